@@ -18,9 +18,6 @@ use lockstorm_lab::support::redis::{Availability, availability};
 
 use row::{Row, Where};
 
-/// Seeds of each row in an ordinary run.
-const SEEDS: u64 = 4;
-
 /// Rows that an ordinary run plays on real processes as well: short ones.
 const ALSO_REAL: &[&str] = &["T3", "T10", "T12"];
 
@@ -58,7 +55,7 @@ fn main() {
 }
 
 fn simulate(row: &Row) -> Result<(), Failed> {
-    for run in 0..SEEDS {
+    for run in 0..row.seeds {
         let seen = simulated::play(row, run);
         let verdict = seen::judge(row, &seen, 0);
         if !verdict.wrong.is_empty() {

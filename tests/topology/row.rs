@@ -169,6 +169,8 @@ pub(crate) struct Row {
     pub(crate) lasts: i64,
     pub(crate) expect: &'static [Expect],
     pub(crate) place: Where,
+    /// Seeds in an ordinary run on simulated hosts.
+    pub(crate) seeds: u64,
     /// Where reality is otherwise than the reference has it, or the simulator.
     pub(crate) note: &'static str,
 }
@@ -183,5 +185,6 @@ pub(crate) const ROW: Row = Row {
     lasts: 0,
     expect: &[],
     place: Where::Everywhere,
+    seeds: 4,
     note: "",
 };

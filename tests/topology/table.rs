@@ -10,8 +10,8 @@ use crate::{
 /// Rigs of real processes that run at a time; each mostly waits.
 const AT_A_TIME: usize = 8;
 
-/// Runs on simulated hosts for each row.
-const SIMULATED: u64 = 40;
+/// Runs on simulated hosts for each seed of an ordinary run.
+const TIMES: u64 = 10;
 
 /// The middle one, the least and the most, for each expectation that measures something.
 fn spans(row: &Row, runs: &[seen::Verdict]) -> Vec<Option<[i64; 3]>> {
@@ -39,9 +39,9 @@ pub(crate) fn print(runs: u64, names: &[String]) -> bool {
     for row in rows::all().filter(chosen) {
         let (real, split) = if row.place == Where::Everywhere { real(row, runs) } else { Default::default() };
         let simulated: Vec<seen::Verdict> =
-            (0..SIMULATED).map(|run| seen::judge(row, &simulated::play(row, run), 0)).collect();
+            (0..row.seeds * TIMES).map(|run| seen::judge(row, &simulated::play(row, run), 0)).collect();
         println!(
-            "| **{}** | {} | {} | {SIMULATED} runs | |",
+            "| **{}** | {} | {} | {} runs | |",
             row.id,
             row.about,
             match row.place {
@@ -49,7 +49,8 @@ pub(crate) fn print(runs: u64, names: &[String]) -> bool {
                     format!("{} runs, and {split} with split votes", real.len()),
                 Where::Everywhere => format!("{} runs", real.len()),
                 Where::OnlySimulated(why) => why.to_owned(),
-            }
+            },
+            simulated.len()
         );
         let (reals, simulateds) = (spans(row, &real), spans(row, &simulated));
         for (expect, (real, simulated)) in row.expect.iter().zip(reals.into_iter().zip(simulateds)) {

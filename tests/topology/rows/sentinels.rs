@@ -114,6 +114,8 @@ pub(super) const ROWS: &[Row] = &[
             ),
             Answers("m", "EVAL \"while true do end\" 0", "*cript killed by user with SCRIPT KILL*"),
         ],
+        // It is endless when it has used up a hundred million instructions.
+        seeds: 1,
         ..ROW
     },
     Row {
