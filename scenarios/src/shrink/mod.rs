@@ -1,10 +1,10 @@
 //! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
 //!
 //! Greedy, from the outside in: faults, clients, hosts, links, the resource, steps, repetitions, the length of everything, and at last
-//! what each value is ([`values`]). Each proposal is run with the same seed and kept if the same checker is still violated. Every
+//! what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same checker is still violated. Every
 //! host, script and fault draws from a stream of its own, so taking one away does not move the others.
 //!
-//! What is left is written into the file that its author wrote ([`shape`]), so that a key which stays keeps its comments.
+//! What is left is written into the file that its author wrote (`shape.rs`), so that a key which stays keeps its comments.
 
 mod shape;
 mod values;
