@@ -22,7 +22,8 @@ const PROTOCOL: &str = "\
 A peer reads requests from its standard input and answers on its standard output, one JSON object a line; what it writes to its standard \
 error is shown if it ends too soon. It ends when its input does. It begins with
 
-  {\"type\":\"hello\",\"protocol\":1,\"library\":\"redis-py\",\"version\":\"6.4\",\"key\":\"{}\",\"can\":[\"wait\",\"extend\"]}
+  {\"type\":\"hello\",\"protocol\":1,\"library\":\"redis-py\",\"version\":\"6.4\",
+   \"key\":\"{}\",\"can\":[\"wait\",\"extend\"]}
 
 where `key` is what the library calls a lock's key, and `can` names what of wait, extend, watchdog, quorum and token it has. Then
 
