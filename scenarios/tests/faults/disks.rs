@@ -8,6 +8,9 @@ use lockstorm::{
 };
 use lockstorm_sim::world::TraceRetention;
 
+/// The faults that are shown here: on a node without a disk they are crashes.
+pub(super) const SHOWN: &[&str] = &["lose_disk"];
+
 fn history(faults: &str) -> History {
     let text = format!(
         r#"

@@ -188,10 +188,8 @@ fn every_fault_does_what_it_says_and_nothing_else() {
 fn there_is_a_row_for_every_fault() {
     for (name, _) in fault::LIST {
         let given = format!("{name} = ");
-        assert!(
-            rows().any(|row| row.faults.lines().any(|line| line.starts_with(&given))),
-            "no row has {name}"
-        );
+        let is_in_a_row = rows().any(|row| row.faults.lines().any(|line| line.starts_with(&given)));
+        assert!(is_in_a_row || disks::SHOWN.contains(name), "no row has {name}");
     }
 }
 
