@@ -22,6 +22,27 @@ use crate::{
     verdict::Match,
 };
 
+/// Which scenarios, and what else than their files they say.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Files {
+    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm list scenarios`); of a file with
+    /// variants one alone: FILE#VARIANT
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Give a key of the files another value, such as network.latency=5ms; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
+}
+
+impl Files {
+    /// The scenarios.
+    pub(super) fn sources(&self) -> Result<Vec<Source>> {
+        let mut sources = sources(&self.paths)?;
+        with_settings(&mut sources, &self.set)?;
+        Ok(sources)
+    }
+}
+
 /// Which seeds.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Seeds {
@@ -118,7 +139,7 @@ fn of_variant(source: Source, name: &str) -> Result<Source> {
 }
 
 /// Files with other values for some keys, and of each the variants that it had.
-pub(super) fn with_settings(sources: &mut [Source], settings: &[Setting]) -> Result<()> {
+fn with_settings(sources: &mut [Source], settings: &[Setting]) -> Result<()> {
     for source in sources.iter_mut().filter(|_| !settings.is_empty()) {
         let all = source.with(settings).map_err(|error| *error)?.variants;
         let had = std::mem::take(&mut source.variants);

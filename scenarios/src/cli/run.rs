@@ -1,13 +1,13 @@
 //! `lockstorm run`: scenarios with seeds, judged.
 
-use std::{ops::ControlFlow, path::PathBuf, rc::Rc};
+use std::{ops::ControlFlow, rc::Rc};
 
 use clap::Args;
 use miette::Result;
 
 use super::{
     Exit,
-    options::{Jobs, Seeds, sources, virtual_engines, with_settings},
+    options::{Files, Jobs, Seeds, virtual_engines},
     picture::Picture,
     progress::Progress,
     results::{Output, Print},
@@ -16,24 +16,18 @@ use super::{
 use crate::{
     run::Engine,
     runner::{Runner, Stop},
-    scenario::Setting,
     tally::tally,
 };
 
 /// Run scenarios, and judge what happened against what they expect
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm list scenarios`); of a file with
-    /// variants one alone: FILE#VARIANT
-    #[arg(required = true)]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Give a key of the files another value, such as network.latency=5ms; may be given several times
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<Setting>,
     /// What moves time on
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     engine: Engine,
@@ -64,8 +58,7 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
-        let mut sources = sources(&self.paths)?;
-        with_settings(&mut sources, &self.set)?;
+        let sources = self.files.sources()?;
         if self.real {
             let seeds = self.seeds.given();
             return super::real::run(

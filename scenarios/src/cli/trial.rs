@@ -1,17 +1,15 @@
 //! `lockstorm trial`: scenarios with another lock library in the place of the clients.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use miette::{Result, miette};
 
 use super::{
     Exit,
-    options::{Jobs, Seeds, sources, with_settings},
+    options::{Files, Jobs, Seeds},
     out::errln,
     results::Output,
 };
-use crate::{peer::Peer, scenario::Setting};
+use crate::peer::Peer;
 
 /// How many runs take place at a time if nothing else is asked for: each starts a process for every client, which is quick to answer only on a
 /// processor that has time for it.
@@ -50,16 +48,12 @@ pub(super) struct Trial {
     /// The command that starts a peer, as a shell reads it
     #[arg(long, value_name = "COMMAND")]
     peer: String,
-    /// Scenario files and folders of them, on the disk or among the stock scenarios; of a file with variants one alone: FILE#VARIANT
-    #[arg(required = true)]
-    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    files: Files,
     #[command(flatten)]
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Give a key of the files another value, such as network.latency=5ms; may be given several times
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<Setting>,
     /// Leave out what cannot be done to real servers or what the library cannot do, instead of refusing to run
     #[arg(long)]
     skip_unsupported: bool,
@@ -72,8 +66,7 @@ pub(super) struct Trial {
 
 impl Trial {
     pub(super) fn run(self) -> Result<Exit> {
-        let mut sources = sources(&self.paths)?;
-        with_settings(&mut sources, &self.set)?;
+        let sources = self.files.sources()?;
         let peer = Peer::of(&self.peer).map_err(|why| miette!("{why}"))?;
         errln!("on trial: {}", peer.hello.name());
         let seeds = self.seeds.given();
