@@ -31,6 +31,11 @@ impl Span {
     }
 }
 
+/// A length of time in whole milliseconds, as commands and messages have it; a longer one than can be said is the longest.
+pub(crate) fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A step of a clock in nanoseconds, such as `+31s` or `-20s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Step(pub i64);

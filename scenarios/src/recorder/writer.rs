@@ -8,6 +8,7 @@ use super::{Line, Shared, beliefs::Entry};
 use crate::{
     fault::Happening,
     history::{Call, Deadline, EventKind, Host, Lock, Mode, Op, Outcome, Owner, Reason, Wait, Wake},
+    units::millis,
 };
 
 /// Writes down what one line of work of a client does with one lock, and what it believes.
@@ -209,7 +210,7 @@ impl HistoryWriter {
         match wait {
             None => Wait::Unbounded,
             Some(Duration::ZERO) => Wait::No,
-            Some(wait) => Wait::Ms(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            Some(wait) => Wait::Ms(millis(wait)),
         }
     }
 }

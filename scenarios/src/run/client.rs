@@ -23,7 +23,7 @@ use crate::{
     subject::{
         self, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together,
     },
-    units::Span,
+    units::{Span, millis},
 };
 
 /// A client with its lines of work, or with a user's code.
@@ -341,7 +341,7 @@ impl Actor {
 
 /// The call that an ask is.
 fn acquisition(ask: &Ask) -> Call {
-    let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+    let lease_ms = ask.lease.map(millis);
     Call::Acquire { wait: wait(ask.wait), lease_ms, mode: ask.mode }
 }
 

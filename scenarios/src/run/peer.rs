@@ -27,6 +27,7 @@ use crate::{
         Local, Subject, SubjectContext,
         peer::{Library, PeerSubject},
     },
+    units::millis,
 };
 
 /// How long a peer may take to connect to its nodes.
@@ -228,7 +229,6 @@ async fn init(context: &SubjectContext) -> std::io::Result<Request> {
         locks.push(InitLock { lock: lock.name.clone(), name, nodes });
     }
     let first = &plan.locks[0].written;
-    let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
     Ok(Request::Init {
         host: context.history.client_id(),
         locks,

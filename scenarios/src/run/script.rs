@@ -10,7 +10,7 @@ use crate::{
     plan::PlannedStep,
     scenario::{Acquire, Extend, Poll, Release, Repeat, Step, TryAcquire, Work},
     subject::{Ask, Counting, Patience},
-    units::Span,
+    units::{Span, millis},
 };
 
 /// How long after a failure that says nothing a client that retries asks again.
@@ -163,7 +163,7 @@ impl Actor {
 
     async fn extend(&self, extend: &Extend, (lock, hold): &TakenHold) {
         let Span(lease) = extend.lease;
-        let call = Call::Extend { lease_ms: u64::try_from(lease.as_millis()).unwrap_or(u64::MAX) };
+        let call = Call::Extend { lease_ms: millis(lease) };
         let history = self.history.about(*lock);
         let op = history.invoked(self.owner, call);
         let extended = hold.extend(lease).await;

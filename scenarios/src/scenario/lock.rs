@@ -15,7 +15,7 @@ pub use crate::{history::Fence, object::LockKind};
 use crate::{
     name::Name,
     object::{Amount, Object},
-    units::Span,
+    units::{Span, millis},
 };
 
 /// The locks on trial, by name, in the order in which a workload takes them.
@@ -192,7 +192,7 @@ impl Lock {
     /// The adapter of its kind.
     pub(crate) fn object(&self) -> Rc<dyn Object> {
         let number = self.permits.or(self.count).unwrap_or(1);
-        let window_ms = u64::try_from(self.window().as_millis()).unwrap_or(u64::MAX);
+        let window_ms = millis(self.window());
         self.kind.object(Amount { number, window_ms })
     }
 

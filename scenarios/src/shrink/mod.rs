@@ -18,7 +18,7 @@ use crate::{
     run::Engine,
     runner::verdict,
     scenario::{Client, Lock, Network, Node, Run, Scenario, Source, Step},
-    units::{Draw, Span},
+    units::{Draw, Span, millis},
     verdict::Expectation,
 };
 
@@ -242,7 +242,7 @@ fn lengths(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
         }));
     }
     for (times, of) in [(1, 2), (3, 4)] {
-        let ms = u64::try_from(storm.0.as_millis()).unwrap_or(u64::MAX) / of * times;
+        let ms = millis(storm.0) / of * times;
         // Two digits suffice.
         let unit = 10_u64.pow(ms.max(1).ilog10().saturating_sub(1));
         let shorter = Span::millis(ms.div_ceil(unit) * unit);

@@ -15,6 +15,7 @@ use crate::{
     history::{Deadline, Lock, Mode, Owner, Reason},
     peer::{Answer, Link, Refusal, Request, Unasked},
     recorder::{HistoryWriter, Line},
+    units::millis,
 };
 
 /// How often a library that does not wait is asked again.
@@ -211,10 +212,6 @@ impl Held for Hold {
     fn token(&self) -> Option<u64> {
         self.token
     }
-}
-
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A reading of the wall clock that a peer has told, whatever that is.

@@ -8,6 +8,7 @@ use redis::{Cmd, Value};
 use crate::{
     history::Mode,
     scenario::traits::{Fencing, Grant, Key, Pace, Release, Renewal, Traits},
+    units::millis,
 };
 
 /// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many were deleted.
@@ -214,15 +215,11 @@ fn writer(token: &str) -> String {
     format!("{token}:write")
 }
 
-pub(super) fn ms(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}
-
 impl Commands {
     /// Asks for the lock; `waits` to stand in line for it.
     pub(super) fn acquire(&self, token: &str, lease: Duration, mode: Mode, waits: bool, now: &str) -> Cmd {
         let Names { lock, queue, counter, delay, .. } = &self.names;
-        let lease = ms(lease);
+        let lease = millis(lease);
         let grant = self.traits.grant;
         let mut command;
         match self.traits.key {
@@ -232,7 +229,7 @@ impl Commands {
             }
             Key::Token if grant == Grant::AfterDelay => {
                 command = script(ACQUIRE_DELAYED, &[lock, delay]);
-                command.arg(token).arg(lease).arg(ms(self.delay));
+                command.arg(token).arg(lease).arg(millis(self.delay));
             }
             Key::Token if grant == Grant::TwoSteps => {
                 command = redis::cmd("SETNX");
@@ -300,7 +297,7 @@ impl Commands {
     /// Sets the expiry, for a grant in two steps.
     pub(super) fn expire(&self, lease: Duration) -> Cmd {
         let mut command = redis::cmd("PEXPIRE");
-        command.arg(&self.names.lock).arg(ms(lease));
+        command.arg(&self.names.lock).arg(millis(lease));
         command
     }
 
@@ -396,35 +393,35 @@ impl Commands {
         let mut command = match (self.traits.renewal, self.traits.key) {
             (_, Key::Leases) => {
                 let mut command = self.about_permits(RENEW_LEASED, now);
-                command.arg(id(token)).arg(ms(lease));
+                command.arg(id(token)).arg(millis(lease));
                 return command;
             }
-            (_, Key::Values) => return self.about_values(RENEW_VALUES, now, token, ms(lease), 0),
+            (_, Key::Values) => return self.about_values(RENEW_VALUES, now, token, millis(lease), 0),
             (Renewal::Anybody, _) => return self.expire(lease),
             (Renewal::Recreate, _) => {
                 let mut command = redis::cmd("SET");
-                command.arg(lock).arg(token).arg("PX").arg(ms(lease));
+                command.arg(lock).arg(token).arg("PX").arg(millis(lease));
                 return command;
             }
             (mistake, Key::Mode) if mode == Mode::Shared => {
                 let mut command = script(RENEW_READ, &[lock, &wire::suffix_tag(lock)]);
-                command.arg(token).arg(ms(lease)).arg(u8::from(mistake == Renewal::AllReaders));
+                command.arg(token).arg(millis(lease)).arg(u8::from(mistake == Renewal::AllReaders));
                 return command;
             }
             (_, Key::Mode) => {
                 let mut command = script(RENEW_COUNTED, &[lock]);
-                command.arg(writer(token)).arg(ms(lease));
+                command.arg(writer(token)).arg(millis(lease));
                 return command;
             }
             (_, Key::Count) => script(RENEW_COUNTED, &[lock]),
             (_, Key::Token) if self.traits.grant == Grant::AfterDelay => {
                 let mut command = script(RENEW_DELAYED, &[lock, &self.names.delay]);
-                command.arg(token).arg(ms(lease)).arg(ms(self.delay));
+                command.arg(token).arg(millis(lease)).arg(millis(self.delay));
                 return command;
             }
             _ => script(RENEW, &[lock]),
         };
-        command.arg(token).arg(ms(lease));
+        command.arg(token).arg(millis(lease));
         command
     }
 }

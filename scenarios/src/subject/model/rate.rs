@@ -3,13 +3,11 @@
 use lockstorm_client::{Env, wire};
 use redis::Cmd;
 
-use super::{
-    commands::{ms, script},
-    lock::Shared,
-};
+use super::{commands::script, lock::Shared};
 use crate::{
     scenario::traits::Window,
     subject::{Failure, Patience},
+    units::millis,
 };
 
 /// KEYS: the grants of the window. ARGV: the client's time in ms or nothing, the window in ms, whether it begins at multiples of
@@ -46,7 +44,7 @@ impl Shared {
         let member = [&[16][..], &one, &other, &permits.to_le_bytes()].concat();
         let mut take = script(TAKE, &[&wire::rate_grants(&self.commands.names.lock)]);
         take.arg(self.time())
-            .arg(ms(self.commands.window))
+            .arg(millis(self.commands.window))
             .arg(u8::from(self.commands.traits.window == Window::Fixed));
         take.arg(self.commands.number).arg(permits).arg(member);
         take
