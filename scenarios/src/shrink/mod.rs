@@ -55,6 +55,9 @@ pub struct Shrunk {
 /// A smaller scenario, and what is smaller about it.
 type Proposal = (String, Scenario);
 
+/// What is tried of a scenario.
+type Propose<'a> = &'a dyn Fn(&Scenario) -> Vec<Proposal>;
+
 impl Shrink {
     /// Whether the checker is violated in a run of the scenario.
     pub fn is_violated(&self, scenario: &Scenario) -> bool {
@@ -85,11 +88,14 @@ impl Shrink {
         let (mut changes, mut runs) = (Vec::new(), 1);
         loop {
             let before = changes.len();
-            for propose in [faults, clients, hosts, links, steps, occurrences, lengths, values::simpler] {
+            let values = |scenario: &Scenario| values::simpler(scenario, self.seed);
+            let all: [Propose<'_>; 8] =
+                [&faults, &clients, &hosts, &links, &steps, &occurrences, &lengths, &values];
+            for propose in all {
                 // After each success the rest of the proposals is about a scenario that is no more.
                 let mut refused = 0;
                 while let Some((words, smaller)) =
-                    propose(&left, self.seed).into_iter().skip(refused).find(|(_, smaller)| {
+                    propose(&left).into_iter().skip(refused).find(|(_, smaller)| {
                         let valid = Source::of("shrinking", smaller.clone()).is_ok();
                         runs += usize::from(valid);
                         let stays = valid && self.is_violated(smaller);
@@ -118,14 +124,14 @@ fn but(scenario: &Scenario, without: String, change: impl FnOnce(&mut Scenario))
     (format!("without {without}"), smaller)
 }
 
-fn faults(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+fn faults(scenario: &Scenario) -> Vec<Proposal> {
     let without = |name: &String| {
         but(scenario, format!("fault {name}"), |smaller| drop(smaller.fault.shift_remove(name)))
     };
     scenario.fault.keys().rev().map(without).collect()
 }
 
-fn clients(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+fn clients(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in scenario.client.iter().rev() {
         proposals.push(but(scenario, format!("client {name}"), |smaller| {
@@ -141,7 +147,7 @@ fn clients(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
 }
 
 /// Nodes and Sentinels. One that something else names makes the rest invalid, and stays.
-fn hosts(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+fn hosts(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for name in scenario.sentinel.keys().rev() {
         proposals.push(but(scenario, format!("Sentinel {name}"), |smaller| {
@@ -162,7 +168,7 @@ fn hosts(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
     proposals
 }
 
-fn links(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+fn links(scenario: &Scenario) -> Vec<Proposal> {
     let without = |name: &String| {
         but(scenario, format!("link {name}"), |smaller| drop(smaller.link.shift_remove(name)))
     };
@@ -174,7 +180,7 @@ fn links(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
 }
 
 /// Lines of work, and steps, but none that asks for the lock: a client that does not even ask proves nothing about it.
-fn steps(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+fn steps(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
         for line in client.line.keys().rev().filter(|_| client.line.len() > 1) {
@@ -206,7 +212,7 @@ fn steps(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
 }
 
 /// Of a repeated fault one occurrence alone, the first ones first; else the latest one left out.
-fn occurrences(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+fn occurrences(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, fault) in &scenario.fault {
         let Some(every) = fault.every else { continue };
@@ -233,7 +239,7 @@ fn occurrences(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
 }
 
 /// Less time: no calm, and about half or at least three quarters of the storm.
-fn lengths(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+fn lengths(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     let Run { storm, calm, .. } = scenario.run;
     if calm > Span::default() {
