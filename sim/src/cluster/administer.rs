@@ -70,7 +70,7 @@ impl Cluster {
 
     /// Why SETSLOT is not for this node, if it is not.
     pub fn refuses_set_slot(&self) -> Option<&'static str> {
-        self.myself().is_replica().then_some("You can use SETSLOT only with masters.")
+        self.myself().is_replica().then_some("Please use SETSLOT only with masters.")
     }
 
     /// CLUSTER SETSLOT, of a master.

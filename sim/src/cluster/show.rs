@@ -34,12 +34,12 @@ impl Cluster {
             line.push_str(&if first == last { format!(" {first}") } else { format!(" {first}-{last}") });
         }
         if key == self.me {
-            for slot in 0..SLOTS {
-                if let Some(target) = self.migrating.get(&slot) {
-                    line.push_str(&format!(" [{slot}->-{}]", self.known(*target).id));
-                } else if let Some(source) = self.importing.get(&slot) {
-                    line.push_str(&format!(" [{slot}-<-{}]", self.known(*source).id));
-                }
+            let out = self.migrating.iter().map(|(slot, target)| (*slot, '>', *target));
+            let here = self.importing.iter().map(|(slot, source)| (*slot, '<', *source));
+            let mut open: Vec<(u16, char, Key)> = out.chain(here).collect();
+            open.sort_unstable();
+            for (slot, direction, other) in open {
+                line.push_str(&format!(" [{slot}-{direction}-{}]", self.known(other).id));
             }
         }
         line
