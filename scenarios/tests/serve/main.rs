@@ -1,6 +1,7 @@
 //! `lockstorm serve` as its operator sees it: where it listens, what it logs, how it ends, how many connections it bears, and
 //! which data it keeps.
 
+mod cluster;
 mod data;
 mod renames;
 mod sentinel;

@@ -72,7 +72,9 @@ impl SlotSet {
     /// The slots in it, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> {
         let bytes = (0u16..).zip(&self.bits[..]).filter(|(_, bits)| **bits != 0);
-        bytes.flat_map(|(at, bits)| (0..8).filter(move |bit| bits & (1 << bit) != 0).map(move |bit| at * 8 + bit))
+        bytes.flat_map(|(at, bits)| {
+            (0..8).filter(move |bit| bits & (1 << bit) != 0).map(move |bit| at * 8 + bit)
+        })
     }
 
     /// The runs of slots in it: the first and the last of each.

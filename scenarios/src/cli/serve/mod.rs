@@ -81,8 +81,8 @@ pub(super) struct Serve {
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
     /// The seed of the server's PRNG, on which alone its draws depend (evicted keys, random members); run and replication ids
-    /// are never the same twice [default: 0; of a Sentinel, the id of the process, for those with equal draws stand for election
-    /// at the same instant]
+    /// are never the same twice [default: 0; of a Sentinel and of a node of a cluster, the id of the process, for those with equal
+    /// draws stand for election at the same instant]
     #[arg(long)]
     seed: Option<u64>,
     /// End at once when standard input ends, as it does with the process that holds its other end: a test that is killed leaves
@@ -176,7 +176,8 @@ impl Serve {
             let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
             log.line(Level::Notice, &format!("{about}, starts with PID: {}", process::id()));
             let giving_back = tokio::task::spawn_local(memory::give_back());
-            let seed = self.seed.unwrap_or(if self.sentinel { process::id().into() } else { 0 });
+            let votes = self.sentinel || config.cluster.enabled;
+            let seed = self.seed.unwrap_or(if votes { process::id().into() } else { 0 });
             let (is_sentinel, start) = (self.sentinel, files.clone());
             let served = machine
                 .try_run(node, seed, move |env| {

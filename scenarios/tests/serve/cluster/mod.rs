@@ -1,0 +1,13 @@
+//! Nodes in cluster mode behind real ports: those of Redis and those of lockstorm, in any mixture, and the tools of Redis for them.
+
+mod rig;
+mod tools;
+mod transcripts;
+
+use std::process::Command;
+
+/// Whether there is a `redis-server` of the version that is simulated, and its tools.
+fn redis_is_there() -> bool {
+    let version = Command::new("redis-server").arg("--version").output();
+    version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("v=7.0."))
+}

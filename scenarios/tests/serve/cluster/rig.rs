@@ -1,0 +1,344 @@
+//! Nodes of a cluster, each a process of Redis or of lockstorm, at a port of its own: a, b, .. by name.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{ErrorKind, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use lockstorm_sim::resp::{Answers, Reply};
+
+use crate::served::{PATIENCE, folder};
+
+/// `cluster-node-timeout`.
+const NODE_TIMEOUT_MS: u64 = 1_500;
+
+/// How far the port of the bus is above the one for clients.
+const BUS: u16 = 10_000;
+
+/// Whose process a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Redis,
+    Ours,
+}
+
+#[expect(clippy::disallowed_methods, reason = "it waits for real processes")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a real process comes round in its own time")]
+fn wait() {
+    thread::sleep(Duration::from_millis(20));
+}
+
+/// Waits until something is so; what it was in the end otherwise.
+#[track_caller]
+pub(crate) fn until(what: &str, mut told: impl FnMut() -> Result<(), String>) {
+    let began = now();
+    loop {
+        match told() {
+            Ok(()) => return,
+            Err(last) => assert!(began.elapsed() < PATIENCE, "in vain: {what}: {last}"),
+        }
+        wait();
+    }
+}
+
+/// A port that is free, as is the one of its bus. Ports of outgoing connections are elsewhere.
+fn free_port() -> u16 {
+    static TRIED: AtomicU16 = AtomicU16::new(0);
+    let first = 11_000 + (std::process::id() % 1_000) as u16 * 10;
+    for _ in 0..1_000 {
+        let port = 11_000 + (first - 11_000 + TRIED.fetch_add(1, Ordering::Relaxed)) % 10_000;
+        let free = [port, port + BUS].map(|port| TcpListener::bind(("127.0.0.1", port)));
+        if free.iter().all(Result::is_ok) {
+            return port;
+        }
+    }
+    panic!("there is no free port");
+}
+
+/// A connection that commands are given on.
+pub(crate) struct Line {
+    stream: TcpStream,
+    answers: Answers,
+}
+
+impl Line {
+    fn to(port: u16) -> std::io::Result<Line> {
+        #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Line { stream, answers: Answers::default() })
+    }
+
+    pub(crate) fn send(&mut self, words: &[String]) {
+        let mut bytes = format!("*{}\r\n", words.len());
+        for word in words {
+            bytes += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        self.stream.write_all(bytes.as_bytes()).expect("open");
+    }
+
+    /// The next reply, or message.
+    pub(crate) fn receive(&mut self) -> Reply {
+        loop {
+            if let Some(reply) = self.answers.next().expect("replies") {
+                return reply;
+            }
+            let mut bytes = [0; 4096];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Reply::Error("closed".into()),
+                Ok(len) => self.answers.feed(&bytes[..len]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Reply::Error("nothing".into());
+                }
+                Err(error) => return Reply::Error(error.to_string().into()),
+            }
+        }
+    }
+}
+
+/// A reply in one line.
+pub(crate) fn text(reply: &Reply) -> String {
+    let all = |items: &[Reply]| items.iter().map(text).collect::<Vec<_>>().join(" ");
+    let quoted = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes).replace('\r', "\\r").replace('\n', "\\n");
+        format!("\"{text}\"")
+    };
+    match reply {
+        Reply::Status(text) => format!("+{text}"),
+        Reply::Error(text) => format!("-{text}"),
+        Reply::Integer(number) => format!(":{number}"),
+        Reply::Bulk(bytes) => quoted(bytes),
+        Reply::Verbatim(_, bytes) => quoted(bytes),
+        Reply::Array(items) | Reply::Push(items) | Reply::Set(items) => format!("[{}]", all(items)),
+        Reply::Map(pairs) => {
+            let pairs = pairs.iter().map(|(key, value)| format!("{}={}", text(key), text(value)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(" "))
+        }
+        Reply::Null | Reply::NullArray => "nil".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A node.
+pub(crate) struct Node {
+    pub(crate) whose: Whose,
+    pub(crate) port: u16,
+    pub(crate) id: String,
+    folder: PathBuf,
+    child: Child,
+    lines: BTreeMap<String, Line>,
+}
+
+impl Node {
+    fn start(whose: Whose, folder: PathBuf) -> Node {
+        fs::create_dir_all(&folder).expect("a folder");
+        for _ in 0..5 {
+            let port = free_port();
+            if let Some(child) = run(whose, port, &folder) {
+                let mut node = Node { whose, port, id: String::new(), folder, child, lines: BTreeMap::new() };
+                node.id = node.ask("CLUSTER MYID").trim_matches('"').to_owned();
+                return node;
+            }
+        }
+        panic!("{whose:?} does not start: {}", log(&folder));
+    }
+
+    /// Kills the process.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.lines.clear();
+    }
+
+    /// Starts it again in its folder, perhaps as another one's.
+    pub(crate) fn start_as(&mut self, whose: Whose) {
+        self.kill();
+        self.whose = whose;
+        let started = run(whose, self.port, &self.folder);
+        self.child = started.unwrap_or_else(|| panic!("it does not start again: {}", log(&self.folder)));
+    }
+
+    /// A connection of some name.
+    pub(crate) fn line(&mut self, name: &str) -> &mut Line {
+        let port = self.port;
+        self.lines.entry(name.to_owned()).or_insert_with(|| Line::to(port).expect("it listens"))
+    }
+
+    /// What a command line is answered, its words parted by spaces.
+    pub(crate) fn ask(&mut self, command: &str) -> String {
+        let line = self.line("");
+        line.send(&command.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        text(&line.receive())
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn log(folder: &std::path::Path) -> String {
+    fs::read_to_string(folder.join("log")).unwrap_or_default()
+}
+
+/// A process, if it comes to listen.
+fn run(whose: Whose, port: u16, folder: &std::path::Path) -> Option<Child> {
+    let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
+    let timeout = NODE_TIMEOUT_MS.to_string();
+    let options = [
+        ("cluster-enabled", "yes"),
+        ("cluster-node-timeout", timeout.as_str()),
+        ("repl-diskless-sync-delay", "0"),
+        ("save", ""),
+        ("enable-debug-command", "yes"),
+    ];
+    let mut command = match whose {
+        Whose::Ours => {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
+            command.args(["serve", "--end-with-stdin", "--data", "."]);
+            for (name, value) in options {
+                command.args(["--option", &format!("{name}={value}")]);
+            }
+            command
+        }
+        Whose::Redis => {
+            let mut command = Command::new("redis-server");
+            for (name, value) in options {
+                command.args([&format!("--{name}"), value]);
+            }
+            command
+        }
+    };
+    let mut child = command
+        .args(["--port", &port.to_string()])
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(log.try_clone().expect("a log"))
+        .stderr(log)
+        .spawn()
+        .expect("it runs");
+    let began = now();
+    while child.try_wait().expect("a child").is_none() && began.elapsed() < PATIENCE {
+        if Line::to(port).is_ok() {
+            return Some(child);
+        }
+        wait();
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+/// Nodes by name: three masters, `a`, `b` and `c`, and a replica of each, `d`, `e` and `f`, unless `redis-cli` decides that.
+pub(crate) struct Group {
+    pub(crate) nodes: BTreeMap<char, Node>,
+    folder: PathBuf,
+}
+
+impl Group {
+    /// Nodes that do not know each other.
+    pub(crate) fn apart(name: &str, whose: &[Whose]) -> Group {
+        let mut group = Group { nodes: BTreeMap::new(), folder: folder(&format!("cluster_{name}")) };
+        for (name, whose) in ('a'..).zip(whose) {
+            group.add(name, *whose);
+        }
+        group
+    }
+
+    /// Three masters with a replica each.
+    pub(crate) fn together(name: &str, whose: [Whose; 6]) -> Group {
+        let mut group = Group::apart(name, &whose);
+        let slots = [(0, 5460), (5461, 10922), (10923, 16383)];
+        for ((name, epoch), (first, last)) in ('a'..).zip(1..).zip(slots) {
+            let node = group.node(name);
+            assert_eq!(node.ask(&format!("CLUSTER ADDSLOTSRANGE {first} {last}")), "+OK");
+            assert_eq!(node.ask(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}")), "+OK");
+        }
+        // Masters without an epoch would draw for them.
+        for (name, epoch) in ('d'..='f').zip(4..) {
+            assert_eq!(group.node(name).ask(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}")), "+OK");
+        }
+        let ports: Vec<u16> = group.nodes.values().map(|node| node.port).collect();
+        for port in &ports[1..] {
+            assert_eq!(group.node('a').ask(&format!("CLUSTER MEET 127.0.0.1 {port}")), "+OK");
+        }
+        group.until_all("CLUSTER NODES", |nodes| {
+            nodes.matches("connected").count() == 6
+                && !nodes.contains("handshake")
+                && !nodes.contains("disconnected")
+        });
+        for (master, replica) in ('a'..).zip('d'..='f') {
+            let id = group.nodes[&master].id.clone();
+            assert_eq!(group.node(replica).ask(&format!("CLUSTER REPLICATE {id}")), "+OK");
+        }
+        group.until_ok();
+        group.until_all("CLUSTER NODES", |nodes| nodes.matches("slave").count() == 3);
+        group
+    }
+
+    pub(crate) fn add(&mut self, name: char, whose: Whose) {
+        let node = Node::start(whose, self.folder.join(name.to_string()));
+        self.nodes.insert(name, node);
+    }
+
+    pub(crate) fn node(&mut self, name: char) -> &mut Node {
+        self.nodes.get_mut(&name).expect("a node of this group")
+    }
+
+    /// Waits until each node answers so.
+    #[track_caller]
+    pub(crate) fn until_all(&mut self, command: &str, is: impl Fn(&str) -> bool) {
+        for (name, node) in &mut self.nodes {
+            until(&format!("{command} of {name}"), || {
+                let answer = node.ask(command);
+                if is(&answer) { Ok(()) } else { Err(answer) }
+            });
+        }
+    }
+
+    /// Waits until all nodes think that the cluster is well, and all replicas follow.
+    #[track_caller]
+    pub(crate) fn until_ok(&mut self) {
+        self.until_all("CLUSTER INFO", |info| info.contains("cluster_state:ok"));
+        self.until_all("INFO replication", |info| {
+            info.contains("role:master") || info.contains("master_link_status:up")
+        });
+    }
+
+    /// A text with names in the place of ids, addresses and ports.
+    pub(crate) fn named(&self, text: &str) -> String {
+        self.nodes.iter().fold(text.to_owned(), |text, (name, node)| {
+            let bus = format!("@{}", node.port + BUS);
+            text.replace(&node.id, &format!("<{name}>"))
+                .replace(&node.address(), &name.to_string())
+                .replace(&bus, &format!("@bus-{name}"))
+                .replace(&format!(":{}", node.port), &format!(":port-{name}"))
+                .replace(&format!("\"{}\"", node.port), &format!("\"port-{name}\""))
+                .replace(&format!("master_port:{}", node.port), &format!("master_port:port-{name}"))
+        })
+    }
+
+    /// What a word of a transcript stands for.
+    pub(crate) fn meant(&self, word: &str) -> String {
+        self.nodes.iter().fold(word.to_owned(), |word, (name, node)| {
+            let word = word.replace(&format!("<{name}>"), &node.id);
+            if word == format!("port-{name}") { node.port.to_string() } else { word }
+        })
+    }
+}
