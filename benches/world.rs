@@ -10,6 +10,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use lockstorm_sim::{
     config::Config,
     drive::DrivenNode,
+    durability::Disk,
+    server::Server,
     time::True,
     world::{self, Builder, HostCtx, Latency, TraceRetention, World},
 };
@@ -22,6 +24,29 @@ fn nodes(count: usize) -> Builder {
     (0..count).fold(World::builder(1).latency(latency).keep(TraceRetention::Nothing), |builder, number| {
         let node = DrivenNode::new();
         builder.host(format!("n{number}"), move |ctx| world::node::run(ctx, Config::default(), node.clone()))
+    })
+}
+
+/// Three masters with a replica each, which know each other, without clients.
+fn cluster() -> Builder {
+    const SLOTS: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
+    let id = |at: usize| format!("{at:x}").repeat(40);
+    let latency = Latency::Fixed(Duration::from_millis(1));
+    (0..6).fold(World::builder(1).latency(latency).keep(TraceRetention::Nothing), |builder, mine| {
+        let lines = (0..6).map(|at| {
+            let (role, master) = if at < 3 { ("master", "-".into()) } else { ("slave", id(at - 3)) };
+            let (me, slots) = (if at == mine { "myself," } else { "" }, SLOTS.get(at).unwrap_or(&""));
+            format!("{} n{at}:6379@16379 {me}{role} {master} 0 0 {} connected {slots}\n", id(at), at % 3 + 1)
+        });
+        let file = lines.collect::<String>() + "vars currentEpoch 3 lastVoteEpoch 0\n";
+        let (node, name) = (DrivenNode::new(), format!("n{mine}"));
+        builder.host(name.clone(), move |ctx| {
+            let mut config = Config { save: Vec::new(), ..Config::default() };
+            config.cluster.enabled = true;
+            config.cluster.announce_ip = name.clone();
+            let disk = Disk { nodes: Some(file.clone()), ..Disk::default() };
+            world::node::run_with(ctx, 6379, node.clone(), move |env, _| Server::restart(config, disk, env))
+        })
     })
 }
 
@@ -53,6 +78,11 @@ fn world(c: &mut Criterion<Processor>) {
     let mut idle = c.benchmark_group("idle seconds");
     for seconds in [60, 600, 6_000, 60_000] {
         idle.bench_function(BenchmarkId::from_parameter(seconds), |b| b.iter(|| run(nodes(5), seconds)));
+    }
+    idle.finish();
+    let mut idle = c.benchmark_group("idle seconds of a cluster");
+    for seconds in [60, 600, 3_600] {
+        idle.bench_function(BenchmarkId::from_parameter(seconds), |b| b.iter(|| run(cluster(), seconds)));
     }
     idle.finish();
     let mut events = c.benchmark_group("requests in a minute");

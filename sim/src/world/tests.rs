@@ -1,5 +1,6 @@
 //! What each verb does to hosts, wires and clocks, as code on a host sees it.
 
+mod cluster;
 mod half_close;
 mod real;
 mod sentinel;
