@@ -300,9 +300,9 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
         };
         if fails {
             pause(&*env, config.retry_delay(&*env, failures)).await;
-            // Another node may have the channels meanwhile.
-            follow(&hub);
         }
+        // Another node may have the channels meanwhile, which this one has just said when it refused one of them.
+        follow(&hub);
         failures = if fails { failures + 1 } else { 0 };
     }
 }
