@@ -22,6 +22,7 @@
 //! | [`report`] | verdicts as text, JSON and HTML, with the timeline of the run |
 //! | [`name`] | a name in a file, with its position |
 //! | [`selector`] | the hosts that a fault or a link is about |
+//! | [`slots`] | slots of a cluster as files write them |
 //! | `one_of` | an enum of a file that is written as one of several tables |
 //! | [`fault`] | one file per fault |
 //! | [`recorder`] | writes the history of a run in true time |
@@ -60,6 +61,8 @@ pub mod report;
 pub mod name;
 
 pub mod selector;
+
+pub mod slots;
 
 mod one_of;
 

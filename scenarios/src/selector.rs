@@ -27,7 +27,7 @@ pub enum Selector {
     AnySentinel,
     /// `@leader`: the Sentinel that was last elected to lead a failover when the fault begins.
     Leader,
-    /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed each time.
+    /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed each time; in a cluster of its masters.
     Minority,
     /// `@holder`, or `@holder of stock`: the client that holds the lock when the fault begins; of several the one that has
     /// held longest.
@@ -35,7 +35,7 @@ pub enum Selector {
     /// `@waiter`, or `@waiter of stock`: the client that has waited longest for the lock when the fault begins.
     Waiter(Option<String>),
     /// `@master`, or `@master of stock`: the master of the lock when the fault begins; of two that are masters of one group of
-    /// replicas, the one that was promoted last. A lock on several masters has no such node.
+    /// replicas, the one that was promoted last. A lock on several masters has no such node; in a cluster it is the master of its slot.
     Master(Option<String>),
     /// `@replica`, or `@replica of stock`: a replica of the lock's master when the fault begins, the first by name.
     Replica(Option<String>),
@@ -74,7 +74,10 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("@any-client", "one client, drawn from the seed for each occurrence"),
     ("@any-sentinel", "one Sentinel, drawn from the seed for each occurrence"),
     ("@leader", "the Sentinel that was last elected to lead a failover when the fault begins"),
-    ("@minority", "as many nodes as can be lost without losing a majority, drawn from the seed"),
+    (
+        "@minority",
+        "as many nodes as can be lost without losing a majority, drawn from the seed; in a cluster of its masters",
+    ),
     (
         "@holder",
         "the client that holds a lock when the fault begins; of one of several: \"@holder of stock\"",
@@ -82,7 +85,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("@waiter", "the client that has waited longest when the fault begins, or \"@waiter of stock\""),
     (
         "@master",
-        "the master of the lock when the fault begins, or \"@master of stock\"; of two the one promoted last",
+        "the master of the lock (in a cluster: of its slot) when the fault begins, or \"@master of stock\"; of two the one promoted last",
     ),
     ("@replica", "a replica when the fault begins, or \"@replica of stock\""),
 ];

@@ -126,6 +126,45 @@ fn names_that_stand_for_nothing_are_pointed_at() {
 }
 
 #[test]
+fn a_cluster_that_cannot_be_is_pointed_at() {
+    with("[node.redis]", "[node.redis]\n«slots» = \"0-9\"", "no master of a cluster");
+    with("[node.redis]", "[node.redis]\ncluster = true\nslots = «\"0-16384\"»", "expected slots such as");
+    with("[node.redis]", "[node.redis]\nconfig = { «cluster-enabled» = \"yes\" }", "by `cluster = true`");
+    with("[node.redis]", "[node.a]\ncluster = true\n[node.«redis»]", "outside of the cluster");
+    with(
+        "[node.redis]",
+        "[node.redis]\ncluster = true\nslots = \"0-9\"\n[node.b]\ncluster = true\nslots = «\"9\"»",
+        "slot 9 is given to two nodes",
+    );
+    with(
+        "[node.redis]",
+        "[node.redis]\ncluster = true\n[node.r]\nreplica_of = \"redis\"\n[node.rr]\nreplica_of = «\"r\"»",
+        "r is none",
+    );
+    with("[node.redis]", "[node.redis]\ncluster = true\n[sentinel.«s»]", "no Sentinels in it");
+    let cluster = "[node.redis]\ncluster = true";
+    with("[node.redis]", &format!("[lock]\nkind = «\"redlock\"»\n{cluster}"), "nothing of each other");
+    with("[node.redis]", &format!("[lock]\n«nodes» = [\"redis\"]\n{cluster}"), "where its slot is");
+    with("[node.redis]", &format!("[lock]\nsubject = «\"counted-lock\"»\n{cluster}"), "no model does");
+    with("crash = \"redis\"", "«failover» = { replica = \"redis\" }", "needs a cluster");
+    let fault = |fault: &str| GOOD.replace("[node.redis]", cluster).replace("crash = \"redis\"", fault);
+    let both = "«reshard» = { slots = \"0\", of = \"lock\", to = \"redis\" }";
+    check(&fault(both), "both `slots` and `of`");
+    check(&fault("reshard = { of = «\"stock\"», to = \"redis\" }"), "there is no lock `stock`");
+}
+
+#[test]
+fn a_client_asks_sentinels_that_are_there_and_knows_no_nodes_beside_them() {
+    with("steps =", "sentinels = [«\"s\"»]\nsteps =", "there is no Sentinel `s`");
+    let sentinel = GOOD.replace("[client.c1]", "[sentinel.s]\n[client.c1]");
+    let client = |keys: &str| sentinel.replace("steps =", &format!("{keys}\nsteps ="));
+    check(&client("nodes = [\"redis\"]\nsentinels = [«\"s\"»]"), "no `nodes` of its own");
+    let redlock =
+        client("sentinels = [«\"s\"»]").replace("[node.redis]", "[lock]\nkind = \"redlock\"\n[node.redis]");
+    check(&redlock, "the one master of a lock");
+}
+
+#[test]
 fn what_contradicts_itself_is_pointed_at() {
     let steps = "steps = [{ acquire = {} }, { release = {} }]";
     with("{ release = {} }", "«{ release = {}, write = {} }»", "step 2 does several things (release, write)");

@@ -191,6 +191,13 @@ pub enum Observation {
         /// `master` or `replica`.
         role: &'static str,
     },
+    /// Something has changed in the view that a node has of its cluster ([`News`](crate::cluster::News)).
+    Cluster {
+        /// What.
+        event: &'static str,
+        /// Of which node, slots or epoch.
+        about: String,
+    },
 }
 
 impl Env {

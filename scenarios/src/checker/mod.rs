@@ -3,6 +3,7 @@
 //! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its file and its line in
 //! [`LIST`].
 
+mod authority;
 mod belief;
 mod commands;
 mod evidence;

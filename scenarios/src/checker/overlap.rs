@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Checker,
+    Checker, authority,
     evidence::Evidence,
     interval::{Interval, Overlap, overlaps, worst},
     words,
@@ -68,6 +68,7 @@ fn witness<I: Interval>(history: &History, overlap: &Overlap<'_, I>, wording: &W
     let (cause, fault) = words::cause(history, lock, first.owner(), first.from(), *from);
     let mut story = vec![(wording.words)(history, first)];
     story.extend(cause);
+    story.extend(authority::two_masters(history, lock, first.from(), *until));
     story.push((wording.words)(history, second));
     Witness { summary, story, from: *from, until: *until, lock: Some(lock), owners, fault }
 }

@@ -12,6 +12,7 @@ mod crash;
 mod cut;
 mod delay;
 mod drop_connection;
+mod failover;
 mod follow;
 mod lose_disk;
 mod lose_reply;
@@ -20,12 +21,13 @@ mod matching;
 mod pause;
 mod promote;
 mod reset;
+mod reshard;
 mod restart;
 mod slow;
 mod suspend;
 mod trigger;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm_sim::world::{Condition, Verb};
 
@@ -35,7 +37,9 @@ use crate::{
     units::{Draw, Span},
 };
 
+pub use failover::How;
 pub use matching::Matching;
+pub use reshard::Moved;
 pub use trigger::{Happening, Trigger};
 
 /// One thing a fault does.
@@ -56,6 +60,15 @@ pub enum FaultAction {
         node: String,
         /// Name and arguments.
         command: Vec<String>,
+    },
+    /// An operator begins to move slots of a cluster.
+    Reshard {
+        /// Which.
+        moved: Moved,
+        /// To which master.
+        to: String,
+        /// How long after each of its parts the next one begins.
+        step: Duration,
     },
 }
 
@@ -122,6 +135,7 @@ faults! {
     cut: Cut,
     delay: Delay,
     drop_connection: DropConnection,
+    failover: Failover,
     follow: Follow,
     lose_disk: LoseDisk,
     lose_reply: LoseReply,
@@ -129,6 +143,7 @@ faults! {
     pause: Pause,
     promote: Promote,
     reset: Reset,
+    reshard: Reshard,
     restart: Restart,
     slow: Slow,
     suspend: Suspend,

@@ -202,6 +202,21 @@ pub enum EventKind {
         /// What it is about.
         message: Box<str>,
     },
+    /// Node of a cluster: something has changed in its view of the cluster.
+    Cluster {
+        /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`, `slots`, `migrating`, `importing`,
+        /// `stable`, `follows` or `state`.
+        event: Box<str>,
+        /// Of which node, slots or epoch.
+        about: Box<str>,
+    },
+    /// Node of a cluster: what it is to the slot of a lock, in its own view, is another thing from now on.
+    Serves {
+        /// The lock.
+        lock: Lock,
+        /// What.
+        how: Serving,
+    },
     /// Any host: its software started, stopped or stood still.
     Life {
         /// Which.
@@ -368,6 +383,34 @@ pub enum Role {
     Replica,
 }
 
+/// What a node of a cluster is to a slot, in its own view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Serving {
+    /// Another node is its master, or none is.
+    Elsewhere,
+    /// It is its master, and does not answer, because the cluster is down.
+    Closed,
+    /// It is its master, and answers.
+    Whole,
+    /// It is its master, and answers for the keys that it still has.
+    Migrating,
+    /// Another node is its master, and this one answers who was sent by it.
+    Importing,
+}
+
+impl Serving {
+    /// Whether the node is the master of the slot, whether or not it answers.
+    pub fn is_master(self) -> bool {
+        matches!(self, Self::Closed | Self::Whole | Self::Migrating)
+    }
+
+    /// Whether the node is the master of the slot, and answers.
+    pub fn answers(self) -> bool {
+        matches!(self, Self::Whole | Self::Migrating)
+    }
+}
+
 /// What became of a host's software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -410,8 +453,13 @@ impl EventKind {
             | Self::Counted { lock, .. }
             | Self::Passed { lock, .. }
             | Self::Published { lock, .. }
+            | Self::Serves { lock, .. }
             | Self::Write { lock, .. } => Some(*lock),
-            Self::Return { .. } | Self::Became { .. } | Self::Sentinel { .. } | Self::Life { .. } => None,
+            Self::Return { .. }
+            | Self::Became { .. }
+            | Self::Sentinel { .. }
+            | Self::Cluster { .. }
+            | Self::Life { .. } => None,
         }
     }
 
@@ -435,6 +483,8 @@ impl EventKind {
             | Self::Published { .. }
             | Self::Became { .. }
             | Self::Sentinel { .. }
+            | Self::Cluster { .. }
+            | Self::Serves { .. }
             | Self::Life { .. } => None,
         }
     }

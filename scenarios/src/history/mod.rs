@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 pub use clock::{Clock, ClockId, Deadline, Segment};
 pub use event::{
-    Accepted, Call, Event, EventKind, Life, LossCause, Mode, Outcome, Party, Reason, Role, Wait, Wake,
+    Accepted, Call, Event, EventKind, Life, LossCause, Mode, Outcome, Party, Reason, Role, Serving, Wait,
+    Wake,
 };
 pub use file::ReadError;
 pub use header::{

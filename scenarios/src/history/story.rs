@@ -80,7 +80,7 @@ impl Story {
         self.history.owner(&format!("{client}:1"), host)
     }
 
-    fn tell(mut self, host: &str, what: EventKind) -> Self {
+    pub(crate) fn tell(mut self, host: &str, what: EventKind) -> Self {
         let host = self.host(host);
         self.history.record(self.now, host, what);
         self

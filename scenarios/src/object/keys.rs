@@ -31,7 +31,8 @@ pub(crate) struct Key {
 pub(crate) struct Keys {
     /// In an order that is the kind's own.
     pub(crate) list: Vec<Key>,
-    lock: Bytes,
+    /// The name of the lock, which decides its slot.
+    pub(crate) lock: Bytes,
     /// What the names of all companions, keys and channels alike, contain.
     tag: Bytes,
     /// Of a lock with a key for the lease of each level of a hold: what the names of these begin with, and empty of others.

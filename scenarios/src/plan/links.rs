@@ -49,6 +49,11 @@ pub(super) fn all(scenario: &Scenario, hosts: &[PlannedHost], selector: &Selecto
     };
     match selector {
         Selector::Named(name) => scenario.members(name),
+        // The majority that counts in a cluster is that of its masters.
+        Selector::Minority if scenario.is_cluster() => {
+            let masters = scenario.cluster_nodes().into_iter().filter(|node| !node.slots.0.is_empty());
+            masters.map(|node| node.host).collect()
+        }
         Selector::Nodes
         | Selector::AnyNode
         | Selector::Minority

@@ -8,7 +8,7 @@ use crate::{
     checker::words,
     history::{
         Call, ClockId, Event, EventKind, History, Host, Life, LossCause, Mode, Outcome, Party, Reason, Role,
-        Wait, Wake,
+        Serving, Wait, Wake,
     },
 };
 
@@ -141,6 +141,14 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
         }
         EventKind::Published { receivers, .. } => format!("publishes about {lock} to {receivers}"),
         EventKind::Sentinel { event, message } => format!("says {event} {message}"),
+        EventKind::Cluster { event, about } => format!("sees {event} {about}"),
+        EventKind::Serves { how, .. } => match how {
+            Serving::Elsewhere => format!("has the slot of {lock} no more"),
+            Serving::Closed => format!("is master of the slot of {lock}, and does not answer"),
+            Serving::Whole => format!("answers for the slot of {lock}"),
+            Serving::Migrating => format!("answers for what is left in the slot of {lock}"),
+            Serving::Importing => format!("takes in the slot of {lock}"),
+        },
         EventKind::Became { role: Role::Master } => "is a master".to_owned(),
         EventKind::Became { role: Role::Replica } => "is a replica".to_owned(),
         EventKind::Life { life } => match life {

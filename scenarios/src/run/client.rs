@@ -110,7 +110,8 @@ pub(super) async fn perform(
 pub(super) fn context(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> SubjectContext {
     let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), stage.host(ctx.name()));
     let groups = stage.plan.locks.iter().map(|lock| groups(stage, client, lock)).collect();
-    SubjectContext { ctx: ctx.clone(), plan: stage.plan.clone(), groups, history }
+    let sentinels = client.asked_sentinels(&stage.plan.scenario);
+    SubjectContext { ctx: ctx.clone(), plan: stage.plan.clone(), groups, sentinels, history }
 }
 
 /// The nodes that a client knows of for a lock, one group of replicas each.

@@ -3,11 +3,12 @@
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
+    cluster::{Serving, key_slot},
     time::True,
     world::{Cause, Condition, HostCtx, Verb},
 };
 
-use super::Stage;
+use super::{Stage, operator::Operated, reshard};
 use crate::{
     fault::FaultAction,
     history::{Event, EventKind, Host, HostKind, Lock, Role},
@@ -117,6 +118,10 @@ impl Director {
                         actor.lose_disk();
                     }
                 }
+                FaultAction::Reshard { moved, to, step } => {
+                    let (ctx, stage) = (self.ctx.clone(), self.stage.clone());
+                    tokio::task::spawn_local(reshard::reshard(ctx, stage, moved, to, step));
+                }
                 FaultAction::Console { node, command } => {
                     if let Some(actor) = self.stage.nodes.borrow().get(&node) {
                         actor.console().give(command);
@@ -199,6 +204,14 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
             let last = recorder.history.events.iter().rev().find(elected);
             last.map(|event| recorder.history.host_name(event.host).to_owned())
         }
+        Selector::Replica(_) if stage.plan.scenario.is_cluster() => {
+            let master = master(stage, lock)?;
+            let nodes = stage.nodes.borrow();
+            let mut replicas = nodes
+                .iter()
+                .filter(|(_, node)| !node.is_master() && node.follows().as_ref() == Some(&master));
+            replicas.next().map(|(name, _)| name.clone())
+        }
         Selector::Replica(_) => {
             let of_lock = lock.map(|lock| stage.plan.nodes_of(lock));
             // Sentinels have operators as well.
@@ -221,8 +234,16 @@ fn master(stage: &Stage, lock: Option<Lock>) -> Option<String> {
     // Where a scenario does not say which lock, all have the same master.
     let group = stage.plan.nodes_of(lock.unwrap_or(Lock(0)));
     let nodes = stage.nodes.borrow();
+    let slot = stage.plan.scenario.is_cluster().then(|| {
+        let lock = &stage.plan.locks[usize::from(lock.unwrap_or(Lock(0)).0)];
+        key_slot(lock.key.as_bytes())
+    });
+    let is_master = |actor: &Rc<dyn Operated>| match slot {
+        None => actor.is_master(),
+        Some(slot) => actor.serving(slot).is_some_and(Serving::is_master),
+    };
     let masters: Vec<String> =
-        group.into_iter().filter(|name| nodes.get(name).is_some_and(|actor| actor.is_master())).collect();
+        group.into_iter().filter(|name| nodes.get(name).is_some_and(is_master)).collect();
     if masters.len() > 1 {
         let recorder = stage.shared.get();
         let history = &recorder.history;

@@ -8,6 +8,7 @@ mod operator;
 mod peer;
 mod process;
 pub mod real;
+mod reshard;
 mod resource;
 mod script;
 mod sentinel;
@@ -243,8 +244,12 @@ fn header(plan: &Plan, title: &str) -> Header {
     let hosts: Vec<HostInfo> = hosts.collect();
     let number = |name: &String| Host(hosts.iter().position(|host| *host.name == **name).unwrap_or(0) as u16);
     let infos = plan.locks.iter().map(|PlannedLock { key, written, nodes, .. }| {
-        let groups: Vec<Vec<Host>> =
+        let mut groups: Vec<Vec<Host>> =
             nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
+        if plan.scenario.is_cluster() {
+            // The slot of the lock, and its key with it, may go to any of them.
+            groups = vec![groups.concat()];
+        }
         let object = written.object();
         let (kind, authority) = (object.promises(), object.authority(groups));
         let keys = object.keys(key).list;

@@ -6,8 +6,10 @@ use std::{
 };
 
 use lockstorm_sim::{
+    cluster::{Serving, key_slot},
     config::{Config, options},
     drive::DrivenNode,
+    durability::Disk,
     env::Env,
     server::Server,
     world::{self, HostCtx},
@@ -24,6 +26,8 @@ use crate::{plan::PlannedNode, scenario::Node as Written, subject::Local};
 /// The server of one node over all its lives.
 struct SimulatedServer {
     written: Written,
+    master: Option<String>,
+    nodes_conf: Option<String>,
     node: DrivenNode,
     console: Console,
     /// The next start finds an empty disk.
@@ -32,9 +36,11 @@ struct SimulatedServer {
 }
 
 impl SimulatedServer {
-    fn new(written: Written) -> SimulatedServer {
+    fn new(planned: &PlannedNode) -> SimulatedServer {
         SimulatedServer {
-            written,
+            written: planned.node.clone(),
+            master: planned.master.clone(),
+            nodes_conf: planned.nodes_conf.clone(),
             node: DrivenNode::new(),
             console: Console::default(),
             disk_lost: Cell::default(),
@@ -50,6 +56,7 @@ impl SimulatedServer {
                 option.check(&config, &value).expect("a scenario's options are checked before it runs");
             option.set(&mut config, &value);
         }
+        config.cluster.enabled = self.nodes_conf.is_some();
         config.mutations.wall_from_monotonic = self.written.expire_by_monotonic;
         config.mutations.replicate_relative_ttl = self.written.replicate_relative_ttl;
         config.mutations.expire_at_the_millisecond = self.written.expire_at_the_millisecond;
@@ -73,6 +80,31 @@ impl Operated for SimulatedServer {
         self.node.look(|server| !server.node().is_replica()).unwrap_or(false)
     }
 
+    fn follows(&self) -> Option<String> {
+        let master = |server: &Server| server.node().config.replicaof.as_ref().map(|(host, _)| host.clone());
+        self.node.look(master).flatten()
+    }
+
+    fn serving(&self, slot: u16) -> Option<Serving> {
+        self.node.look(|server| Some(server.node().cluster.as_ref()?.serving(slot))).flatten()
+    }
+
+    fn cluster_id(&self) -> Option<String> {
+        self.node.look(|server| Some(server.node().cluster.as_ref()?.my_id().to_string())).flatten()
+    }
+
+    fn keys_of(&self, slot: u16) -> Vec<String> {
+        let keys = |server: &Server| {
+            let entries = server.node().dbs.first().into_iter().flat_map(|db| db.entries().iter());
+            let of_slot = entries.map(|(key, _)| key).filter(|key| key_slot(key) == slot);
+            let mut keys: Vec<String> =
+                of_slot.filter_map(|key| String::from_utf8(key.to_vec()).ok()).collect();
+            keys.sort();
+            keys
+        };
+        self.node.look(keys).unwrap_or_default()
+    }
+
     /// The node and its witness know each other, and what knows itself is never freed: the server goes, and the watcher with it.
     fn close(&self) {
         if let Some(witness) = self.witness.take() {
@@ -91,7 +123,7 @@ struct SimulatedNode {
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
     let node = planned.software::<PlannedNode>().filter(|_| planned.engine != Engine::Real)?;
-    let server = Rc::new(SimulatedServer::new(node.node.clone()));
+    let server = Rc::new(SimulatedServer::new(node));
     Some(Box::new(SimulatedNode { stage: planned.stage.clone(), server }))
 }
 
@@ -113,6 +145,9 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
         // Sentinels know nodes by what these announce; in the world hosts have names.
         ctx.name().clone_into(&mut config.announce.ip);
     }
+    if config.cluster.enabled {
+        ctx.name().clone_into(&mut config.cluster.announce_ip);
+    }
     let port = config.port;
     let witness = {
         let mut witness = server.witness.borrow_mut();
@@ -124,7 +159,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     };
     let watching = witness.clone();
     server.node.watch(move |observation| watching.borrow_mut().saw(observation));
-    if let Some(master) = &server.written.replica_of {
+    // A node of a cluster remembers its master.
+    if let Some(master) = server.master.as_ref().filter(|_| server.nodes_conf.is_none()) {
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
     let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, server.console.clone()));
@@ -138,7 +174,10 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
             witness.borrow_mut().restarted(now, &server);
             server
         }
-        None => Server::new(config, env),
+        None => match server.nodes_conf.clone() {
+            Some(nodes) => Server::restart(config, Disk { nodes: Some(nodes), ..Disk::default() }, env),
+            None => Server::new(config, env),
+        },
     };
     world::node::run_with(ctx, port, server.node.clone(), start).await;
     operator.abort();

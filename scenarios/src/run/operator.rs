@@ -2,10 +2,10 @@
 
 use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
-use lockstorm_sim::{time::True, world::HostCtx};
+use lockstorm_sim::{cluster::Serving, time::True, world::HostCtx};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    sync::Notify,
+    sync::{Notify, oneshot},
 };
 
 use crate::scenario::{Durability, Node as Written};
@@ -23,6 +23,22 @@ pub(super) trait Operated {
     fn seen_until(&self) -> Option<True> {
         None
     }
+    /// The master that the node replicates, if it is known to.
+    fn follows(&self) -> Option<String> {
+        None
+    }
+    /// What the node is to a slot, if it is one of a cluster.
+    fn serving(&self, _slot: u16) -> Option<Serving> {
+        None
+    }
+    /// What the node is called in its cluster.
+    fn cluster_id(&self) -> Option<String> {
+        None
+    }
+    /// The keys of a slot that the node has, in order.
+    fn keys_of(&self, _slot: u16) -> Vec<String> {
+        Vec::new()
+    }
     /// What it has on its disk is lost with its next crash: it comes up as at first.
     fn lose_disk(&self) {}
     /// Writes down what is only known at the end.
@@ -31,16 +47,30 @@ pub(super) trait Operated {
 
 /// Commands of an operator at the node's console: there is no network in between, but the node must run.
 #[derive(Debug, Clone, Default)]
-pub struct Console(Rc<(RefCell<VecDeque<Vec<String>>>, Notify)>);
+pub struct Console(Rc<(RefCell<VecDeque<Given>>, Notify)>);
+
+/// A command, and where its answer goes if it is wanted.
+type Given = (Vec<String>, Option<oneshot::Sender<String>>);
 
 impl Console {
     /// Gives a command; it is carried out as soon as the node runs.
     pub fn give(&self, command: Vec<String>) {
-        self.0.0.borrow_mut().push_back(command);
+        self.push((command, None));
+    }
+
+    /// Gives a command and waits for the answer, for as long as the node does not run; `None` if it goes down meanwhile.
+    pub(super) async fn ask(&self, command: Vec<String>) -> Option<String> {
+        let (answer, answered) = oneshot::channel();
+        self.push((command, Some(answer)));
+        answered.await.ok()
+    }
+
+    fn push(&self, given: Given) {
+        self.0.0.borrow_mut().push_back(given);
         self.0.1.notify_one();
     }
 
-    async fn next(&self) -> Vec<String> {
+    async fn next(&self) -> Given {
         loop {
             let command = self.0.0.borrow_mut().pop_front();
             match command {
@@ -68,7 +98,7 @@ pub(super) fn options(written: &Written) -> Vec<(String, String)> {
 /// The operator at the console: one connection inside the host, one command after the other.
 pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
     loop {
-        let mut command = console.next().await;
+        let (mut command, wanted) = console.next().await;
         if let [name, master, port] = &mut command[..]
             && matches!(name.to_ascii_uppercase().as_str(), "REPLICAOF" | "SLAVEOF")
             && ctx.stands_at(ctx.name(), BACK_DOOR).is_some()
@@ -90,5 +120,8 @@ pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
         };
         let answer = answered.await.unwrap_or_else(|error| error.to_string());
         ctx.observe("console", format!("{}: {answer}", command.join(" ")));
+        if let Some(wanted) = wanted {
+            let _ = wanted.send(answer);
+        }
     }
 }

@@ -4,7 +4,12 @@ use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
 use bytes::Bytes;
 use lockstorm_sim::{
-    drive::DrivenNode, env::Observation, event::ConnId, node::clients::Role as SessionRole, server::Server,
+    cluster::{self, key_slot},
+    drive::DrivenNode,
+    env::Observation,
+    event::ConnId,
+    node::clients::Role as SessionRole,
+    server::Server,
     world::HostCtx,
 };
 
@@ -12,7 +17,7 @@ use super::held::{Cause, Names, Watched};
 use crate::{
     history::{
         CommandCount, EventKind, Host, KeyLeft, Life, Lock, LockInfo, LossCause, Owner, Party,
-        Role as NodeRole,
+        Role as NodeRole, Serving,
     },
     object::{Keys, Role, Value},
     recorder::{Sender, Shared},
@@ -28,6 +33,8 @@ pub(super) struct Witness {
     /// The hosts by name, to find the client of a connection.
     pub(super) hosts: BTreeMap<String, Host>,
     locks: Vec<Watched>,
+    /// What the node, if it is one of a cluster, is to the slot of each lock.
+    serving: Vec<Serving>,
     /// Whose each connection is, since the node has come up: the client, and its port.
     peers: RefCell<BTreeMap<ConnId, Option<(Host, u16)>>>,
     /// The last command about a lock.
@@ -46,7 +53,8 @@ impl Witness {
         hosts: BTreeMap<String, Host>,
     ) -> Witness {
         let (peers, command, counts) = Default::default();
-        Witness { ctx, shared, host, node, hosts, locks, peers, command, counts }
+        let serving = vec![Serving::Elsewhere; locks.len()];
+        Witness { ctx, shared, host, node, hosts, locks, serving, peers, command, counts }
     }
 
     /// The node starts again, with what its disk has kept: what it had and has no more, the crash took. Told before the first
@@ -54,6 +62,7 @@ impl Witness {
     pub(super) fn restarted(&mut self, ctx: HostCtx, server: &Server) {
         self.ctx = ctx;
         self.peers.take();
+        self.serving.fill(Serving::Elsewhere);
         for at in 0..self.locks.len() {
             self.with_lock(at, |witness, watched| {
                 let before = watched.state.clone();
@@ -93,7 +102,7 @@ impl Witness {
                 for at in 0..self.locks.len() {
                     match self.locks[at].keys.role_of(key) {
                         Some(Role::Holders) => self.compare(at, event, *by),
-                        Some(Role::Queue) => self.compare_queue(at),
+                        Some(Role::Queue) => self.compare_queue(at, *by),
                         Some(Role::Token) | None => {}
                     }
                 }
@@ -108,12 +117,16 @@ impl Witness {
                 let role = if *role == "master" { NodeRole::Master } else { NodeRole::Replica };
                 if role == NodeRole::Master {
                     // The queue that it starts with may have come in one piece, without an event.
-                    (0..self.locks.len()).for_each(|at| self.compare_queue(at));
+                    (0..self.locks.len()).for_each(|at| self.compare_queue(at, None));
                 }
                 self.tell(EventKind::Became { role });
                 if role == NodeRole::Master {
                     self.promoted();
                 }
+            }
+            Observation::Cluster { event, about } => {
+                self.tell(EventKind::Cluster { event: (*event).into(), about: about.as_str().into() });
+                (0..self.locks.len()).for_each(|at| self.compare_slot(at));
             }
         }
     }
@@ -121,7 +134,10 @@ impl Witness {
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
         self.with_lock(at, |witness, watched| {
             let values = witness.read(watched, |role| role != Role::Queue);
-            // What a node repeats from its master was granted there.
+            // What a node repeats from its master was granted there, and so was what came with the slot, or went with it.
+            if witness.moves(by) || (by.is_none() && witness.is_elsewhere(watched)) {
+                return watched.adopt(&values, witness);
+            }
             let Some(by) = witness.sender(by) else { return watched.adopt(&values, witness) };
             let cause =
                 Cause { event, by: by.as_ref(), node: witness.host, wall_ms: witness.ctx.wall().as_millis() };
@@ -130,13 +146,51 @@ impl Witness {
         });
     }
 
-    fn compare_queue(&mut self, at: usize) {
+    fn compare_queue(&mut self, at: usize, by: Option<ConnId>) {
         self.with_lock(at, |witness, watched| {
             let values = witness.read(watched, |role| role == Role::Queue);
-            if let Some(what) = watched.queue(&values, witness) {
+            let changed = watched.queue(&values, witness);
+            // A queue that has come with its slot is the same one.
+            if let Some(what) = changed.filter(|_| !witness.moves(by)) {
                 witness.tell(what);
             }
         });
+    }
+
+    /// Takes note of what the node is to the slot of a lock. One that has become its master has lost the holds that it never had.
+    fn compare_slot(&mut self, at: usize) {
+        let slot = key_slot(&self.locks[at].keys.lock);
+        let now = self.node.look(|server| Some(server.node().cluster.as_ref()?.serving(slot))).flatten();
+        let Some(now) = now.map(serving) else { return };
+        let before = std::mem::replace(&mut self.serving[at], now);
+        if before == now {
+            return;
+        }
+        self.tell(EventKind::Serves { lock: self.locks[at].lock, how: now });
+        if now.is_master() && !before.is_master() {
+            self.took_over(at);
+        }
+    }
+
+    /// Whether the key of a lock went from node to node by this connection, as a part of its slot.
+    fn moves(&self, by: Option<ConnId>) -> bool {
+        let Some((_, words)) = self.command.as_ref().filter(|(conn, _)| Some(*conn) == by) else {
+            return false;
+        };
+        let name = words.first().filter(|_| self.in_cluster());
+        name.is_some_and(|name| {
+            ["MIGRATE", "RESTORE-ASKING"].iter().any(|moving| name.eq_ignore_ascii_case(moving.as_bytes()))
+        })
+    }
+
+    /// Whether another node of the cluster is the master of the lock's slot.
+    fn is_elsewhere(&self, watched: &Watched) -> bool {
+        let is_master = self.serving[usize::from(watched.lock.0)].is_master();
+        self.in_cluster() && !is_master
+    }
+
+    fn in_cluster(&self) -> bool {
+        self.node.look(|server| server.node().cluster.is_some()).unwrap_or(false)
     }
 
     /// Keeps in mind who has made a passing key of a lock.
@@ -153,14 +207,21 @@ impl Witness {
 
     /// The node has been a replica and is a master from now on.
     fn promoted(&mut self) {
-        for at in 0..self.locks.len() {
-            self.with_lock(at, |witness, watched| {
-                // Data that came in one piece came without an event.
-                watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
-                let lost = watched.promoted(&witness.shared.get().history, witness.host, witness.ctx.wall());
-                lost.into_iter().for_each(|what| witness.tell(what));
-            });
+        if self.in_cluster() {
+            // Which slots it has by that is told by itself.
+            return;
         }
+        (0..self.locks.len()).for_each(|at| self.took_over(at));
+    }
+
+    /// Other nodes of its group could grant a lock until now, and this one can from now on.
+    fn took_over(&mut self, at: usize) {
+        self.with_lock(at, |witness, watched| {
+            // Data that came in one piece came without an event.
+            watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
+            let lost = watched.promoted(&witness.shared.get().history, witness.host, witness.ctx.wall());
+            lost.into_iter().for_each(|what| witness.tell(what));
+        });
     }
 
     /// Has something happen to a lock, for which the witness is asked.
@@ -261,6 +322,17 @@ impl Witness {
             left.owner = recorder.maker(&left.key);
         }
         recorder.history.keys_left.extend(left);
+    }
+}
+
+/// What a node is to a slot, as the history has it.
+fn serving(how: cluster::Serving) -> Serving {
+    match how {
+        cluster::Serving::Elsewhere => Serving::Elsewhere,
+        cluster::Serving::Closed => Serving::Closed,
+        cluster::Serving::Whole => Serving::Whole,
+        cluster::Serving::Migrating => Serving::Migrating,
+        cluster::Serving::Importing => Serving::Importing,
     }
 }
 

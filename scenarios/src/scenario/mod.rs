@@ -4,6 +4,7 @@
 
 mod boundary;
 mod builder;
+pub(crate) mod cluster;
 mod error;
 mod form;
 mod limits;
@@ -30,6 +31,7 @@ pub use crate::history::Claim;
 
 pub use boundary::{Boundary, Formula};
 pub use builder::ScenarioBuilder;
+pub use cluster::ClusterNode;
 pub use error::{ScenarioError, nearest};
 pub(crate) use form::{fault as fault_form, trait_values};
 pub use limits::Wrong;

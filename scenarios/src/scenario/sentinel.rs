@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, Scenario};
+use super::{Algorithm, Client, Clock, Scenario, error::Mistake, group};
 use crate::{name::Name, units::Span};
 
 /// A Sentinel, or `count` of them, with their common settings: `[sentinel.s]`. Each keeps its state over a crash, in the file that
@@ -52,10 +52,42 @@ impl Sentinel {
     fn masters(&self, scenario: &Scenario) -> Vec<String> {
         let all = || {
             let masters = scenario.node.iter().filter(|(_, node)| node.replica_of.is_none());
-            masters.flat_map(|(name, node)| super::group(name, node.count)).collect()
+            masters.flat_map(|(name, node)| group(name, node.count)).collect()
         };
         let named =
             |names: &Vec<Name>| names.iter().flat_map(|name| scenario.members(name.as_str())).collect();
         self.watches.as_ref().map_or_else(all, named)
     }
+}
+
+impl Client {
+    /// The Sentinels that it asks for the masters, by their hosts.
+    pub fn asked_sentinels(&self, scenario: &Scenario) -> Vec<String> {
+        let names = self.sentinels.iter().flatten();
+        names.flat_map(|name| scenario.members(name.as_str())).collect()
+    }
+}
+
+/// That the Sentinels which a client asks exist, and that it is a client which asks.
+pub(super) fn check_client(scenario: &Scenario, name: &str, client: &Client) -> Result<(), Mistake> {
+    let known = || scenario.sentinel.iter().flat_map(|(name, one)| group(name, one.count));
+    for asked in client.sentinels.iter().flatten() {
+        let is_group = scenario.sentinel.contains_key(asked.as_str());
+        if !is_group && !known().any(|host| host == asked.as_str()) {
+            let names: Vec<String> = known().collect();
+            let names = names.iter().map(String::as_str);
+            return Err(Mistake::unknown(asked.span(), "Sentinel", asked.as_str(), names));
+        }
+        if client.nodes.is_some() {
+            let message = format!("client {name} finds the nodes by Sentinels: it has no `nodes` of its own");
+            return Err(Mistake::at(asked.span(), message));
+        }
+        let asks =
+            |lock: &super::Lock| lock.subject.algorithm == Algorithm::Client && !lock.kind.needs_quorum();
+        if !scenario.lock.values().all(asks) {
+            let message = "the production client asks Sentinels for the one master of a lock; no model does";
+            return Err(Mistake::at(asked.span(), message));
+        }
+    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use crate::{
     code::Code,
     name::Name,
     selector::Hosts,
+    slots::Slots,
     units::{Draw, Rate, Span, Step},
 };
 
@@ -18,8 +19,14 @@ use crate::{
 pub struct Node {
     /// How many nodes of this kind there are; they are called by the name and a number from 1 then.
     pub count: Option<u32>,
-    /// The node whose replica this one is from the start.
+    /// The node whose replica this one is from the start. Replicas of several nodes of one kind follow one each, in turn.
     pub replica_of: Option<Name>,
+    /// Whether the node is one of a Redis Cluster; replicas of such a node are. All know each other from the start, and masters answer
+    /// two seconds after it, as masters do that have been restarted.
+    pub cluster: bool,
+    /// The slots of a master of a cluster, such as `"0-99 200"`, which several of one kind share. Those that are left are shared evenly by
+    /// the masters that do not say so.
+    pub slots: Option<Slots>,
     /// What a crash leaves. Nothing, unless said otherwise.
     pub durability: Durability,
     /// Options as in `redis.conf`, such as `maxmemory-policy = "allkeys-lru"`.
@@ -93,6 +100,9 @@ pub struct Client {
     pub clock: Clock,
     /// The nodes it knows of, where that is not all of the lock's.
     pub nodes: Option<Vec<Name>>,
+    /// The Sentinels that it asks for the lock's master, instead of knowing any nodes: `["s"]`, or some of them. Only the production client
+    /// does.
+    pub sentinels: Option<Vec<Name>>,
     /// What it does instead of steps, where that is code; no file can say so.
     #[serde(skip)]
     pub code: Option<Code>,

@@ -6,11 +6,11 @@ use indexmap::IndexSet;
 use lockstorm_sim::config::{Config, options};
 
 use super::{
-    Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry,
+    Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, cluster,
     error::Mistake,
     limits::{self, Wrong},
     places::Places,
-    word,
+    sentinel, word,
 };
 use crate::{
     checker,
@@ -56,12 +56,9 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     for (name, node) in &scenario.node {
         check_node(&names, name, node)?;
     }
-    for (name, sentinel) in &scenario.sentinel {
-        check_sentinel(&names, name, sentinel)?;
-    }
-    for (name, client) in &scenario.client {
-        check_client(&names, name, client)?;
-    }
+    cluster::check(scenario, places)?;
+    scenario.sentinel.iter().try_for_each(|(name, one)| check_sentinel(&names, name, one))?;
+    scenario.client.iter().try_for_each(|(name, client)| check_client(&names, name, client))?;
     for link in scenario.link.values() {
         names.hosts(&link.from)?;
         names.hosts(&link.to)?;
@@ -228,6 +225,7 @@ fn check_keys(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistak
 fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {
     let Names { scenario, places } = names;
     client.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
+    sentinel::check_client(scenario, name, client)?;
     let own = Script { names, path: vec!["client", name], called: format!("client {name}") };
     own.check(&client.steps, client.workload.as_ref())?;
     if !client.line.is_empty() && (!client.steps.is_empty() || client.workload.is_some()) {
@@ -531,7 +529,8 @@ impl Names<'_, '_> {
         let meant = self.scenario.lock.iter().filter(|(name, _)| lock.is_none_or(|lock| lock == *name));
         let nodes: Vec<Vec<String>> = meant.map(|(_, lock)| self.scenario.lock_nodes(lock)).collect();
         let masters: IndexSet<&String> = nodes.iter().flatten().collect();
-        if masters.len() <= 1 {
+        // In a cluster each lock has one master, that of its slot.
+        if masters.len() <= 1 || (self.scenario.is_cluster() && nodes.len() == 1) {
             return Ok(());
         }
         let what = if nodes.len() == 1 { "this lock lives" } else { "these locks live" };

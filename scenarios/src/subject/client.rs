@@ -5,8 +5,9 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duratio
 use lockstorm_client::{
     Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch, Lock as ClientLock,
     MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter, RateMode, ReadWriteLock, Redlock,
-    ReplicaWait, Semaphore, SemaphorePermits,
+    ReplicaWait, Semaphore, SemaphorePermits, Sentinels,
 };
+use lockstorm_sim::cluster::key_slot;
 
 use super::{
     AllOrNone, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, Subject, SubjectContext, failure,
@@ -51,10 +52,22 @@ pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Productio
         }
         handles.insert(lock, made);
         if known.is_none() {
-            others.push(handle(written, clients, host, &format!("warm-up of {host}"))?);
+            others.push(handle(written, clients, host, &warm_up(context, lock))?);
         }
     }
     Ok(Production(Rc::new(Handles { handles, others, unset })))
+}
+
+/// What the lock of a warm-up is called: in a cluster it is in the slot of the lock on trial, whose node is to know the scripts.
+fn warm_up(context: &SubjectContext, lock: Lock) -> String {
+    let (host, key) = (context.ctx.name(), &context.lock(lock).key);
+    let name = format!("warm-up of {host}");
+    if !context.plan.scenario.is_cluster() {
+        return name;
+    }
+    let slot = key_slot(key.as_bytes());
+    let mut names = (0..).map(|number| format!("{name} {number}"));
+    names.find(|name| key_slot(name.as_bytes()) == slot).expect("numbers do not end")
 }
 
 /// What a client is set up with.
@@ -98,8 +111,17 @@ pub(crate) fn builder(
             Sync::Majority => ReplicaWait::Majority,
             Sync::All => ReplicaWait::All,
         });
-    for node in group {
-        builder = builder.endpoint(format!("redis://{node}:6379"));
+    if let (false, Some(master)) = (context.sentinels.is_empty(), group.first()) {
+        // Sentinels call a master as its node is called that was it at first.
+        let sentinels = context.sentinels.iter().map(|host| format!("redis://{host}:26379"));
+        builder = builder.endpoint(sentinels.fold(Sentinels::of(master), Sentinels::at));
+    } else {
+        for node in group {
+            builder = builder.endpoint(format!("redis://{node}:6379"));
+        }
+        if context.plan.scenario.is_cluster() {
+            builder = builder.cluster();
+        }
     }
     let set = |value: Option<Span>| value.map(|Span(duration)| duration);
     if let Some(timeout) = set(lock.response_timeout) {

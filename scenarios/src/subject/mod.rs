@@ -33,6 +33,8 @@ pub struct SubjectContext {
     pub plan: Rc<Plan>,
     /// The nodes that this client knows of for each lock, one group of replicas each.
     pub groups: Vec<Vec<Vec<String>>>,
+    /// The Sentinels that this client asks for the masters; without any it goes by the nodes.
+    pub sentinels: Vec<String>,
     /// The history, for the first line of work about the first lock.
     pub history: HistoryWriter,
 }

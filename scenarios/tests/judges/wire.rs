@@ -4,7 +4,7 @@
 //! A replica must have granted nothing. What it has when it is promoted depends on how much of its master's stream had arrived, which
 //! the wire to clients does not show: from then on it is not compared. What a node has after a restart is known if its disk keeps all
 //! or nothing. Not compared are nodes that drop keys for want of memory, refuse writes for want of replicas, keep their time in another way
-//! than Redis, or are replicated to in another way, nor locks whose keys do not say who holds them, nor commands that are held up between the wire and the node.
+//! than Redis, or are replicated to in another way, or send clients to other nodes of a cluster, nor locks whose keys do not say who holds them, nor commands that are held up between the wire and the node.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -210,7 +210,11 @@ fn plain(scenario: &Scenario) -> bool {
     // Of `storm/sentinel.toml` the observer deduces a grant that was not recorded. Why is not known yet.
     let waits = scenario.lock.values().any(|lock| lock.sync != Sync::None);
     let watched = !scenario.sentinel.is_empty() && waits;
-    !scenario.node.values().any(odd) && !scenario.fault.values().any(holds_up) && !alike && !watched
+    !scenario.node.values().any(odd)
+        && !scenario.fault.values().any(holds_up)
+        && !alike
+        && !watched
+        && !scenario.is_cluster()
 }
 
 #[test]

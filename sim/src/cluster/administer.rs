@@ -51,6 +51,11 @@ impl Cluster {
                 self.unbind(slot);
             }
         }
+        if takes {
+            self.tell_slots(&seen, self.me);
+        } else {
+            self.tell("slots", format!("{} to no node", seen.words()));
+        }
         self.changed();
         Ok(())
     }
@@ -63,6 +68,7 @@ impl Cluster {
         if !around.db.is_empty() {
             return Err("DB must be empty to perform CLUSTER FLUSHSLOTS.".into());
         }
+        self.tell("slots", format!("{} to no node", self.myself().slots.words()));
         self.unbind_all(self.me);
         self.changed();
         Ok(())
@@ -95,14 +101,17 @@ impl Cluster {
             SetSlot::Migrating(id) => {
                 let target = self.partner(id)?;
                 self.migrating.insert(slot, target);
+                self.tell("migrating", format!("{slot} to {}", self.known(target).address));
             }
             SetSlot::Importing(id) => {
                 let source = self.partner(id)?;
                 self.importing.insert(slot, source);
+                self.tell("importing", format!("{slot} from {}", self.known(source).address));
             }
             SetSlot::Stable => {
                 self.migrating.remove(&slot);
                 self.importing.remove(&slot);
+                self.tell("stable", slot.to_string());
             }
             SetSlot::Node(id) => {
                 let owner = self.named(id)?;
@@ -139,6 +148,7 @@ impl Cluster {
         }
         self.unbind(slot);
         self.bind(slot, to);
+        self.tell("slots", format!("{slot} to {}", self.known(to).address));
         let is_bare = self.myself().slots.is_empty();
         if was_mine && to != self.me && is_bare && around.config.cluster.allow_replica_migration {
             self.log("Configuration change detected. Reconfiguring myself as a replica");

@@ -10,7 +10,7 @@ impl Cluster {
             return self.log("Discarding UPDATE message about myself.");
         }
         let Some(mine) = self.my_master() else { return };
-        let (mut dirty, mut lost) = (Vec::new(), 0);
+        let (mut dirty, mut lost, mut moved) = (Vec::new(), 0, SlotSet::default());
         for slot in claimed.iter() {
             let owner = self.owner(slot);
             if owner == Some(of) {
@@ -30,8 +30,10 @@ impl Cluster {
             lost += u16::from(owner == Some(mine));
             self.unbind(slot);
             self.bind(slot, of);
+            moved.add(slot);
             self.changed();
         }
+        self.tell_slots(&moved, of);
         for slot in self.known(of).slots.iter().collect::<Vec<_>>() {
             if !claimed.has(slot) {
                 self.unclaimed.add(slot);
@@ -76,6 +78,7 @@ impl Cluster {
         self.myself_mut().config_epoch = epoch;
         self.out.unsaved = true;
         self.log(format!("WARNING: configEpoch collision with node {id}. configEpoch set to {epoch}"));
+        self.tell("epoch", epoch.to_string());
     }
 
     /// Takes a version above all others without asking any node, unless this node has the greatest already. Whether it did.
@@ -91,6 +94,7 @@ impl Cluster {
         self.myself_mut().config_epoch = epoch;
         self.out.unsaved = true;
         self.log(format!("New configEpoch set to {epoch}"));
+        self.tell("epoch", epoch.to_string());
         true
     }
 }

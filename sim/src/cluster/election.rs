@@ -73,6 +73,7 @@ impl Cluster {
             self.current_epoch = self.current_epoch.saturating_add(1);
             self.election.epoch = self.current_epoch;
             self.log(format!("Starting a failover election for epoch {}.", self.current_epoch));
+            self.tell("election", self.current_epoch.to_string());
             self.ask_for_votes(around);
             self.election.asked = true;
             return self.changed();
@@ -80,6 +81,7 @@ impl Cluster {
         if self.election.votes >= self.quorum() {
             self.log("Failover election won: I'm the new master.");
             let epoch = self.election.epoch;
+            self.tell("elected", epoch.to_string());
             let myself = self.myself_mut();
             myself.config_epoch = myself.config_epoch.max(epoch);
             self.replace_master(env, around);
@@ -120,10 +122,12 @@ impl Cluster {
         let Some(old) = self.myself().master.filter(|_| self.myself().is_replica()) else { return };
         self.make_master(self.me);
         self.out.wants.push(Want::Lead);
-        for slot in self.known(old).slots.iter().collect::<Vec<_>>() {
+        let taken = self.known(old).slots.clone();
+        for slot in taken.iter() {
             self.unbind(slot);
             self.bind(slot, self.me);
         }
+        self.tell_slots(&taken, self.me);
         self.evaluate(around);
         self.out.unsaved = true;
         self.broadcast_pong(env, around, false);
@@ -159,6 +163,7 @@ impl Cluster {
         self.send_bare(around, for_node, Kind::AuthAck);
         let (id, epoch) = (self.known(for_node).id, self.current_epoch);
         self.log(format!("Failover auth granted to {id} for epoch {epoch}"));
+        self.tell("vote", format!("{} {epoch}", self.known(for_node).address));
     }
 
     /// Counts a vote for this replica.

@@ -43,6 +43,7 @@ impl Cluster {
         let node = self.known_mut(key);
         node.flags = (node.flags - Flags::PFAIL) | Flags::FAIL;
         node.failed_at = around.now;
+        self.tell_of("fail", key);
         self.changed();
     }
 
@@ -55,6 +56,7 @@ impl Cluster {
         }
         self.log(format!("Clear FAIL state for node {}: it is reachable again.", node.id));
         self.known_mut(key).flags -= Flags::FAIL;
+        self.tell_of("recovered", key);
         self.changed();
     }
 
@@ -86,7 +88,9 @@ impl Cluster {
         if is_ok && self.myself().is_master() && now - self.minority_at < delay {
             return;
         }
-        self.log(format!("Cluster state changed: {}", if is_ok { "ok" } else { "fail" }));
+        let state = if is_ok { "ok" } else { "fail" };
+        self.log(format!("Cluster state changed: {state}"));
+        self.tell("state", state);
         self.is_ok = is_ok;
     }
 }

@@ -68,6 +68,7 @@ impl Cluster {
             }
             Force::All => {
                 self.log("Taking over the master (user request).");
+                self.tell_of("takeover", master);
                 self.bump_epoch();
                 self.replace_master(env, around);
             }

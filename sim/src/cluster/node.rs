@@ -1,6 +1,6 @@
 //! What a node knows of a node: of another one, or of itself.
 
-use std::{collections::BTreeMap, num::NonZeroU32};
+use std::{collections::BTreeMap, fmt, num::NonZeroU32};
 
 use super::{id::NodeId, slot_set::SlotSet};
 use crate::event::ConnId;
@@ -77,6 +77,13 @@ pub struct Address {
     pub port: u16,
     /// The port of the bus.
     pub bus_port: u16,
+}
+
+impl fmt::Display for Address {
+    /// As clients reach it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.ip, self.port)
+    }
 }
 
 /// The connection that this node has dialed to another one.

@@ -48,4 +48,16 @@ pub struct Outbox {
     pub actions: Vec<Action>,
     /// For the log.
     pub log: Vec<String>,
+    /// For observers, in order.
+    pub news: Vec<News>,
+}
+
+/// Something that has changed in the view of one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`, `slots`, `migrating`, `importing`, `stable`,
+    /// `follows` or `state`.
+    pub event: &'static str,
+    /// Of which node, slots or epoch. Nodes are called by their addresses.
+    pub about: String,
 }

@@ -220,6 +220,7 @@ impl Cluster {
         (node.pong_received, node.ping_sent) = (around.now, 0);
         if node.is(Flags::PFAIL) {
             node.flags -= Flags::PFAIL;
+            self.tell_of("recovered", key);
             self.changed();
         } else if node.has_failed() {
             self.recover(around, key);

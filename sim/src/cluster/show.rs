@@ -30,8 +30,9 @@ impl Cluster {
             node.pong_received,
             if linked { "connected" } else { "disconnected" },
         );
-        for (first, last) in node.slots.ranges() {
-            line.push_str(&if first == last { format!(" {first}") } else { format!(" {first}-{last}") });
+        if !node.slots.is_empty() {
+            line.push(' ');
+            line.push_str(&node.slots.words());
         }
         if key == self.me {
             let out = self.migrating.iter().map(|(slot, target)| (*slot, '>', *target));

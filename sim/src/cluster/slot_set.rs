@@ -88,6 +88,16 @@ impl SlotSet {
         }
         ranges
     }
+
+    /// The runs of slots in it, as CLUSTER NODES has them.
+    pub fn words(&self) -> String {
+        let ranges = self.ranges().into_iter();
+        let words = ranges.map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+        words.collect::<Vec<_>>().join(" ")
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +110,7 @@ mod tests {
         for (slot, is_new) in [(0, true), (1, true), (2, true), (1, false), (9, true), (SLOTS - 1, true)] {
             assert_eq!(set.add(slot), is_new, "{slot}");
         }
+        assert_eq!(set.words(), format!("0-2 9 {}", SLOTS - 1));
         assert_eq!((set.len(), set.ranges()), (5, vec![(0, 2), (9, 9), (SLOTS - 1, SLOTS - 1)]));
         assert!(set.remove(1) && !set.remove(1));
         assert_eq!((set.len(), set.ranges()[..2].to_vec()), (4, vec![(0, 0), (2, 2)]));

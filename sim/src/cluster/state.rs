@@ -12,7 +12,7 @@ use super::{
     manual::ManualFailover,
     message::Kind,
     node::{Address, Flags, Key, Known},
-    outbox::{Outbox, Want},
+    outbox::{News, Outbox, Want},
     slot::SLOTS,
     slot_set::SlotSet,
 };
@@ -404,6 +404,7 @@ impl Cluster {
             self.importing.clear();
         }
         self.set_master(self.me, Some(master));
+        self.tell_of("follows", master);
         self.replicate(master);
         self.reset_manual_failover();
         self.changed();
@@ -423,6 +424,16 @@ impl Cluster {
 
     pub(super) fn log(&mut self, line: impl Into<String>) {
         self.out.log.push(line.into());
+    }
+
+    /// Tells observers.
+    pub(super) fn tell(&mut self, event: &'static str, about: impl Into<String>) {
+        self.out.news.push(News { event, about: about.into() });
+    }
+
+    /// Tells observers something of a node.
+    pub(super) fn tell_of(&mut self, event: &'static str, key: Key) {
+        self.tell(event, self.known(key).address.to_string());
     }
 
     /// The nodes of the shard of this node, but for itself.

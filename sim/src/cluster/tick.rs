@@ -146,6 +146,7 @@ impl Cluster {
             let id = node.id;
             self.known_mut(key).flags |= Flags::PFAIL;
             self.log(format!("*** NODE {id} possibly failing"));
+            self.tell_of("pfail", key);
             return true;
         }
         false

@@ -2,10 +2,10 @@
 
 use super::{Server, StartError, finish::Finished};
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, News},
     commands::{Flags, find_in},
     effect::Effects,
-    env::Env,
+    env::{Env, Observation},
     event::Event,
     keyspace::Db,
     log::Level,
@@ -146,6 +146,10 @@ impl Server {
         let out = cluster.take_outbox();
         for line in out.log {
             env.log(Level::Notice, || line);
+        }
+        if env.observing {
+            let news = out.news.into_iter();
+            env.observations.extend(news.map(|News { event, about }| Observation::Cluster { event, about }));
         }
         if out.unsaved {
             let text = cluster.file();

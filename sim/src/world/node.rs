@@ -104,6 +104,7 @@ impl Platform for HostCtx {
                 format!("published {} to {receivers} of {}", message.escape_ascii(), channel.escape_ascii())
             }
             Observation::Role { role } => format!("role {role}"),
+            Observation::Cluster { event, about } => format!("cluster {event} {about}"),
         };
         self.record(Event::Effect { effect });
     }

@@ -56,6 +56,8 @@ pub(super) const PORT: u16 = 6379;
 /// The server of one node over all its lives.
 pub(super) struct RealServer {
     written: Written,
+    /// The node that it follows from the start.
+    follows: Option<String>,
     console: Console,
     home: RefCell<Option<Rc<Home>>>,
     process: RefCell<Option<Process>>,
@@ -71,11 +73,12 @@ pub(super) struct RealServer {
 
 impl RealServer {
     /// A node that is yet to be started, and that clients wait for.
-    fn new(written: Written, opening: Rc<Opening>) -> RealServer {
+    fn new(planned: &PlannedNode, opening: Rc<Opening>) -> RealServer {
         opening.awaits_one_more();
-        let master = Cell::new(written.replica_of.is_none());
+        let (written, follows) = (planned.node.clone(), planned.master.clone());
+        let master = Cell::new(follows.is_none());
         let (console, home, process, paused, is_open, seen_until) = Default::default();
-        RealServer { written, console, home, process, paused, master, opening, is_open, seen_until }
+        RealServer { written, follows, console, home, process, paused, master, opening, is_open, seen_until }
     }
 
     /// Clients need not wait for it any more: it takes connections, or is gone before it did.
@@ -156,7 +159,7 @@ struct RealNode {
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn HostProcess>> {
     let node = planned.software::<PlannedNode>().filter(|_| planned.engine == Engine::Real)?;
-    let server = Rc::new(RealServer::new(node.node.clone(), planned.stage.opening.clone()));
+    let server = Rc::new(RealServer::new(node, planned.stage.opening.clone()));
     Some(Box::new(RealNode { stage: planned.stage.clone(), server }))
 }
 
@@ -202,7 +205,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
     };
     ctx.stand_for(PORT, Some(home.address));
     server.is_opened();
-    if let Some(master) = &server.written.replica_of {
+    if let Some(master) = &server.follows {
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
     tokio::task::spawn_local(operator::operate(ctx, PORT, server.console.clone()));

@@ -1,0 +1,83 @@
+//! An operator who moves slots of a cluster from master to master, with their keys: as `redis-cli --cluster reshard` does it, but
+//! at the consoles of the nodes.
+
+use std::{rc::Rc, time::Duration};
+
+use lockstorm_sim::{
+    cluster::{Serving, key_slot},
+    world::HostCtx,
+};
+
+use super::{Stage, operator::Operated};
+use crate::{fault::Moved, history::Lock};
+
+/// The time-out of MIGRATE in milliseconds, which is that of `redis-cli`.
+const TIMEOUT_MS: u32 = 60_000;
+
+/// Moves the slots to the master, and pauses for `step` between the parts of that. Stops where a node refuses, as `redis-cli` does.
+pub(super) async fn reshard(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: String, step: Duration) {
+    let slots: Vec<u16> = match moved {
+        Moved::Slots(slots) => slots.0.iter().collect(),
+        Moved::OfLock(name) => {
+            let lock = name.and_then(|name| stage.plan.lock(&name)).unwrap_or(Lock(0));
+            vec![key_slot(stage.plan.locks[usize::from(lock.0)].key.as_bytes())]
+        }
+    };
+    let moved = async {
+        let target = node(&stage, &to)?;
+        let target_id = target.cluster_id()?;
+        let mut sources = Vec::new();
+        for slot in slots {
+            let Some((name, source)) = master(&stage, slot).filter(|(name, _)| *name != to) else { continue };
+            let source_id = source.cluster_id()?;
+            sources.push((slot, name, source, source_id));
+        }
+        for (slot, _, source, source_id) in &sources {
+            set_slot(&*target, *slot, &["IMPORTING", source_id]).await?;
+            set_slot(&**source, *slot, &["MIGRATING", &target_id]).await?;
+        }
+        ctx.wire_delay(step).await;
+        for (slot, _, source, _) in &sources {
+            let keys = source.keys_of(*slot);
+            if keys.is_empty() {
+                continue;
+            }
+            let timeout = TIMEOUT_MS.to_string();
+            let words = ["MIGRATE", &to, "6379", "", "0", &timeout, "REPLACE", "KEYS"].map(str::to_owned);
+            ask(&**source, words.into_iter().chain(keys).collect()).await?;
+        }
+        ctx.wire_delay(step).await;
+        for (slot, _, source, _) in &sources {
+            set_slot(&*target, *slot, &["NODE", &target_id]).await?;
+            set_slot(&**source, *slot, &["NODE", &target_id]).await?;
+        }
+        Some(())
+    };
+    let done = moved.await.is_some();
+    ctx.observe("reshard", format!("to {to}: {}", if done { "done" } else { "given up" }));
+}
+
+async fn set_slot(node: &dyn Operated, slot: u16, what: &[&str]) -> Option<()> {
+    let slot = slot.to_string();
+    let words = ["CLUSTER", "SETSLOT", &slot].into_iter().chain(what.iter().copied());
+    ask(node, words.map(str::to_owned).collect()).await
+}
+
+/// Gives a command at a node's console; `None` if it is refused.
+async fn ask(node: &dyn Operated, command: Vec<String>) -> Option<()> {
+    node.console().ask(command).await.filter(|answer| answer.starts_with('+')).map(|_| ())
+}
+
+fn node(stage: &Stage, name: &str) -> Option<Rc<dyn Operated>> {
+    stage.nodes.borrow().get(name).cloned()
+}
+
+/// The master of a slot in its own view: of two the one that answers.
+pub(super) fn master(stage: &Stage, slot: u16) -> Option<(String, Rc<dyn Operated>)> {
+    let nodes = stage.nodes.borrow();
+    let of = |wanted: fn(Serving) -> bool| {
+        let mut of = nodes.iter().filter(|(_, node)| node.serving(slot).is_some_and(wanted));
+        of.next().map(|(name, node)| (name.clone(), node.clone()))
+    };
+    of(|serving| matches!(serving, Serving::Whole | Serving::Migrating)).or_else(|| of(Serving::is_master))
+}
