@@ -21,6 +21,14 @@ macro_rules! stock {
 
 /// All of them, sorted by path.
 pub const ALL: &[Stock] = stock![
+    "cluster/crash_of_master.toml",
+    "cluster/full_coverage.toml",
+    "cluster/manual_failover.toml",
+    "cluster/minority_master.toml",
+    "cluster/old_replica.toml",
+    "cluster/returning_master.toml",
+    "cluster/slot_migration.toml",
+    "cluster/two_masters.toml",
     "fair/clock_ahead.toml",
     "fair/clock_behind.toml",
     "fair/crowd.toml",
@@ -128,6 +136,7 @@ pub const ALL: &[Stock] = stock![
     "single/wait_for_replicas.toml",
     "single/wall_clock_step.toml",
     "single/zombie_request.toml",
+    "storm/cluster.toml",
     "storm/fair_crashes.toml",
     "storm/fair_queue.toml",
     "storm/faster_multi.toml",
