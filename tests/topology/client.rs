@@ -1,17 +1,21 @@
 //! The client of a rig, the same on simulated hosts and on this machine: what it does all the time, and the commands it gives.
 
-use std::{future::Future, io, rc::Rc};
+use std::{cell::RefCell, collections::BTreeMap, future::Future, io, rc::Rc};
 
-use lockstorm_sim::resp::{Answers, Reply};
+use lockstorm_sim::{
+    cluster::key_slot,
+    resp::{Answers, Reply},
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::{
+    cluster,
     row::{Act, Rig, Row, Watch},
     seen::{Log, Seen},
 };
 
 /// Between two commands of a watch.
-const PERIOD: i64 = 20;
+pub(crate) const PERIOD: i64 = 20;
 
 /// Where a client is: its clock, and how it reaches others.
 pub(crate) trait Place: Clone + 'static {
@@ -23,6 +27,8 @@ pub(crate) trait Place: Clone + 'static {
     fn now(&self) -> i64;
     /// Waits until so many milliseconds after zero.
     fn until(&self, at: i64) -> impl Future<Output = ()>;
+    /// The address of the host at the other end.
+    fn peer(&self, stream: &Self::Stream) -> io::Result<String>;
     /// The name of the host with an address, if it is one of the rig.
     fn host_at(&self, address: &str) -> Option<String>;
     /// The address of a host.
@@ -82,36 +88,66 @@ pub(crate) fn text(reply: &Reply) -> String {
 pub(crate) struct Client<P> {
     place: P,
     log: Log,
+    /// The nodes of a cluster: the name by id, and the address by name.
+    pub(crate) ids: Rc<RefCell<BTreeMap<String, String>>>,
+    pub(crate) addresses: Rc<RefCell<BTreeMap<String, String>>>,
 }
 
 impl<P: Clone> Clone for Client<P> {
     fn clone(&self) -> Client<P> {
-        Client { place: self.place.clone(), log: self.log.clone() }
+        Client {
+            place: self.place.clone(),
+            log: self.log.clone(),
+            ids: self.ids.clone(),
+            addresses: self.addresses.clone(),
+        }
     }
 }
 
 impl<P: Place> Client<P> {
     pub(crate) fn new(place: P, log: Log) -> Client<P> {
-        Client { place, log }
+        Client { place, log, ids: Rc::default(), addresses: Rc::default() }
     }
 
-    fn note(&self, by: &str, event: &str, message: &str) {
-        let (at, message) = (self.place.now(), self.place.named(message));
+    pub(crate) fn place(&self) -> &P {
+        &self.place
+    }
+
+    pub(crate) fn note(&self, by: &str, event: &str, message: &str) {
+        let (at, mut message) = (self.place.now(), self.place.named(message));
+        for (name, address) in self.addresses.borrow().iter() {
+            message = message.replace(&format!("{address}:"), &format!("{name}:"));
+        }
         self.log.borrow_mut().push(Seen { at, by: by.into(), event: event.into(), message });
     }
 
     /// Watches and commands as the row has them, until it is over; then finds out which writes have survived.
     pub(crate) async fn play(&self, row: &Row) {
+        let mut tasks = Vec::new();
+        if row.rig.masters > 0 && row.rig.starts_at_zero {
+            let (client, rig) = (self.clone(), row.rig);
+            tasks.push(tokio::task::spawn_local(async move { cluster::make(&client, &rig).await }));
+        } else if row.rig.masters > 0 && self.ids.borrow().is_empty() {
+            cluster::make(self, &row.rig).await;
+        }
         self.place.until(-1_000).await;
         let sentinels = row.rig.sentinels();
-        let mut tasks = Vec::new();
         let mut go = |task: std::pin::Pin<Box<dyn Future<Output = ()>>>| {
             tasks.push(tokio::task::spawn_local(task));
         };
         for watch in row.watches {
             let client = Rc::new(self.clone());
             match *watch {
-                Watch::Writes(node) => go(Box::pin(async move { client.write(node).await })),
+                Watch::Writes(node) => {
+                    let key = list_of(&row.rig, node);
+                    go(Box::pin(async move { client.write(node, &key).await }));
+                }
+                Watch::Views => {
+                    for node in row.rig.nodes() {
+                        let client = client.clone();
+                        go(Box::pin(async move { cluster::view(&client, &node).await }));
+                    }
+                }
                 Watch::Asks => {
                     for sentinel in sentinels.clone() {
                         let client = client.clone();
@@ -146,20 +182,22 @@ impl<P: Place> Client<P> {
         }
         self.place.until(row.lasts).await;
         tasks.into_iter().for_each(|task| task.abort());
-        self.find_lost(&row.rig).await;
+        self.find_lost(row).await;
     }
 
-    /// A command with addresses in the place of `{m}` and the like.
+    /// A command with addresses in the place of `{m}` and the like, and ids in the place of `<A>`.
     fn with_addresses(&self, command: &str) -> String {
         let mut parts = command.split(['{', '}']);
         let mut given = parts.next().unwrap_or_default().to_owned();
         while let (Some(host), Some(rest)) = (parts.next(), parts.next()) {
-            given += &(self.place.address(host) + rest);
+            let known = self.addresses.borrow().get(host).cloned();
+            given += &(known.unwrap_or_else(|| self.place.address(host)) + rest);
         }
-        given
+        let named = |given: String, (id, name): (&String, &String)| given.replace(&format!("<{name}>"), id);
+        self.ids.borrow().iter().fold(given, named)
     }
 
-    async fn write(&self, node: &str) {
+    async fn write(&self, node: &str, key: &str) {
         let mut number = 0;
         loop {
             if let Ok(stream) = self.place.dial(node).await {
@@ -167,7 +205,7 @@ impl<P: Place> Client<P> {
                 loop {
                     number += 1;
                     let begun = self.place.now();
-                    match asking.ask(&format!("RPUSH w {number}")).await {
+                    match asking.ask(&format!("RPUSH {key} {number}")).await {
                         Ok(Reply::Error(error)) => self.note("writes", "refused", &error),
                         Ok(_) => self.note("writes", "accepted", &number.to_string()),
                         Err(_) => break,
@@ -229,12 +267,25 @@ impl<P: Place> Client<P> {
         }
     }
 
-    /// Notes which accepted writes are not at the node that the first Sentinel to answer names.
-    async fn find_lost(&self, rig: &Rig) {
+    /// Notes which accepted writes are not at the node that the first Sentinel to answer names, or that has the slot.
+    async fn find_lost(&self, row: &Row) {
         if !self.log.borrow().iter().any(|seen| seen.event == "accepted") {
             return;
         }
+        let rig = &row.rig;
         let mut kept = None;
+        for node in rig.nodes().iter().filter(|_| rig.masters > 0) {
+            let written = row.watches.iter().find_map(|watch| match watch {
+                Watch::Writes(node) => Some(list_of(rig, node)),
+                _ => None,
+            });
+            let Ok(stream) = self.place.dial(node).await else { continue };
+            let read = format!("LRANGE {} 0 -1", written.unwrap_or_default());
+            if let Ok(Reply::Array(numbers)) = Asking::new(stream).ask(&read).await {
+                kept = Some(numbers.iter().map(text).collect::<std::collections::BTreeSet<String>>());
+                break;
+            }
+        }
         for sentinel in rig.sentinels() {
             let Ok(stream) = self.place.dial(&sentinel).await else { continue };
             let Ok(reply) = Asking::new(stream).ask("SENTINEL GET-MASTER-ADDR-BY-NAME main").await else {
@@ -254,4 +305,13 @@ impl<P: Place> Client<P> {
         let lost: Vec<Seen> = accepted.map(|seen| Seen { event: "lost".into(), ..seen.clone() }).collect();
         log.extend(lost);
     }
+}
+
+/// The list that the client writes to at a node: in a cluster, one in a slot of that node.
+fn list_of(rig: &Rig, node: &str) -> String {
+    let slots = if rig.masters > 0 { rig.slots_of(node) } else { None };
+    let is_there = |key: &String| {
+        slots.is_none_or(|(first, last)| (first..=last).contains(&usize::from(key_slot(key.as_bytes()))))
+    };
+    ["w".to_owned()].into_iter().chain((0..).map(|at| format!("w{at}"))).find(is_there).expect("endless")
 }

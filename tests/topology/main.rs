@@ -5,6 +5,7 @@
 //! `.. --test topology -- --real 10 [T3 ..]` plays each ten times on real ones, and prints the table.
 
 mod client;
+mod cluster;
 mod real;
 mod relay;
 mod row;
@@ -19,7 +20,7 @@ use lockstorm_lab::support::redis::{Availability, availability};
 use row::{Row, Where};
 
 /// Rows that an ordinary run plays on real processes as well: short ones.
-const ALSO_REAL: &[&str] = &["T3", "T10", "T12"];
+const ALSO_REAL: &[&str] = &["T3", "T10", "T12", "T42", "T54"];
 
 /// By how much a real process may miss a bound, in milliseconds: the machine is busy with other tests.
 const SLACK: i64 = 400;

@@ -22,11 +22,15 @@ use tokio::net::TcpStream;
 
 use crate::{
     client::{Asking, Client, Place, text},
+    cluster,
     relay::{self, Addresses, BEHIND, Cuts},
     row::{Act, Row},
     seen::{Log, Seen},
     simulated::{hosts, phase},
 };
+
+/// How far the port of a cluster's bus is above the one for clients.
+const BUS: u16 = 10_000;
 
 /// How long a rig may take to come up.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -39,6 +43,12 @@ fn instant() -> Instant {
 #[expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 async fn sleep(length: Duration) {
     tokio::time::sleep(length).await;
+}
+
+/// What comes of it within that time, if it is done by then.
+#[expect(clippy::disallowed_methods, reason = "real processes run in real time")]
+async fn within<T>(length: Duration, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(length, work).await.ok()
 }
 
 fn port(host: &str) -> u16 {
@@ -64,7 +74,7 @@ impl Place for Machine {
     type Stream = TcpStream;
 
     async fn dial(&self, host: &str) -> io::Result<TcpStream> {
-        relay::dial(self.addresses.of("c"), SocketAddr::new(self.addresses.of(host), port(host))).await
+        relay::dial(self.addresses.of("client"), SocketAddr::new(self.addresses.of(host), port(host))).await
     }
 
     fn now(&self) -> i64 {
@@ -73,6 +83,10 @@ impl Place for Machine {
 
     async fn until(&self, at: i64) {
         sleep(Duration::from_millis((at - self.now()).max(0).unsigned_abs())).await;
+    }
+
+    fn peer(&self, stream: &TcpStream) -> io::Result<String> {
+        Ok(stream.peer_addr()?.ip().to_string())
     }
 
     fn host_at(&self, address: &str) -> Option<String> {
@@ -177,7 +191,7 @@ fn addresses(row: &Row) -> Addresses {
     static RIGS: AtomicU8 = AtomicU8::new(0);
     let process = (std::process::id() % 200) as u8 + 20;
     let rig = RIGS.fetch_add(1, Ordering::Relaxed);
-    let names = row.rig.nodes().into_iter().chain(row.rig.sentinels()).chain(["c".to_owned()]);
+    let names = row.rig.nodes().into_iter().chain(row.rig.sentinels()).chain(["client".to_owned()]);
     let address = |number: u8| IpAddr::V4(Ipv4Addr::new(127, process, rig, 11 + number));
     Addresses((0..).zip(names).map(|(number, name)| (name, address(number))).collect())
 }
@@ -196,7 +210,7 @@ fn folder() -> PathBuf {
 async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
     let addresses = Rc::new(addresses(row));
     let why = |error: io::Error| error.to_string();
-    let name = format!("lockstorm-topology-{}-{}", std::process::id(), addresses.of("m"));
+    let name = format!("lockstorm-topology-{}-{}", std::process::id(), addresses.of(&row.rig.nodes()[0]));
     let mut processes = Processes {
         folder: folder().join(name),
         commands: BTreeMap::new(),
@@ -209,11 +223,23 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
         let at = addresses.of(name);
         fs::create_dir_all(processes.folder.join(name)).map_err(why)?;
         relay::listen(SocketAddr::new(at, port(name)), cuts.clone()).await.map_err(why)?;
+        if row.rig.masters > 0 {
+            relay::listen(SocketAddr::new(at, port(name) + BUS), cuts.clone()).await.map_err(why)?;
+        }
         let own = (port(name) + BEHIND).to_string();
         let at = at.to_string();
         let mut file = format!("port {own}\nbind {at}\nbind-source-addr {at}\nloglevel verbose\n");
         if name.starts_with('s') {
             file += &row.rig.file(&at, &addresses.of("m").to_string());
+        } else if row.rig.masters > 0 {
+            let timeout = row.rig.node_timeout;
+            file += &format!(
+                "cluster-enabled yes\ncluster-node-timeout {timeout}\ncluster-announce-ip {at}\ncluster-announce-port 6379\n\
+                 cluster-announce-bus-port 16379\nprotected-mode no\nsave \"\"\nrepl-diskless-sync-delay 0\n"
+            );
+            for (option, value) in row.rig.options_of(name) {
+                file += &format!("{option} {value}\n");
+            }
         } else {
             file += &format!(
                 "replica-announce-ip {at}\nreplica-announce-port 6379\nprotected-mode no\nsave \"\"\nrepl-diskless-sync-delay 0\n"
@@ -233,15 +259,23 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
     for name in &nodes {
         processes.start(name).map_err(why)?;
     }
-    for name in nodes.iter().skip(1) {
+    for name in &nodes {
+        until(&place, begun, name, "PING", |pong| pong == "PONG").await?;
+    }
+    for name in nodes.iter().skip(1).filter(|_| row.rig.masters == 0) {
         until(&place, begun, name, "INFO replication", |info| info.contains("master_link_status:up")).await?;
     }
     let started = instant();
     for name in &sentinels {
         processes.start(name).map_err(why)?;
     }
+    let log: Log = Rc::new(RefCell::new(Vec::new()));
+    let making = Client::new(place.clone(), log.clone());
     let zero = if row.rig.starts_at_zero {
         started
+    } else if row.rig.masters > 0 {
+        within(PATIENCE, cluster::make(&making, &row.rig)).await.ok_or("the cluster is not made")?;
+        instant() + Duration::from_millis(2_100 + phase(run) as u64)
     } else {
         let (replicas, others) = (row.rig.replicas, row.rig.sentinels - 1);
         for name in &sentinels {
@@ -256,8 +290,8 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
         instant() + Duration::from_millis(1_100 + phase(run) as u64)
     };
     let place = Machine { zero, addresses: addresses.clone() };
-    let log: Log = Rc::new(RefCell::new(Vec::new()));
-    let client = Client::new(place.clone(), log.clone());
+    let mut client = Client::new(place.clone(), log.clone());
+    (client.ids, client.addresses) = (making.ids, making.addresses);
     let played = *row;
     let watching = tokio::task::spawn_local(async move { client.play(&played).await });
     for (at, act) in row.acts {
@@ -302,13 +336,16 @@ fn perform(
     cuts: &Cuts,
     addresses: &Addresses,
 ) -> io::Result<()> {
-    let set = |from: &str, to: &str, cut: bool| {
+    let set_one_way = |from: &str, to: &str, cut: bool| {
         for one in hosts(from, seen) {
             for other in hosts(to, seen) {
                 cuts.set(addresses.of(&one), addresses.of(&other), cut);
-                cuts.set(addresses.of(&other), addresses.of(&one), cut);
             }
         }
+    };
+    let set = |one: &str, other: &str, cut: bool| {
+        set_one_way(one, other, cut);
+        set_one_way(other, one, cut);
     };
     match *act {
         Act::Kill(names) => hosts(names, seen).iter().for_each(|name| processes.kill(name)),
@@ -325,6 +362,8 @@ fn perform(
         Act::Thaw(names) => hosts(names, seen).iter().for_each(|name| processes.signal(name, Signal::CONT)),
         Act::Cut(from, to) => set(from, to, true),
         Act::Heal(from, to) => set(from, to, false),
+        Act::CutOneWay(from, to) => set_one_way(from, to, true),
+        Act::HealOneWay(from, to) => set_one_way(from, to, false),
         // The client does it by itself.
         Act::Run(..) => {}
         Act::Step(..) => return Err(io::Error::other("the clock of a process cannot be set")),

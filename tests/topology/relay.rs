@@ -15,8 +15,8 @@ use tokio::{
     sync::Notify,
 };
 
-/// How far the port of a process is above the one that its relay listens at.
-pub(crate) const BEHIND: u16 = 10_000;
+/// How far the ports of a process are above those that its relays listen at. The port of a cluster's bus is 10,000 above the other one.
+pub(crate) const BEHIND: u16 = 20_000;
 
 /// Which pairs of hosts are cut, each direction by itself.
 #[derive(Clone, Default)]

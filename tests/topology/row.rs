@@ -1,8 +1,16 @@
 //! What a row is made of: a rig, what happens to it, and what must be seen, in milliseconds since the row's zero.
 
-/// A master `m`, its replicas `r1`, `r2`, .., and Sentinels `s1`, `s2`, ..; a client `c` reaches them all.
+/// A master `m`, its replicas `r1`, `r2`, .., and Sentinels `s1`, `s2`, ..; or a cluster of masters `A`, `B`, .. with replicas `a`, `b`, ..
+/// of them. A `client` reaches them all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rig {
+    /// Masters of a cluster; 0 if there is none.
+    pub(crate) masters: usize,
+    /// Further replicas of a cluster's masters: the replica, and its master.
+    pub(crate) more: &'static [(&'static str, &'static str)],
+    /// `cluster-node-timeout` (NT).
+    pub(crate) node_timeout: u32,
+    /// Replicas of the master `m`, or of each master of a cluster.
     pub(crate) replicas: usize,
     pub(crate) sentinels: usize,
     pub(crate) quorum: u32,
@@ -11,14 +19,17 @@ pub(crate) struct Rig {
     /// `failover-timeout` (FT).
     pub(crate) failover_timeout: u32,
     pub(crate) parallel_syncs: u32,
-    /// Options of nodes: the node, the option, its value.
+    /// Options of nodes: the node (all, if empty), the option, its value.
     pub(crate) options: &'static [(&'static str, &'static str, &'static str)],
-    /// The row's zero is the start of the Sentinels; otherwise they know each other and all nodes by then.
+    /// The row's zero is the start of the Sentinels, or the making of the cluster; otherwise they know each other and all nodes by then.
     pub(crate) starts_at_zero: bool,
 }
 
 /// Three nodes and three Sentinels.
 pub(crate) const S3: Rig = Rig {
+    masters: 0,
+    more: &[],
+    node_timeout: 0,
     replicas: 2,
     sentinels: 3,
     quorum: 2,
@@ -32,10 +43,36 @@ pub(crate) const S3: Rig = Rig {
 /// Two nodes and two Sentinels.
 pub(crate) const S2: Rig = Rig { replicas: 1, sentinels: 2, ..S3 };
 
+/// A cluster of three masters, each with a replica.
+pub(crate) const C6: Rig = Rig { masters: 3, node_timeout: 2_000, replicas: 1, sentinels: 0, ..S3 };
+
+/// So many slots a cluster has.
+const SLOTS: usize = 16_384;
+
 impl Rig {
     pub(crate) fn nodes(&self) -> Vec<String> {
+        if self.masters > 0 {
+            let letters = |first: char| (first..).take(self.masters).map(String::from);
+            let replicas = letters('a').filter(|_| self.replicas > 0);
+            let more = self.more.iter().map(|(name, _)| (*name).to_owned());
+            return letters('A').chain(replicas).chain(more).collect();
+        }
         let replicas = (1..=self.replicas).map(|at| format!("r{at}"));
         [String::from("m")].into_iter().chain(replicas).collect()
+    }
+
+    /// The master of a node of a cluster; none of a master.
+    pub(crate) fn master_of(&self, node: &str) -> Option<String> {
+        let more = self.more.iter().find(|(name, _)| *name == node);
+        let other = || node.starts_with(char::is_lowercase).then(|| node.to_uppercase());
+        more.map(|(_, master)| (*master).to_owned()).or_else(other)
+    }
+
+    /// The first and the last slot of a master of a cluster.
+    pub(crate) fn slots_of(&self, master: &str) -> Option<(usize, usize)> {
+        let at = usize::from(*master.as_bytes().first()? - b'A');
+        let first = |at: usize| (at * SLOTS).div_ceil(self.masters);
+        Some((first(at), first(at + 1) - 1))
     }
 
     pub(crate) fn sentinels(&self) -> Vec<String> {
@@ -55,7 +92,7 @@ impl Rig {
         &'a self,
         node: &'a str,
     ) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
-        let own = self.options.iter().filter(move |(of, ..)| *of == node);
+        let own = self.options.iter().filter(move |(of, ..)| *of == node || of.is_empty());
         own.map(|(_, name, value)| (*name, *value))
     }
 }
@@ -76,13 +113,17 @@ pub(crate) enum Act {
     Cut(&'static str, &'static str),
     /// It passes again.
     Heal(&'static str, &'static str),
-    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`.
+    /// What these hosts send does not reach those.
+    CutOneWay(&'static str, &'static str),
+    /// It does again.
+    HealOneWay(&'static str, &'static str),
+    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and `<A>` the id of the node `A`.
     Run(&'static str, &'static str),
     /// The wall clock of a host steps by so many milliseconds.
     Step(&'static str, i64),
 }
 
-/// What the client `c` does all the time, from a second before zero on.
+/// What the client does all the time, from a second before zero on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Watch {
     /// It writes numbers to one node, every 20 ms: `accepted`, `refused`, and in the end `lost`, by `writes`.
@@ -91,6 +132,10 @@ pub(crate) enum Watch {
     Asks,
     /// It stays connected to a node, also as a subscriber: `closed`, by `client` or `subscriber`, about the node.
     Holds(&'static str),
+    /// It asks each node of a cluster what it thinks of itself and of all others, every 40 ms, and notes what has changed, by the node: `fail?`,
+    /// `fail` and `well` about another one, `master`, `replica` (`a of A`) and `epoch` (`A 7`), `state` (`ok` or `fail`), and `ping` for each that it
+    /// has sent.
+    Views,
     /// It reads MONITOR of a node: each command that a Sentinel sends, by that Sentinel, about the node.
     Monitors(&'static str),
 }
@@ -188,3 +233,6 @@ pub(crate) const ROW: Row = Row {
     seeds: 4,
     note: "",
 };
+
+/// What most rows of clusters have.
+pub(crate) const CLUSTER_ROW: Row = Row { rig: C6, seeds: 1, ..ROW };

@@ -44,6 +44,10 @@ impl Place for Virtual {
         self.ctx.wire_delay(Duration::from_millis(wait)).await;
     }
 
+    fn peer(&self, stream: &TcpStream) -> io::Result<String> {
+        Ok(stream.peer_addr()?.ip().to_string())
+    }
+
     fn host_at(&self, address: &str) -> Option<String> {
         self.ctx.host_at(address.parse().ok()?).map(|name| name.to_string())
     }
@@ -55,12 +59,17 @@ fn port(host: &str) -> u16 {
 
 fn config(rig: &Rig, name: &str) -> Config {
     let mut config = Config::default();
-    config.announce.ip = name.into();
-    config.replicaof = (name != "m").then(|| ("m".into(), 6379));
-    for (name, value) in [("repl-diskless-sync-delay", "0")].into_iter().chain(rig.options_of(name)) {
-        let option = options::find(name).expect("an option of Redis");
-        let value = option.check(&config, value).expect("a value that it can have");
-        option.set(&mut config, &value);
+    let mut set = |name: &str, value: &str| {
+        options::set_at_start(&mut config, name, value).expect("an option of Redis");
+    };
+    set("repl-diskless-sync-delay", "0");
+    rig.options_of(name).for_each(|(name, value)| set(name, value));
+    if rig.masters > 0 {
+        set("cluster-enabled", "yes");
+        set("cluster-node-timeout", &rig.node_timeout.to_string());
+    } else {
+        config.announce.ip = name.into();
+        config.replicaof = (name != "m").then(|| ("m".into(), 6379));
     }
     config
 }
@@ -116,9 +125,12 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
     }
     let (client_log, played) = (log.clone(), *row);
     let mut world = builder
-        .host("c", move |ctx| {
+        .host("client", move |ctx| {
             let client = Client::new(Virtual { ctx, zero }, client_log.clone());
-            async move { client.play(&played).await }
+            async move {
+                client.place().until(STARTED - zero).await;
+                client.play(&played).await;
+            }
         })
         .build();
     for (at, act) in row.acts {
@@ -164,6 +176,11 @@ fn verbs(act: &Act, seen: &[Seen]) -> Vec<Verb> {
         let both = pairs.flat_map(|(one, other)| [(one, other), (other, one)]);
         both.map(|(from, to)| verb(Condition::Cut { from: from.clone(), to: to.clone() })).collect()
     };
+    let one_way = |from: &str, to: &str, verb: &dyn Fn(Condition) -> Verb| {
+        let (from, to) = (hosts(from, seen), hosts(to, seen));
+        let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (from, to)));
+        pairs.map(|(from, to)| verb(Condition::Cut { from: from.clone(), to: to.clone() })).collect()
+    };
     match *act {
         Act::Kill(names) => each(names, &|host| Verb::Kill { host }),
         Act::Start(names) => each(names, &|host| Verb::Restart { host }),
@@ -171,6 +188,8 @@ fn verbs(act: &Act, seen: &[Seen]) -> Vec<Verb> {
         Act::Thaw(names) => each(names, &|host| paused(host).end("it")),
         Act::Cut(from, to) => pairs(from, to, &|cut| cut.begin("it")),
         Act::Heal(from, to) => pairs(from, to, &|cut| cut.end("it")),
+        Act::CutOneWay(from, to) => one_way(from, to, &|cut| cut.begin("it")),
+        Act::HealOneWay(from, to) => one_way(from, to, &|cut| cut.end("it")),
         // The client does it by itself.
         Act::Run(..) => Vec::new(),
         Act::Step(names, by) => each(names, &|host| Verb::ClockStep { host, by_nanos: by * 1_000_000 }),

@@ -1,5 +1,7 @@
-//! The rows of Sentinel.
+//! The rows of Sentinel, and those of Cluster.
 
+mod cluster_changes;
+mod cluster_failures;
 mod masters;
 mod sentinels;
 
@@ -29,5 +31,6 @@ pub(super) const VOTE_TWO: &str =
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    masters::ROWS.iter().chain(sentinels::ROWS)
+    let of_sentinel = masters::ROWS.iter().chain(sentinels::ROWS);
+    of_sentinel.chain(cluster_failures::ROWS).chain(cluster_changes::ROWS)
 }

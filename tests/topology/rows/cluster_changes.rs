@@ -1,0 +1,228 @@
+//! A cluster that is changed while it is well: manual failovers, replicas that migrate, slots that move.
+
+use super::{ACCEPTED, LOST, REFUSED};
+use crate::row::{
+    Act::{Freeze, Kill, Run, Start, Thaw},
+    C6, CLUSTER_ROW,
+    Expect::{Answers, Count, Never, Takes},
+    Moment::{At, First, Last},
+    Rig, Row, Sight,
+    Watch::{Views, Writes},
+    see,
+};
+
+const FAIL_OVER: &str = "CLUSTER FAILOVER";
+const FORCE: &str = "CLUSTER FAILOVER FORCE";
+const TAKE_OVER: &str = "CLUSTER FAILOVER TAKEOVER";
+const PROMOTED: Sight = see("master").about("a");
+const DEMOTED: Sight = see("replica").by("A").about("A of a");
+
+/// A node timeout that no stand-still of these rows reaches.
+const PATIENT: Rig = Rig { node_timeout: 20_000, ..C6 };
+
+/// `A` has two replicas.
+const TWO_OF_A: Rig = Rig { more: &[("p", "A")], ..C6 };
+
+/// The slot of `bar` moves from `A` to `B`, with the key.
+const MOVE_BAR: [(i64, crate::row::Act); 4] = [
+    (0, Run("A", "SET bar 1 PX 60000")),
+    (100, Run("B", "CLUSTER SETSLOT 5061 IMPORTING <A>")),
+    (200, Run("A", "CLUSTER SETSLOT 5061 MIGRATING <B>")),
+    (300, Run("A", "MIGRATE {B} 6379 bar 0 5000")),
+];
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        id: "T54",
+        about: "CLUSTER FAILOVER, with a writer at the master",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Run("a", FAIL_OVER))],
+        lasts: 4_000,
+        expect: &[
+            Answers("a", FAIL_OVER, "OK"),
+            Takes("promotion", At(0), First(PROMOTED), 0, 400),
+            Takes("demotion after it", First(PROMOTED), First(DEMOTED), -100, 200),
+            Takes(
+                "no write is answered, for",
+                Last(ACCEPTED.from(-1_000)),
+                First(REFUSED.about("MOVED")),
+                0,
+                500,
+            ),
+            Never(REFUSED.about("CLUSTERDOWN")),
+            Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T55",
+        about: "CLUSTER FAILOVER while the master stands still for 8 s",
+        rig: PATIENT,
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Freeze("A")), (500, Run("a", FAIL_OVER)), (8_000, Thaw("A"))],
+        lasts: 16_000,
+        expect: &[
+            Answers("a", FAIL_OVER, "OK"),
+            Never(PROMOTED),
+            Takes("its writes go on, after waking", At(8_000), Last(ACCEPTED), 7_800, 8_100),
+            // It obeys the request that has waited, although the replica has given up.
+            Takes("none is answered until", At(8_000), First(ACCEPTED.from(8_500)), 4_700, 5_400),
+            Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T55a",
+        about: "the same with FORCE",
+        rig: PATIENT,
+        watches: &[Views],
+        acts: &[(0, Freeze("A")), (500, Run("a", FORCE)), (8_000, Thaw("A"))],
+        lasts: 11_000,
+        expect: &[
+            Answers("a", FORCE, "OK"),
+            Takes("promotion", At(500), First(PROMOTED), 0, 350),
+            Takes("demotion, after waking", At(8_000), First(DEMOTED), 0, 500),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T55b",
+        about: "the same with TAKEOVER",
+        rig: PATIENT,
+        watches: &[Views],
+        acts: &[(0, Freeze("A")), (500, Run("a", TAKE_OVER)), (8_000, Thaw("A"))],
+        lasts: 11_000,
+        expect: &[
+            Answers("a", TAKE_OVER, "OK"),
+            Takes("promotion", At(500), First(PROMOTED), 0, 100),
+            Takes("demotion, after waking", At(8_000), First(DEMOTED), 0, 500),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T56",
+        about: "CLUSTER FAILOVER while clients wait at the master",
+        watches: &[Views],
+        acts: &[(0, Run("A", "BLPOP bar 0")), (0, Run("A", "WAIT 5 0")), (500, Run("a", FAIL_OVER))],
+        lasts: 4_000,
+        expect: &[
+            Takes("promotion", At(500), First(PROMOTED), 0, 400),
+            Answers("A", "BLPOP bar 0", "UNBLOCKED force unblock from blocking operation, *"),
+            Answers("A", "WAIT 5 0", "UNBLOCKED force unblock from blocking operation, *"),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T57",
+        about: "a master loses its only replica, and another one has two",
+        rig: TWO_OF_A,
+        watches: &[Views],
+        acts: &[(0, Kill("b"))],
+        lasts: 16_000,
+        expect: &[
+            Takes("`fail`", At(0), First(see("fail").about("b")), 1_900, 4_500),
+            Takes(
+                "a replica migrates, after that",
+                First(see("fail").about("b")),
+                First(see("replica").about(" of B")),
+                4_900,
+                6_000,
+            ),
+            Count(see("replica").by("B").about(" of B"), 1, 1),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T57a",
+        about: "the same with cluster-migration-barrier 2",
+        rig: Rig { options: &[("", "cluster-migration-barrier", "2")], ..TWO_OF_A },
+        watches: &[Views],
+        acts: &[(0, Kill("b"))],
+        lasts: 16_000,
+        expect: &[
+            Takes("`fail`", At(0), First(see("fail").about("b")), 1_900, 4_500),
+            Never(see("replica").about(" of B")),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T58",
+        about: "two masters take a new epoch at once",
+        watches: &[Views],
+        acts: &[(0, Run("A B", "CLUSTER BUMPEPOCH"))],
+        lasts: 6_000,
+        expect: &[
+            Answers("A", "CLUSTER BUMPEPOCH", "BUMPED 7"),
+            Answers("B", "CLUSTER BUMPEPOCH", "BUMPED 7"),
+            Takes("one of them takes the next", At(0), First(see("epoch").about(" 8")), 0, 2_200),
+            Takes("all know", At(0), Last(see("epoch").about(" 8")), 0, 4_500),
+            Never(see("epoch").about(" 9")),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T62",
+        about: "the source of a migration is killed when the key has moved: its replica does not know of the migration",
+        watches: &[Views],
+        acts: &[
+            MOVE_BAR[0],
+            MOVE_BAR[1],
+            MOVE_BAR[2],
+            MOVE_BAR[3],
+            (1_000, Kill("A")),
+            (9_000, Run("a", "SET bar 2 NX")),
+            (9_500, Run("B", "CLUSTER COUNTKEYSINSLOT 5061")),
+        ],
+        lasts: 10_000,
+        expect: &[
+            Answers("A", "MIGRATE {B} 6379 bar 0 5000", "OK"),
+            // A second grant.
+            Answers("a", "SET bar 2 NX", "OK"),
+            Answers("B", "CLUSTER COUNTKEYSINSLOT 5061", "1"),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T63",
+        about: "the target of a migration is killed when the key has moved, and started again when it is replaced",
+        watches: &[Views],
+        acts: &[
+            MOVE_BAR[0],
+            MOVE_BAR[1],
+            MOVE_BAR[2],
+            MOVE_BAR[3],
+            (1_000, Kill("B")),
+            (9_000, Start("B")),
+            (12_000, Run("A", "GET bar")),
+            (12_000, Run("B", "GET bar")),
+            (12_500, Run("A", "SET bar 2 NX")),
+        ],
+        lasts: 13_500,
+        expect: &[
+            Answers("A", "GET bar", "ASK 5061 B:6379"),
+            Answers("B", "GET bar", "MOVED 5061 A:6379"),
+            Answers("A", "SET bar 2 NX", "ASK 5061 B:6379"),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T64",
+        about: "the target of a migration takes the slot while the source has the key yet",
+        watches: &[Views],
+        acts: &[
+            MOVE_BAR[0],
+            MOVE_BAR[1],
+            MOVE_BAR[2],
+            (1_000, Run("B", "CLUSTER SETSLOT 5061 NODE <B>")),
+            (2_500, Run("A", "CLUSTER COUNTKEYSINSLOT 5061")),
+            (2_500, Run("B", "SET bar 2 NX")),
+        ],
+        lasts: 3_500,
+        expect: &[
+            Answers("B", "CLUSTER SETSLOT 5061 NODE <B>", "OK"),
+            Answers("A", "CLUSTER COUNTKEYSINSLOT 5061", "0"),
+            Answers("B", "SET bar 2 NX", "OK"),
+        ],
+        ..CLUSTER_ROW
+    },
+];

@@ -1,0 +1,314 @@
+//! Masters of a cluster that are lost, stand still or are cut off.
+
+use super::{ACCEPTED, LOST, NO_CLOCK, REFUSED};
+use crate::row::{
+    Act::{Cut, CutOneWay, Freeze, Heal, HealOneWay, Kill, Run, Start, Step, Thaw},
+    C6, CLUSTER_ROW,
+    Expect::{Answers, Count, Never, Takes},
+    Moment::{At, First, Last},
+    Rig, Row, Sight,
+    Watch::{Views, Writes},
+    Where, see,
+};
+
+const A_DOWN: Sight = see("fail?").about("A");
+const A_FAILED: Sight = see("fail").about("A");
+const PROMOTED: Sight = see("master").about("a");
+const DEMOTED: Sight = see("replica").by("A").about("A of a");
+const CLOSED: Sight = see("state").about("fail");
+const OPEN: Sight = see("state").about("ok");
+const CLUSTER_DOWN: Sight = REFUSED.about("CLUSTERDOWN");
+
+/// Two replicas of `A`.
+const TWO_OF_A: Rig = Rig { more: &[("p", "A")], ..C6 };
+
+/// All but `A`.
+const OTHERS: &str = "B C a b c";
+
+/// A majority votes, but the master is not asked.
+const FORCE: &str = "CLUSTER FAILOVER FORCE";
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        id: "T40",
+        about: "nothing happens for a minute",
+        watches: &[Views],
+        lasts: 60_000,
+        expect: &[
+            // One a second, and those to nodes that were silent for half the node timeout: five nodes in turn.
+            Count(see("ping").by("A").from(0), 60, 320),
+            Never(see("fail?")),
+            Never(see("state")),
+            Never(see("epoch")),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T41",
+        about: "six nodes that know nothing become a cluster",
+        rig: Rig { starts_at_zero: true, ..C6 },
+        watches: &[Views],
+        lasts: 12_000,
+        expect: &[
+            Takes("all is well", At(0), First(see("made")), 2_000, 7_000),
+            // All begin without one: of two with the same, the one with the smaller id takes the next.
+            Count(see("epoch").by("A").about("A"), 0, 6),
+            Never(see("fail")),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T42",
+        about: "a master is killed, with a writer at another one",
+        watches: &[Views, Writes("B")],
+        acts: &[(0, Kill("A"))],
+        lasts: 9_000,
+        expect: &[
+            Takes("first `fail?`", At(0), First(A_DOWN), 1_900, 3_200),
+            Takes("`fail` after it", First(A_DOWN), First(A_FAILED), 0, 1_600),
+            Takes("`fail` everywhere after that", First(A_FAILED), Last(A_FAILED), 0, 100),
+            Takes("promotion after `fail`", First(A_FAILED), First(PROMOTED), 480, 1_300),
+            Takes("known everywhere after that", First(PROMOTED), Last(PROMOTED), 0, 100),
+            Takes("no key is served, for", First(CLUSTER_DOWN), Last(CLUSTER_DOWN), 440, 1_400),
+            Count(PROMOTED, 5, 5),
+            Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T42a",
+        about: "the same without full coverage",
+        rig: Rig { options: &[("", "cluster-require-full-coverage", "no")], ..C6 },
+        watches: &[Views, Writes("B")],
+        acts: &[(0, Kill("A")), (1_500, Run("B", "GET bar"))],
+        lasts: 9_000,
+        expect: &[
+            Never(REFUSED),
+            Answers("B", "GET bar", "MOVED 5061 A:6379"),
+            Takes("promotion", At(0), First(PROMOTED), 2_500, 5_700),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T43",
+        about: "a master with two replicas is killed, and one of them lacks its last writes",
+        rig: TWO_OF_A,
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", "p")), (1_000, Kill("A"))],
+        lasts: 9_000,
+        expect: &[
+            Takes("promotion after `fail`", First(A_FAILED), First(PROMOTED), 480, 1_300),
+            Never(see("master").about("p")),
+            Count(LOST, 0, 1),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T44",
+        about: "a killed master is started again 10 s later",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Kill("A")), (10_000, Start("A"))],
+        lasts: 15_000,
+        expect: &[
+            Takes("it is a replica", At(10_000), First(DEMOTED), 0, 1_700),
+            Never(ACCEPTED.from(10_000)),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T45",
+        about: "a master is cut off with a writer for 20 s",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", OTHERS)), (20_000, Heal("A", OTHERS))],
+        lasts: 25_000,
+        expect: &[
+            Takes("last write taken", At(0), Last(ACCEPTED), 1_900, 3_300),
+            Takes("promotion", At(0), First(PROMOTED), 2_500, 5_700),
+            Takes("it is a replica, after the heal", At(20_000), First(DEMOTED), 0, 1_200),
+            Takes("first write lost", At(0), First(LOST), -100, 100),
+            Takes("last write lost", At(0), Last(LOST), 1_900, 3_300),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T45a",
+        about: "the same with a node timeout of 5 s",
+        rig: Rig { node_timeout: 5_000, ..C6 },
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", OTHERS))],
+        lasts: 13_000,
+        expect: &[
+            Takes("last write taken", At(0), Last(ACCEPTED), 4_900, 7_800),
+            Takes("promotion", At(0), First(PROMOTED), 5_500, 11_000),
+            // Half a node timeout less the delay of the election, at most.
+            Takes("both take writes, for", First(PROMOTED), Last(ACCEPTED), -5_000, 1_900),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T46",
+        about: "a master is cut off with a writer: for how long both take writes",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", OTHERS))],
+        lasts: 8_000,
+        expect: &[Takes("both take writes, for", First(PROMOTED), Last(ACCEPTED), -3_500, 400)],
+        seeds: 2,
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T47",
+        about: "a master is cut off together with its replica for 12 s",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A a", "B C b c")), (12_000, Heal("A a", "B C b c"))],
+        lasts: 18_000,
+        expect: &[
+            Takes("last write taken before the heal", At(0), First(CLUSTER_DOWN), 1_900, 3_300),
+            Never(PROMOTED),
+            Takes("the majority is closed", At(0), First(CLOSED.by("B")), 1_900, 4_500),
+            Takes("it opens, after the heal", At(12_000), First(OPEN.by("B").from(12_000)), 0, 2_500),
+            Takes(
+                "the master opens, after the heal",
+                At(12_000),
+                First(OPEN.by("A").from(12_000)),
+                1_900,
+                4_500,
+            ),
+            Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T48",
+        about: "a master stands still for 7 s, with a write on its way",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Freeze("A")), (7_000, Thaw("A"))],
+        lasts: 12_000,
+        expect: &[
+            Takes("promotion", At(0), First(PROMOTED), 2_500, 5_700),
+            Takes("the write is taken on waking", At(7_000), First(ACCEPTED.from(6_990)), 0, 100),
+            Takes("and lost", At(7_000), First(LOST.from(6_990)), 0, 100),
+            Takes("it is a replica, after waking", At(7_000), First(DEMOTED), 0, 500),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T49",
+        about: "one of two masters is killed",
+        rig: Rig { masters: 2, ..C6 },
+        watches: &[Views],
+        acts: &[(0, Kill("A")), (6_000, Run("a", FORCE)), (14_000, Run("a", "CLUSTER FAILOVER TAKEOVER"))],
+        lasts: 17_000,
+        expect: &[
+            Takes("`fail?`", At(0), First(A_DOWN.by("B")), 1_900, 3_200),
+            Takes("closed", At(0), First(CLOSED.by("B")), 1_900, 3_300),
+            Answers("a", FORCE, "OK"),
+            Takes("only TAKEOVER helps", At(14_000), First(PROMOTED), 0, 100),
+            // With two who are up again, there is a majority.
+            Takes("`fail` only after that", First(PROMOTED), First(A_FAILED), 0, 3_000),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T50",
+        about: "a master is killed, and its replica is cut off from another master for 9.5 s: too few votes",
+        watches: &[Views],
+        acts: &[(0, Kill("A")), (0, Cut("a", "C")), (9_500, Heal("a", "C"))],
+        lasts: 24_000,
+        expect: &[
+            Takes("`fail`", At(0), First(A_FAILED.by("a")), 1_900, 9_700),
+            // Every four node timeouts. The request of the first election arrives late: the other master votes then, and refuses the
+            // next one within two node timeouts.
+            Takes("promotion after the heal", At(9_500), First(PROMOTED), 400, 14_000),
+        ],
+        note: "Late is worse than never: but for the vote about the request that has waited, the second election would have been won. Where the other master is the one to find the majority, the replica hears nothing of it \
+               until the heal, and its first election is won.",
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T51",
+        about: "two of five masters are killed at once",
+        rig: Rig { masters: 5, ..C6 },
+        watches: &[Views],
+        acts: &[(0, Kill("A B"))],
+        lasts: 20_000,
+        expect: &[
+            Takes("the first promotion", At(0), First(see("master")), 2_500, 6_000),
+            // If both ask in one epoch, each master votes for one of them.
+            Takes(
+                "the second one after it",
+                First(PROMOTED),
+                First(see("master").about("b")),
+                -13_000,
+                13_000,
+            ),
+            Count(see("master").by("C"), 2, 2),
+        ],
+        seeds: 2,
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T53",
+        about: "a replica that was cut off from its master for 16 s is too old to replace it, unless it is forced to",
+        rig: Rig { options: &[("", "cluster-replica-validity-factor", "1")], ..C6 },
+        watches: &[Views],
+        acts: &[(0, Cut("A", "a")), (16_000, Kill("A")), (24_000, Run("a", FORCE))],
+        lasts: 27_000,
+        expect: &[
+            Takes("`fail`", At(16_000), First(A_FAILED.by("B")), 1_900, 4_500),
+            Answers("a", FORCE, "OK"),
+            Takes("only FORCE helps", At(24_000), First(PROMOTED), 0, 400),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T69",
+        about: "the wall clock of a master steps by two node timeouts",
+        watches: &[Views, Writes("B")],
+        acts: &[(0, Step("A", 4_000))],
+        lasts: 6_000,
+        expect: &[Never(see("fail")), Never(CLOSED), Never(REFUSED), Count(see("fail?"), 0, 5)],
+        place: Where::OnlySimulated(NO_CLOCK),
+        seeds: 2,
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T70",
+        about: "what one master sends does not reach another one for 8 s",
+        watches: &[Views],
+        acts: &[(0, CutOneWay("A", "B")), (8_000, HealOneWay("A", "B"))],
+        lasts: 14_000,
+        expect: &[
+            Takes("`fail?` of one", At(0), First(A_DOWN.by("B")), 1_900, 3_700),
+            Takes("`fail?` of the other", At(0), First(see("fail?").by("A").about("B")), 1_900, 3_700),
+            Never(see("fail?").by("C")),
+            Never(see("fail")),
+            Never(CLOSED),
+            Takes("well again", At(8_000), Last(see("well").by("B").about("A")), 0, 2_500),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T71",
+        about: "a shard of three loses its master three times; each time the old one comes back and takes over by CLUSTER FAILOVER",
+        rig: TWO_OF_A,
+        watches: &[Views, Writes("B")],
+        acts: &[
+            (0, Kill("A")),
+            (6_000, Start("A")),
+            (12_000, Run("A", "CLUSTER FAILOVER")),
+            (14_000, Kill("A")),
+            (20_000, Start("A")),
+            (26_000, Run("A", "CLUSTER FAILOVER")),
+            (28_000, Kill("A")),
+        ],
+        lasts: 36_000,
+        expect: &[
+            Count(CLOSED.by("B"), 3, 3),
+            Count(OPEN.by("B"), 3, 3),
+            Takes("open, after the first kill", At(0), First(OPEN.by("B")), 2_500, 6_000),
+            Takes("after the last", At(28_000), Last(OPEN.by("B")), 2_500, 6_000),
+            Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+];
