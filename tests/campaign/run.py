@@ -5,7 +5,8 @@
 
 `local` kills one of several processes that work on the same folder. `slurm` starts a private Slurm of one machine with several
 slots (Debian's packages slurmctld, slurmd, slurm-client and munge), submits the array job that lockstorm writes, kills one of its
-workers in the middle, and submits it again. `kubernetes` holds the manifest to the schemas of several versions (kubernetes-validate).
+workers in the middle, and submits it again. `bucket` does as `local` with a bucket in the place of the folder, on a server that speaks
+S3's protocol (moto). `kubernetes` holds the manifests to the schemas of several versions (kubernetes-validate).
 """
 
 import argparse
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,26 +81,29 @@ class Trial:
     def plan(self, name):
         """A new folder with this campaign."""
         folder = self.folder / name
-        run([self.lockstorm, "campaign", "plan", *self.what, "--out", folder, "--shard-runs", self.shard_runs])
+        self.plan_at(folder)
         return folder
 
-    def missing(self, folder):
+    def plan_at(self, place):
+        run([self.lockstorm, "campaign", "plan", *self.what, "--out", place, "--shard-runs", self.shard_runs])
+
+    def missing(self, place):
         """What is said of the missing shards; nothing once all are finished."""
-        said = run([self.lockstorm, "campaign", "status", folder], codes=(0, 2))
+        said = run([self.lockstorm, "campaign", "status", place], codes=(0, 2))
         found = re.search(r"missing: (.*)", said)
         return found[1] if found else ""
 
-    def kill_one(self, folder):
+    def kill_one(self, place):
         """Kills a worker that has finished a shard, and has one before it. Returns its part."""
 
         def victim():
-            for pid, part in workers(folder):
+            for pid, part in workers(place):
                 number, of = map(int, part.split("/"))
                 # A stopped process finishes nothing between the look at its shards and its end.
                 if not send(pid, signal.SIGSTOP):
                     continue
-                shards = range(number, self.shards(folder), of)
-                done = sum((folder / "shards" / f"{shard:06}.csv").exists() for shard in shards)
+                shards = range(number, self.shards(place), of)
+                done = len(finished(place).intersection(shards))
                 if 0 < done < len(shards) and send(pid, signal.SIGKILL):
                     return part
                 send(pid, signal.SIGCONT)
@@ -106,29 +111,41 @@ class Trial:
 
         return until("a worker in the middle of its shards", victim)
 
-    def shards(self, folder):
-        said = run([self.lockstorm, "campaign", "status", folder], codes=(0, 2))
+    def shards(self, place):
+        said = run([self.lockstorm, "campaign", "status", place], codes=(0, 2))
         return int(re.search(r"of (\d+) shards", said)[1])
 
-    def compare(self, folder):
+    def compare(self, name, place, results):
         """Merges, and compares with what one process has written."""
         begun = time.monotonic()
-        run([self.lockstorm, "campaign", "merge", folder], codes=(self.code,))
-        merged, expected = (folder / "results.csv").read_bytes(), self.expected.read_bytes()
+        run([self.lockstorm, "campaign", "merge", place, "--results", results], codes=(self.code,))
+        merged, expected = results.read_bytes(), self.expected.read_bytes()
         if merged != expected:
-            raise Failure(f"{folder.name}: what is merged differs from what one process has written")
+            raise Failure(f"{name}: what is merged differs from what one process has written")
         rows = merged.count(b"\n") - 1
-        print(f"{folder.name}: {rows} runs are the same bytes, merged in {time.monotonic() - begun:.1f} s", flush=True)
+        print(f"{name}: {rows} runs are the same bytes, merged in {time.monotonic() - begun:.1f} s", flush=True)
 
 
-def workers(folder):
-    """The processes that work on a folder, with their parts."""
+def finished(place):
+    """The numbers of the shards whose tables are there."""
+    if str(place).startswith("s3://"):
+        bucket, _, prefix = str(place).removeprefix("s3://").partition("/")
+        url = f"{os.environ['AWS_ENDPOINT_URL']}/{bucket}?list-type=2&prefix={prefix}/shards/"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            names = re.findall(r"<Key>([^<]*)</Key>", answer.read().decode())
+    else:
+        names = [path.name for path in (place / "shards").iterdir()]
+    return {int(found[1]) for name in names if (found := re.fullmatch(r"(?:.*/)?(\d+)\.csv", name))}
+
+
+def workers(place):
+    """The processes that work on a campaign, with their parts."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if words[1:3] == ["campaign", "work"] and str(folder) in words and "--part" in words:
+        if words[1:3] == ["campaign", "work"] and str(place) in words and "--part" in words:
             yield int(process.name), words[words.index("--part") + 1]
 
 
@@ -142,22 +159,61 @@ def send(pid, number):
 
 def local(trial):
     folder = trial.plan("local")
-    work = [trial.lockstorm, "campaign", "work", folder, "--jobs", "1", "--part"]
+    processes(trial, "local", folder)
+    trial.compare("local", folder, folder / "results.csv")
+
+
+def processes(trial, name, place):
+    """Several processes work on a campaign, one of which is killed, and one more does what is left."""
+    work = [trial.lockstorm, "campaign", "work", place, "--jobs", "1", "--part"]
     with tempfile.TemporaryFile() as said:
         # Two processes have the same part: a shard may be worked on twice at once.
         parts = ["0/2", "1/2", "1/2"]
         started = [subprocess.Popen([*map(str, work), part], stdout=said, stderr=said) for part in parts]
-        killed = trial.kill_one(folder)
+        killed = trial.kill_one(place)
         codes = sorted(process.wait(timeout=PATIENCE_S) for process in started)
         said.seek(0)
         if codes != [-signal.SIGKILL, 0, 0]:
-            raise Failure(f"local: workers ended with {codes}\n{said.read().decode()}")
-    missing = trial.missing(folder)
+            raise Failure(f"{name}: workers ended with {codes}\n{said.read().decode()}")
+    missing = trial.missing(place)
     if bool(missing) != (killed == "0/2"):
-        raise Failure(f"local: {killed} was killed, and missing is {missing!r}")
-    run([trial.lockstorm, "campaign", "run", folder], codes=(trial.code,))
-    print(f"local: {killed} was killed, missing were {missing or 'none, as another process had the same part'}", flush=True)
-    trial.compare(folder)
+        raise Failure(f"{name}: {killed} was killed, and missing is {missing!r}")
+    run([trial.lockstorm, "campaign", "work", place])
+    print(f"{name}: {killed} was killed, missing were {missing or 'none, as another process had the same part'}", flush=True)
+
+
+@contextmanager
+def bucket_server(folder):
+    """A server that speaks S3's protocol, and one bucket in it."""
+    [port] = free_ports(1)
+    with daemon([venv() / "bin" / "moto_server", "-H", "127.0.0.1", "-p", port], folder / "moto.log") as server:
+        url = f"http://127.0.0.1:{port}"
+
+        def is_up():
+            if server.poll() is not None:
+                raise Failure(f"moto did not start\n{(folder / 'moto.log').read_text()}")
+            try:
+                urllib.request.urlopen(urllib.request.Request(f"{url}/storms", method="PUT"), timeout=5).close()
+                return True
+            except OSError:
+                return False
+
+        until("a bucket", is_up, pause=0.1)
+        os.environ.update(AWS_ENDPOINT_URL=url, AWS_ALLOW_HTTP="true", AWS_REGION="us-east-1", AWS_ACCESS_KEY_ID="nobody",
+                          AWS_SECRET_ACCESS_KEY="none")
+        yield
+
+
+def bucket(trial):
+    with bucket_server(trial.folder):
+        place = "s3://storms/of/the/day"
+        trial.plan_at(place)
+        # There is one already, and another one is not to be mixed with it.
+        run([trial.lockstorm, "campaign", "plan", *trial.what, "--out", place], codes=(64,))
+        processes(trial, "bucket", place)
+        trial.compare("bucket", place, trial.folder / "bucket.csv")
+        # Nothing is left to do, which a worker learns from the bucket alone.
+        run([trial.lockstorm, "campaign", "work", place])
 
 
 @contextmanager
@@ -281,20 +337,25 @@ def slurm(trial):
         print(f"slurm: {most} workers at a time, {killed} was killed, missing were {missing}{said}", flush=True)
         run(submit, env=environment)
         until("the end of the second job", lambda: not tasks_left() and not trial.missing(folder), pause=0.2)
-    trial.compare(folder)
+    trial.compare("slurm", folder, folder / "results.csv")
+
+
+def venv():
+    """What Python's registry has for these tests, installed once."""
+    made = TARGET / "campaign" / "venv"
+    if not (made / "installed").exists():
+        run([sys.executable, "-m", "venv", made])
+        run([made / "bin" / "pip", "install", "-q", "-r", HERE / "requirements.txt"])
+        (made / "installed").touch()
+    return made
 
 
 def kubernetes(trial):
     folder = trial.plan("kubernetes")
     options = ["--engine", "kubernetes", "--tasks", TASKS, "--image", "registry.example/lockstorm:1", "--claim", "campaign"]
     run([trial.lockstorm, "campaign", "run", folder, *options])
-    venv = TARGET / "campaign" / "venv"
-    if not (venv / "installed").exists():
-        run([sys.executable, "-m", "venv", venv])
-        run([venv / "bin" / "pip", "install", "-q", "-r", HERE / "requirements.txt"])
-        (venv / "installed").touch()
     manifest = folder / "kubernetes.json"
-    validate = [venv / "bin" / "kubernetes-validate", "--strict"]
+    validate = [venv() / "bin" / "kubernetes-validate", "--strict"]
     for version in KUBERNETES:
         run([*validate, "-k", version, manifest])
         # The validator sees a key that there is not.
@@ -304,7 +365,7 @@ def kubernetes(trial):
     print(f"kubernetes: the manifest is valid in {' and '.join(KUBERNETES)}", flush=True)
 
 
-ENGINES = {"local": local, "slurm": slurm, "kubernetes": kubernetes}
+ENGINES = {"local": local, "bucket": bucket, "slurm": slurm, "kubernetes": kubernetes}
 
 
 def main():

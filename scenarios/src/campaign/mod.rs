@@ -3,6 +3,8 @@
 //! The folder has `plan.json`, a copy of each scenario file in `files/`, and the table of each finished shard in `shards/`. A shard is
 //! a pure function of the plan and its number, so it does not matter who works on it, when, or how often.
 
+#[cfg(feature = "s3")]
+mod bucket;
 mod engine;
 mod merge;
 #[cfg(test)]
@@ -19,7 +21,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub use engine::{Image, kubernetes, slurm};
+#[cfg(feature = "s3")]
+pub use bucket::{Address, Bucket};
+pub use engine::{Files, Image, kubernetes, slurm};
 pub use merge::{Merged, Unexpected};
 pub use work::Worked;
 
@@ -33,6 +37,11 @@ pub const RUNS_OF_A_SHARD_MAX: u64 = 100_000;
 
 /// The most shards: each is a file of one folder.
 pub const SHARDS_MAX: u64 = 1_000_000;
+
+/// What a campaign's folder has in it.
+const PLAN: &str = "plan.json";
+const FILES: &str = "files";
+const SHARDS: &str = "shards";
 
 /// A campaign in a folder.
 #[derive(Debug)]
@@ -89,6 +98,8 @@ pub enum CampaignError {
     OtherBuild { planned: String, running: String },
     #[error("{} has changed since the campaign was planned: expected SHA-256 {expected}, found {found}", path.display())]
     Changed { path: PathBuf, expected: String, found: String },
+    #[error("{what}: {error}")]
+    Bucket { what: String, error: String },
     #[error(transparent)]
     Scenario(Box<ScenarioError>),
     #[error("there is no shard {shard}: the campaign has {shards}, from 0 to {}", shards - 1)]
@@ -179,9 +190,9 @@ impl Campaign {
         }
         // The plan comes last and at once: a folder without one is no campaign.
         let text = serde_json::to_string_pretty(&campaign.plan).expect("a plan is made of texts and numbers");
-        let mut part = Part::create(&campaign.folder, "plan.json")?;
+        let mut part = Part::create(&campaign.folder, PLAN)?;
         let written = writeln!(part.file, "{text}");
-        part.put(written, &campaign.folder.join("plan.json"))?;
+        part.put(written, &campaign.folder.join(PLAN))?;
         Ok(campaign)
     }
 
@@ -190,7 +201,7 @@ impl Campaign {
     /// # Errors
     /// When there is none.
     pub fn open(folder: &Path) -> Result<Campaign, CampaignError> {
-        let path = folder.join("plan.json");
+        let path = folder.join(PLAN);
         let text = fs::read_to_string(&path).map_err(cannot("cannot be read", &path))?;
         let no_plan = |error: String| CampaignError::NoPlan { path: path.clone(), error };
         let plan: Plan = serde_json::from_str(&text).map_err(|error| no_plan(error.to_string()))?;
@@ -254,7 +265,7 @@ impl Campaign {
         let runs = (self.plan.seeds[1] - self.plan.seeds[0]).saturating_mul(variants);
         if runs != self.plan.runs {
             let error = format!("it says {} runs, and its files and seeds make {runs}", self.plan.runs);
-            return Err(CampaignError::NoPlan { path: self.folder.join("plan.json"), error });
+            return Err(CampaignError::NoPlan { path: self.folder.join(PLAN), error });
         }
         Ok(sources)
     }
@@ -265,11 +276,19 @@ impl Campaign {
     /// When the folder cannot be read.
     pub fn status(&self) -> Result<Status, CampaignError> {
         let folder = self.shards_folder();
-        let (mut is_done, mut unfinished) = (vec![false; self.shards() as usize], 0);
         let cannot_read = cannot("cannot be read", &folder);
-        for entry in fs::read_dir(&folder).map_err(&cannot_read)? {
-            let name = entry.map_err(&cannot_read)?.file_name();
-            let Some(name) = name.to_str() else { continue };
+        let entries = fs::read_dir(&folder).map_err(&cannot_read)?;
+        let names: Vec<_> = entries
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect::<Result<_, _>>()
+            .map_err(&cannot_read)?;
+        Ok(self.status_of(names.iter().filter_map(|name| name.to_str())))
+    }
+
+    /// What is done, by the names of the files of shards.
+    fn status_of<'a>(&self, names: impl Iterator<Item = &'a str>) -> Status {
+        let (mut is_done, mut unfinished) = (vec![false; self.shards() as usize], 0);
+        for name in names {
             let number = name.strip_suffix(".csv").and_then(|number| number.parse::<usize>().ok());
             match number.and_then(|number| is_done.get_mut(number)) {
                 Some(done) => *done = true,
@@ -277,7 +296,7 @@ impl Campaign {
             }
         }
         let missing = (0..).zip(&is_done).filter(|(_, done)| !**done).map(|(shard, _)| shard);
-        Ok(Status { shards: self.shards(), missing: missing.collect(), unfinished })
+        Status { shards: self.shards(), missing: missing.collect(), unfinished }
     }
 
     /// Whether every shard is finished.
@@ -309,7 +328,7 @@ impl Campaign {
     }
 
     fn copies(&self) -> PathBuf {
-        self.folder.join("files")
+        self.folder.join(FILES)
     }
 
     fn copy(&self, at: usize) -> PathBuf {
@@ -317,7 +336,7 @@ impl Campaign {
     }
 
     fn shards_folder(&self) -> PathBuf {
-        self.folder.join("shards")
+        self.folder.join(SHARDS)
     }
 
     fn shard_file(&self, shard: u64) -> PathBuf {

@@ -186,7 +186,7 @@ fn what_does_not_belong_together_is_refused() {
 
 #[test]
 fn an_array_job_is_one_script_whatever_the_folder_is_called() {
-    let script = slurm(Path::new("/opt/lockstorm"), Path::new("/data/it's 100%"), 8);
+    let script = slurm(Path::new("/opt/lockstorm"), "/data/it's 100%", "/data/it's 100%", 8);
     for line in [
         "#SBATCH --array=0-7\n",
         "#SBATCH --output='/data/it'\\''s 100%%/log-%a.txt'\n",

@@ -1,15 +1,13 @@
-//! `lockstorm campaign`: more seeds than one process runs, in a folder that many processes and machines work on.
+//! `lockstorm campaign`: more seeds than one process runs, in a folder or a bucket that many processes and machines work on.
 
-use std::{
-    fs,
-    ops::Range,
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+mod place;
+
+use std::{fs, ops::Range, path::PathBuf, str::FromStr};
 
 use clap::{Args, Subcommand, ValueEnum};
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
 
+use self::place::{Opened, Place};
 use super::{
     Exit, conditions,
     options::{Jobs, sources},
@@ -18,7 +16,7 @@ use super::{
     table::Target,
 };
 use crate::{
-    campaign::{self, CampaignError, Image, Worked},
+    campaign::{self, CampaignError, Files, Image, Worked},
     runner::parse_any_seeds,
     table::Table,
     tally::Tally,
@@ -50,9 +48,9 @@ struct Plan {
     /// The seeds of each variant, the last one not included
     #[arg(long, value_name = "A..B", value_parser = parse_any_seeds)]
     seeds: Range<u64>,
-    /// The folder, which is new or empty
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    /// The folder, which is new or empty; or a prefix in a bucket, where lockstorm is built with them (`--features s3`)
+    #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
+    out: Place,
     /// How many runs each shard has; what a worker that is killed loses of its work
     #[arg(long, value_name = "N", default_value_t = 1000)]
     shard_runs: u64,
@@ -61,8 +59,9 @@ struct Plan {
 /// Run shards that are not finished: one, a part of them, or all
 #[derive(Debug, Args)]
 struct Work {
-    /// The folder
-    folder: PathBuf,
+    /// The folder, or s3://BUCKET/PREFIX
+    #[arg(value_name = "DIR")]
+    folder: Place,
     /// Only this shard
     #[arg(long, value_name = "K", conflicts_with = "part")]
     shard: Option<u64>,
@@ -76,16 +75,18 @@ struct Work {
 /// Say which shards are finished, and which are missing
 #[derive(Debug, Args)]
 struct Status {
-    /// The folder
-    folder: PathBuf,
+    /// The folder, or s3://BUCKET/PREFIX
+    #[arg(value_name = "DIR")]
+    folder: Place,
 }
 
 /// Join the tables of all shards into the one that a single process writes, and judge the runs
 #[derive(Debug, Args)]
 struct Merge {
-    /// The folder
-    folder: PathBuf,
-    /// Where to: as CSV, or as Parquet where lockstorm is built with it; `results.csv` in the folder if left out
+    /// The folder, or s3://BUCKET/PREFIX
+    #[arg(value_name = "DIR")]
+    folder: Place,
+    /// Where to: as CSV, or as Parquet where lockstorm is built with it; `results.csv` in the folder if left out, which a bucket has not
     #[arg(long, value_name = "FILE.csv|FILE.parquet")]
     results: Option<Target>,
 }
@@ -93,8 +94,9 @@ struct Merge {
 /// Have an engine run all shards
 #[derive(Debug, Args)]
 struct Run {
-    /// The folder
-    folder: PathBuf,
+    /// The folder, or s3://BUCKET/PREFIX
+    #[arg(value_name = "DIR")]
+    folder: Place,
     /// What runs them
     #[arg(long, value_enum, default_value_t = Engine::Local)]
     engine: Engine,
@@ -105,8 +107,11 @@ struct Run {
     #[arg(long, value_name = "IMAGE", required_if_eq("engine", "kubernetes"))]
     image: Option<String>,
     /// The claim of a volume that all pods may write, and that has the folder as its root
-    #[arg(long, value_name = "NAME", required_if_eq("engine", "kubernetes"))]
+    #[arg(long, value_name = "NAME")]
     claim: Option<String>,
+    /// The secret of Kubernetes whose keys are the variables of the environment by which pods reach the bucket
+    #[arg(long, value_name = "NAME")]
+    secret: Option<String>,
     #[command(flatten)]
     jobs: Jobs,
 }
@@ -164,33 +169,33 @@ fn told<T>(result: Result<T, CampaignError>) -> Result<T> {
 impl Plan {
     fn run(self) -> Result<Exit> {
         let sources = sources(&self.paths)?;
-        let campaign = told(campaign::Campaign::plan(&self.out, &sources, self.seeds, self.shard_runs))?;
-        outln!("{}: {} runs in {} shards", self.out.display(), campaign.runs(), campaign.shards());
+        let campaign = told(self.out.plan(&sources, self.seeds, self.shard_runs))?;
+        outln!("{}: {} runs in {} shards", self.out, campaign.runs(), campaign.shards());
         Ok(Exit::Expected)
     }
 }
 
 impl Work {
     fn run(self) -> Result<Exit> {
-        let campaign = told(campaign::Campaign::open(&self.folder))?;
-        let shards = campaign.shards();
+        let opened = told(self.folder.open())?;
+        let shards = opened.campaign.shards();
         let wanted: Vec<u64> = match (self.shard, self.part) {
             (Some(shard), _) => vec![shard],
             (None, Some(Share { number, of })) => (number..shards).step_by(of as usize).collect(),
             (None, None) => (0..shards).collect(),
         };
-        work(&campaign, &wanted, self.jobs.count())?;
+        work(&opened, &wanted, self.jobs.count())?;
         Ok(Exit::Expected)
     }
 }
 
 /// Runs those of these shards that are not finished.
-fn work(campaign: &campaign::Campaign, shards: &[u64], jobs: usize) -> Result<()> {
-    let sources = told(campaign.sources())?;
-    let progress = Progress::new(usize::try_from(campaign.runs()).unwrap_or(usize::MAX));
+fn work(opened: &Opened, shards: &[u64], jobs: usize) -> Result<()> {
+    let sources = told(opened.campaign.sources())?;
+    let progress = Progress::new(usize::try_from(opened.campaign.runs()).unwrap_or(usize::MAX));
     let mut worked = 0;
     for &shard in shards {
-        let done = campaign.work(&sources, shard, jobs, &|judged| progress.step(judged.simulated));
+        let done = opened.work(&sources, shard, jobs, &|judged| progress.step(judged.simulated));
         worked += u64::from(told(done)? == Worked::Now);
     }
     let (before, speed) = (shards.len() as u64 - worked, progress.finish());
@@ -200,8 +205,8 @@ fn work(campaign: &campaign::Campaign, shards: &[u64], jobs: usize) -> Result<()
 
 impl Status {
     fn run(self) -> Result<Exit> {
-        let campaign = told(campaign::Campaign::open(&self.folder))?;
-        let status = told(campaign.status())?;
+        let opened = told(self.folder.open())?;
+        let (status, campaign) = (told(opened.status())?, &opened.campaign);
         let done = status.shards - status.missing.len() as u64;
         outln!("{done} of {} shards of {} runs are finished", status.shards, campaign.runs());
         if status.unfinished > 0 {
@@ -217,9 +222,13 @@ impl Status {
 
 impl Merge {
     fn run(self) -> Result<Exit> {
-        let campaign = told(campaign::Campaign::open(&self.folder))?;
-        let target = self.results.unwrap_or_else(|| Target::Csv(self.folder.join("results.csv")));
-        merge(&campaign, &target)
+        let opened = told(self.folder.open())?;
+        told(opened.gather())?;
+        let default = self.folder.folder().map(|folder| Target::Csv(folder.join("results.csv")));
+        let Some(target) = self.results.or(default) else {
+            bail!("{} is no folder, so say where the table belongs: --results FILE.csv", self.folder);
+        };
+        merge(&opened.campaign, &target)
     }
 }
 
@@ -264,41 +273,61 @@ fn merge(campaign: &campaign::Campaign, target: &Target) -> Result<Exit> {
 
 impl Run {
     fn run(self) -> Result<Exit> {
-        let campaign = told(campaign::Campaign::open(&self.folder))?;
-        let whole = || fs::canonicalize(&self.folder).into_diagnostic();
+        let opened = told(self.folder.open())?;
         match self.engine {
             Engine::Local => {
-                let shards: Vec<u64> = (0..campaign.shards()).collect();
-                work(&campaign, &shards, self.jobs.count())?;
-                merge(&campaign, &Target::Csv(self.folder.join("results.csv")))
+                let shards: Vec<u64> = (0..opened.campaign.shards()).collect();
+                work(&opened, &shards, self.jobs.count())?;
+                let Some(folder) = self.folder.folder() else {
+                    outln!("lockstorm campaign merge {} --results FILE.csv", self.folder);
+                    return Ok(Exit::Expected);
+                };
+                merge(&opened.campaign, &Target::Csv(folder.join("results.csv")))
             }
             Engine::Slurm => {
                 let program = std::env::current_exe().into_diagnostic()?;
-                let folder = whole()?;
-                if folder.to_str().is_none_or(|path| path.contains(['\n', '\r'])) {
-                    bail!("{} cannot be written into a script", folder.display());
+                // The log of each task is beside the shards; a bucket has none, and it is where the script is submitted.
+                let place = self.whole()?;
+                let logs = if self.folder.folder().is_some() { place.clone() } else { ".".to_owned() };
+                if place.contains(['\n', '\r']) {
+                    bail!("{place} cannot be written into a script");
                 }
-                self.handed("slurm.sh", &campaign::slurm(&program, &folder, self.tasks), "sbatch")
+                self.handed("slurm.sh", &campaign::slurm(&program, &place, &logs, self.tasks), "sbatch")
             }
             Engine::Kubernetes => {
-                let (image, claim) = (self.image.clone(), self.claim.clone());
-                let image = Image { image: image.unwrap_or_default(), claim: claim.unwrap_or_default() };
-                let manifest = serde_json::to_string_pretty(&campaign::kubernetes(&image, self.tasks));
-                let manifest = manifest.into_diagnostic()? + "\n";
+                let image = self.image.clone().unwrap_or_default();
+                let files = match (self.folder.folder(), self.claim.clone(), self.secret.clone()) {
+                    (Some(_), Some(claim), _) => Files::Volume { claim },
+                    (Some(_), None, _) => bail!("a folder needs the volume that has it: --claim NAME"),
+                    (None, _, secret) => Files::Bucket { place: self.folder.to_string(), secret },
+                };
+                let manifest = campaign::kubernetes(&Image { image, files }, self.tasks);
+                let manifest = serde_json::to_string_pretty(&manifest).into_diagnostic()? + "\n";
                 self.handed("kubernetes.json", &manifest, "kubectl create -f")
             }
         }
     }
 
-    /// Writes what an engine is handed, and says how.
+    /// The place as any machine names it.
+    fn whole(&self) -> Result<String> {
+        let Some(folder) = self.folder.folder() else { return Ok(self.folder.to_string()) };
+        let folder = fs::canonicalize(folder).into_diagnostic()?;
+        let Some(text) = folder.to_str() else {
+            bail!("{} cannot be written into a script", folder.display())
+        };
+        Ok(text.to_owned())
+    }
+
+    /// Writes what an engine is handed into the folder, or, for a bucket, into the working directory; and says how.
     fn handed(&self, name: &str, text: &str, command: &str) -> Result<Exit> {
-        let path: &Path = &self.folder.join(name);
-        fs::write(path, text)
+        let path = self.folder.folder().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+        fs::write(&path, text)
             .into_diagnostic()
             .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
-        let folder = self.folder.display();
+        let (folder, results) =
+            (&self.folder, if self.folder.folder().is_some() { "" } else { " --results FILE.csv" });
         outln!(
-            "{command} {}\nlockstorm campaign status {folder}\nlockstorm campaign merge {folder}",
+            "{command} {}\nlockstorm campaign status {folder}\nlockstorm campaign merge {folder}{results}",
             path.display()
         );
         Ok(Exit::Expected)
