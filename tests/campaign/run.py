@@ -371,7 +371,7 @@ ENGINES = {"local": local, "bucket": bucket, "slurm": slurm, "kubernetes": kuber
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)}; all without one")
-    parser.add_argument("--lockstorm", type=Path, help="a built lockstorm; without it, one is built in release")
+    parser.add_argument("--lockstorm", type=Path, help="a lockstorm built with --features s3; without it, one is built in release")
     parser.add_argument("--files", nargs="+", default=["single/wall_clock_step.toml", "storm/spin.toml"])
     parser.add_argument("--seeds", default="0..100")
     parser.add_argument("--shard-runs", type=int, default=10)
@@ -381,7 +381,7 @@ def main():
         parser.error(f"no engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
     lockstorm = arguments.lockstorm
     if lockstorm is None:
-        run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], cwd=ROOT)
+        run(["cargo", "build", "--release", "--quiet", "--package", "lockstorm", "--features", "s3"], cwd=ROOT)
         lockstorm = TARGET / "release" / "lockstorm"
     with tempfile.TemporaryDirectory(prefix="lockstorm-campaign-") as folder:
         trial = Trial(lockstorm.resolve(), Path(folder).resolve(), arguments.files, arguments.seeds, arguments.shard_runs)
