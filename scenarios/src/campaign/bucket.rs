@@ -185,7 +185,11 @@ impl Bucket {
     }
 
     fn failed(&self, name: &str, error: &StoreError) -> CampaignError {
-        CampaignError::Bucket { what: self.path(name).display().to_string(), error: error.to_string() }
+        let mut error = error.to_string();
+        if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() {
+            error += "; AWS_ACCESS_KEY_ID is not set, so the machine's own role was to give the credentials";
+        }
+        CampaignError::Bucket { what: self.path(name).display().to_string(), error }
     }
 }
 
