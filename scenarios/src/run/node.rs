@@ -160,7 +160,9 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let watching = witness.clone();
     server.node.watch(move |observation| watching.borrow_mut().saw(observation));
     // A node of a cluster remembers its master.
-    if let Some(master) = server.master.as_ref().filter(|_| server.nodes_conf.is_none()) {
+    let master = server.master.as_ref().filter(|_| server.nodes_conf.is_none());
+    let follows = master.is_some();
+    if let Some(master) = master {
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
     let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, server.console.clone()));
@@ -171,7 +173,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
                 true => Server::new(config, env),
                 false => Server::restart(config, before.crash(), env),
             };
-            witness.borrow_mut().restarted(now, &server);
+            witness.borrow_mut().restarted(now, &server, follows);
             server
         }
         None => match server.nodes_conf.clone() {

@@ -32,6 +32,8 @@ pub(super) struct Witness {
     pub(super) node: DrivenNode,
     /// The hosts by name, to find the client of a connection.
     pub(super) hosts: BTreeMap<String, Host>,
+    /// What the history says that the node is.
+    role: NodeRole,
     locks: Vec<Watched>,
     /// What the node, if it is one of a cluster, is to the slot of each lock.
     serving: Vec<Serving>,
@@ -54,12 +56,13 @@ impl Witness {
     ) -> Witness {
         let (peers, command, counts) = Default::default();
         let serving = vec![Serving::Elsewhere; locks.len()];
-        Witness { ctx, shared, host, node, hosts, locks, serving, peers, command, counts }
+        let role = NodeRole::Master;
+        Witness { ctx, shared, host, node, hosts, role, locks, serving, peers, command, counts }
     }
 
     /// The node starts again, with what its disk has kept: what it had and has no more, the crash took. Told before the first
-    /// command, which may be granted a lock anew.
-    pub(super) fn restarted(&mut self, ctx: HostCtx, server: &Server) {
+    /// command, which may be granted a lock anew. `follows` is whether it will be told to replicate another node at once.
+    pub(super) fn restarted(&mut self, ctx: HostCtx, server: &Server, follows: bool) {
         self.ctx = ctx;
         self.peers.take();
         self.serving.fill(Serving::Elsewhere);
@@ -78,6 +81,10 @@ impl Witness {
                     witness.tell(what);
                 }
             });
+        }
+        // A master that was demoted, and starts again by what is written of it, is one at once, without a change of roles.
+        if self.role == NodeRole::Replica && !server.node().is_replica() && !follows {
+            self.becomes(NodeRole::Master);
         }
     }
 
@@ -119,7 +126,7 @@ impl Witness {
                     // The queue that it starts with may have come in one piece, without an event.
                     (0..self.locks.len()).for_each(|at| self.compare_queue(at, None));
                 }
-                self.tell(EventKind::Became { role });
+                self.becomes(role);
                 if role == NodeRole::Master {
                     self.promoted();
                 }
@@ -129,6 +136,11 @@ impl Witness {
                 (0..self.locks.len()).for_each(|at| self.compare_slot(at));
             }
         }
+    }
+
+    fn becomes(&mut self, role: NodeRole) {
+        self.role = role;
+        self.tell(EventKind::Became { role });
     }
 
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
