@@ -276,6 +276,8 @@ impl Cluster {
                 let bus = free_port();
                 let file = folder().join(format!("lockstorm-nodes-{bus}.conf"));
                 files.push(file.clone());
+                // One that an ended process has left would make the node one of another cluster.
+                let _ = std::fs::remove_file(&file);
                 let node = RedisServer::start_with(&[
                     "--cluster-enabled",
                     "yes",

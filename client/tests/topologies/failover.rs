@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_client::{ErrorKind, LossCause, ReplicaWait};
+use lockstorm_client::{Client, ErrorKind, LockGuard, LossCause, ReplicaWait};
 use redis::Value;
 
 use crate::deployment::{Cluster, MASTER, Watched};
@@ -22,6 +22,16 @@ enum Cause {
     Freeze,
 }
 
+/// A grant. Of a request that was on its way to a master as it died it is not known whether it was obeyed: it is made again.
+async fn until_granted(client: Client, name: &str) -> lockstorm_client::Result<LockGuard> {
+    loop {
+        match client.lock(name).acquire().lease(LONG).await {
+            Err(error) if !error.is_definite() => {}
+            done => return done,
+        }
+    }
+}
+
 async fn sentinel_failover(cause: Cause) {
     let Some(mut watched) = Watched::start(&[]).await else { return };
     let old = watched.nodes[0].port();
@@ -39,7 +49,7 @@ async fn sentinel_failover(cause: Cause) {
     let all = async || watched.nodes[0].command(&["WAIT", "2", "1000"]).await == Value::Int(2);
     let guard = mine.lock("stock").acquire().await.unwrap();
     let long = mine.lock("long").acquire().lease(LONG).await.unwrap();
-    let waiter = task(other.lock("long").acquire().lease(LONG).into_future());
+    let waiter = task(until_granted(other.clone(), "long"));
     eventually("it waits", async || {
         subscribers(&watched.nodes[0].command(&["PUBSUB", "CHANNELS"]).await) > 0
     })
@@ -138,7 +148,7 @@ async fn cluster_failover(cause: Cause) {
     let guard = mine.lock("stock").acquire().await.unwrap();
     // On the same node, by the same tag.
     let long = mine.lock("{stock}:long").acquire().lease(LONG).await.unwrap();
-    let waiter = task(other.lock("{stock}:long").acquire().lease(LONG).into_future());
+    let waiter = task(until_granted(other, "{stock}:long"));
     eventually("it waits", async || {
         subscribers(&cluster.nodes[master].command(&["PUBSUB", "SHARDCHANNELS"]).await) > 0
     })
