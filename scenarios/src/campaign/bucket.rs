@@ -17,7 +17,7 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::{Campaign, CampaignError, SHARDS, Status, shard_name};
+use super::{Campaign, CampaignError, FILES, SHARDS, Status, copy_name, shard_name};
 
 /// Where a bucket is, and where in it a campaign: `s3://bucket/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Bucket {
             return Err(CampaignError::Exists(self.path("")));
         }
         for at in 0..campaign.plan.files.len() {
-            self.put(&campaign.copy(at), &format!("{}/{at:04}.toml", super::FILES))?;
+            self.put(&campaign.copy(at), &copy_key(at))?;
         }
         self.put(&campaign.folder.join(super::PLAN), super::PLAN)
     }
@@ -92,13 +92,13 @@ impl Bucket {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub fn fetch(&self, folder: &Path) -> Result<Campaign, CampaignError> {
-        for made in [folder.to_owned(), folder.join(super::FILES), folder.join(SHARDS)] {
+        for made in [folder.to_owned(), folder.join(FILES), folder.join(SHARDS)] {
             fs::create_dir_all(&made).map_err(super::cannot("cannot be made", &made))?;
         }
         self.get(super::PLAN, folder)?;
         let campaign = Campaign::open(folder)?;
         for at in 0..campaign.plan.files.len() {
-            self.get(&format!("{}/{at:04}.toml", super::FILES), folder)?;
+            self.get(&copy_key(at), folder)?;
         }
         Ok(campaign)
     }
@@ -108,7 +108,7 @@ impl Bucket {
     /// # Errors
     /// When the bucket cannot be asked.
     pub fn has(&self, shard: u64) -> Result<bool, CampaignError> {
-        let name = format!("{SHARDS}/{}", shard_name(shard));
+        let name = shard_key(shard);
         match self.runtime.block_on(self.store.head(&self.key(&name))) {
             Ok(_) => Ok(true),
             Err(StoreError::NotFound { .. }) => Ok(false),
@@ -123,7 +123,7 @@ impl Bucket {
     /// When they differ, or the bucket cannot be written.
     pub fn put_shard(&self, campaign: &Campaign, shard: u64) -> Result<(), CampaignError> {
         let path = campaign.shard_file(shard);
-        self.put(&path, &format!("{SHARDS}/{}", shard_name(shard)))?;
+        self.put(&path, &shard_key(shard))?;
         fs::remove_file(&path).map_err(super::cannot("cannot be removed", &path))
     }
 
@@ -132,7 +132,7 @@ impl Bucket {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub fn get_shard(&self, campaign: &Campaign, shard: u64) -> Result<(), CampaignError> {
-        self.get(&format!("{SHARDS}/{}", shard_name(shard)), campaign.folder())
+        self.get(&shard_key(shard), campaign.folder())
     }
 
     /// What is done.
@@ -191,6 +191,15 @@ impl Bucket {
         }
         CampaignError::Bucket { what: self.path(name).display().to_string(), error }
     }
+}
+
+/// The names that the folder of a campaign has for the same files.
+fn copy_key(at: usize) -> String {
+    format!("{FILES}/{}", copy_name(at))
+}
+
+fn shard_key(shard: u64) -> String {
+    format!("{SHARDS}/{}", shard_name(shard))
 }
 
 #[cfg(test)]

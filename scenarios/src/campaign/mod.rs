@@ -332,7 +332,7 @@ impl Campaign {
     }
 
     fn copy(&self, at: usize) -> PathBuf {
-        self.copies().join(format!("{at:04}.toml"))
+        self.copies().join(copy_name(at))
     }
 
     fn shards_folder(&self) -> PathBuf {
@@ -342,6 +342,10 @@ impl Campaign {
     fn shard_file(&self, shard: u64) -> PathBuf {
         self.shards_folder().join(shard_name(shard))
     }
+}
+
+fn copy_name(at: usize) -> String {
+    format!("{at:04}.toml")
 }
 
 fn shard_name(shard: u64) -> String {

@@ -140,9 +140,8 @@ impl Opened {
         #[cfg(feature = "s3")]
         if let Some((bucket, _)) = &self.bucket {
             let status = bucket.status(&self.campaign)?;
-            let missing: std::collections::BTreeSet<u64> = status.missing.into_iter().collect();
-            let done = (0..status.shards).filter(|shard| !missing.contains(shard));
-            return done.into_iter().try_for_each(|shard| bucket.get_shard(&self.campaign, shard));
+            let mut done = (0..status.shards).filter(|shard| status.missing.binary_search(shard).is_err());
+            return done.try_for_each(|shard| bucket.get_shard(&self.campaign, shard));
         }
         Ok(())
     }
