@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
-    cluster::{Serving, key_slot},
+    cluster::key_slot,
     time::True,
     world::{Cause, Condition, HostCtx, Verb},
 };
@@ -11,7 +11,7 @@ use lockstorm_sim::{
 use super::{Stage, operator::Operated, reshard};
 use crate::{
     fault::FaultAction,
-    history::{Event, EventKind, Host, HostKind, Lock, Role},
+    history::{Event, EventKind, Host, HostKind, Lock, Role, Serving},
     plan::{Occurrence, Target, When},
     recorder::Scope,
     selector::Selector,

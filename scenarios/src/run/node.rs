@@ -6,7 +6,7 @@ use std::{
 };
 
 use lockstorm_sim::{
-    cluster::{Serving, key_slot},
+    cluster::key_slot,
     config::{Config, options},
     drive::DrivenNode,
     durability::Disk,
@@ -19,9 +19,9 @@ use super::{
     Engine, Stage,
     operator::{self, Console, Operated},
     process::{Planned, Process},
-    witness::Witness,
+    witness::{self, Witness},
 };
-use crate::{plan::PlannedNode, scenario::Node as Written, subject::Local};
+use crate::{history::Serving, plan::PlannedNode, scenario::Node as Written, subject::Local};
 
 /// The server of one node over all its lives.
 struct SimulatedServer {
@@ -86,7 +86,7 @@ impl Operated for SimulatedServer {
     }
 
     fn serving(&self, slot: u16) -> Option<Serving> {
-        self.node.look(|server| Some(server.node().cluster.as_ref()?.serving(slot))).flatten()
+        witness::serving(&self.node, slot)
     }
 
     fn cluster_id(&self) -> Option<String> {

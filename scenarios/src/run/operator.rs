@@ -2,13 +2,16 @@
 
 use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
-use lockstorm_sim::{cluster::Serving, time::True, world::HostCtx};
+use lockstorm_sim::{time::True, world::HostCtx};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::{Notify, oneshot},
 };
 
-use crate::scenario::{Durability, Node as Written};
+use crate::{
+    history::Serving,
+    scenario::{Durability, Node as Written},
+};
 
 /// The port at which a real server's own host reaches it before any client does, so that the watcher misses nothing.
 pub(super) const BACK_DOOR: u16 = 16379;

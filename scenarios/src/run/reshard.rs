@@ -3,13 +3,13 @@
 
 use std::{rc::Rc, time::Duration};
 
-use lockstorm_sim::{
-    cluster::{Serving, key_slot},
-    world::HostCtx,
-};
+use lockstorm_sim::{cluster::key_slot, world::HostCtx};
 
 use super::{Stage, operator::Operated};
-use crate::{fault::Moved, history::Lock};
+use crate::{
+    fault::Moved,
+    history::{Lock, Serving},
+};
 
 /// The time-out of MIGRATE in milliseconds, which is that of `redis-cli`.
 const TIMEOUT_MS: u32 = 60_000;
@@ -79,5 +79,5 @@ pub(super) fn master(stage: &Stage, slot: u16) -> Option<(String, Rc<dyn Operate
         let mut of = nodes.iter().filter(|(_, node)| node.serving(slot).is_some_and(wanted));
         of.next().map(|(name, node)| (name.clone(), node.clone()))
     };
-    of(|serving| matches!(serving, Serving::Whole | Serving::Migrating)).or_else(|| of(Serving::is_master))
+    of(Serving::answers).or_else(|| of(Serving::is_master))
 }

@@ -172,8 +172,7 @@ impl Witness {
     /// Takes note of what the node is to the slot of a lock. One that has become its master has lost the holds that it never had.
     fn compare_slot(&mut self, at: usize) {
         let slot = key_slot(&self.locks[at].keys.lock);
-        let now = self.node.look(|server| Some(server.node().cluster.as_ref()?.serving(slot))).flatten();
-        let Some(now) = now.map(serving) else { return };
+        let Some(now) = serving(&self.node, slot) else { return };
         let before = std::mem::replace(&mut self.serving[at], now);
         if before == now {
             return;
@@ -337,15 +336,16 @@ impl Witness {
     }
 }
 
-/// What a node is to a slot, as the history has it.
-fn serving(how: cluster::Serving) -> Serving {
-    match how {
+/// What a node, if it is up and one of a cluster, is to a slot, as the history has it.
+pub(super) fn serving(node: &DrivenNode, slot: u16) -> Option<Serving> {
+    let how = node.look(|server| Some(server.node().cluster.as_ref()?.serving(slot))).flatten()?;
+    Some(match how {
         cluster::Serving::Elsewhere => Serving::Elsewhere,
         cluster::Serving::Closed => Serving::Closed,
         cluster::Serving::Whole => Serving::Whole,
         cluster::Serving::Migrating => Serving::Migrating,
         cluster::Serving::Importing => Serving::Importing,
-    }
+    })
 }
 
 impl Names for Witness {

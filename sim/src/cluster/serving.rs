@@ -17,13 +17,6 @@ pub enum Serving {
     Importing,
 }
 
-impl Serving {
-    /// Whether the node is the master of the slot, whether or not it answers.
-    pub fn is_master(self) -> bool {
-        matches!(self, Serving::Closed | Serving::Whole | Serving::Migrating)
-    }
-}
-
 impl Cluster {
     /// What this node is to a slot.
     pub fn serving(&self, slot: u16) -> Serving {
