@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long anything may take before it counts as missing.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder of one test's own.
 pub(crate) fn folder(test: &str) -> PathBuf {
