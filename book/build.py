@@ -51,7 +51,8 @@ def played(block, lockstorm, folder):
             sys.exit(f"only lockstorm is run in the book: {command}")
         ran = subprocess.run([f'"{lockstorm}"{command.removeprefix("lockstorm")}'], shell=True, cwd=folder, text=True,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        if ran.returncode not in (0, 1):
+        # 1 is a verdict, 2 that something is undecided or unfinished.
+        if ran.returncode not in (0, 1, 2):
             sys.exit(f"{command} ends with {ran.returncode}")
         said = "\n".join(line.rstrip() for line in masked(ran.stdout).splitlines())
         seen.append(f"{line}\n{said}\n" if said else f"{line}\n")
