@@ -22,14 +22,18 @@ enum Cause {
     Freeze,
 }
 
-/// A grant. Of a request that was on its way to a master as it died it is not known whether it was obeyed: it is made again.
-async fn until_granted(client: Client, name: &str) -> lockstorm_client::Result<LockGuard> {
+/// What a call answers. Of a request that was on its way to a master as it died it is not known whether it was obeyed: it is made again.
+async fn definitely<T>(call: impl AsyncFn() -> lockstorm_client::Result<T>) -> lockstorm_client::Result<T> {
     loop {
-        match client.lock(name).acquire().lease(LONG).await {
+        match call().await {
             Err(error) if !error.is_definite() => {}
             done => return done,
         }
     }
+}
+
+async fn until_granted(client: Client, name: &str) -> lockstorm_client::Result<LockGuard> {
+    definitely(async || client.lock(name).acquire().lease(LONG).await).await
 }
 
 async fn sentinel_failover(cause: Cause) {
@@ -66,7 +70,8 @@ async fn sentinel_failover(cause: Cause) {
     }
     eventually("another is master", async || watched.master_by(1).await != old).await;
     let new = watched.master_by(1).await;
-    assert!(other.lock("stock").try_acquire().await.unwrap().is_none(), "{cause:?}: it is held there");
+    let got = definitely(async || other.lock("stock").try_acquire().await).await.unwrap();
+    assert!(got.is_none(), "{cause:?}: it is held there");
     // What the client got there is what it releases there; the waiter has subscribed there.
     soon("the release", long.release()).await.unwrap();
     let next = soon("the waiter is woken", waiter).await.unwrap().unwrap();
@@ -166,7 +171,8 @@ async fn cluster_failover(cause: Cause) {
     })
     .await;
     let mine = cluster.client().connect().await.unwrap();
-    assert!(mine.lock("stock").try_acquire().await.unwrap().is_none(), "{cause:?}: it is held there");
+    let got = definitely(async || mine.lock("stock").try_acquire().await).await.unwrap();
+    assert!(got.is_none(), "{cause:?}: it is held there");
     soon("the release", async {
         // No replica is there to confirm it at once.
         if let Err(error) = long.release().await {
