@@ -96,6 +96,8 @@ impl Server {
         });
         self.carry_out_wants(env);
         if ticked == Some(true) {
+            // A master that has just lost its slots is a replica, whose clients are unblocked and not redirected.
+            self.settle_role(env);
             self.end_foreign_waits(env);
         }
     }

@@ -72,9 +72,7 @@ impl Server {
             self.node.replication.cron_due = None;
             return;
         }
-        if std::mem::take(&mut self.node.replication.role_changed) {
-            self.role_changed(env);
-        }
+        self.settle_role(env);
         self.close_peers(env);
         let redial = |stage: &Stage| *stage == Stage::Down { redial: true };
         if self.node.replication.master.as_ref().is_some_and(|link| redial(&link.stage)) {
@@ -99,7 +97,11 @@ impl Server {
         }
     }
 
-    fn role_changed(&mut self, env: &mut Env) {
+    /// What follows from a change of the role, if there was one.
+    pub(super) fn settle_role(&mut self, env: &mut Env) {
+        if !std::mem::take(&mut self.node.replication.role_changed) {
+            return;
+        }
         let is_replica = self.node.is_replica();
         if env.observing {
             let role = if is_replica { "replica" } else { "master" };

@@ -9,7 +9,7 @@ use crate::{
     config::{ClusterOptions, Config},
     drive::DrivenNode,
     durability::Disk,
-    event::{ConnId, Event as ServerEvent},
+    event::{Action, ConnId, Event as ServerEvent},
     server::Server,
     world::node,
 };
@@ -198,6 +198,76 @@ fn two_masters_never_fail_over() {
     assert_eq!(cluster.when(|cluster| cluster.is_master("b1"), 120_000), None);
 }
 
+/// A node that knows the others by its file, by itself: what it does at each event.
+fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
+    let mut env = crate::env::Env::new(1);
+    let mut config = Config { save: Vec::new(), ..Config::default() };
+    config.cluster.enabled = true;
+    config.cluster.announce_ip = NODES[at].into();
+    let disk = Disk { nodes: Some(nodes_conf(at)), ..Disk::default() };
+    let mut server = Server::restart(config, disk, &mut env);
+    move |later, event| {
+        env.monotonic = env.monotonic + later;
+        env.wall = env.wall + later;
+        server.step(&mut env, event);
+        std::mem::take(&mut env.outbox)
+    }
+}
+
+/// A master that came to know of its successor when a tick was due had redirected its blocked clients, by the claim, before it looked at
+/// its role: Redis unblocks them with the claim.
+#[test]
+fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
+    let client = ConnId(ConnId::FIRST);
+    let connected =
+        |conn, peer: &str| ServerEvent::Connected { conn, peer: peer.into(), local: "x:1".into() };
+    let line = |line: &'static str| ServerEvent::Bytes { conn: client, bytes: line.into() };
+    let (now, soon) = (Duration::ZERO, ms(200));
+
+    let mut successor = alone(3);
+    let dials = successor(soon, ServerEvent::Alarm).into_iter().filter_map(|action| match action {
+        Action::Dial { conn, host, .. } if conn.is_bus() => Some((conn, host)),
+        _ => None,
+    });
+    let dials: Vec<_> = dials.collect();
+    let mut said = Vec::new();
+    for (conn, _) in &dials {
+        said.extend(successor(now, ServerEvent::Dialed { conn: *conn, local: "a1:1".into() }));
+    }
+    said.extend(successor(now, connected(client, "operator:1")));
+    said.extend(successor(now, line("CLUSTER FAILOVER TAKEOVER\r\n")));
+    let (to_old, _) = dials.iter().find(|(_, host)| host == "a").expect("it dials a");
+    let claims: Vec<u8> = said
+        .iter()
+        .filter_map(|action| match action {
+            Action::Send { conn, bytes } if conn == to_old => Some(&bytes[..]),
+            _ => None,
+        })
+        .flatten()
+        .copied()
+        .collect();
+
+    for (late, what) in [(now, "between two ticks"), (soon, "with a tick that is due")] {
+        let mut old = alone(0);
+        // Masters stay closed for two seconds after their start.
+        for _ in 0..30 {
+            old(soon, ServerEvent::Alarm);
+        }
+        old(now, connected(client, "waits:1"));
+        // Its slot, 3300, is one of `a`.
+        let answered = old(now, line("BLPOP b 0\r\n"));
+        assert!(!answered.iter().any(|action| matches!(action, Action::Send { .. })), "{answered:?}");
+        let bus = ConnId(ConnId::BUS);
+        old(now, connected(bus, "a1:1"));
+        let done = old(late, ServerEvent::Bytes { conn: bus, bytes: claims.clone().into() });
+        let told = done.iter().find_map(|action| match action {
+            Action::Send { conn, bytes } if *conn == client => Some(String::from_utf8_lossy(bytes)),
+            _ => None,
+        });
+        assert!(told.as_ref().is_some_and(|told| told.starts_with("-UNBLOCKED ")), "{what}: {told:?}");
+    }
+}
+
 /// A node that is told what no node would say goes on.
 #[test]
 fn what_strangers_send_to_the_bus_does_no_harm() {
@@ -216,9 +286,7 @@ fn what_strangers_send_to_the_bus_does_no_harm() {
         step(ServerEvent::Connected { conn, peer: "x:1".into(), local: "a:16379".into() });
         let bytes = bytes::Bytes::from_static(bytes);
         let done = step(ServerEvent::Bytes { conn, bytes: bytes.clone() });
-        let killed = done
-            .iter()
-            .any(|action| matches!(action, crate::event::Action::Kill { conn: of, .. } if *of == conn));
+        let killed = done.iter().any(|action| matches!(action, Action::Kill { conn: of, .. } if *of == conn));
         assert_eq!(killed, bytes.len() > 4, "{bytes:?}");
         step(ServerEvent::Closed { conn });
     }
