@@ -74,10 +74,11 @@ impl Sentinel {
         let client = self.renamed(master, who, "CLIENT");
         self.write(conn, &[&client, "SETNAME", &name]);
         sent += 1;
-        if channel == Channel::Commands
-            && let Some(instance) = master.instance_mut(who)
-        {
-            instance.link.asked.extend(std::iter::repeat_n(Asked::Nothing, sent));
+        let Some(instance) = master.instance_mut(who) else { return };
+        match (channel, &mut instance.link.pubsub) {
+            (Channel::Commands, _) => instance.link.asked.extend(std::iter::repeat_n(Asked::Nothing, sent)),
+            (Channel::Pubsub, Some(line)) => line.introductions = sent,
+            (Channel::Pubsub, None) => {}
         }
     }
 
@@ -242,8 +243,20 @@ impl Sentinel {
         let Some(mut master) = self.masters.remove(&route.master) else { return };
         let hello = match route.channel {
             Channel::Pubsub => {
-                if let Some(instance) = master.instance_mut(&route.who) {
+                let refused = master.instance_mut(&route.who).is_some_and(|instance| {
                     instance.link.pubsub_heard = now;
+                    let line = instance.link.pubsub.as_mut();
+                    line.is_some_and(|line| match line.introductions.checked_sub(1) {
+                        Some(left) => {
+                            line.introductions = left;
+                            false
+                        }
+                        None => reply.is_error(),
+                    })
+                });
+                if refused {
+                    // Without a subscription the link counts as broken, and is tried anew.
+                    self.close(&mut master, &route.who, Channel::Pubsub);
                 }
                 hello_of(&reply)
             }

@@ -1,17 +1,21 @@
 //! The configuration file, which is also where a Sentinel keeps its state.
 
 use std::{
-    fmt::{Display, Write as _},
+    collections::{BTreeMap, VecDeque},
+    fmt::Display,
     net::IpAddr,
     str::FromStr,
 };
 
 use super::{
-    Address, MasterSettings, Sentinel,
+    Address, MasterSettings, Sentinel, Times,
     instance::{Instance, Kind},
     master::Master,
 };
-use crate::resp::split_words;
+use crate::{
+    config::file::{SIGNATURE, quoted},
+    resp::split_words,
+};
 
 /// A line of the file that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -169,71 +173,114 @@ impl Sentinel {
         Ok(())
     }
 
-    /// The file, with its other lines as `old` has them.
+    /// The file: comments, other lines and their order are those of `old`, and a directive stands where one of its kind stood.
+    /// What `old` does not have comes at the end.
     pub(super) fn file(&self, old: &str) -> String {
-        let others = old.lines().filter(|line| directive(line).is_none());
-        let mut text = others.fold(String::new(), |text, line| text + line + "\n");
-        let mut put = |line: std::fmt::Arguments<'_>| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "sentinel {line}");
-        };
-        put(format_args!("myid {}", self.my_id));
+        let lines = self.lines();
+        let mut places: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+        for (at, line) in lines.iter().enumerate() {
+            places.entry(line.split(' ').next().unwrap_or_default()).or_default().push_back(at);
+        }
+        let mut written = vec![false; lines.len()];
+        let mut text = String::new();
+        let mut signed = false;
+        for line in old.lines() {
+            signed |= line == SIGNATURE;
+            let Some(words) = directive(line) else {
+                text = text + line + "\n";
+                continue;
+            };
+            let kind = words.first().map(|word| word.to_ascii_lowercase()).unwrap_or_default();
+            if let Some(at) = places.get_mut(alias(&kind)).and_then(VecDeque::pop_front) {
+                written[at] = true;
+                text = text + "sentinel " + &lines[at] + "\n";
+            } else if KEPT.contains(&kind.as_str()) {
+                text = text + "sentinel " + &words.join(" ") + "\n";
+            }
+        }
+        for (line, _) in lines.iter().zip(written).filter(|(_, written)| !written) {
+            if !std::mem::replace(&mut signed, true) {
+                text = text + SIGNATURE + "\n";
+            }
+            text = text + "sentinel " + line + "\n";
+        }
+        text
+    }
+
+    /// What its directives say, in the order in which they come where the file has none of them.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("myid {}", self.my_id)];
         let settings = &self.settings;
+        for (name, set) in [
+            ("resolve-hostnames", settings.resolve_hostnames),
+            ("announce-hostnames", settings.announce_hostnames),
+        ] {
+            if set {
+                lines.push(format!("{name} yes"));
+            }
+        }
+        for (name, master) in &self.masters {
+            lines.extend(lines_of(name, master, &settings.times));
+        }
+        lines.push(format!("current-epoch {}", self.current_epoch));
         for (name, value) in [
             ("announce-ip", &settings.announce_ip),
             ("sentinel-user", &settings.sentinel_user),
             ("sentinel-pass", &settings.sentinel_pass),
         ] {
             if !value.is_empty() {
-                put(format_args!("{name} {}", crate::config::file::quoted(value)));
+                lines.push(format!("{name} {}", quoted(value)));
             }
         }
         if settings.announce_port != 0 {
-            put(format_args!("announce-port {}", settings.announce_port));
+            lines.push(format!("announce-port {}", settings.announce_port));
         }
-        for (name, set) in [
-            ("resolve-hostnames", settings.resolve_hostnames),
-            ("announce-hostnames", settings.announce_hostnames),
-        ] {
-            if set {
-                put(format_args!("{name} yes"));
-            }
-        }
-        for (name, master) in &self.masters {
-            write_master(name, master, &mut put);
-        }
-        put(format_args!("current-epoch {}", self.current_epoch));
-        text
+        lines
     }
 }
 
-fn write_master(name: &str, master: &Master, put: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+fn lines_of(name: &str, master: &Master, times: &Times) -> Vec<String> {
     let (settings, current) = (&master.settings, master.current_address());
-    put(format_args!("monitor {name} {} {} {}", current.ip, current.port, settings.quorum));
-    put(format_args!("down-after-milliseconds {name} {}", settings.down_after));
-    put(format_args!("failover-timeout {name} {}", settings.failover_timeout));
-    put(format_args!("parallel-syncs {name} {}", settings.parallel_syncs));
-    for (option, value) in [("auth-user", &settings.auth_user), ("auth-pass", &settings.auth_pass)] {
+    let mut lines = vec![format!("monitor {name} {} {} {}", current.ip, current.port, settings.quorum)];
+    for (option, value, default) in [
+        ("down-after-milliseconds", settings.down_after, times.down_after),
+        ("failover-timeout", settings.failover_timeout, times.failover_timeout),
+        ("parallel-syncs", settings.parallel_syncs.into(), 1),
+    ] {
+        if value != default {
+            lines.push(format!("{option} {name} {value}"));
+        }
+    }
+    for (option, value) in [("auth-pass", &settings.auth_pass), ("auth-user", &settings.auth_user)] {
         if !value.is_empty() {
-            put(format_args!("{option} {name} {}", crate::config::file::quoted(value)));
+            lines.push(format!("{option} {name} {}", quoted(value)));
         }
     }
     if settings.reboot_down_after > 0 {
-        put(format_args!("master-reboot-down-after-period {name} {}", settings.reboot_down_after));
+        lines.push(format!("master-reboot-down-after-period {name} {}", settings.reboot_down_after));
     }
-    for (old, new) in &settings.renames {
-        put(format_args!("rename-command {name} {old} {new}"));
-    }
-    put(format_args!("config-epoch {name} {}", master.config_epoch));
-    put(format_args!("leader-epoch {name} {}", master.leader_epoch));
+    lines.push(format!("config-epoch {name} {}", master.config_epoch));
+    lines.push(format!("leader-epoch {name} {}", master.leader_epoch));
     for address in master.replicas.keys() {
         // The promoted replica is the master already, and the old master a replica.
         let replica = if address == current { &master.own.address } else { address };
-        put(format_args!("known-replica {name} {} {}", replica.ip, replica.port));
+        lines.push(format!("known-replica {name} {} {}", replica.ip, replica.port));
     }
     for (id, peer) in &master.sentinels {
-        put(format_args!("known-sentinel {name} {} {} {id}", peer.address.ip, peer.address.port));
+        lines.push(format!("known-sentinel {name} {} {} {id}", peer.address.ip, peer.address.port));
     }
+    for (old, new) in &settings.renames {
+        lines.push(format!("rename-command {name} {old} {new}"));
+    }
+    lines
+}
+
+/// Directives that stay as they are: they say what goes without saying, or are about scripts, which there are none of.
+const KEPT: [&str; 3] = ["resolve-hostnames", "announce-hostnames", "deny-scripts-reconfig"];
+
+/// The name under which a directive is written.
+fn alias(kind: &str) -> &str {
+    if kind == "known-slave" { "known-replica" } else { kind }
 }
 
 /// Sets an option of a master, of the file or of SENTINEL SET.

@@ -31,13 +31,15 @@ pub(super) struct Line {
     pub(super) conn: ConnId,
     pub(super) since: i64,
     pub(super) answers: Answers,
+    /// Replies that come before that to SUBSCRIBE, and say nothing.
+    pub(super) introductions: usize,
     /// This end's address, once it is connected.
     pub(super) local: Option<String>,
 }
 
 impl Line {
     pub(super) fn new(conn: ConnId, now: i64) -> Line {
-        Line { conn, since: now, answers: Answers::default(), local: None }
+        Line { conn, since: now, answers: Answers::default(), introductions: 0, local: None }
     }
 }
 

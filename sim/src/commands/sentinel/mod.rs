@@ -58,6 +58,12 @@ const SHARED: [&[u8]; 11] = [
 /// How many commands a Sentinel knows.
 pub(super) const COUNT: usize = ALL.len() + SHARED.len();
 
+/// What a Sentinel knows.
+pub(super) fn known() -> impl Iterator<Item = &'static Spec> {
+    let shared = SHARED.iter().filter_map(|name| dispatch::find(&[Bytes::from_static(name)]).ok());
+    ALL.iter().copied().chain(shared)
+}
+
 /// The error for a master that is not watched.
 const UNKNOWN: Error = Error::of(NAME_UNKNOWN);
 
