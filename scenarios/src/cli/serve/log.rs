@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     fs::{File, OpenOptions},
     io::{Write, stderr},
+    path::Path,
     rc::Rc,
 };
 
@@ -27,13 +28,15 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the log: the end of a file, or standard error for an empty name.
-    pub(super) fn open(path: &str, least: Level) -> Result<Log> {
-        let file = if path.is_empty() {
+    /// Opens the log: the end of a file, whose relative name is one in `folder`, or standard error for an empty name.
+    pub(super) fn open(folder: &Path, name: &str, least: Level) -> Result<Log> {
+        let file = if name.is_empty() {
             None
         } else {
-            let file = OpenOptions::new().create(true).append(true).open(path).into_diagnostic();
-            Some(Rc::new(RefCell::new(file.wrap_err_with(|| format!("cannot open the log file {path}"))?)))
+            let path = folder.join(name);
+            let file = OpenOptions::new().create(true).append(true).open(&path).into_diagnostic();
+            let file = file.wrap_err_with(|| format!("cannot open the log file {}", path.display()))?;
+            Some(Rc::new(RefCell::new(file)))
         };
         Ok(Log { file, least })
     }

@@ -74,7 +74,7 @@ pub(super) struct Serve {
     /// How much to log: debug, verbose, notice or warning [default: notice]
     #[arg(long, value_name = "LEVEL")]
     loglevel: Option<String>,
-    /// Log to the end of this file instead of standard error
+    /// Log to the end of this file instead of standard error; a relative name is one in the folder of --data
     #[arg(long, value_name = "FILE")]
     logfile: Option<String>,
     /// What moves the node's time: the machine's clock, or DEBUG CLOCK ADVANCE <milliseconds> and nothing else
@@ -103,15 +103,21 @@ impl Serve {
     pub(super) fn run(self) -> Result<Exit> {
         let mut config = self.configured()?;
         let folder = self.data.as_deref().map(|folder| data_folder(&mut config, folder)).transpose()?;
-        let files =
-            Disk { folder: folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default() };
+        let files = Disk {
+            folder: match &folder {
+                Some(folder) => folder.path().to_owned(),
+                // A Sentinel has no data, but a folder for its log.
+                None if self.sentinel => PathBuf::from(&config.dir),
+                None => PathBuf::new(),
+            },
+        };
         let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
         configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
         check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
         if config.cluster.enabled && config.replicaof.is_some() {
             return Err(miette!("replicaof directive not allowed in cluster mode"));
         }
-        let log = Log::open(&config.logfile, config.loglevel)?;
+        let log = Log::open(&files.folder, &config.logfile, config.loglevel)?;
         descriptors::raise(&mut config, &log);
         if self.end_with_stdin {
             parent::end_with_stdin().into_diagnostic()?;
@@ -204,6 +210,7 @@ impl Serve {
         let mut config = Config { process_id: process::id(), ..Config::default() };
         if self.sentinel {
             config.port = 26379;
+            config.dir.clear();
         }
         // CONFIG REWRITE must find it wherever the process stands by then.
         let path = self.config.as_ref().map(std::path::absolute).transpose().into_diagnostic()?;
