@@ -305,4 +305,25 @@ impl Cluster {
     pub fn drop_messages(&mut self, number: i64) {
         self.dropped = usize::try_from(number).ok().and_then(|at| super::message::Kind::ALL.get(at).copied());
     }
+
+    /// DEBUG CLUSTERLINK KILL: ends the connections to a node, from it, or both.
+    ///
+    /// # Errors
+    /// If there is no such node or direction.
+    pub fn kill_links(&mut self, direction: &[u8], id: &[u8]) -> Result<(), String> {
+        let key = self.named(id)?;
+        let (to, from) = match &direction.to_ascii_lowercase()[..] {
+            b"to" => (true, false),
+            b"from" => (false, true),
+            b"all" => (true, true),
+            _ => return Err(format!("Unknown direction {}", String::from_utf8_lossy(direction))),
+        };
+        if to {
+            self.drop_link(key);
+        }
+        if from {
+            self.drop_inbound(key);
+        }
+        Ok(())
+    }
 }

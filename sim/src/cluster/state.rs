@@ -89,6 +89,8 @@ pub struct Cluster {
     pub(super) minority_at: i64,
     /// The state is to be evaluated at the end of the step.
     pub(super) state_outdated: bool,
+    /// Options were set, of which other nodes are to be told.
+    pub(super) options_set: bool,
     /// The election is to go on at the end of the step.
     pub(super) election_due: bool,
     /// How many nodes the last periodic work found down.
@@ -149,6 +151,7 @@ impl Cluster {
             first_evaluated: None,
             minority_at: 0,
             state_outdated: true,
+            options_set: false,
             election_due: false,
             down_nodes: 0,
             ticks: 0,

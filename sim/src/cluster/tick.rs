@@ -15,6 +15,11 @@ const MIGRATION_DELAY_MS: i64 = 5000;
 const DRAWN: usize = 5;
 
 impl Cluster {
+    /// Options were set: what this node tells of itself may be otherwise from the end of this step on.
+    pub fn note_options_set(&mut self) {
+        self.options_set = true;
+    }
+
     /// Does the periodic work if it is due. Whether it was.
     pub fn run_due(&mut self, env: &mut Env, around: &mut Around<'_>) -> bool {
         if env.monotonic < self.next_tick {
@@ -27,6 +32,9 @@ impl Cluster {
 
     /// What is left to do at the end of a step, before its replies leave.
     pub fn settle(&mut self, env: &mut Env, around: &mut Around<'_>) {
+        if std::mem::take(&mut self.options_set) {
+            self.note_own_options(around);
+        }
         if self.awaits_stream() {
             self.run_manual_failover(around);
             self.election_due |= self.manual.may_start;

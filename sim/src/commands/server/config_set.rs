@@ -112,6 +112,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let backlog_size = ctx.node.config.repl_backlog_size;
     ctx.node.replication.backlog.iter_mut().for_each(|backlog| backlog.resize(backlog_size));
+    if let Some(cluster) = &mut ctx.node.cluster {
+        cluster.note_options_set();
+    }
     if password {
         let Node { acl, config, .. } = &mut **ctx.node;
         acl.set_default_password(&config.requirepass);

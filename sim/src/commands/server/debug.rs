@@ -46,6 +46,7 @@ const HELP: &[(&str, &str)] = &[
     ("CHANGE-REPL-ID", "Changes the replication id, so that no replica can resynchronize partially."),
     ("CLIENT-EVICTION", "How many clients use about how much memory."),
     ("CLOCK ADVANCE <milliseconds>", "Advances a manual clock, and answers when all that fell due is done."),
+    ("CLUSTERLINK KILL <to|from|all> <node-id>", "Ends the connections of the cluster bus with a node."),
     ("CONFIG-REWRITE-FORCE-ALL", "CONFIG REWRITE with every option."),
     ("DIGEST", "A hash of all the data."),
     ("DIGEST-VALUE <key> [<key> ...]", "A hash of each value."),
@@ -243,6 +244,15 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             let number = integer(number)?;
             ctx.node.with_cluster(ctx.env, |cluster, _, _| cluster.drop_messages(number));
             Ok(Reply::OK)
+        }
+        (b"clusterlink", Some(kill)) if args.len() == 5 && kill.eq_ignore_ascii_case(b"kill") => {
+            let killed =
+                ctx.node.with_cluster(ctx.env, |cluster, _, _| cluster.kill_links(&args[3], &args[4]));
+            match killed {
+                None => Err(Error::of("ERR Debug option only available for cluster mode enabled setup!")),
+                Some(Ok(())) => Ok(Reply::OK),
+                Some(Err(why)) => Err(Error(format!("ERR {why}").into())),
+            }
         }
         (b"aof-flush-sleep", Some(_)) if args.len() == 3 => Ok(Reply::OK),
         (b"replybuffer", Some(what)) if args.len() == 4 => reply_buffer(ctx, what, args),
