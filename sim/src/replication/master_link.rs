@@ -98,11 +98,18 @@ impl MasterLink {
         }
     }
 
+    /// CLIENT KILL was called for this connection, which is closed at the end of the step.
+    pub fn killed(&mut self, conn: ConnId, now_secs: i64) {
+        if self.conn == Some(conn) && self.is_up() {
+            self.down_since = Some(now_secs);
+        }
+    }
+
     /// The connection is closed, or given up: bytes received and not applied are discarded.
     pub fn lost(&mut self, now_secs: i64) -> Option<ConnId> {
         let redial = matches!(self.stage, Stage::Connected | Stage::Transfer { .. });
         if self.is_up() {
-            self.down_since = Some(now_secs);
+            self.down_since.get_or_insert(now_secs);
         }
         self.stage = Stage::Down { redial };
         self.buffer.clear();
@@ -148,3 +155,20 @@ impl MasterLink {
 /// A peer answers the handshake with an endless line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineTooLong;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replica that slept after it had killed the link dated its data from its waking, and stood for election with old data.
+    #[test]
+    fn a_killed_link_is_down_from_then_on() {
+        let conn = ConnId(7);
+        let mut link = MasterLink::new("host".into(), 1, None, 0);
+        (link.conn, link.stage) = (Some(conn), Stage::Connected);
+        link.killed(ConnId(8), 5);
+        link.killed(conn, 10);
+        assert_eq!(link.lost(30), Some(conn));
+        assert_eq!(link.down_since, Some(10));
+    }
+}

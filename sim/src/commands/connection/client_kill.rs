@@ -90,6 +90,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.session().quits = true;
         } else {
             ctx.node.clients.kill(conn);
+            // The link counts as down from here on, and be it that the node does nothing more for a while.
+            let now_secs = ctx.env.wall.as_secs();
+            ctx.node.replication.master.iter_mut().for_each(|link| link.killed(conn, now_secs));
         }
     }
     Ok(if old_form { Reply::OK } else { selected.len().into() })
