@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Redis's own test suite, with `lockstorm serve` in the place of redis-server.
+"""Redis's own test suite, with `lockstorm serve` in the place of redis-server and of redis-sentinel.
 
-    tests/suite/run.py [UNIT ...] [--jobs N] [--tags TAGS] [--again] [--server PATH] [--real] [--excepted] [--list]
+    tests/suite/run.py [UNIT ...] [--group GROUP] [--jobs N] [--tags TAGS] [--again] [--server PATH] [--real] [--excepted]
+                       [--list]
 
 The suite is the one of the Redis that is installed: its sources come from the same Debian archive as the package, into
-target/suite/. Every test must pass, but for those that exceptions.toml names, each with its reason; these are not run,
-unless --excepted asks how they fare.
+target/suite/. It has three groups of units: those about a server (unit/.., integration/..), and those about five Sentinels
+(sentinel/..) and about a cluster of twenty nodes (cluster/..). Every test must pass, but for those that exceptions.toml
+names, each with its reason; these are not run, unless --excepted asks how they fare.
 
 It ends with 0 if all passed, with 1 if not, and with 77 if the sources cannot be had.
 """
@@ -38,9 +40,13 @@ SILENCE_S = 120
 PATIENCE_S = 600
 # Units that run in parallel have separate ports, below the range of ephemeral ports.
 PORTS, PORTS_EACH = 15000, 1000
+# The groups of units: what a unit's name begins with, and what runs a unit.
+GROUPS = {"server": "runtest", "sentinel": "runtest-sentinel", "cluster": "runtest-cluster"}
 JOBS_MAX = 16
 # A pipe that nothing is written to: what reads it learns that this process has ended.
 LIFE = os.pipe()
+# What is said of a unit about Sentinels or a cluster that fails otherwise than in a test.
+TROUBLE = re.compile(r"^(FAILED: |ERROR: |WARNING: Aborting|Forcing process |\*\*\* Crash report)", re.M)
 LINE = re.compile(r"^\[(ok|err|exception|skip|ignore|TIMEOUT)\]: (.*)$")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -102,15 +108,27 @@ def sources():
     return helper.parent.parent
 
 
+def group_of(unit):
+    first = unit.partition("/")[0]
+    return first if first in GROUPS else "server"
+
+
 def units_of(suite):
     """The units in the order in which the suite has them."""
     text = (suite / "tests" / "test_helper.tcl").read_text()
-    return re.search(r"set ::all_tests \{(.*?)\}", text, re.S).group(1).split()
+    units = re.search(r"set ::all_tests \{(.*?)\}", text, re.S).group(1).split()
+    folders = ["unit/cluster", *(f"{group}/tests" for group in GROUPS if group != "server")]
+    files = [path for folder in folders for path in sorted((suite / "tests" / folder).glob("*.tcl"))]
+    # The list of the first group leaves out a unit that is there.
+    others = [str(path.relative_to(suite / "tests").with_suffix("")).replace("/tests/", "/") for path in files]
+    return units + [unit for unit in others if unit not in units]
 
 
 def said(lines):
     """What the suite says of a test, up to what it says of the next."""
-    end = next((at for at, line in enumerate(lines) if line.startswith("[")), len(lines))
+    # The trace of a failure says nothing more; where nothing else is said, it is all there is.
+    ends = ("[", "FAILED: caught")
+    end = next((at for at, line in enumerate(lines) if line.startswith(ends[: 1 + (at > 0)])), len(lines))
     return "\n".join(line[:300] for line in lines[: min(end, 8)] if line.strip())
 
 
@@ -138,62 +156,89 @@ class Runner:
         for job in range(arguments.jobs):
             self.ports.put(PORTS + job * PORTS_EACH)
 
-    def prepare(self, unit, servers):
+    def prepare(self, unit):
         """A folder for the unit alone: units that share one would clear away each other's files."""
         folder = WORK / "units" / unit.replace("/", "-")
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.suite / "tests", folder / "tests", ignore=shutil.ignore_patterns("tmp"))
-        (folder / "tests" / "tmp").symlink_to(servers)
-        for name in ["runtest", "utils"]:
+        for name in [*GROUPS.values(), "utils"]:
             (folder / name).symlink_to(self.suite / name)
+        with open(folder / "tests" / "instances.tcl", "a") as instances:
+            instances.write(f"\nsource {{{HERE / 'instances.tcl'}}}\n")
         (folder / "src").mkdir()
         for tool in TOOLS:
             (folder / "src" / tool).symlink_to(shutil.which(tool) or f"/{tool} is not installed")
-        server = shutil.which("redis-server") if self.arguments.real else HERE / "redis-server"
-        (folder / "src" / "redis-server").symlink_to(server)
+        for server in ["redis-server", "redis-sentinel"]:
+            real = shutil.which(server) or f"/{server} is not installed"
+            (folder / "src" / server).symlink_to(real if self.arguments.real else HERE / "redis-server")
         # Some tests read the suite's own description of commands.
         (folder / "src" / "commands").symlink_to(self.suite / "src" / "commands")
         return folder
 
     def play(self, unit):
-        port = self.ports.get()
+        port, group = self.ports.get(), group_of(unit)
         try:
-            # What servers keep is where names are short: that of a Unix socket has 107 bytes, and a checkout may lie deep.
+            folder = self.prepare(unit)
             with tempfile.TemporaryDirectory(prefix="lockstorm-", ignore_cleanup_errors=True) as servers:
-                outcome = self.play_at(port, unit, servers)
-                self.keep(outcome, servers)
+                if group == "server":
+                    # Where names are short: that of a Unix socket has 107 bytes, and a checkout may lie deep.
+                    kept = folder / "tests" / "tmp"
+                    kept.symlink_to(servers)
+                else:
+                    # Here nothing has such a name, and units look for files beside this folder.
+                    kept = folder / "tests" / group / "tmp"
+                    kept.mkdir()
+                outcome = self.play_at(port, unit, folder)
+                self.keep(outcome, kept)
             self.tell(outcome)
             return outcome
         finally:
             self.ports.put(port)
 
-    def keep(self, outcome, servers):
+    def keep(self, outcome, kept):
         """Leaves what servers wrote beside the log of a unit that failed; one that panicked fails any unit."""
-        for log in sorted(Path(servers).glob("*/stdout")):
+        for log in sorted([*kept.glob("*/stdout"), *kept.glob("*/err.txt")]):
             _, panic, rest = log.read_text(errors="replace").partition("panicked at ")
             if panic and outcome.ended is None:
                 outcome.ended = f"a server panicked at {said(rest.splitlines())}"
-        kept = outcome.log.parent / "tests" / "tmp"
-        kept.unlink()
-        if self.wrong(outcome):
-            shutil.copytree(servers, kept, ignore=lambda at, names: [name for name in names if Path(at, name).is_socket()])
+        if kept.is_symlink():
+            servers = kept.resolve()
+            kept.unlink()
+            if self.wrong(outcome):
+                is_socket = lambda at, names: [name for name in names if Path(at, name).is_socket()]
+                shutil.copytree(servers, kept, ignore=is_socket)
+        elif not self.wrong(outcome):
+            shutil.rmtree(kept)
 
-    def play_at(self, port, unit, servers):
-        folder = self.prepare(unit, servers)
-        excepted = [] if self.arguments.excepted else list(self.exceptions.get(unit, {}))
-        (folder / "skipped").write_text("".join(f"{name}\n" for name in excepted))
+    def command(self, unit, port):
+        """What plays the unit."""
+        if group_of(unit) != "server":
+            return [f"./{GROUPS[group_of(unit)]}", "--single", unit.partition("/")[2], "--dont-clean"]
         command = ["./runtest", "--single", unit, "--clients", "1", "--durable", "--dont-clean", "--skipfile", "skipped"]
         command += ["--timeout", str(SILENCE_S), "--baseport", str(port), "--portcount", str(PORTS_EACH)]
         left_out = [] if self.arguments.excepted else list(self.tags.get(unit, {}))
         for tag in [*self.arguments.tags.split(), *left_out]:
             command += ["--tags", tag]
+        return command
+
+    def play_at(self, port, unit, folder):
+        excepted = [] if self.arguments.excepted else list(self.exceptions.get(unit, {}))
+        (folder / "skipped").write_text("".join(f"{name}\n" for name in excepted))
         outcome = Outcome(unit, folder / "log")
         begun = time.monotonic()
-        # Standard input of the servers, which ends with this process.
-        environment = {**os.environ, "LOCKSTORM": str(self.arguments.server), "LOCKSTORM_STDIN": str(LIFE[0])}
+        environment = {
+            **os.environ,
+            # What instances.tcl asks for.
+            "SUITE_UNIT": unit,
+            "SUITE_PORT": str(port),
+            "SUITE_SKIPPED": str(folder / "skipped"),
+        }
+        if not self.arguments.real:
+            # The second is the standard input of the servers, which ends with this process.
+            environment |= {"LOCKSTORM": str(self.arguments.server), "LOCKSTORM_STDIN": str(LIFE[0])}
         with open(outcome.log, "w") as log:
             process = subprocess.Popen(
-                command,
+                self.command(unit, port),
                 cwd=folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -218,7 +263,8 @@ class Runner:
 
     def read(self, outcome):
         """What the log says of each test."""
-        lines = COLOUR.sub("", outcome.log.read_text(errors="replace")).splitlines()
+        text = COLOUR.sub("", outcome.log.read_text(errors="replace"))
+        lines = text.splitlines()
         where = f" in tests/{outcome.unit}.tcl"
         for at, line in enumerate(lines):
             found = LINE.match(line)
@@ -231,7 +277,14 @@ class Runner:
                 outcome.failed[rest.removesuffix(where)] = said(lines[at + 1 :])
             elif word in ("exception", "TIMEOUT"):
                 outcome.ended = f"{word}: {rest}\n{said(lines[at + 1 :])}"
-        if outcome.ended is None and not any(line.startswith("[1/1 done]") for line in lines):
+        if outcome.ended is None and group_of(outcome.unit) != "server":
+            # After the first test that fails nothing is played there.
+            found = None if outcome.failed else TROUBLE.search(text)
+            if found:
+                outcome.ended = said(text[found.start() :].splitlines())
+            elif not outcome.failed and "GOOD! No errors." not in lines:
+                outcome.ended = "it stopped before its end"
+        elif outcome.ended is None and not any(line.startswith("[1/1 done]") for line in lines):
             outcome.ended = "it stopped before its end"
         # Of some units nothing is left without the tags that were asked to be left out.
         if outcome.ended is None and not (outcome.passed or outcome.failed or self.arguments.tags):
@@ -267,6 +320,9 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("units", nargs="*", metavar="UNIT", help="such as unit/type/list [default: all]")
     parser.add_argument(
+        "--group", action="append", choices=GROUPS, help="all units of a group; may be given several times [default: all]"
+    )
+    parser.add_argument(
         "--jobs", type=int, default=min(4, os.cpu_count() or 1), choices=range(1, JOBS_MAX + 1), metavar="N",
         help=f"how many units at a time, 1 to {JOBS_MAX}",
     )
@@ -287,23 +343,28 @@ def main():
     arguments = parse()
     with open(HERE / "exceptions.toml", "rb") as file:
         exceptions = tomllib.load(file)
-    whole, tags = exceptions.pop("units"), exceptions.pop("tags")
+    whole, tags, slow = exceptions.pop("units"), exceptions.pop("tags"), exceptions.pop("slow")
     if not shutil.which("tclsh"):
         raise Failure("tclsh is not installed, in which the suite is written (Debian: tcl)")
     runner = Runner(sources(), arguments, exceptions, tags)
-    unknown = (set(arguments.units) | set(exceptions) | set(whole) | set(tags)) - set(runner.units)
+    unknown = (set(arguments.units) | set(exceptions) | set(whole) | set(tags) | set(slow)) - set(runner.units)
     if unknown:
         raise Failure(f"the suite has no {', '.join(sorted(unknown))}; --list tells its units")
     if arguments.list:
         for unit in runner.units:
-            print(f"{unit}  [left out: {whole[unit]}]" if unit in whole else unit)
+            left = f"  [left out: {whole[unit]}]" if unit in whole else ""
+            print(f"{unit}{left or (f'  [slow: {slow[unit]}]' if unit in slow else '')}")
             for name, reason in [*tags.get(unit, {}).items(), *exceptions.get(unit, {}).items()]:
                 print(f"    {name}: {reason}")
         return 0
     if not arguments.server and not arguments.real:
         run(["cargo", "build", "--quiet", "--release", "--bin", "lockstorm"], ROOT)
         arguments.server = TARGET / "release" / "lockstorm"
-    units = arguments.units or [unit for unit in runner.units if unit not in whole]
+    left_out = {*whole, *(slow if "-slow" in arguments.tags.split() else [])}
+    groups = arguments.group or GROUPS
+    units = arguments.units or [
+        unit for unit in runner.units if unit not in left_out and group_of(unit) in groups
+    ]
     begun = time.monotonic()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         outcomes = list(pool.map(runner.play, units))
