@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, WokenBy};
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, RateMode, Redlock, WokenBy};
 use lockstorm_sim::TestServer;
 use support::{Flow, Proxy, RedisServer, command, eventually, on_each_server, soon, task};
 use tokio_util::sync::CancellationToken;
@@ -237,4 +237,39 @@ async fn a_server_without_resp3_says_so_to_waiters() {
     assert!(error.is_definite() && !error.is_transient(), "{error}");
     guard.release().await.unwrap();
     client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+}
+
+/// On the same server: what needs no message is waited for.
+#[tokio::test]
+async fn waiters_that_no_message_wakes_do_without_resp3() {
+    let Some(server) = RedisServer::start_with(&["--rename-command", "HELLO", ""]) else { return };
+    let (holder, client) =
+        (Client::connect(&server.url()).await.unwrap(), Client::connect(&server.url()).await.unwrap());
+    let guard = holder.spin_lock("stock").acquire().await.unwrap();
+    let spins = task({
+        let client = client.clone();
+        async move { client.spin_lock("stock").acquire().await }
+    });
+    eventually("it is refused again and again", async || {
+        let stats = format!("{:?}", server.command(&["INFO", "commandstats"]).await);
+        let calls = stats.split("cmdstat_evalsha:calls=").nth(1).and_then(|rest| rest.split(',').next());
+        calls.and_then(|calls| calls.parse().ok()).is_some_and(|calls: u32| calls > 5)
+    })
+    .await;
+    guard.release().await.unwrap();
+    soon("the spin lock", spins).await.unwrap().unwrap().release().await.unwrap();
+
+    let limiter = client.rate_limiter("calls");
+    limiter.try_set_rate(RateMode::Overall, 1, Duration::from_millis(100)).await.unwrap();
+    limiter.acquire(1).await.unwrap();
+    soon("a permit of the next window", limiter.acquire(1)).await.unwrap();
+
+    let red = Redlock::builder([client]).build("red").unwrap();
+    let guard = red.acquire().await.unwrap();
+    let waits = task({
+        let red = red.clone();
+        async move { red.acquire().await }
+    });
+    guard.release().await.unwrap();
+    soon("the Redlock", waits).await.unwrap().unwrap().release().await.unwrap();
 }
