@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::spin::Spins;
 use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use crate::wake::Subscription;
-use crate::wire::drift_margin;
+use crate::wire::{Slot, drift_margin};
 
 /// All there is to know to get a lock.
 pub(crate) struct Request<G: 'static> {
@@ -314,6 +314,10 @@ impl<G: Got> Wanted for Acquisition<G> {
     fn repeat_delay(&self, repeats: u32) -> Option<Duration> {
         let config = &self.request.session.config;
         (repeats < config.retry_attempts).then(|| config.retry_delay(self.env(), repeats))
+    }
+
+    fn slot(&self) -> Option<Slot> {
+        Some(self.request.key.slot())
     }
 
     fn emit(&self, kind: EventKind<'_>) {

@@ -108,7 +108,7 @@
 //! | one server | `redis://host:6379` | |
 //! | a replicated set | several [endpoints](Builder::endpoint) | all are asked for their roles, whenever a connection is made |
 //! | Sentinel | `redis+sentinel://h1:26379,h2:26379/mymaster` | all Sentinels are asked, when they announce another master, when a request fails, and once a second; the newest configuration counts, and the server must say itself that it is a master |
-//! | Redis Cluster | `redis+cluster://h1:7000,h2:7001` | CLUSTER SLOTS of a few nodes, when a request is sent elsewhere (MOVED, ASK) or fails, and every five seconds; the newest configuration counts |
+//! | Redis Cluster | `redis+cluster://h1:7000,h2:7001` | CLUSTER SLOTS of a few nodes, when a request is sent elsewhere (MOVED, ASK) or fails, every 0.1 to 0.5 s while a call waits for a new master, and every five seconds; the newest configuration counts |
 //!
 //! [`Address`] has the URLs in full. All objects are there on all of them. What is acquired, renewed, waited for and given back
 //! follows its master: after each change of a master all locks are renewed at once, so that the loss of one is noticed, and all
@@ -172,7 +172,7 @@
 //! | Redis 6.2 | 6.2.5 and 6.2.14, waiting and connecting | |
 //! | Valkey 9 | 9.1.2, waiting and connecting | |
 //! | Redis 6.0 | nothing | it has no CLIENT INFO: what is said above of users without it holds for all |
-//! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait gets an error that says so |
+//! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait for a message gets an error that says so. A [spin lock](Client::spin_lock), a [rate limiter](Client::rate_limiter) and a [`Redlock`] wait without messages |
 //!
 //! The tests of this crate run on another server when `LOCKSTORM_REDIS_SERVER` names one:
 //! `LOCKSTORM_REDIS_SERVER=/opt/valkey/bin/valkey-server cargo test -p lockstorm-client --test waiting --test connections`.

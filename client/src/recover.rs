@@ -7,10 +7,10 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Fuse};
 use redis::{Cmd, Value};
 
-use crate::env::{Boottime, pause, within};
+use crate::env::{Boottime, within};
 use crate::error::{Error, Result};
 use crate::hold::locked;
-use crate::route::{Lane, Node, Request};
+use crate::route::{Lane, Node, Repeats, Request};
 use crate::script::Call;
 use crate::session::Session;
 use crate::wait::Caller;
@@ -133,13 +133,15 @@ impl Pending {
         R: Fn(&[Value]) -> Result<Option<F>>,
     {
         let asked = async {
-            let mut repeats = 0;
+            let mut repeats = Repeats::default();
             loop {
-                if let Ok(told) = ask_on_new_connection(session, probe).await {
-                    return told;
-                }
-                pause(session.env(), session.config.retry_delay(session.env(), repeats)).await;
-                repeats += 1;
+                let outlook = session.router.outlook(probe.slot);
+                let error = match ask_on_new_connection(session, probe).await {
+                    Ok(told) => return told,
+                    Err(error) => error,
+                };
+                let delay = session.config.retry_delay(session.env(), repeats.number());
+                session.router.pause(&outlook, &error, delay, &mut repeats).await;
             }
         };
         tokio::select! {

@@ -13,9 +13,11 @@ use crate::env::{Env, Monotonic, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::observer::{EventKind, Outcome};
 use crate::progress::Progress;
+use crate::route::Repeats;
 use crate::session::Session;
 use crate::task::answer_of;
 use crate::wake::Subscription;
+use crate::wire::Slot;
 use crate::work::Token;
 
 /// How long a caller is ready to wait.
@@ -57,6 +59,11 @@ pub(crate) trait Wanted: Send + 'static {
     /// The delay before a question is repeated after a transient error, of which there were `repeats` before. `None` when
     /// it is repeated no more.
     fn repeat_delay(&self, repeats: u32) -> Option<Duration>;
+
+    /// The slot of what is asked for, where one master has all of it.
+    fn slot(&self) -> Option<Slot> {
+        None
+    }
 
     /// No more questions are asked, although the caller would wait.
     fn is_exhausted(&self) -> bool {
@@ -268,9 +275,11 @@ impl<T: Send + 'static> Caller<T> {
 
     /// Asks until there is an answer, or an error that repeating does not mend.
     async fn attempt<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Result<Answer<T>> {
-        let mut repeats = 0;
+        let mut repeats = Repeats::default();
         self.progress.asking(self.env().now());
+        let router = self.session.router.clone();
         loop {
+            let outlook = wanted.slot().map(|slot| router.outlook(slot));
             let done = wanted.ask(self).await;
             match &done {
                 Ok(Answer::Got(_)) => {}
@@ -285,9 +294,17 @@ impl<T: Send + 'static> Caller<T> {
                 Err(error) if error.is_transient() && !wanted.is_exhausted() => error,
                 done => return done,
             };
-            let Some(delay) = wanted.repeat_delay(repeats) else { return Err(error) };
-            let delayed = self.env().sleep_until(self.env().now() + delay);
-            repeats += 1;
+            let Some(delay) = wanted.repeat_delay(repeats.number()) else { return Err(error) };
+            let env = self.session.ctx.env.clone();
+            let delayed = async {
+                match &outlook {
+                    Some(outlook) => router.pause(outlook, &error, delay, &mut repeats).await,
+                    None => {
+                        pause(&*env, delay).await;
+                        repeats.add_one();
+                    }
+                }
+            };
             tokio::select! {
                 biased;
                 () = delayed => {}

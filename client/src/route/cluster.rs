@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use super::connection::Connection;
+use super::demand::{Demand, Waiting};
 use super::epochs::Epochs;
 use super::gather::gather;
 use super::moves::Moves;
@@ -26,8 +27,15 @@ use crate::wire::Slot;
 /// How often the nodes are asked for the slots, if nothing is set.
 const SCAN: Duration = Duration::from_secs(5);
 
-/// The least time between two looks for which there was a reason each.
-const LEAST: Duration = Duration::from_millis(100);
+/// Between two looks for which there is a reason, from the first to all of it: the one reason a failed request, the other a caller that
+/// waits for a new master. Drawn, because all clients of a master miss it at the same moment.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(400));
+
+/// How many times the pause doubles while no node answers: to 2 s at most.
+const DOUBLINGS: u32 = 2;
+
+/// A server that has not taken a connection by then may be gone.
+const SLOW: Duration = Duration::from_millis(250);
 
 /// How many nodes are asked at once, and for how long.
 const ASKED_AT_ONCE: usize = 3;
@@ -47,6 +55,8 @@ pub(super) struct Cluster {
     refreshing: tokio::sync::Mutex<()>,
     /// Notified when there is reason to look.
     reason: Arc<Notify>,
+    /// The callers that wait for a new master.
+    demand: Arc<Demand>,
     changes: Arc<Moves>,
     closed: AtomicBool,
 }
@@ -138,6 +148,7 @@ impl Cluster {
             is_loaded: false,
             is_watched: false,
         };
+        let reason = Arc::<Notify>::default();
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             env,
@@ -145,16 +156,17 @@ impl Cluster {
             map: Mutex::new(map),
             asked_on: Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
-            reason: Arc::default(),
+            demand: Demand::new(reason.clone()),
+            reason,
             changes: Arc::default(),
             closed: AtomicBool::new(false),
         })
     }
 
-    /// Asks nodes for the slots until some have answered.
-    async fn refresh(&self, limit: Monotonic) -> Result<()> {
+    /// Asks nodes for the slots until some have answered, and says how many have.
+    async fn refresh(&self, limit: Monotonic) -> (usize, Result<()>) {
         let (candidates, at_once) = self.candidates();
-        let mut last = None;
+        let (mut answers, mut last) = (0, None);
         for some in candidates.chunks(at_once) {
             if self.env.now() >= limit || self.closed.load(Ordering::Acquire) {
                 break;
@@ -164,19 +176,20 @@ impl Cluster {
                 .iter()
                 .map(|endpoint| -> BoxFuture<'_, Result<Told>> { Box::pin(self.ask(endpoint, patience)) });
             let (told, errors) = gather(&*self.env, patience, asked.collect()).await;
+            answers += told.len();
             match self.learn(told) {
-                Ok(true) => return Ok(()),
+                Ok(true) => return (answers, Ok(())),
                 Ok(false) => last = errors.into_iter().last().or(last),
                 Err(error) => last = Some(error),
             }
             if let Some(error) = &last
                 && !error.is_transient()
             {
-                return Err(error.clone());
+                return (answers, Err(error.clone()));
             }
         }
         let reason = last.as_ref().map_or_else(|| "none answers in time".to_owned(), ToString::to_string);
-        Err(self.no_master(&candidates, &reason))
+        (answers, Err(self.no_master(&candidates, &reason)))
     }
 
     /// The nodes to ask, in the order in which they are, and how many of them at once: a few of the masters, then the others,
@@ -319,6 +332,7 @@ impl Cluster {
             None => return Err(self.no_master(&self.config.endpoints, "no node has the slot")),
         };
         let mut opened = Box::pin(Connection::open(&self.env, &endpoint, None, limit));
+        let (slow, mut waiting) = (self.env.now() + SLOW, None);
         loop {
             let layout = self.changes.position();
             if !self.leads_to(node, &endpoint) {
@@ -328,6 +342,7 @@ impl Cluster {
                 biased;
                 opened = &mut opened => return opened,
                 () = layout.left() => {}
+                () = self.env.sleep_until(slow), if waiting.is_none() => waiting = Some(self.demand.begin()),
             }
         }
     }
@@ -352,7 +367,7 @@ impl Route for Cluster {
         Box::pin(async move {
             let _one = self.refreshing.lock().await;
             if !locked(&self.map).is_loaded {
-                self.refresh(limit).await?;
+                self.refresh(limit).await.1?;
             }
             self.watch();
             Ok(())
@@ -395,6 +410,10 @@ impl Route for Cluster {
         self.reason.notify_one();
     }
 
+    fn awaited(&self) -> Option<Waiting> {
+        Some(self.demand.begin())
+    }
+
     fn changes(&self) -> Option<&Arc<Moves>> {
         Some(&self.changes)
     }
@@ -416,27 +435,34 @@ impl Drop for Cluster {
     }
 }
 
-/// Looks at the slots when there is reason to, and now and then without any, until the client is gone.
+/// Looks at the slots when there is reason to, again and again while callers wait for a new master, and now and then without any, until
+/// the client is gone.
 async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
+    let mut unanswered = 0;
     loop {
         let Some(strong) = cluster.upgrade() else { return };
         if strong.closed.load(Ordering::Acquire) {
             return;
         }
-        let due = env.now() + strong.config.scan_interval.unwrap_or(SCAN);
-        drop(strong);
-        tokio::select! {
-            biased;
-            () = reason.notified() => {}
-            () = env.sleep_until(due) => {}
+        if !strong.demand.is_any() {
+            let due = env.now() + strong.config.scan_interval.unwrap_or(SCAN);
+            drop(strong);
+            tokio::select! {
+                biased;
+                () = reason.notified() => {}
+                () = env.sleep_until(due) => {}
+            }
         }
         let Some(strong) = cluster.upgrade() else { return };
-        {
+        let (answers, _) = {
             let _one = strong.refreshing.lock().await;
             // What is known counts for as long as there is nothing newer.
-            let _ = strong.refresh(env.now() + strong.config.connect_timeout).await;
-        }
+            strong.refresh(env.now() + strong.config.connect_timeout).await
+        };
         drop(strong);
-        pause(&*env, LEAST).await;
+        unanswered = if answers > 0 { 0 } else { (unanswered + 1).min(DOUBLINGS) };
+        let (least, more) = PAUSE;
+        let more = draw(&*env, u64::try_from(more.as_micros()).unwrap_or(0));
+        pause(&*env, (least + Duration::from_micros(more)) * (1 << unanswered)).await;
     }
 }

@@ -3,6 +3,7 @@
 mod greeting;
 pub(crate) mod connection;
 mod moves;
+mod demand;
 mod redirect;
 mod replicas;
 mod kinship;
@@ -10,6 +11,7 @@ mod gather;
 mod epochs;
 mod node;
 mod lane;
+mod outlook;
 mod retry;
 mod single;
 mod replica_set;
@@ -35,11 +37,13 @@ use crate::script::Call;
 use crate::wire::Slot;
 use cluster::Cluster;
 use connection::Connection;
+use demand::Waiting;
 pub(crate) use lane::Lane;
 use moves::Moves;
 pub(crate) use moves::Position;
 use node::Disturbance;
 pub(crate) use node::Node;
+pub(crate) use outlook::Repeats;
 use redirect::{Redirect, Remedy, remedy};
 use replica_set::ReplicaSet;
 use sentinel::SentinelSet;
@@ -108,6 +112,11 @@ pub(crate) trait Route: Send + Sync + 'static {
 
     /// A request has failed as requests do when another server has become the master.
     fn suspect(&self) {}
+
+    /// A caller waits until another server becomes the master of a slot: while one does, the route looks out for that.
+    fn awaited(&self) -> Option<Waiting> {
+        None
+    }
 
     /// What counts the times that another server became the master of a slot. `None` where that shows at connections alone.
     fn changes(&self) -> Option<&Arc<Moves>> {

@@ -33,12 +33,17 @@ pub(crate) struct Position {
 }
 
 impl Position {
+    /// Whether requests go elsewhere.
+    pub(super) fn is_left(&self) -> bool {
+        self.moves.count.load(Ordering::Acquire) != self.count
+    }
+
     /// Completes when requests go elsewhere.
     pub(crate) async fn left(&self) {
         // In line before the look, so that a move in between is not missed.
         let mut moved = std::pin::pin!(self.moves.moved.notified());
         moved.as_mut().enable();
-        if self.moves.count.load(Ordering::Acquire) == self.count {
+        if !self.is_left() {
             moved.await;
         }
     }

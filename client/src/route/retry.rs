@@ -3,8 +3,8 @@
 use redis::{Cmd, Value};
 
 use super::connection::Left;
-use super::{Confirm, Request, Router};
-use crate::env::{pause, within};
+use super::{Confirm, Repeats, Request, Router};
+use crate::env::within;
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
 use crate::wire::Slot;
@@ -49,10 +49,11 @@ impl Router {
         if let Request::Script(call) | Request::Unconfirmed(call) | Request::Remembered(call, _) = &request {
             self.check(call)?;
         }
-        let mut attempt = 0;
+        let mut repeats = Repeats::default();
         // The connections that took the request and brought no reply, and the last error of one.
         let (mut unanswered, mut lost): (Vec<Left>, Option<Error>) = (Vec::new(), None);
         loop {
+            let outlook = self.outlook(slot);
             // Looked up each time: a redirection may have changed it.
             let done = match self.lane(slot).await {
                 Ok(mut lane) => {
@@ -74,9 +75,9 @@ impl Router {
                 Err(error) => Err(error),
             };
             match done {
-                Err(error) if self.may_repeat(&error, attempt) => {
-                    pause(&*self.env, self.config.retry_delay(&*self.env, attempt)).await;
-                    attempt += 1;
+                Err(error) if self.may_repeat(&error, repeats.number()) => {
+                    let delay = self.config.retry_delay(&*self.env, repeats.number());
+                    self.pause(&outlook, &error, delay, &mut repeats).await;
                 }
                 // What was sent before may have been obeyed, whatever became of the last attempt.
                 Err(error) if lost.is_some() => return Err(error.made_indefinite()),

@@ -299,7 +299,13 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
             }
         };
         if fails {
-            pause(&*env, config.retry_delay(&*env, failures)).await;
+            // Another master may be known already: it was for that reason that this one was given up.
+            let paused = pause(&*env, config.retry_delay(&*env, failures));
+            tokio::select! {
+                biased;
+                () = layout.left() => {}
+                () = paused => {}
+            }
         }
         // Another node may have the channels meanwhile, which this one has just said when it refused one of them.
         follow(&hub);
