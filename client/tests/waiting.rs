@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, RateMode, Redlock, WokenBy};
 use lockstorm_sim::TestServer;

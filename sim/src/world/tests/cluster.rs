@@ -207,8 +207,8 @@ fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
     let disk = Disk { nodes: Some(nodes_conf(at)), ..Disk::default() };
     let mut server = Server::restart(config, disk, &mut env);
     move |later, event| {
-        env.monotonic = env.monotonic + later;
-        env.wall = env.wall + later;
+        env.monotonic += later;
+        env.wall += later;
         server.step(&mut env, event);
         std::mem::take(&mut env.outbox)
     }
