@@ -143,6 +143,7 @@ pub const ALL: &[Stock] = stock![
     "storm/fenced.toml",
     "storm/fenced_failover.toml",
     "storm/latch.toml",
+    "storm/lease.toml",
     "storm/multi.toml",
     "storm/nested_holds.toml",
     "storm/permits.toml",
