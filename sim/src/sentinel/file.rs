@@ -278,7 +278,7 @@ fn lines_of(name: &str, master: &Master, times: &Times) -> Vec<String> {
 /// Directives that stay as they are: they say what goes without saying, or are about scripts, which there are none of.
 const KEPT: [&str; 3] = ["resolve-hostnames", "announce-hostnames", "deny-scripts-reconfig"];
 
-/// The name under which a directive is written.
+/// The name under which a directive is written. Redis leaves a line of the older name where it is, and adds another one.
 fn alias(kind: &str) -> &str {
     if kind == "known-slave" { "known-replica" } else { kind }
 }
