@@ -70,6 +70,15 @@ fn sentinel(whose: Whose, folder: &Path, name: &str, master: SocketAddr) -> Serv
     sentinel_of(whose, folder, name, &text)
 }
 
+/// Ours, and Redis's where there is one.
+fn installed() -> impl Iterator<Item = Whose> {
+    let is_there = Command::new("redis-sentinel").arg("--version").output().is_ok();
+    if !is_there {
+        nothing_to_compare_with();
+    }
+    [Ours, Redis].into_iter().filter(move |whose| *whose == Ours || is_there)
+}
+
 /// A Sentinel with these lines in its file, `NAME.conf`.
 fn sentinel_of(whose: Whose, folder: &Path, name: &str, lines: &str) -> Served {
     let file = folder.join(format!("{name}.conf"));
@@ -338,8 +347,7 @@ fn a_rewritten_file_keeps_its_order() {
         "sentinel myid",
     ];
     let folder = folder("sentinel_order");
-    let is_there = Command::new("redis-sentinel").arg("--version").output().is_ok();
-    for whose in [Ours, Redis].into_iter().filter(|whose| *whose == Ours || is_there) {
+    for whose in installed() {
         let served = sentinel_of(whose, &folder, &format!("{whose:?}"), FILE);
         for _ in 0..2 {
             asks(&mut served.connect(), "SENTINEL FLUSHCONFIG", "+OK\r\n");
@@ -364,8 +372,7 @@ fn a_rewritten_file_keeps_its_order() {
 fn a_refused_subscription_is_tried_again() {
     const DIALED_MIN: u64 = 6;
     let folder = folder("sentinel_refused");
-    let is_there = Command::new("redis-sentinel").arg("--version").output().is_ok();
-    for whose in [Ours, Redis].into_iter().filter(|whose| *whose == Ours || is_there) {
+    for whose in installed() {
         let master = Served::start(&folder, &["--requirepass", "secret"]);
         let _sentinel = sentinel(whose, &folder, &format!("{whose:?}"), master.address);
         let (mut stream, mut answers) = (master.connect(), Answers::default());
@@ -453,11 +460,7 @@ const ANSWERS: &[(&str, &str)] = &[
 fn a_sentinel_answers_as_redis_does() {
     let folder = folder("sentinel_answers");
     let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-    let is_there = Command::new("redis-sentinel").arg("--version").output().is_ok();
-    if !is_there {
-        nothing_to_compare_with();
-    }
-    for whose in [Ours, Redis].into_iter().filter(|whose| *whose == Ours || is_there) {
+    for whose in installed() {
         let served = sentinel(whose, &folder, &format!("{whose:?}"), nobody);
         let mut stream = served.connect();
         for (command, expected) in ANSWERS {
