@@ -31,6 +31,8 @@ struct Files {
     synced: [usize; 2],
     /// Nothing can be written.
     full: bool,
+    /// Nothing may be read.
+    locked: bool,
 }
 
 impl Memory {
@@ -51,6 +53,9 @@ impl Memory {
 impl Folder for Memory {
     fn read(&self, name: &str) -> io::Result<Bytes> {
         let files = self.files();
+        if files.locked {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         files.files.get(name).map(|bytes| bytes.clone().into()).ok_or(io::ErrorKind::NotFound.into())
     }
 
@@ -214,4 +219,103 @@ fn what_one_step_does_before_and_behind_a_switch_is_kept() {
     ask(&mut server, &mut env, "SET e 1\r\nCONFIG SET appendonly no");
     let (mut server, mut env) = start(appending(Fsync::No), &folder);
     assert_eq!(ask(&mut server, &mut env, "GET e"), "$1\r\n1");
+}
+
+/// `aof-use-rdb-preamble no`: what was there is rewritten as the commands that create it, whatever its type.
+#[test]
+fn a_base_of_commands_brings_all_of_it_back() {
+    const SCRIPT: &str =
+        "FUNCTION LOAD \"#!lua name=lib\\nredis.register_function('one', function() return 1 end)\"
+        SET text a
+        SET short b PX 100000
+        RPUSH list 1 2 three
+        SADD members 1 2
+        SADD names ann bob
+        HSET fields f v g w
+        ZADD scores 1.5 ann -inf bob
+        XADD stream 1-1 f v
+        XADD stream 2-1 f v g w
+        XDEL stream 1-1
+        XGROUP CREATE stream group 0
+        XREADGROUP GROUP group ann STREAMS stream >
+        XGROUP CREATE emptied group $ MKSTREAM
+        SELECT 9
+        SET other c
+        SELECT 0";
+    const ASKED: &str = "FUNCTION LIST WITHCODE
+        DBSIZE
+        GET text
+        GET short
+        PEXPIRETIME short
+        LRANGE list 0 -1
+        SORT members
+        SORT names ALPHA
+        HGETALL fields
+        ZRANGE scores 0 -1 WITHSCORES
+        XINFO STREAM stream FULL
+        XINFO STREAM emptied FULL
+        SELECT 9
+        GET other
+        DBSIZE
+        SELECT 0";
+    let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\r\n");
+    let folder = Memory::default();
+    let config = Config { aof_use_rdb_preamble: false, ..appending(Fsync::No) };
+    let (mut server, mut env) = start(config.clone(), &folder);
+    let answers = ask(&mut server, &mut env, &lines(SCRIPT));
+    assert!(!answers.contains("-ERR"), "{answers}");
+    let before = ask(&mut server, &mut env, &lines(ASKED));
+    ask(&mut server, &mut env, "BGREWRITEAOF");
+    pass(&mut server, &mut env, TICK);
+    assert_eq!(
+        folder.text(MANIFEST),
+        "file appendonly.aof.2.base.aof seq 2 type b\nfile appendonly.aof.2.incr.aof seq 2 type i\n"
+    );
+    assert_eq!(folder.text("appendonlydir/appendonly.aof.2.incr.aof"), "", "all of it is in the base");
+    let (mut server, mut env) = start(config, &folder);
+    assert_eq!(ask(&mut server, &mut env, &lines(ASKED)), before);
+}
+
+/// Versions before 7.0 appended to one file beside the folder of today. It becomes the base, once, and a power failure in between
+/// does no harm; a file of that name beside other files is none of theirs.
+#[test]
+fn the_single_file_of_an_older_version_is_adopted_once() {
+    type File = (&'static str, &'static str);
+    const OLD: File = ("appendonly.aof", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\nold\r\n");
+    const NEW: File = ("appendonlydir/appendonly.aof", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\nnew\r\n");
+    const SINGLE: File = (MANIFEST, "file appendonly.aof seq 1 type b\n");
+    const OF_OTHERS: File = (MANIFEST, "file appendonly.aof.1.incr.aof seq 1 type i\n");
+    const OTHER: File =
+        ("appendonlydir/appendonly.aof.1.incr.aof", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\nother\r\n");
+    let rows: [(&[File], &str, bool); 5] = [
+        (&[OLD], "$3\r\nold", false),
+        // The manifest was written, and the file was still to be moved.
+        (&[OLD, SINGLE], "$3\r\nold", false),
+        (&[NEW, SINGLE], "$3\r\nnew", false),
+        (&[OLD, NEW, SINGLE], "$3\r\nnew", true),
+        (&[OLD, OF_OTHERS, OTHER], "$5\r\nother", true),
+    ];
+    for (files, answer, stays) in rows {
+        let folder = Memory::default();
+        for (name, text) in files {
+            folder.put(name, text.as_bytes()).expect("there is room");
+        }
+        for _ in 0..2 {
+            let (mut server, mut env) = start(appending(Fsync::No), &folder);
+            assert_eq!(ask(&mut server, &mut env, "GET a"), answer, "{files:?}");
+            assert_eq!(folder.has(OLD.0), stays, "{files:?}");
+        }
+    }
+}
+
+/// A manifest that may not be read is no folder in which nothing is: a node that started empty would lose what is there.
+#[test]
+fn a_manifest_that_cannot_be_read_is_an_error() {
+    let folder = Memory::default();
+    start(appending(Fsync::No), &folder);
+    folder.files().locked = true;
+    let mut env = Env::new(1);
+    env.folder = Some(Box::new(folder.clone()));
+    let error = Server::open(appending(Fsync::No), &mut env).map(drop).expect_err("it may not be read");
+    assert!(error.to_string().contains(MANIFEST), "{error}");
 }

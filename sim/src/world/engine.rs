@@ -33,3 +33,16 @@ impl Engine {
         Engine::ALL.iter().copied().find(|engine| engine.name() == name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_found_by_their_names_alone() {
+        for engine in Engine::ALL {
+            assert_eq!(Engine::named(engine.name()), Some(*engine));
+        }
+        assert_eq!(Engine::named("Event"), None);
+    }
+}
