@@ -411,6 +411,27 @@ mod tests {
         }
     }
 
+    /// A Sentinel behind TLS may watch nodes that have none, and the other way round.
+    #[cfg(feature = "tls")]
+    #[test]
+    fn sentinels_and_their_nodes_are_secured_each_by_themselves() {
+        use crate::endpoint::Security;
+        for (at, tls) in
+            [("redis://h1", false), ("redis://h1", true), ("rediss://h1", false), ("rediss://h1", true)]
+        {
+            let sentinels = Sentinels::of("m").at(at);
+            let sentinels = if tls { sentinels.tls() } else { sentinels };
+            let (endpoints, topology) = of_sentinels(sentinels).unwrap();
+            let Topology::Sentinel { nodes, .. } = topology else { panic!("{at}: {topology:?}") };
+            let is_secured = |endpoint: &Endpoint| !matches!(endpoint.security, Security::None);
+            assert_eq!(
+                (is_secured(&endpoints[0]), is_secured(&nodes)),
+                (at.starts_with("rediss"), tls),
+                "{at}"
+            );
+        }
+    }
+
     #[test]
     fn urls_of_clusters() {
         let (endpoints, topology) = read_url("redis+cluster://clerk:x@h1:7000,h2/").unwrap();

@@ -280,3 +280,27 @@ impl Error {
         Self::indefinite(ErrorKind::Shutdown)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_several_locks_is_as_definite_as_the_least_definite_of_them() {
+        type Outcome = fn() -> Result<()>;
+        let done: Outcome = || Ok(());
+        let definite: Outcome = || Err(Error::config("refused"));
+        let indefinite: Outcome = || Err(Error::shutdown());
+        for (outcomes, is_definite) in [
+            ([definite, done], true),
+            ([definite, definite], true),
+            ([definite, indefinite], false),
+            ([indefinite, definite], false),
+            ([done, indefinite], false),
+        ] {
+            let outcomes = outcomes.iter().map(|outcome| ("stock", outcome()));
+            assert_eq!(Error::of_members(outcomes).unwrap_err().is_definite(), is_definite);
+        }
+        assert!(Error::of_members([("stock", done()), ("till", done())]).is_ok());
+    }
+}

@@ -104,6 +104,33 @@ async fn close_ends_in_time_and_says_what_is_left() {
     assert!(!guard.is_valid());
 }
 
+/// Places in a queue that could not be given back are named one by one, however few scripts would do it.
+#[tokio::test]
+async fn close_counts_the_places_that_are_left_in_a_queue() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let holder = Client::connect(&server.url()).await.unwrap();
+    let guard = holder.fair_lock("stock").acquire().await.unwrap();
+    let limit = Duration::from_millis(300);
+    let client = Client::builder().endpoint(proxy.url()).close_timeout(limit).connect().await.unwrap();
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let client = client.clone();
+            task(async move { client.fair_lock("stock").acquire().await.map(drop) })
+        })
+        .collect();
+    let queued = ["LLEN", "redisson_lock_queue:{stock}"];
+    eventually("all are in the queue", async || int(&server, &queued).await == 3).await;
+    proxy.requests(Flow::Hold);
+    waiters.iter().for_each(tokio::task::JoinHandle::abort);
+    for waiter in waiters {
+        assert!(waiter.await.unwrap_err().is_cancelled());
+    }
+    let unfinished = client.close().await.unwrap_err();
+    assert_eq!((unfinished.locks.len(), unfinished.others), (0, 3), "{unfinished}");
+    guard.release().await.unwrap();
+}
+
 /// A Redlock is given back by its first client.
 #[tokio::test]
 async fn closing_the_first_client_frees_a_redlock() {

@@ -213,14 +213,15 @@ async fn a_lease_begins_when_all_are_had() {
     let lease = Duration::from_secs(3);
     let waiting = task(all.acquire().lease(lease).into_future());
     eventually("the first is granted", async || !is_free(&server, "a").await).await;
-    // More than a tenth of the lease, and less than the first is held for while the second is waited for.
+    // More than a tenth of the lease, so that it is extended, and less than the first is held for while the second is waited for.
     #[expect(clippy::disallowed_methods, reason = "the lease of the first must run for a while")]
     tokio::time::sleep(Duration::from_millis(350)).await;
     b.release().await.unwrap();
     let guard = soon("both are free", waiting).await.unwrap().unwrap();
-    for member in guard.members() {
-        assert!(member.validity() > lease * 8 / 10, "{guard:?}");
-    }
+    let left: Vec<Duration> = guard.members().map(|member| member.validity()).collect();
+    let [first, second] = left[..] else { panic!("{guard:?}") };
+    // Both were extended at once, however slow this machine is.
+    assert!(first.abs_diff(second) < Duration::from_millis(200), "{first:?} and {second:?} are left");
     soon("the lease ends", guard.lost()).await;
     assert!(!guard.is_valid());
 }
@@ -286,6 +287,9 @@ async fn it_nests_with_its_members() {
     let outer = a.acquire().owner(owner).await.unwrap();
     let both = all.acquire().owner(owner).await.unwrap();
     assert_eq!((a.hold_count(owner).await.unwrap(), b.hold_count(owner).await.unwrap()), (2, 1));
+    for member in both.members() {
+        assert_eq!(member.owner(), outer.owner(), "{both:?}");
+    }
     assert!(all.try_acquire().await.unwrap().is_none(), "another owner");
     both.extend(LEASE).await.unwrap();
     assert!(both.validity() > LEASE / 2, "{both:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, OwnerId, Redlock};
 use lockstorm_sim::TestServer;
-use support::{RedisServer, eventually, task};
+use support::{Attempts, RedisServer, eventually, task};
 
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -47,6 +47,7 @@ async fn holds_a_majority_and_frees_all() {
     // 10 s less 1 % and 2 ms.
     assert!(guard.validity() <= Duration::from_millis(9_898));
     assert!(guard.is_valid());
+    assert_eq!(guard.lease(), LEASE);
     assert!(other.try_acquire().lease(LEASE).await.unwrap().is_none());
     assert!(other.is_locked().await.unwrap());
     assert!(other.remaining().await.unwrap().unwrap() <= LEASE);
@@ -119,6 +120,25 @@ async fn one_of_three_may_be_down_but_not_two() {
     let error = lock.try_acquire().lease(LEASE).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NoQuorum { answered: 0..=1, quorum: 2, .. }), "{error}");
     eventually_free(&servers[..1]).await;
+}
+
+/// A caller that waits asks again when too few servers answer, as often as it is told to; one that does not wait asks once.
+#[tokio::test]
+async fn a_lost_quorum_is_asked_again_as_often_as_configured() {
+    let attempts = Arc::new(Attempts::default());
+    let urls = [support::free_port(), support::free_port(), support::free_port()];
+    let clients = urls.map(|port| {
+        let builder = Client::builder().endpoint(format!("redis://127.0.0.1:{port}"));
+        builder.retry_attempts(2).observer(attempts.clone()).build().unwrap()
+    });
+    let lock = Redlock::builder(clients).retry_delay(Duration::from_millis(10)).build("stock").unwrap();
+    let quorum_is_lost = |error: &lockstorm_client::Error| matches!(error.kind(), ErrorKind::NoQuorum { .. });
+    let error = lock.try_acquire().lease(LEASE).await.unwrap_err();
+    assert!(quorum_is_lost(&error), "{error}");
+    assert_eq!(attempts.count(), 1);
+    let error = lock.acquire().lease(LEASE).await.unwrap_err();
+    assert!(quorum_is_lost(&error), "{error}");
+    assert_eq!(attempts.count() - 1, 1 + 2, "the first and its repeats");
 }
 
 /// Another holder has two of three: the third is set, does not suffice and is freed again.

@@ -307,11 +307,7 @@ impl Drop for Connection {
 }
 
 fn is_named(value: Option<&Value>, name: &str) -> bool {
-    match value {
-        Some(Value::BulkString(bytes)) => bytes == name.as_bytes(),
-        Some(Value::SimpleString(text)) => text == name,
-        _ => false,
-    }
+    matches!(value, Some(Value::BulkString(bytes)) if bytes == name.as_bytes())
 }
 
 fn parse_identity(info: &str) -> Option<(String, String)> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lockstorm_client::{Builder, Client, Credentials, ErrorKind};
 use redis::{ConnectionInfo, RedisConnectionInfo};
 
-use crate::support::{command, eventually, on_each_server, soon};
+use crate::support::{RedisServer, command, eventually, on_each_server, soon};
 
 async fn set_password(url: &str, password: &str) {
     command(url, &format!("ACL SETUSER clerk on resetpass >{password} ~* &* +@all")).await;
@@ -132,4 +132,13 @@ async fn a_connection_info_says_where_and_who() {
         guard.release().await.unwrap();
     })
     .await;
+}
+
+/// A server, or a proxy before it, that does not say who a connection is: locks work there, although a connection that has gone
+/// silent cannot be fenced. Only a client that had to be turned away is an error.
+#[tokio::test]
+async fn a_server_that_names_no_connection_is_used_all_the_same() {
+    let Some(server) = RedisServer::start_with(&["--rename-command", "CLIENT", ""]) else { return };
+    let client = Client::connect(&server.url()).await.unwrap();
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
 }
