@@ -212,6 +212,18 @@ mod tests {
                 "too short a calm",
                 held().at(500).disbelieves("c1", Reason::Lost).at(9_000).calm().ends(10_000),
             ),
+            (
+                "what another lock was granted is none of its story",
+                held()
+                    .at(100)
+                    .disbelieves("c1", Reason::Lost)
+                    .about("other")
+                    .at(200)
+                    .locks("c3", "m", 1_000)
+                    .at(500)
+                    .calm()
+                    .ends(10_000),
+            ),
             ("no calm", held().ends(10_000)),
             (
                 "no owner wants it",

@@ -374,6 +374,16 @@ mod tests {
                     .ends(60_000),
             ),
             (
+                "one of two readers leaves, which frees nothing that another reader could not have",
+                readers()
+                    .returns("c3", Outcome::Refused)
+                    .asks_to_read("c3")
+                    .waiting("c3")
+                    .at(2_000)
+                    .released("m", "c1")
+                    .ends(60_000),
+            ),
+            (
                 "the last reader leaves, and the writer is not told",
                 readers().at(2_000).released("m", "c1").released("m", "c2").ends(60_000),
             ),
@@ -384,6 +394,19 @@ mod tests {
             (
                 "a writer becomes a reader, which no other writer can use",
                 downgrade().asks("c2").waiting("c2").at(2_000).released("m", "c1").ends(60_000),
+            ),
+            (
+                "a writer becomes a reader, and the reader who waits is not told and stands still at once",
+                downgrade()
+                    .asks_to_read("c2")
+                    .waiting("c2")
+                    .at(2_000)
+                    .released("m", "c1")
+                    .at(2_001)
+                    .life("c2", Life::Paused)
+                    .at(9_000)
+                    .life("c2", Life::Resumed)
+                    .ends(60_000),
             ),
             (
                 "the message goes to a dead head, and those behind it wait rightly",
