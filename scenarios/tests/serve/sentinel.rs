@@ -362,7 +362,8 @@ fn a_rewritten_file_keeps_its_order() {
         // What is new comes in an order of its own, and masters in that of a table whose hash is drawn when Redis starts.
         let from = lines.iter().position(|line| line.starts_with("# Generated")).expect("it was written");
         lines[from..].sort_unstable();
-        let monitored = lines.iter().position(|line| line.starts_with("sentinel monitor")).expect("it watches two");
+        let monitored =
+            lines.iter().position(|line| line.starts_with("sentinel monitor")).expect("it watches two");
         lines[monitored..monitored + 2].sort_unstable();
         lines.retain(|line| !line.ends_with("leader-epoch other 0"));
         assert_eq!(lines, REWRITTEN, "{whose:?}: {text}");
