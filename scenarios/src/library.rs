@@ -54,6 +54,7 @@ pub const ALL: &[Stock] = stock![
     "permits/server_clock_step.toml",
     "rate/client_clock.toml",
     "rate/fixed_windows.toml",
+    "rate/per_client.toml",
     "rate/server_clock_step.toml",
     "read_write/downgrade_is_announced.toml",
     "read_write/leases_of_nested_writes.toml",

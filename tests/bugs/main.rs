@@ -217,6 +217,11 @@ const BUGS: &[(Bug, &str)] = &[
     ),
     (bug("rate-by-client-clock", "client", r#"rate = "holds""#, RATE), ""),
     (bug("rate-in-fixed-windows", "rate-limiter", r#"rate = "holds""#, RATE), ""),
+    (bug("rate-of-each-client", "client", r#"rate = "holds""#, RATE), ""),
+    (
+        bug("rate-of-all-clients", "client", r#"rate = "holds""#, RATE),
+        "lock.per_client = true\nlock.window = \"100s\"\nrun.calm = \"120s\"",
+    ),
     (bug("read-under-write", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (bug("write-under-read", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (

@@ -1,4 +1,5 @@
-//! Rates: does a limiter grant no more than its rate in any window, and what it can grant?
+//! Rates: does a limiter grant no more than its rate in any window, and what it can grant? Where each client has a rate by itself, what
+//! others were granted counts for nothing; a process that was started again is another client.
 //!
 //! A grant is in the window until the clock of the node that granted it has advanced by the window's length: until it shows so much
 //! more than at the grant, or than it has shown at any time since. So a clock that is stepped ahead ends windows in the middle, and
@@ -9,7 +10,7 @@
 //! * A request starves while it waits, and all it asks for could be granted beside what is in the window. Counted is the time in one
 //!   piece at whose end it was granted, gave up or the run ended: what others were granted meanwhile they did not take from it.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
@@ -19,7 +20,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, ClockId, EventKind, Host, Lock, LockKind, Outcome, Owner},
+    history::{Call, ClockId, EventKind, History, Lock, LockKind, Outcome, Owner, Party},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -42,7 +43,7 @@ struct Grant {
     at: True,
     /// When it is in the window no more.
     gone: True,
-    client: Host,
+    by: Party,
     permits: u64,
 }
 
@@ -54,11 +55,24 @@ fn grants(evidence: &Evidence<'_>, lock: Lock, window: Duration) -> Vec<Grant> {
         EventKind::Passed { lock: of, by, permits } if of == lock => {
             let gone =
                 history.clock(event.host).advances(ClockId::Wall, event.at, window).unwrap_or(True::MAX);
-            Some(Grant { at: event.at, gone, client: by.client, permits: permits.into() })
+            Some(Grant { at: event.at, gone, by, permits: permits.into() })
         }
         _ => None,
     });
     grant.collect()
+}
+
+/// The grants that count together: all, or those of each client.
+fn counted_together(
+    history: &History,
+    grants: Vec<Grant>,
+    per_client: bool,
+) -> BTreeMap<Option<&str>, Vec<Grant>> {
+    let mut parts: BTreeMap<_, Vec<Grant>> = BTreeMap::new();
+    for grant in grants {
+        parts.entry(per_client.then(|| history.process(grant.by))).or_default().push(grant);
+    }
+    parts
 }
 
 /// The most permits of one window, and the grant that makes them so many.
@@ -102,7 +116,7 @@ fn free_since(grants: &[Grant], room: u64, begin: True) -> True {
 fn end<'a>(call: &Asked<'_>, grants: &'a [Grant], asked: u64, run: True) -> (True, &'a [Grant]) {
     let over = call.over.unwrap_or(run);
     let is_own = |grant: &Grant| {
-        (grant.client, grant.permits) == (call.host, asked) && call.from <= grant.at && grant.at <= over
+        (grant.by.client, grant.permits) == (call.host, asked) && call.from <= grant.at && grant.at <= over
     };
     let granted = matches!(call.returned, Some((_, Outcome::Ok)));
     match grants.iter().rposition(is_own).filter(|_| granted) {
@@ -120,11 +134,18 @@ struct Starved {
     permits: u32,
 }
 
-fn starved(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], rate: u64) -> Vec<Starved> {
+/// What kept the requests of a lock waiting, of which `grants` says what counts for a client.
+fn starved<'a>(
+    evidence: &Evidence<'_>,
+    lock: Lock,
+    grants: impl Fn(Party) -> &'a [Grant],
+    rate: u64,
+) -> Vec<Starved> {
     let mut all = Vec::new();
     for call in evidence.calls.iter().filter(|call| call.lock == lock) {
         let Call::Take { permits, .. } = call.call else { continue };
         let Some(room) = rate.checked_sub(permits.into()) else { continue };
+        let grants = grants(Party { client: call.host, owner: Some(call.owner) });
         let (until, before) = end(call, grants, permits.into(), evidence.history.header.end);
         // What was granted in the very instant in which the wait ended has kept nothing from it before.
         let before = &before[..before.partition_point(|grant| grant.at < until)];
@@ -141,19 +162,23 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let (mut most, mut over, mut in_true_time, mut limiters, mut asked) = (0, 0, 0, 0, 0);
     let (mut worst, mut waits): (Option<Witness>, Vec<Starved>) = (None, Vec::new());
     for lock in header.locks() {
-        let LockKind::Rate { permits, window_ms } = history.lock(lock).kind else { continue };
+        let LockKind::Rate { permits, window_ms, per_client } = history.lock(lock).kind else { continue };
         limiters += 1;
         let window = Duration::from_millis(window_ms);
-        let grants = grants(evidence, lock, window);
-        let (many, last) = fullest(&grants, |one, other| one.gone <= other.at);
-        most = most.max(many);
-        in_true_time = in_true_time.max(fullest(&grants, |one, other| other.at >= one.at + window).0);
-        let excess = many.saturating_sub(permits.into());
-        if excess > over {
-            over = excess;
-            worst = Some(too_many(evidence, lock, &grants[..=last], many));
+        let parts = counted_together(history, grants(evidence, lock, window), per_client);
+        for grants in parts.values() {
+            let (many, last) = fullest(grants, |one, other| one.gone <= other.at);
+            most = most.max(many);
+            in_true_time = in_true_time.max(fullest(grants, |one, other| other.at >= one.at + window).0);
+            let excess = many.saturating_sub(permits.into());
+            if excess > over {
+                over = excess;
+                worst = Some(too_many(evidence, lock, &grants[..=last], many));
+            }
         }
-        let requests = starved(evidence, lock, &grants, permits.into());
+        let part =
+            |by: Party| parts.get(&per_client.then(|| history.process(by))).map_or(&[][..], Vec::as_slice);
+        let requests = starved(evidence, lock, part, permits.into());
         asked += requests.len();
         waits.extend(requests);
     }
@@ -188,16 +213,17 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 
 fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) -> Witness {
     let history = evidence.history;
-    let LockKind::Rate { permits, window_ms } = history.lock(lock).kind else {
+    let LockKind::Rate { permits, window_ms, per_client } = history.lock(lock).kind else {
         unreachable!("only rate limiters have rates")
     };
     let (from, until) = (grants.last().map(|last| last.at), grants.last().map(|last| last.gone));
     let (from, until) = (from.unwrap_or(True::ZERO), until.unwrap_or(True::MAX).min(history.header.end));
     let summary = format!(
-        "`{}` granted {many} permits in one window of {} at {}, of {permits} that there are.",
+        "`{}` granted {many} permits in one window of {} at {}, of {permits} that there are{}.",
         history.lock(lock).name,
         words::length(Duration::from_millis(window_ms)),
-        words::instant(from)
+        words::instant(from),
+        if per_client { " for each client" } else { "" }
     );
     let within: Vec<&Grant> = grants.iter().filter(|grant| grant.gone > from).collect();
     let mut story: Vec<String> = within
@@ -206,7 +232,7 @@ fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) ->
         .take(6)
         .rev()
         .map(|grant| {
-            let client = history.host_name(grant.client);
+            let client = history.host_name(grant.by.client);
             format!("{client} was granted {} at {}.", grant.permits, words::instant(grant.at))
         })
         .collect();
@@ -238,12 +264,16 @@ mod tests {
     use super::{Grant, free_since};
     use crate::{
         checker::tests::explained,
-        history::{Bounds, Host, LockKind, Outcome, story::Story},
+        history::{Bounds, Host, LockKind, Outcome, Party, story::Story},
     };
 
     fn limiter() -> Story {
+        limiter_of(false)
+    }
+
+    fn limiter_of(per_client: bool) -> Story {
         let bounds = Bounds { progress: std::time::Duration::from_secs(5), ..Bounds::default() };
-        Story::of_kind(LockKind::Rate { permits: 3, window_ms: 1_000 }).bounds(bounds).calm()
+        Story::of_kind(LockKind::Rate { permits: 3, window_ms: 1_000, per_client }).bounds(bounds).calm()
     }
 
     /// A client takes permits at once.
@@ -293,6 +323,18 @@ mod tests {
                     .returns("c3", Outcome::Ok)
                     .ends(9_000),
             ),
+            (
+                "each client has the rate by itself",
+                takes(takes(limiter_of(true), 100, "c1", 3), 200, "c2", 3).ends(9_000),
+            ),
+            (
+                "a client has more than its rate",
+                takes(takes(takes(limiter_of(true), 100, "c1", 3), 200, "c2", 1), 300, "c1", 1).ends(9_000),
+            ),
+            (
+                "a client starves for what others were granted",
+                takes(limiter_of(true), 100, "c1", 3).at(200).takes("c2", 1).ends(9_000),
+            ),
             ("nothing is asked for", limiter().ends(9_000)),
             ("no limiter", Story::one_node().ends(9_000)),
         ];
@@ -303,7 +345,8 @@ mod tests {
     #[test]
     fn what_was_granted_later_by_a_fast_clock_makes_room_earlier() {
         let at = |ms: i64| True::from_nanos(ms * 1_000_000);
-        let grant = |from, gone| Grant { at: at(from), gone: at(gone), client: Host(0), permits: 1 };
+        let by = Party { client: Host(0), owner: None };
+        let grant = |from, gone| Grant { at: at(from), gone: at(gone), by, permits: 1 };
         let grants = [grant(0, 1_000), grant(10, 990)];
         for (room, since) in [(0, 1_000), (1, 990), (2, 5)] {
             assert_eq!(free_since(&grants, room, at(5)), at(since), "room for {room}");

@@ -178,7 +178,7 @@ pub enum EventKind {
     Passed {
         /// The limiter.
         lock: Lock,
-        /// Who asked for them.
+        /// Who asked for them; with an owner of the process whose rate it was, where each has one by itself.
         by: Party,
         /// How many.
         permits: u32,

@@ -174,6 +174,9 @@ pub enum LockKind {
         permits: u32,
         /// The length of the window.
         window_ms: u64,
+        /// Whether each client has so many by itself, whatever the others are granted.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        per_client: bool,
     },
 }
 

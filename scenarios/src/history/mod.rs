@@ -203,6 +203,14 @@ impl History {
         by.owner.map_or_else(|| self.client_of(owner) == by.client, |named| named == owner)
     }
 
+    /// The client that a party of a rate limiter is: a process by its id in Redis, which its owners' names begin with. A process
+    /// that was started again is another client.
+    pub fn process(&self, party: Party) -> &str {
+        let Some(owner) = party.owner else { return self.host_name(party.client) };
+        let name = &self.owners[owner.0 as usize].name;
+        name.rsplit_once(':').map_or(name, |(id, _)| id)
+    }
+
     /// What to call an owner in a sentence: its client's name, with its own name where the client has several. Of a random
     /// value the beginning will do.
     pub fn owner_name(&self, owner: Owner) -> String {

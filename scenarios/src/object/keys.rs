@@ -24,6 +24,15 @@ pub(crate) enum Role {
 pub(crate) struct Key {
     pub(crate) name: Bytes,
     pub(crate) role: Role,
+    /// Whether each client may have a key of its own beside it, whose name goes on with a colon and the client's id.
+    pub(crate) per_client: bool,
+}
+
+impl Key {
+    /// Whether a key is that of one client beside this one.
+    fn is_of_client(&self, name: &[u8]) -> bool {
+        self.per_client && name.strip_prefix(&*self.name).is_some_and(|rest| rest.starts_with(b":"))
+    }
 }
 
 /// The keys of one lock.
@@ -42,7 +51,8 @@ pub(crate) struct Keys {
 impl Keys {
     /// Those of the lock with this name.
     pub(super) fn new(name: &str, keys: impl IntoIterator<Item = (String, Role)>) -> Keys {
-        let list = keys.into_iter().map(|(name, role)| Key { name: name.into(), role }).collect();
+        let list =
+            keys.into_iter().map(|(name, role)| Key { name: name.into(), role, per_client: false }).collect();
         let tag = wire::prefixed("", name).trim_start_matches(':').to_owned();
         Keys { list, lock: name.to_owned().into(), tag: tag.into(), leases: String::new() }
     }
@@ -52,9 +62,19 @@ impl Keys {
         Keys { leases: wire::suffix_tag(name), ..self }
     }
 
+    /// The same, each of which may have a key of a client beside it.
+    pub(super) fn with_those_of_clients(mut self) -> Keys {
+        self.list.iter_mut().for_each(|key| key.per_client = true);
+        self
+    }
+
     /// What a key is for, if it is one of these.
     pub(crate) fn role_of(&self, key: &[u8]) -> Option<Role> {
-        let listed = self.list.iter().find(|known| known.name == key).map(|known| known.role);
+        let listed = self
+            .list
+            .iter()
+            .find(|known| known.name == key || known.is_of_client(key))
+            .map(|known| known.role);
         listed.or_else(|| self.is_lease(key).then_some(Role::Holders))
     }
 
@@ -93,6 +113,7 @@ impl Keys {
             Role::Holders if !self.leases.is_empty() => {
                 Value::of(node, &key.name).with_leases(node, &self.leases)
             }
+            _ if key.per_client => Value::of(node, &key.name).with_those_of_clients(node, &key.name),
             _ => Value::of(node, &key.name),
         };
         self.list.iter().map(read).collect()

@@ -58,7 +58,7 @@ pub enum LockKind {
     PermitSemaphore,
     /// Closed until it was counted down so many times.
     Latch,
-    /// So many permits in any window.
+    /// So many permits in any window, of all clients together or of each by itself.
     Rate,
 }
 
@@ -82,7 +82,7 @@ impl LockKind {
 
     /// The adapter of a lock of this kind, of which there is so much if it has a number.
     pub(crate) fn object(self, amount: impl Into<Amount>) -> Rc<dyn Object> {
-        let Amount { number, window_ms } = amount.into();
+        let Amount { number, window_ms, per_client } = amount.into();
         match self {
             // A fencing token is handed out with the grant, and does not change the holder.
             LockKind::Plain | LockKind::Fenced | LockKind::Spin | LockKind::NonReentrant => {
@@ -95,7 +95,7 @@ impl LockKind {
             LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits: number }),
             LockKind::PermitSemaphore => Rc::new(permit_semaphore::PermitSemaphore { permits: number }),
             LockKind::Latch => Rc::new(latch::Latch { count: number }),
-            LockKind::Rate => Rc::new(rate::Rate { permits: number, window_ms }),
+            LockKind::Rate => Rc::new(rate::Rate { permits: number, window_ms, per_client }),
         }
     }
 
@@ -148,11 +148,13 @@ pub(crate) struct Amount {
     pub(crate) number: u32,
     /// The time in which there are so many permits.
     pub(crate) window_ms: u64,
+    /// Whether each client has so many by itself.
+    pub(crate) per_client: bool,
 }
 
 impl From<u32> for Amount {
     fn from(number: u32) -> Amount {
-        Amount { number, window_ms: 1_000 }
+        Amount { number, window_ms: 1_000, per_client: false }
     }
 }
 
@@ -230,8 +232,20 @@ pub(crate) struct Holding {
     pub(crate) left: Option<i64>,
     /// How many times it must be counted down until it opens, of a latch.
     pub(crate) count: Option<u64>,
-    /// The grants of the window, of a rate limiter: by their names, how many permits each is.
-    pub(crate) grants: Counts,
+    /// The grants of the window, of a rate limiter, by their names.
+    pub(crate) grants: Grants,
+}
+
+/// Grants of a rate limiter, by their names.
+pub(crate) type Grants = BTreeMap<String, Passing>;
+
+/// A grant of a rate limiter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Passing {
+    /// How many permits.
+    pub(crate) permits: u32,
+    /// The id of the client that it counts for, if not for all.
+    pub(crate) client: Option<String>,
 }
 
 /// How a name of random bytes is written.

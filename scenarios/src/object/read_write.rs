@@ -98,7 +98,8 @@ mod tests {
             let fields = fields.iter().map(|(name, count)| ((*name).to_owned(), (*count).to_owned()));
             let leases = leases.iter().map(|(owner, level, at)| (((*owner).to_owned(), *level), Some(*at)));
             let content = Content::Fields(fields.collect());
-            let value = Value { content, expires_ms: Some(900), leases: leases.collect() };
+            let value =
+                Value { content, expires_ms: Some(900), leases: leases.collect(), ..Value::default() };
             let holding = ReadWrite.holding(&[value], &Known::default(), None);
             let hold = |count, at| Hold { count, expires_ms: Some(at) };
             let expected = expected

@@ -13,7 +13,12 @@ pub(crate) struct Value {
     pub(crate) expires_ms: Option<i64>,
     /// Of a hash whose fields have a key for the lease of each of their levels: when each of those keys expires that is there.
     pub(crate) leases: Leases,
+    /// Of a sorted set beside which each client may have one of its own: what is in those, by the ids of the clients.
+    pub(crate) of_clients: BTreeMap<String, Members>,
 }
+
+/// The score of each member of a sorted set.
+pub(crate) type Members = BTreeMap<Vec<u8>, i64>;
 
 /// When the lease of a level of a field ends, by the node's wall clock.
 pub(crate) type Leases = BTreeMap<(String, u32), Option<i64>>;
@@ -33,8 +38,8 @@ pub(crate) enum Content {
     Fields(BTreeMap<String, String>),
     /// A list.
     List(Vec<String>),
-    /// A sorted set: the score of each member.
-    Ranked(BTreeMap<Vec<u8>, i64>),
+    /// A sorted set.
+    Ranked(Members),
 }
 
 impl Value {
@@ -52,7 +57,21 @@ impl Value {
             }
             _ => Content::Nothing,
         };
-        Value { content, expires_ms: entry.expires_ms(), leases: Leases::new() }
+        Value { content, expires_ms: entry.expires_ms(), ..Value::default() }
+    }
+
+    /// The same with what is in the sorted sets of single clients.
+    pub(super) fn with_those_of_clients(mut self, node: &Node, key: &[u8]) -> Value {
+        let names = node.dbs.first().into_iter().flat_map(|db| db.entries().iter()).map(|(name, _)| name);
+        for name in names {
+            let client = name.strip_prefix(key).and_then(|rest| rest.strip_prefix(b":"));
+            if let Some(client) = client
+                && let Content::Ranked(members) = Value::of(node, name).content
+            {
+                self.of_clients.insert(text(client), members);
+            }
+        }
+        self
     }
 
     /// The same with the leases of the levels, whose keys begin with this tag.
@@ -94,7 +113,7 @@ impl Value {
             _ => return Value::default(),
         };
         let leases = leases.into_iter().map(|(field, level, ends)| ((field, level), time(ends)));
-        Value { content, expires_ms: time(expires_ms), leases: leases.collect() }
+        Value { content, expires_ms: time(expires_ms), leases: leases.collect(), ..Value::default() }
     }
 
     /// Whether another reading of the key differs in times alone.

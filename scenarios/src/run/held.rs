@@ -6,8 +6,8 @@ use lockstorm_sim::time::Wall;
 
 use crate::{
     history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
-    object::{self, Counts, Holding, Keys, Known, Object, Value},
-    recorder::Sender,
+    object::{self, Grants, Holding, Keys, Known, Object, Value},
+    recorder::{Line, Sender},
 };
 
 /// A lock as one node has it.
@@ -103,8 +103,8 @@ pub(super) struct State {
     pub(super) left: Option<i64>,
     /// How many times it must be counted down until it opens, of a latch.
     pub(super) count: Option<u64>,
-    /// The grants of the window, of a rate limiter: by their names, how many permits each is.
-    pub(super) grants: Counts,
+    /// The grants of the window, of a rate limiter.
+    pub(super) grants: Grants,
 }
 
 /// What has changed the keys.
@@ -205,9 +205,13 @@ impl State {
             self.holders.insert(key, OwnerHolds { owner, count, expires_ms });
         }
         (self.token, self.left) = (token, left);
-        for (_, permits) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
-            let by = Party { client: by.map_or(node, |sender| sender.client), owner: None };
-            changes.push(EventKind::Passed { lock, by, permits: *permits });
+        for (_, passing) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
+            let sender = by.map(|sender| sender.client);
+            // Whose rate it was, whichever of its lines of work asked.
+            let first = passing.client.as_ref().map(|id| format!("{id}:{}", Line::FIRST.0));
+            let owner = first.map(|name| names.owner(lock, &name, sender));
+            let by = Party { client: sender.unwrap_or(node), owner };
+            changes.push(EventKind::Passed { lock, by, permits: passing.permits });
         }
         (self.count, self.grants) = (now_counted, grants);
         if now_counted != counted.or(now_counted.map(|_| 0)) {
@@ -396,7 +400,7 @@ mod tests {
             let content =
                 if leases.is_empty() { Content::Nothing } else { Content::Fields(fields.collect()) };
             let leases = leases.iter().map(|(name, at)| (((*name).to_owned(), 1), Some(*at)));
-            let value = Value { content, expires_ms, leases: leases.collect() };
+            let value = Value { content, expires_ms, leases: leases.collect(), ..Value::default() };
             change((&mut lock, &names), &[value], "hincrby", client, wall_ms)
         };
         leaves(&[("c1", 500)], 1, 0);

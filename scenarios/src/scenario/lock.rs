@@ -124,6 +124,9 @@ pub struct Lock {
     pub count: Option<u32>,
     /// The time in which a rate limiter has so many permits; one second if left out.
     pub window: Option<Span>,
+    /// Whether a rate limiter has so many permits for each client, and not for all of them together. A client that was started again is
+    /// another one.
+    pub per_client: bool,
     /// How long after a lease that ended by itself the lock is granted to no other owner, for a model with the trait
     /// `grant = "after-delay"`; no time if left out.
     pub delay: Option<Span>,
@@ -148,6 +151,7 @@ impl Default for Lock {
             permits: None,
             count: None,
             window: None,
+            per_client: false,
             delay: None,
         }
     }
@@ -175,6 +179,9 @@ impl Lock {
         if self.window.is_some_and(|window| window < WINDOW_MIN) {
             return wrong("window", &format!("a window must be at least {WINDOW_MIN} long"));
         }
+        if self.per_client && !self.kind.is_rate() {
+            return wrong("per_client", "only a rate limiter counts by client: lock.kind = \"rate\"");
+        }
         if self.count == Some(0) {
             return wrong("count", "a latch with a count of zero is open already");
         }
@@ -192,8 +199,8 @@ impl Lock {
     /// The adapter of its kind.
     pub(crate) fn object(&self) -> Rc<dyn Object> {
         let number = self.permits.or(self.count).unwrap_or(1);
-        let window_ms = millis(self.window());
-        self.kind.object(Amount { number, window_ms })
+        let (window_ms, per_client) = (millis(self.window()), self.per_client);
+        self.kind.object(Amount { number, window_ms, per_client })
     }
 
     /// The time in which a rate limiter has its permits.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{
     LockKind,
     traits::{
-        Belief, Cleanup, ClockName, Fencing, Grant, Key, OtherTraits, Pace, Quorum, Release, Renewal,
-        Replicas, Resend, Time, Together, Token, Traits, Window,
+        Belief, Cleanup, ClockName, Counted, Fencing, Grant, Key, OtherTraits, Pace, Quorum, Release,
+        Renewal, Replicas, Resend, Time, Together, Token, Traits, Window,
     },
 };
 
@@ -317,6 +317,16 @@ pub const TABLE: &[Subject] = &[
         "rate-in-fixed-windows",
         "has so many permits in each second, or whatever the window is, of the clock",
         Traits { window: Window::Fixed, ..RATE },
+    ),
+    model(
+        "rate-of-all-clients",
+        "counts what all clients were granted together, even where each has a rate by itself",
+        Traits { counted: Counted::Together, ..RATE },
+    ),
+    model(
+        "rate-of-each-client",
+        "counts what each client was granted by itself, even where all have one rate",
+        Traits { counted: Counted::Apart, ..RATE },
     ),
     model(
         "read-under-write",

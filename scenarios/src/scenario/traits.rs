@@ -81,6 +81,8 @@ traits! {
     time: Time = Time::OfServer,
     /// When a window of a rate begins.
     window: Window = Window::Sliding,
+    /// Whose grants a rate is counted by.
+    counted: Counted = Counted::AsAsked,
     /// What becomes of several locks that are taken together, when one of them cannot be had or given back.
     together: Together = Together::Undone,
 }
@@ -129,6 +131,29 @@ pub enum Key {
     Latch,
     /// A sorted set with the grants of a window.
     Rate,
+}
+
+/// Whose grants a rate is counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Counted {
+    /// Those of all clients, or with `per_client` those of the one that asks.
+    AsAsked,
+    /// Those of all clients, even where each has a rate by itself.
+    Together,
+    /// Those of the client that asks, even where all have one rate.
+    Apart,
+}
+
+impl Counted {
+    /// Whether each client is counted by itself, where the limiter is to be so or not.
+    pub(crate) fn is_apart(self, per_client: bool) -> bool {
+        match self {
+            Counted::AsAsked => per_client,
+            Counted::Together => false,
+            Counted::Apart => true,
+        }
+    }
 }
 
 /// Whose clock says what is over.

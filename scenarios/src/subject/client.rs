@@ -48,7 +48,7 @@ pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Productio
         let host = context.ctx.name();
         let made = handle(written, clients, host, &context.lock(lock).key)?;
         if matches!(made, Handle::Semaphore(_) | Handle::Permits(_) | Handle::Rate(_)) {
-            unset.push((made.clone(), written.permits.unwrap_or(1), written.window()));
+            unset.push((made.clone(), written.clone()));
         }
         handles.insert(lock, made);
         if known.is_none() {
@@ -163,7 +163,7 @@ struct Handles {
     /// a process.
     others: Vec<Handle>,
     /// What has permits, with their number and their window, which each process sets at its start, if they are not set.
-    unset: Vec<(Handle, u32, Duration)>,
+    unset: Vec<(Handle, ScenarioLock)>,
 }
 
 impl Production {
@@ -222,12 +222,14 @@ impl Subject for OfLine {
         let others: Vec<Handle> = others.cloned().collect();
         let unset = if self.line == Line::FIRST { self.handles.unset.clone() } else { Vec::new() };
         Box::pin(async move {
-            for (handle, permits, window) in &unset {
+            for (handle, lock) in &unset {
+                let permits = lock.permits.unwrap_or(1);
+                let mode = if lock.per_client { RateMode::PerClient } else { RateMode::Overall };
                 // Where no server answers, another process sets it.
                 let _ = match handle {
-                    Handle::Semaphore(semaphore) => semaphore.set_permits(*permits).await,
-                    Handle::Permits(semaphore) => semaphore.set_permits(*permits).await,
-                    Handle::Rate(limiter) => limiter.try_set_rate(RateMode::Overall, *permits, *window).await,
+                    Handle::Semaphore(semaphore) => semaphore.set_permits(permits).await,
+                    Handle::Permits(semaphore) => semaphore.set_permits(permits).await,
+                    Handle::Rate(limiter) => limiter.try_set_rate(mode, permits, lock.window()).await,
                     _ => continue,
                 };
             }

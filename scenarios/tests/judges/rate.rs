@@ -4,13 +4,13 @@
 //! `most_in_true_time` is the same for windows of true time. A request could be granted at an instant when the permits that it asks
 //! for and those in the window are together no more than the rate. `starved_in_storm` is how long it could at most without a break up
 //! to when it was granted, given up, or over with the run, counting only what was granted before; `starved` the same after the storm.
-//! The own grant of a request that succeeded is the last one that its client got meanwhile of so many permits. It is violated iff
-//! `over` is not zero or `starved` is more than the bound, and cannot be said if the storm never ended, if nothing was granted or
-//! asked for.
+//! Where each client has a rate by itself, only the grants of one process count together. The own grant of a request that succeeded
+//! is the last one that its client got meanwhile of so many permits. It is violated iff `over` is not zero or `starved` is more than the
+//! bound, and cannot be said if the storm never ended, if nothing was granted or asked for.
 
 use std::time::Duration;
 
-use lockstorm::history::{Call, ClockId, EventKind, History, Host, Lock, LockKind, Outcome};
+use lockstorm::history::{Call, ClockId, EventKind, History, Host, Lock, LockKind, Outcome, Owner};
 use lockstorm_sim::time::True;
 
 use crate::{
@@ -22,7 +22,16 @@ struct Grant {
     at: True,
     gone: True,
     client: Host,
+    process: String,
     permits: u64,
+}
+
+/// The id of a process: what its owners' names have before the last colon. A grant that names no owner is of its host.
+fn process(history: &History, client: Host, owner: Option<Owner>) -> String {
+    let Some(owner) = owner else { return history.host_name(client).to_owned() };
+    let name = &history.owners[owner.0 as usize].name;
+    let end = name.rfind(':').unwrap_or(name.len());
+    name[..end].to_owned()
 }
 
 /// Whether a wall clock has advanced by so much between two instants.
@@ -71,6 +80,7 @@ fn grants(history: &History, lock: Lock, window: Duration) -> Vec<Grant> {
             at: event.at,
             gone: gone(history, event.host, event.at, window),
             client: by.client,
+            process: process(history, by.client, by.owner),
             permits: permits.into(),
         }),
         _ => None,
@@ -79,7 +89,7 @@ fn grants(history: &History, lock: Lock, window: Duration) -> Vec<Grant> {
 }
 
 /// How long a request for some permits could be granted up to an instant, at most since `begin`, beside these grants.
-fn could(grants: &[Grant], room: u64, begin: True, end: True) -> Duration {
+fn could(grants: &[&Grant], room: u64, begin: True, end: True) -> Duration {
     let mut instants: Vec<True> = grants.iter().flat_map(|grant| [grant.at, grant.gone]).collect();
     instants.push(begin);
     instants.retain(|at| begin <= *at && *at < end);
@@ -99,13 +109,15 @@ pub(crate) fn judge(history: &History) -> Answer {
     let (mut most, mut over, mut in_true_time, mut asked) = (0, 0, 0, 0);
     let (mut starved, mut in_storm) = (Duration::ZERO, Duration::ZERO);
     for lock in header.locks() {
-        let LockKind::Rate { permits: rate, window_ms } = history.lock(lock).kind else { continue };
+        let LockKind::Rate { permits: rate, window_ms, per_client } = history.lock(lock).kind else {
+            continue;
+        };
         let window = Duration::from_millis(window_ms);
-        let grants = grants(history, lock, window);
-        for (number, grant) in grants.iter().enumerate() {
-            let before = &grants[..=number];
+        let all = grants(history, lock, window);
+        for (number, grant) in all.iter().enumerate() {
+            let before = all[..=number].iter().filter(|one| !per_client || one.process == grant.process);
             let sum = |within: &dyn Fn(&Grant) -> bool| -> u64 {
-                before.iter().filter(|one| within(one)).map(|one| one.permits).sum()
+                before.clone().filter(|one| within(one)).map(|one| one.permits).sum()
             };
             most = most.max(sum(&|one| grant.at < one.gone));
             in_true_time = in_true_time.max(sum(&|one| grant.at < one.at + window));
@@ -119,6 +131,8 @@ pub(crate) fn judge(history: &History) -> Answer {
             asked += 1;
             let (made, ended) = call.times(history);
             let client = history.events[call.made].host;
+            let of = process(history, client, Some(call.owner));
+            let grants: Vec<&Grant> = all.iter().filter(|one| !per_client || one.process == of).collect();
             let own = grants.iter().rposition(|grant| {
                 (grant.client, grant.permits) == (client, permits.into())
                     && made <= grant.at

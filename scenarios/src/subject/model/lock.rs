@@ -69,6 +69,7 @@ pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Lin
         names: Names::of(key, traits.key),
         number: lock.permits.or(lock.count).unwrap_or(1),
         window: lock.window(),
+        per_client: lock.per_client,
         delay: lock.delay.map_or(Duration::ZERO, |span| span.0),
         values: faster_multi::fields_of(faster_multi::values_of(context.ctx.name())),
     };

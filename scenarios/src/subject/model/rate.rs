@@ -3,7 +3,10 @@
 use lockstorm_client::{Env, wire};
 use redis::Cmd;
 
-use super::{commands::script, lock::Shared};
+use super::{
+    commands::{Commands, script},
+    lock::Shared,
+};
 use crate::{
     scenario::traits::Window,
     subject::{Failure, Patience},
@@ -42,10 +45,13 @@ impl Shared {
     fn request(&self, permits: u32) -> Cmd {
         let (one, other) = (self.env.random().to_be_bytes(), self.env.random().to_be_bytes());
         let member = [&[16][..], &one, &other, &permits.to_le_bytes()].concat();
-        let mut take = script(TAKE, &[&wire::rate_grants(&self.commands.names.lock)]);
-        take.arg(self.time())
-            .arg(millis(self.commands.window))
-            .arg(u8::from(self.commands.traits.window == Window::Fixed));
+        let Commands { traits, names, per_client, .. } = &self.commands;
+        let mut grants = wire::rate_grants(&names.lock);
+        if traits.counted.is_apart(*per_client) {
+            grants = format!("{grants}:{}", self.history.client_id());
+        }
+        let mut take = script(TAKE, &[&grants]);
+        take.arg(self.time()).arg(millis(self.commands.window)).arg(u8::from(traits.window == Window::Fixed));
         take.arg(self.commands.number).arg(permits).arg(member);
         take
     }

@@ -104,7 +104,8 @@ fn cast(of: &[u8; 12]) -> Cast {
         LockKind::Semaphore { permits: 2 },
         LockKind::Permits { permits: 2 },
         LockKind::Latch { count: 2 },
-        LockKind::Rate { permits: 3, window_ms: 1_000 },
+        LockKind::Rate { permits: 3, window_ms: 1_000, per_client: false },
+        LockKind::Rate { permits: 2, window_ms: 1_000, per_client: true },
     ];
     let mut locks = vec![lock("stock", one_of(&kinds, of[3]))];
     if of[4] % 4 == 3 {

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::history::{Lock, Mode, Op, Owner};
+use lockstorm::history::{Host, Lock, Mode, Op, Owner};
 use lockstorm_sim::time::True;
+
+/// Whose grants count together: those of a limiter, or those of one of its clients.
+pub(super) type Counted = (Lock, Option<Host>);
 
 /// A lock's key on one node.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +26,7 @@ pub(super) struct Node {
     /// How many times each latch is still to be counted down.
     pub(super) counts: BTreeMap<Lock, u64>,
     /// The grants of each rate limiter: when by the wall clock, and of how many permits.
-    pub(super) granted: BTreeMap<Lock, Vec<(i64, u32)>>,
+    pub(super) granted: BTreeMap<Counted, Vec<(i64, u32)>>,
 }
 
 impl Node {
@@ -50,12 +53,12 @@ impl Node {
     /// Grants permits of a rate limiter if the window has room for them.
     pub(super) fn takes(
         &mut self,
-        lock: Lock,
+        counted: Counted,
         (rate, window_ms): (u32, u64),
         now: i64,
         permits: u32,
     ) -> bool {
-        let granted = self.granted.entry(lock).or_default();
+        let granted = self.granted.entry(counted).or_default();
         granted.retain(|(at, _)| *at + window_ms as i64 >= now);
         let fits = granted.iter().map(|(_, permits)| permits).sum::<u32>() + permits <= rate;
         if fits {

@@ -302,11 +302,11 @@ impl World {
                 }
             }
             Wants::Take(permits) => {
-                let LockKind::Rate { permits: rate, window_ms } = self.history.lock(lock).kind else {
-                    return;
-                };
+                let kind = self.history.lock(lock).kind;
+                let LockKind::Rate { permits: rate, window_ms, per_client } = kind else { return };
                 let now = self.wall_ms(node, self.now);
-                if !self.state[node].takes(lock, (rate, window_ms), now, permits) {
+                let of = (lock, per_client.then_some(by.client));
+                if !self.state[node].takes(of, (rate, window_ms), now, permits) {
                     return;
                 }
                 self.tell(host, EventKind::Passed { lock, by, permits });
