@@ -190,7 +190,7 @@ impl CodeHost {
     /// Under which name the production client writes this line of work into a lock's key. A client of another kind may write
     /// any other: see [`CodeHost::asks_as`].
     pub fn owner_name(&self) -> String {
-        format!("{}:{}", self.history.client_id(), self.history.line().0)
+        self.history.line().owner_of(&self.history.client_id())
     }
 
     /// Says that this line of work asks under another name than [`CodeHost::owner_name`] from now on, such as a token. Without it

@@ -90,9 +90,14 @@ impl Folder for Memory {
     }
 }
 
-fn start(config: Config, folder: &Memory) -> (Server, Env) {
+fn beside(folder: &Memory) -> Env {
     let mut env = Env::new(1);
     env.folder = Some(Box::new(folder.clone()));
+    env
+}
+
+fn start(config: Config, folder: &Memory) -> (Server, Env) {
+    let mut env = beside(folder);
     let mut server = Server::open(config, &mut env).expect("what is there can be read");
     server.step(&mut env, Event::Connected { conn: CONN, peer: "c:1".into(), local: "n:1".into() });
     (server, env)
@@ -314,8 +319,7 @@ fn a_manifest_that_cannot_be_read_is_an_error() {
     let folder = Memory::default();
     start(appending(Fsync::No), &folder);
     folder.files().locked = true;
-    let mut env = Env::new(1);
-    env.folder = Some(Box::new(folder.clone()));
-    let error = Server::open(appending(Fsync::No), &mut env).map(drop).expect_err("it may not be read");
+    let opened = Server::open(appending(Fsync::No), &mut beside(&folder));
+    let error = opened.map(drop).expect_err("it may not be read");
     assert!(error.to_string().contains(MANIFEST), "{error}");
 }

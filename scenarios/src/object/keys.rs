@@ -29,9 +29,9 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Whether a key is that of one client beside this one.
-    fn is_of_client(&self, name: &[u8]) -> bool {
-        self.per_client && name.strip_prefix(&*self.name).is_some_and(|rest| rest.starts_with(b":"))
+    /// The id of the client whose key beside this one has such a name.
+    fn client_of<'a>(&self, name: &'a [u8]) -> Option<&'a [u8]> {
+        name.strip_prefix(&*self.name)?.strip_prefix(b":").filter(|_| self.per_client)
     }
 }
 
@@ -70,11 +70,8 @@ impl Keys {
 
     /// What a key is for, if it is one of these.
     pub(crate) fn role_of(&self, key: &[u8]) -> Option<Role> {
-        let listed = self
-            .list
-            .iter()
-            .find(|known| known.name == key || known.is_of_client(key))
-            .map(|known| known.role);
+        let is_meant = |known: &&Key| known.name == key || known.client_of(key).is_some();
+        let listed = self.list.iter().find(is_meant).map(|known| known.role);
         listed.or_else(|| self.is_lease(key).then_some(Role::Holders))
     }
 
@@ -113,7 +110,9 @@ impl Keys {
             Role::Holders if !self.leases.is_empty() => {
                 Value::of(node, &key.name).with_leases(node, &self.leases)
             }
-            _ if key.per_client => Value::of(node, &key.name).with_those_of_clients(node, &key.name),
+            _ if key.per_client => {
+                Value::of(node, &key.name).with_those_of_clients(node, |name| key.client_of(name))
+            }
             _ => Value::of(node, &key.name),
         };
         self.list.iter().map(read).collect()

@@ -60,12 +60,15 @@ impl Value {
         Value { content, expires_ms: entry.expires_ms(), ..Value::default() }
     }
 
-    /// The same with what is in the sorted sets of single clients.
-    pub(super) fn with_those_of_clients(mut self, node: &Node, key: &[u8]) -> Value {
+    /// The same with what is in the sorted sets of single clients, of which `client_of` says by their names whose they are.
+    pub(super) fn with_those_of_clients(
+        mut self,
+        node: &Node,
+        client_of: impl Fn(&[u8]) -> Option<&[u8]>,
+    ) -> Value {
         let names = node.dbs.first().into_iter().flat_map(|db| db.entries().iter()).map(|(name, _)| name);
         for name in names {
-            let client = name.strip_prefix(key).and_then(|rest| rest.strip_prefix(b":"));
-            if let Some(client) = client
+            if let Some(client) = client_of(name)
                 && let Content::Ranked(members) = Value::of(node, name).content
             {
                 self.of_clients.insert(text(client), members);

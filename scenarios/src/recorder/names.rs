@@ -11,6 +11,12 @@ pub struct Line(pub u32);
 impl Line {
     /// The line of work that every client has.
     pub const FIRST: Line = Line(1);
+
+    /// The owner that this line of work of a client with this id is, as the production client calls it: `client:line`. The other way
+    /// round, [`History::process`](crate::history::History::process).
+    pub fn owner_of(self, client_id: &str) -> String {
+        format!("{client_id}:{}", self.0)
+    }
 }
 
 /// The owners that names in Redis stand for. An algorithm may write a new name for every acquisition, and it is still the same

@@ -61,9 +61,9 @@ impl HistoryWriter {
         }
     }
 
-    /// The owner that this line of work is from now on, called as the production client calls it: `client:line`.
+    /// The owner that this line of work is from now on, called as the production client calls it.
     pub fn owner(&self) -> Owner {
-        let name = format!("{}:{}", self.client_id(), self.line.0);
+        let name = self.line.owner_of(&self.client_id());
         let mut recorder = self.shared.get();
         let owner = recorder.history.owner(&name, self.host);
         recorder.names.begin(self.host, self.line, &name, owner);

@@ -251,7 +251,7 @@ impl Actor {
             Some(granted) => granted.await,
             None => {
                 let written = &self.stage.plan.locks[usize::from(asks[0].lock.0)].written;
-                let together = written.subject.traits.with(&written.traits).together;
+                let together = written.all_traits().together;
                 let subjects: Vec<_> = asks.iter().map(of).collect();
                 together::acquire_all(&subjects, asks, together).await
             }

@@ -208,7 +208,7 @@ impl State {
         for (_, passing) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
             let sender = by.map(|sender| sender.client);
             // Whose rate it was, whichever of its lines of work asked.
-            let first = passing.client.as_ref().map(|id| format!("{id}:{}", Line::FIRST.0));
+            let first = passing.client.as_ref().map(|id| Line::FIRST.owner_of(id));
             let owner = first.map(|name| names.owner(lock, &name, sender));
             let by = Party { client: sender.unwrap_or(node), owner };
             changes.push(EventKind::Passed { lock, by, permits: passing.permits });

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Subject,
     limits::{self, Wrong},
-    traits::{Grant, OtherTraits},
+    traits::{Grant, OtherTraits, Traits},
 };
 pub use crate::{history::Fence, object::LockKind};
 use crate::{
@@ -188,12 +188,22 @@ impl Lock {
         if self.count.is_some() && !self.kind.is_latch() {
             return wrong("count", "only a latch has a count: lock.kind = \"latch\"");
         }
-        if self.delay.is_some() && self.subject.traits.with(&self.traits).grant != Grant::AfterDelay {
+        if self.delay.is_some() && self.all_traits().grant != Grant::AfterDelay {
             let message =
                 "only a model with the trait grant = \"after-delay\" has a delay: lock.traits.grant";
             return wrong("delay", message);
         }
         Ok(())
+    }
+
+    /// What its implementation does: the traits of the subject, with its own laid over them.
+    pub(crate) fn all_traits(&self) -> Traits {
+        self.subject.traits.with(&self.traits)
+    }
+
+    /// Whether what each client is granted has a key of its own, of a rate limiter.
+    pub(crate) fn is_counted_apart(&self) -> bool {
+        self.kind.is_rate() && self.all_traits().counted.is_apart(self.per_client)
     }
 
     /// The adapter of its kind.

@@ -85,7 +85,7 @@ impl Settings<'_> {
         let written = &context.lock(lock).written;
         Settings {
             groups: context.groups_of(lock),
-            clock: written.subject.traits.with(&written.traits).clock,
+            clock: written.all_traits().clock,
             watchdog: written.watchdog,
             sync: written.sync,
             timeouts: [written.response_timeout, written.sync_timeout, written.fair_wait],
@@ -162,7 +162,7 @@ struct Handles {
     /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of
     /// a process.
     others: Vec<Handle>,
-    /// What has permits, with their number and their window, which each process sets at its start, if they are not set.
+    /// What has permits, with the lock as it is written: each process sets at its start how many there are, if that is not set.
     unset: Vec<(Handle, ScenarioLock)>,
 }
 

@@ -355,15 +355,12 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
         }
         problems.extend(host.software.unreal().into_iter().map(|does| format!("{} {does}", host.name)));
     }
-    for lock in &plan.locks {
-        let counted = lock.written.subject.traits.with(&lock.written.traits).counted;
-        if lock.written.kind.is_rate() && counted.is_apart(lock.written.per_client) {
-            problems.push(format!(
-                "what lock {:?} grants to each client by itself is in keys named at run time, which are not followed",
-                lock.name
-            ));
-        }
-    }
+    problems.extend(plan.locks.iter().filter(|lock| lock.written.is_counted_apart()).map(|lock| {
+        format!(
+            "what lock {:?} grants to each client by itself is in keys named at run time, which are not followed",
+            lock.name
+        )
+    }));
     problems.sort();
     problems.dedup();
     problems

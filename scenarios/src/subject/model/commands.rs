@@ -198,8 +198,8 @@ pub(super) struct Commands {
     pub(super) number: u32,
     /// The time in which there are so many permits.
     pub(super) window: Duration,
-    /// Whether each client has so many by itself.
-    pub(super) per_client: bool,
+    /// Whether each client has a key for what it is granted in that time.
+    pub(super) counted_apart: bool,
     /// How long after a lease that ended by itself the lock is not granted.
     pub(super) delay: Duration,
     /// The fields of the values that are held together.

@@ -44,7 +44,7 @@ const TIMEOUT: Duration = Duration::from_millis(3000);
 pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Line) -> Rc<dyn Subject> {
     let PlannedLock { written: lock, key, .. } = context.lock(number);
     let history = context.history.on(line).about(number);
-    let traits = lock.subject.traits.with(&lock.traits);
+    let traits = lock.all_traits();
     let wires: Vec<Rc<Wire>> = context
         .groups_of(number)
         .iter()
@@ -69,7 +69,7 @@ pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Lin
         names: Names::of(key, traits.key),
         number: lock.permits.or(lock.count).unwrap_or(1),
         window: lock.window(),
-        per_client: lock.per_client,
+        counted_apart: lock.is_counted_apart(),
         delay: lock.delay.map_or(Duration::ZERO, |span| span.0),
         values: faster_multi::fields_of(faster_multi::values_of(context.ctx.name())),
     };

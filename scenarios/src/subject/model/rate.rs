@@ -45,9 +45,9 @@ impl Shared {
     fn request(&self, permits: u32) -> Cmd {
         let (one, other) = (self.env.random().to_be_bytes(), self.env.random().to_be_bytes());
         let member = [&[16][..], &one, &other, &permits.to_le_bytes()].concat();
-        let Commands { traits, names, per_client, .. } = &self.commands;
+        let Commands { traits, names, counted_apart, .. } = &self.commands;
         let mut grants = wire::rate_grants(&names.lock);
-        if traits.counted.is_apart(*per_client) {
+        if *counted_apart {
             grants = format!("{grants}:{}", self.history.client_id());
         }
         let mut take = script(TAKE, &[&grants]);
