@@ -12,8 +12,9 @@
 //! the node when the reply of its next acquire is lost, and take it for the new one: an acquire that succeeded without a grant,
 //! after its owner had learned that it holds nothing, is one of the holds that the node still counts.
 //!
-//! The count of a real node is read from outside, a moment after a command: the reading may already show the effect of the
-//! owner's next call. There the count is judged once the owner has sent nothing more for a while.
+//! The count of a real node is read from outside, a moment after a command: the reading may come after the call has returned, and may
+//! already show the effect of the owner's next call. There the count is judged once the owner has sent nothing more for a while, and by
+//! what has been read until then.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -39,6 +40,16 @@ pub(super) const REENTRANCY: Checker = Checker {
 /// How long after a call a real node's count may be read.
 const READ_MAX: Duration = Duration::from_millis(50);
 
+/// How many holds a node says by this event that an owner has in one mode.
+fn levels(kind: &EventKind) -> Option<(Lock, Owner, Mode, u32)> {
+    match kind {
+        EventKind::Granted { lock, owner, count, mode, .. } => Some((*lock, *owner, *mode, *count)),
+        EventKind::Released { lock, owner, left, mode, .. } => Some((*lock, *owner, *mode, *left)),
+        EventKind::Vanished { lock, owner, mode, .. } => Some((*lock, *owner, *mode, 0)),
+        _ => None,
+    }
+}
+
 /// Whether the lock's node counts the levels of each owner.
 fn counts_levels(history: &History, lock: Lock) -> bool {
     let lock = history.lock(lock);
@@ -57,7 +68,7 @@ fn invocations(history: &History) -> BTreeMap<Owner, Vec<(usize, True)>> {
 }
 
 /// What an owner's calls come to.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Account {
     expected: u32,
     /// How many acquires, and releases, may or may not have been done.
@@ -79,13 +90,35 @@ struct Account {
 }
 
 impl Account {
-    /// What the group counts that counts most: an owner's holds in both modes.
-    fn counted(&self) -> u32 {
+    /// What the group counts that counts most: an owner's holds in both modes; and whether one may have been lost.
+    fn counted(&self) -> (u32, bool) {
         let mut groups: BTreeMap<usize, u32> = BTreeMap::new();
         for ((group, _), count) in &self.counted {
             *groups.entry(*group).or_default() += count;
         }
-        groups.into_values().max().unwrap_or(0)
+        (groups.into_values().max().unwrap_or(0), self.lost)
+    }
+
+    /// Books that a group counts so many holds in one mode.
+    fn counts(&mut self, group: usize, mode: Mode, count: u32, kind: &EventKind) {
+        self.counted.insert((group, mode), count);
+        self.unheard |= matches!(kind, EventKind::Granted { .. });
+        self.lost |= matches!(kind, EventKind::Vanished { .. });
+    }
+
+    /// The same as [`Account::counted`] for an owner whose call has returned with this event, by what is read of a real node only then.
+    fn read_late(&self, history: &History, (lock, owner): (Lock, Owner), number: usize) -> (u32, bool) {
+        let (mut late, now) = (self.clone(), history.events[number].at);
+        let read = history.events[number..].iter().take_while(|event| event.at.since(now) <= READ_MAX);
+        for event in read {
+            let group = history.lock(lock).authority.group_of(event.host);
+            if let (Some(group), Some((of, whose, mode, count))) = (group, levels(&event.kind))
+                && (of, whose) == (lock, owner)
+            {
+                late.counts(group, mode, count, &event.kind);
+            }
+        }
+        late.counted()
     }
 }
 
@@ -93,7 +126,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let mut accounts: BTreeMap<(Lock, Owner), Account> = BTreeMap::new();
     let mut calls: BTreeMap<Op, (Lock, Owner, Call)> = BTreeMap::new();
-    let made = if &*history.header.engine == "real" { invocations(history) } else { BTreeMap::new() };
+    let is_real = &*history.header.engine == "real";
+    let made = if is_real { invocations(history) } else { BTreeMap::new() };
     let asks_on = |owner: Owner, number: usize, now: True| {
         let calls = made.get(&owner).map_or(&[][..], Vec::as_slice);
         let next = calls.get(calls.partition_point(|(call, _)| *call < number));
@@ -101,32 +135,18 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     };
     let (mut off, mut deepest, mut tested, mut worst) = (0, 0, false, None);
     for (number, event) in history.events.iter().enumerate() {
-        let group = |lock: Lock| history.lock(lock).authority.group_of(event.host);
+        if let Some((lock, owner, mode, count)) = levels(&event.kind)
+            && let Some(group) = history.lock(lock).authority.group_of(event.host)
+        {
+            accounts.entry((lock, owner)).or_default().counts(group, mode, count, &event.kind);
+            if matches!(event.kind, EventKind::Granted { .. }) {
+                deepest = deepest.max(count);
+            }
+        }
         match &event.kind {
             EventKind::Invoke { op, lock, owner, call: call @ (Call::Acquire { .. } | Call::Release) } => {
                 calls.insert(*op, (*lock, *owner, *call));
                 accounts.entry((*lock, *owner)).or_default().under_way += 1;
-            }
-            EventKind::Granted { lock, owner, count, mode, .. } => {
-                if let Some(group) = group(*lock) {
-                    let account = accounts.entry((*lock, *owner)).or_default();
-                    account.counted.insert((group, *mode), *count);
-                    account.unheard = true;
-                    deepest = deepest.max(*count);
-                }
-            }
-            EventKind::Released { lock, owner, left, mode, .. } => {
-                if let Some(group) = group(*lock) {
-                    let account = accounts.entry((*lock, *owner)).or_default();
-                    account.counted.insert((group, *mode), *left);
-                }
-            }
-            EventKind::Vanished { lock, owner, mode, .. } => {
-                if let Some(group) = group(*lock) {
-                    let account = accounts.entry((*lock, *owner)).or_default();
-                    account.counted.insert((group, *mode), 0);
-                    account.lost = true;
-                }
             }
             EventKind::Disbelieves { lock, owner, .. } => {
                 if let Some(account) = accounts.get_mut(&(*lock, *owner)) {
@@ -141,15 +161,15 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             EventKind::Return { op, outcome } => {
                 let Some((lock, owner, call)) = calls.remove(op) else { continue };
                 let account = accounts.entry((lock, owner)).or_default();
-                let counted = account.counted();
-                let lost = account.lost;
+                let asks_on = asks_on(owner, number, event.at);
+                let (counted, lost) = if is_real && !asks_on {
+                    account.read_late(history, (lock, owner), number)
+                } else {
+                    account.counted()
+                };
                 tested |= returned(account, call, outcome, counted);
                 let judged = counts_levels(history, lock);
-                if account.under_way > 0
-                    || *outcome != Outcome::Ok
-                    || !judged
-                    || asks_on(owner, number, event.at)
-                {
+                if account.under_way > 0 || *outcome != Outcome::Ok || !judged || asks_on {
                     continue;
                 }
                 let most = account.expected + account.maybe_more + account.unaware;
@@ -395,11 +415,21 @@ mod tests {
         let ok = Outcome::Ok;
         let miscounted =
             || Story::one_node().at(0).locks("c1", "m", 30_000).at(100).asks("c1").returns("c1", ok.clone());
+        // The release is read so many milliseconds after it has returned: for a time such a run was violated.
+        let released_after = |late: i64| {
+            let story =
+                Story::one_node().at(0).locks("c1", "m", 30_000).at(10).locks("c1", "m", 30_000).at(100);
+            let story = story.calls("c1", Call::Release).returns("c1", ok.clone());
+            story.at(100 + late).released("m", "c1")
+        };
         let rows = [
             ("event", miscounted().at(110).asks("c1").ends(1_000), true),
             ("real", miscounted().at(110).asks("c1").ends(1_000), false),
             ("real", miscounted().at(200).asks("c1").ends(1_000), true),
             ("real", miscounted().ends(1_000), true),
+            ("event", released_after(10).ends(1_000), true),
+            ("real", released_after(10).ends(1_000), false),
+            ("real", released_after(60).ends(1_000), true),
         ];
         for (engine, mut history, wrong) in rows {
             history.header.engine = engine.into();

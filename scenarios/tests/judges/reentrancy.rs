@@ -13,7 +13,8 @@
 //! The two are compared whenever an acquire or a release has succeeded and the owner's other calls of that kind are all over:
 //! `off` is by how much the count was too high or too low at most; it is not too low where a hold was lost since the owner's
 //! last acquire before. `deepest` is the highest count that any node granted. What a real node counts is read a moment later: there
-//! the two are not compared if the owner asks for something again within fifty milliseconds.
+//! the two are not compared if the owner asks for something again within fifty milliseconds, and else by all that the node has said of
+//! the owner until then.
 //!
 //! Locks of a quorum are not judged, nor permits. The question arose if a count was two or more, or if a call succeeded for which another
 //! one had left room, or after an acquire was refused although the node had granted the lock since the last success.
@@ -93,18 +94,21 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
             EventKind::Return { .. } | EventKind::Life { .. } => {
                 let ended = calls.iter().filter(|call| call.ended == Some(number));
                 for call in ended {
-                    let lost = account.lost;
+                    let settles = !asks_on(history, owner, number);
+                    let (counts, lost) = (account.counts.clone(), account.lost);
+                    let was_lost = settles && hears_late(history, (lock, owner), number, &mut account.counts);
+                    let (counted, lost) = (account.counted(), lost || was_lost);
                     again |= books(&mut account, call);
+                    account.counts = counts;
                     let ended_by_crash = |call: &Asked<'_>| {
                         call.outcome.is_none() && call.ended.is_some_and(|ended| ended <= number)
                     };
                     let under_way = calls.iter().any(|call| call.under_way(number) || ended_by_crash(call));
-                    if call.outcome != Some(&Outcome::Ok) || under_way || asks_on(history, owner, number) {
+                    if call.outcome != Some(&Outcome::Ok) || under_way || !settles {
                         continue;
                     }
-                    let high =
-                        account.counted().saturating_sub(account.holds + account.more + account.thought);
-                    let low = account.holds.saturating_sub(account.less).saturating_sub(account.counted());
+                    let high = counted.saturating_sub(account.holds + account.more + account.thought);
+                    let low = account.holds.saturating_sub(account.less).saturating_sub(counted);
                     off = off.max(high).max(if lost { 0 } else { low });
                 }
             }
@@ -161,6 +165,34 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Takes in what a real node says of the owner within the time in which it is read; whether that is that a hold was lost.
+fn hears_late(
+    history: &History,
+    (lock, owner): (Lock, Owner),
+    number: usize,
+    counts: &mut BTreeMap<Mode, u32>,
+) -> bool {
+    let now = history.events[number].at;
+    let mut lost = false;
+    for event in history.events[number..].iter().filter(|_| &*history.header.engine == "real") {
+        let of_node = history.lock(lock).authority.group_of(event.host).is_some();
+        let is_of_owner = event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner);
+        if !of_node || !is_of_owner || event.at.since(now) > Duration::from_millis(50) {
+            continue;
+        }
+        match &event.kind {
+            EventKind::Granted { count, mode, .. } => _ = counts.insert(*mode, *count),
+            EventKind::Released { left, mode, .. } => _ = counts.insert(*mode, *left),
+            EventKind::Vanished { mode, .. } => {
+                counts.insert(*mode, 0);
+                lost = true;
+            }
+            _ => {}
+        }
+    }
+    lost
 }
 
 /// Whether the count of a real node may already include the owner's next request.
