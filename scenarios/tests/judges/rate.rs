@@ -114,15 +114,18 @@ pub(crate) fn judge(history: &History) -> Answer {
         };
         let window = Duration::from_millis(window_ms);
         let all = grants(history, lock, window);
+        let mut most_of_lock = 0;
         for (number, grant) in all.iter().enumerate() {
             let before = all[..=number].iter().filter(|one| !per_client || one.process == grant.process);
             let sum = |within: &dyn Fn(&Grant) -> bool| -> u64 {
                 before.clone().filter(|one| within(one)).map(|one| one.permits).sum()
             };
-            most = most.max(sum(&|one| grant.at < one.gone));
+            most_of_lock = most_of_lock.max(sum(&|one| grant.at < one.gone));
             in_true_time = in_true_time.max(sum(&|one| grant.at < one.at + window));
         }
-        over = over.max(most.saturating_sub(rate.into()));
+        // Another limiter may have another rate.
+        over = over.max(most_of_lock.saturating_sub(rate.into()));
+        most = most.max(most_of_lock);
         for call in calls(history).iter().filter(|call| call.lock == lock) {
             let Call::Take { permits, .. } = call.call else { continue };
             if permits > rate {
