@@ -2,6 +2,7 @@
 """Campaigns on the engines that they are for: what is merged must be what one process writes, byte for byte.
 
     tests/campaign/run.py [ENGINE ...] [--lockstorm PATH] [--files FILE ...] [--seeds A..B] [--shard-runs N]
+                          [--patience SECONDS]
 
 `local` kills one of several processes that work on the same folder. `slurm` starts a private Slurm of one machine with several
 slots (Debian's packages slurmctld, slurmd, slurm-client and munge), submits the array job that lockstorm writes, kills one of its
@@ -29,7 +30,7 @@ ROOT = HERE.parent.parent
 # Debian's daemons are where root looks for them.
 os.environ["PATH"] += ":/usr/sbin"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
-# How long anything may take on a machine that is busy with something else.
+# How long anything may take on a machine that is busy with something else; `--patience` for more runs than the tests have.
 PATIENCE_S = 900
 SLOTS, TASKS = 4, 8
 # The oldest and the newest version of Kubernetes that the manifest is held to.
@@ -369,13 +370,16 @@ ENGINES = {"local": local, "bucket": bucket, "slurm": slurm, "kubernetes": kuber
 
 
 def main():
+    global PATIENCE_S
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)}; all without one")
     parser.add_argument("--lockstorm", type=Path, help="a lockstorm built with --features s3; without it, one is built in release")
     parser.add_argument("--files", nargs="+", default=["single/wall_clock_step.toml", "storm/spin.toml"])
     parser.add_argument("--seeds", default="0..100")
     parser.add_argument("--shard-runs", type=int, default=10)
+    parser.add_argument("--patience", type=int, default=PATIENCE_S, help="seconds that one step may take (%(default)s)")
     arguments = parser.parse_args()
+    PATIENCE_S = arguments.patience
     unknown = [name for name in arguments.engines if name not in ENGINES]
     if unknown:
         parser.error(f"no engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
