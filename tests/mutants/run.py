@@ -44,7 +44,7 @@ CRATES = {"lockstorm-sim": "sim", "lockstorm-client": "client", "lockstorm": "sc
 # They read the sources, which are not as they should be in the copy; compare commands, or runs, for minutes; watch real clocks and
 # processes, which a busy machine makes late; or are about no code that is mutated.
 LEFT_OUT = {"tidy", "bench", "differential", "pairs", "replication", "determinism", "engines", "real", "pace", "serve",
-            "serving", "topologies", "unix_socket", "cli", "schema", "platforms", "mistakes", "decoder", "periodic", "scanning"}
+            "serving", "topologies", "cli", "schema", "platforms", "mistakes", "decoder", "periodic", "scanning"}
 # So many seconds of tests are run by one process.
 CHUNK = 2.0
 # The simulator is built with little optimization for tests, the checkers with none. Here each test is run hundreds of times.
@@ -131,7 +131,7 @@ def write_tree(tool, mutants, dropped):
     for branch in branches.get("client/src/script.rs", []):
         for place in ("start", "end"):
             branch[place] += len(inserted) if branch[place] > after else 0
-    edit(staging / "client/tests/golden.rs", 'redis::cmd("EVAL").arg(script)',
+    edit(staging / "client/tests/client/golden.rs", 'redis::cmd("EVAL").arg(script)',
          'redis::cmd("EVAL").arg(lockstorm_client::mutant_switch::script(script).as_deref().unwrap_or(script))')
     # A mutant may be what the compiler sees through: it is tried all the same.
     allowed = "".join(f'{lint} = "allow"\n' for lint in ("warnings", "arithmetic_overflow", "unconditional_panic"))

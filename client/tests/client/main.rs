@@ -1,0 +1,29 @@
+//! Every object of the client on real servers and on simulated ones: `cargo test --test client redlock::` for one of them.
+//! One binary, as linking two dozen of them takes longer than most of them run.
+
+mod clocks;
+mod close;
+mod commands;
+mod connections;
+mod fair_and_fenced;
+mod fair_queue;
+mod golden;
+mod handing_over;
+mod kinds;
+mod latch;
+mod multi;
+mod outage;
+mod permit_semaphore;
+mod rate_limiter;
+mod read_write;
+mod recovery;
+mod redlock;
+mod reentrant;
+mod release;
+mod renewal;
+mod replicas;
+mod semaphore;
+mod spin_and_non_reentrant;
+#[path = "../support/mod.rs"]
+mod support;
+mod waiting;

@@ -1,0 +1,247 @@
+//! What becomes of a lock when replies are lost, callers give up and servers restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstorm_client::{Client, ErrorKind, OwnerId};
+
+use crate::support::{Attempts, Flow, Proxy, RedisServer, eventually, impatient, task};
+
+const LONG: Duration = Duration::from_secs(20);
+
+async fn exists(server: &RedisServer) -> bool {
+    server.command(&["EXISTS", "stock"]).await == redis::Value::Int(1)
+}
+
+/// The grant happened, its reply never comes. The client looks at the count on a new connection and finds its own.
+#[tokio::test]
+async fn a_grant_whose_reply_is_lost_is_found() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    let owner = OwnerId::new(1);
+    let lock = client.lock("stock");
+    let outer = lock.acquire().owner(owner).await.unwrap();
+
+    proxy.replies(Flow::Swallow);
+    let asking = task({
+        let lock = lock.clone();
+        async move { lock.acquire().owner(owner).await }
+    });
+    eventually("the second level is granted", async || {
+        server.command(&["HGET", "stock", outer.owner()]).await == redis::Value::BulkString(b"2".into())
+    })
+    .await;
+    proxy.replies(Flow::Pass);
+    let inner = asking.await.unwrap().unwrap();
+    // Sent once, or found: never counted twice.
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
+    inner.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    outer.release().await.unwrap();
+    assert!(!exists(&server).await);
+}
+
+/// The request is held on its way until after the caller was told that it failed, and then obeyed. What it set is
+/// taken back.
+#[tokio::test]
+async fn a_grant_after_giving_up_is_taken_back() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    proxy.requests(Flow::Hold);
+    let error = client.lock("stock").try_acquire().await.unwrap_err();
+    assert!(!error.is_definite());
+    assert!(matches!(error.kind(), ErrorKind::ResponseTimeout(_)), "{error}");
+    proxy.requests(Flow::Pass);
+    // Whether it is never granted or granted and taken back, the lock ends up free for others, and stays so.
+    let other = Client::connect(&server.url()).await.unwrap();
+    let guard = other.lock("stock").try_acquire_for(LONG).await.unwrap().expect("free again");
+    assert!(guard.is_valid());
+    assert_eq!(server.command(&["HLEN", "stock"]).await, redis::Value::Int(1));
+    guard.release().await.unwrap();
+}
+
+/// The request is held on its way while the client asks again on a new connection. It must not be obeyed later: the owner
+/// would hold two levels, and release one.
+#[tokio::test]
+async fn a_request_still_on_its_way_is_never_obeyed() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    let owner = OwnerId::new(1);
+    // The server knows the scripts from here on, so that the next acquire is one request.
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    let connections = async || {
+        let list: String = redis::from_redis_value(server.command(&["CLIENT", "LIST"]).await).unwrap();
+        list.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let old = connections().await[0].clone();
+
+    proxy.requests_on_open_connections(Flow::Hold);
+    let guard = client.lock("stock").acquire().owner(owner).await.unwrap();
+    // Ended on the server's side, so that the bytes that are set free now go nowhere.
+    assert!(!connections().await.contains(&old), "the old connection, {old}, is still there");
+    proxy.requests(Flow::Pass);
+    assert_eq!(client.lock("stock").hold_count(owner).await.unwrap(), 1);
+    guard.release().await.unwrap();
+    assert!(!exists(&server).await);
+}
+
+/// The owner has a level whose own lease is over, and which the server counts for as long as the other one keeps the key. A request
+/// that never arrived seemed to have been obeyed, since the server counted a level more than the client.
+#[tokio::test]
+async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    let (lock, owner) = (client.lock("stock"), OwnerId::new(1));
+    let outer = lock.acquire().owner(owner).await.unwrap();
+    let short = lock.acquire().owner(owner).lease(Duration::from_millis(100)).await.unwrap();
+    short.lost().await;
+
+    proxy.requests_on_open_connections(Flow::Hold);
+    let later = lock.acquire().owner(owner).await.unwrap();
+    proxy.requests(Flow::Pass);
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 3);
+    // The level that is over is given back like the others, also while there is a later one.
+    short.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
+    outer.release().await.unwrap();
+    later.release().await.unwrap();
+    assert!(!exists(&server).await);
+}
+
+/// The release happened, its reply never comes. The repeat finds the result of the first under the same request id,
+/// instead of reporting that the lock was not held.
+#[tokio::test]
+async fn a_release_whose_reply_is_lost_succeeds() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    // The server knows the scripts from here on, so that the next release is one request.
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    proxy.replies(Flow::Swallow);
+    let releasing = task(guard.release());
+    eventually("the lock is free", async || !exists(&server).await).await;
+    proxy.replies(Flow::Pass);
+    releasing.await.unwrap().unwrap();
+}
+
+/// The caller drops the future while the request is under way: whatever it brings is given back.
+#[tokio::test]
+async fn a_dropped_acquire_leaves_nothing_behind() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let attempts = Arc::new(Attempts::default());
+    let client = Client::builder().endpoint(proxy.url()).observer(attempts.clone()).connect().await.unwrap();
+    // The server knows the script from here on, so that the next acquire is one request.
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    proxy.replies(Flow::Hold);
+    let asking = task({
+        let lock = client.lock("stock");
+        async move { lock.acquire().await }
+    });
+    eventually("the lock is granted", async || exists(&server).await).await;
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    proxy.replies(Flow::Pass);
+    eventually("the lock is free", async || !exists(&server).await).await;
+    assert_eq!(attempts.count(), 2);
+}
+
+/// A waiter that gives up leaves the queue of a fair lock.
+#[tokio::test]
+async fn a_dropped_waiter_leaves_the_queue() {
+    let Some(server) = RedisServer::start() else { return };
+    let client = Client::connect(&server.url()).await.unwrap();
+    let guard = client.fair_lock("stock").acquire().await.unwrap();
+    let waiting = task({
+        let lock = client.fair_lock("stock");
+        async move { lock.acquire().await }
+    });
+    let queued = async || server.command(&["LLEN", "redisson_lock_queue:{stock}"]).await;
+    eventually("it queues", async || queued().await == redis::Value::Int(1)).await;
+    waiting.abort();
+    eventually("it leaves", async || queued().await == redis::Value::Int(0)).await;
+    guard.release().await.unwrap();
+}
+
+/// A restarted server has forgotten the lock: the holder learns it from the next renewal, and everything works again.
+#[tokio::test]
+async fn a_restart_loses_the_lock_and_not_the_client() {
+    let Some(mut server) = RedisServer::start() else { return };
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(3))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .connect()
+        .await
+        .unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    server.crash();
+    server.restart();
+    guard.lost().await;
+    let again = client.lock("stock").acquire().await.unwrap();
+    assert!(guard.release().await.is_err());
+    assert!(again.is_valid());
+    again.release().await.unwrap();
+}
+
+/// The subscription dies with the server's connection while a waiter sleeps for the 30 s of the lease.
+#[tokio::test]
+async fn a_waiter_looks_again_after_its_subscription_was_lost() {
+    let Some(server) = RedisServer::start() else { return };
+    let holder = impatient(&server.url()).await;
+    let waiter = impatient(&server.url()).await;
+    let guard = holder.lock("stock").acquire().await.unwrap();
+    let waiting = task(async move { waiter.lock("stock").try_acquire_for(LONG).await });
+    let channel = "redisson_lock__channel:{stock}";
+    eventually("it listens", async || {
+        let listeners = server.command(&["PUBSUB", "NUMSUB", channel]).await;
+        matches!(listeners, redis::Value::Array(reply) if reply[1] == redis::Value::Int(1))
+    })
+    .await;
+    // A deletion publishes no message.
+    server.command(&["DEL", "stock"]).await;
+    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    waiting.await.unwrap().unwrap().expect("found free on the new subscription").release().await.unwrap();
+    drop(guard);
+}
+
+/// The reply is lost, and so is what would tell of the grant: the counter of the tokens was evicted, or the user may not read
+/// the lock. The grant is given back, and the caller gets another. Regression: the same was asked again and again for a whole
+/// lease, for which the lock stayed taken, and the caller got an error.
+#[tokio::test]
+async fn questions_that_are_refused_for_good_were_repeated_for_a_whole_lease() {
+    let Some(server) = RedisServer::start() else { return };
+    let lease = Duration::from_secs(600);
+    for rights in ["+@all", "+@all -hget"] {
+        server.command(&["ACL", "SETUSER", "clerk", "reset", "on", ">secret", "~*", "&*"]).await;
+        let rights: Vec<_> = rights.split(' ').collect();
+        server.command(&[&["ACL", "SETUSER", "clerk"], &rights[..]].concat()).await;
+        let proxy = Proxy::to(&server).await;
+        let client = impatient(&proxy.url().replace("redis://", "redis://clerk:secret@")).await;
+        let lock = client.fenced_lock("stock");
+        // The server knows the scripts from here on.
+        lock.acquire().await.unwrap().release().await.unwrap();
+        proxy.replies(Flow::Swallow);
+        let asking = task({
+            let lock = lock.clone();
+            async move { lock.acquire().lease(lease).await }
+        });
+        eventually("it is granted", async || exists(&server).await).await;
+        server.command(&["DEL", "redisson_lock_token:{stock}"]).await;
+        proxy.replies(Flow::Pass);
+        let guard = crate::support::soon("it is granted anew", asking).await.unwrap().unwrap();
+        assert_eq!(guard.token(), 1, "by a counter that begins anew");
+        assert_eq!(
+            server.command(&["HGET", "stock", guard.owner()]).await,
+            redis::Value::BulkString(b"1".into())
+        );
+        guard.release().await.unwrap();
+        assert!(!exists(&server).await);
+        client.close().await.unwrap_or_else(|unfinished| panic!("{unfinished} with {rights:?}"));
+    }
+}

@@ -1,0 +1,316 @@
+//! Redlock over real servers.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, OwnerId, Redlock};
+use lockstorm_sim::TestServer;
+
+use crate::support::{Attempts, RedisServer, eventually, task};
+
+const LEASE: Duration = Duration::from_secs(10);
+
+fn servers(count: usize) -> Option<Vec<RedisServer>> {
+    (0..count).map(|_| RedisServer::start()).collect()
+}
+
+fn redlock(servers: &[RedisServer]) -> Redlock {
+    let clients = servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap());
+    // Generous, because a first use also connects, on a machine that does other things.
+    Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("stock").unwrap()
+}
+
+async fn set_on(servers: &[RedisServer]) -> usize {
+    let mut count = 0;
+    for server in servers {
+        count += usize::from(server.command(&["EXISTS", "stock"]).await == redis::Value::Int(1));
+    }
+    count
+}
+
+async fn eventually_free(servers: &[RedisServer]) {
+    eventually("all servers are free", async || set_on(servers).await == 0).await;
+}
+
+/// A majority is enough for an acquisition: what the slowest server was sent may be on its way still, and undo what a test does
+/// to it.
+async fn has_reached_all(servers: &[RedisServer]) {
+    eventually("all servers have it", async || set_on(servers).await == servers.len()).await;
+}
+
+#[tokio::test]
+async fn holds_a_majority_and_frees_all() {
+    let Some(servers) = servers(3) else { return };
+    let (lock, other) = (redlock(&servers), redlock(&servers));
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    // 10 s less 1 % and 2 ms.
+    assert!(guard.validity() <= Duration::from_millis(9_898));
+    assert!(guard.is_valid());
+    assert_eq!(guard.lease(), LEASE);
+    assert!(other.try_acquire().lease(LEASE).await.unwrap().is_none());
+    assert!(other.is_locked().await.unwrap());
+    assert!(other.remaining().await.unwrap().unwrap() <= LEASE);
+    guard.release().await.unwrap();
+    eventually_free(&servers).await;
+    other.try_acquire().lease(LEASE).await.unwrap().expect("free").release().await.unwrap();
+}
+
+/// Each level has a guard of its own, whatever the handle it came by; the nodes are free after the last.
+#[tokio::test]
+async fn nests_for_its_owner() {
+    let Some(servers) = servers(3) else { return };
+    let clients: Vec<Client> =
+        servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap()).collect();
+    let handle = || {
+        Redlock::builder(clients.iter().cloned()).node_timeout(Duration::from_secs(2)).build("stock").unwrap()
+    };
+    let (lock, owner) = (handle(), OwnerId::new(7));
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
+    let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
+    let inner = handle().try_acquire().owner(owner).lease(3 * LEASE).await.unwrap().expect("it nests");
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
+    assert!(outer.validity() <= LEASE && inner.validity() > 2 * LEASE, "{outer:?} {inner:?}");
+    assert!(lock.remaining().await.unwrap().unwrap() > 2 * LEASE);
+    assert!(lock.try_acquire().lease(LEASE).await.unwrap().is_none(), "a new owner must not get it");
+    let other = lock.try_acquire().owner(OwnerId::new(8)).lease(LEASE).await.unwrap();
+    assert!(other.is_none(), "nor another one");
+    // In any order: it is the last release that counts.
+    outer.release().await.unwrap();
+    assert_eq!((lock.hold_count(owner).await.unwrap(), set_on(&servers).await), (1, 3));
+    assert!(inner.is_valid());
+    inner.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
+    eventually_free(&servers).await;
+}
+
+/// Two of three have lost it: to nest in that would be to hold nothing.
+#[tokio::test]
+async fn does_not_nest_in_what_is_lost() {
+    let Some(servers) = servers(3) else { return };
+    let (lock, owner) = (redlock(&servers), OwnerId::new(7));
+    let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
+    for server in &servers[..2] {
+        server.command(&["DEL", "stock"]).await;
+    }
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
+    let anew = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    assert!(!outer.is_valid());
+    assert_ne!(outer.owner(), anew.owner(), "a value of its own");
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    let error = outer.release().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    assert!(anew.is_valid());
+    assert!(lock.is_locked().await.unwrap());
+    anew.release().await.unwrap();
+    eventually_free(&servers).await;
+}
+
+#[tokio::test]
+async fn one_of_three_may_be_down_but_not_two() {
+    let Some(mut servers) = servers(3) else { return };
+    let lock = redlock(&servers);
+    servers[2].crash();
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    assert_eq!(set_on(&servers[..2]).await, 2);
+    guard.release().await.unwrap();
+    servers[1].crash();
+    let error = lock.try_acquire().lease(LEASE).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoQuorum { answered: 0..=1, quorum: 2, .. }), "{error}");
+    eventually_free(&servers[..1]).await;
+}
+
+/// A caller that waits asks again when too few servers answer, as often as it is told to; one that does not wait asks once.
+#[tokio::test]
+async fn a_lost_quorum_is_asked_again_as_often_as_configured() {
+    let attempts = Arc::new(Attempts::default());
+    let urls = [crate::support::free_port(), crate::support::free_port(), crate::support::free_port()];
+    let clients = urls.map(|port| {
+        let builder = Client::builder().endpoint(format!("redis://127.0.0.1:{port}"));
+        builder.retry_attempts(2).observer(attempts.clone()).build().unwrap()
+    });
+    let lock = Redlock::builder(clients).retry_delay(Duration::from_millis(10)).build("stock").unwrap();
+    let quorum_is_lost = |error: &lockstorm_client::Error| matches!(error.kind(), ErrorKind::NoQuorum { .. });
+    let error = lock.try_acquire().lease(LEASE).await.unwrap_err();
+    assert!(quorum_is_lost(&error), "{error}");
+    assert_eq!(attempts.count(), 1);
+    let error = lock.acquire().lease(LEASE).await.unwrap_err();
+    assert!(quorum_is_lost(&error), "{error}");
+    assert_eq!(attempts.count() - 1, 1 + 2, "the first and its repeats");
+}
+
+/// Another holder has two of three: the third is set, does not suffice and is freed again.
+#[tokio::test]
+async fn a_minority_is_freed() {
+    let Some(servers) = servers(3) else { return };
+    for server in &servers[..2] {
+        server.command(&["SET", "stock", "another", "PX", "60000"]).await;
+    }
+    assert!(redlock(&servers).try_acquire().lease(LEASE).await.unwrap().is_none());
+    eventually_free(&servers[2..]).await;
+    assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
+}
+
+/// Redisson's RedLock is a hash on each server. To ask for the value of a hash is an error, which counted as no answer:
+/// a taken lock could not be told from servers that are down, nor a lost one from an error.
+#[tokio::test]
+async fn a_server_that_another_kind_of_lock_has_is_taken() {
+    let Some(servers) = servers(3) else { return };
+    let lock = redlock(&servers);
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
+    for server in &servers[..2] {
+        server.command(&["DEL", "stock"]).await;
+        server.command(&["HSET", "stock", "redisson:1", "1"]).await;
+    }
+    assert!(lock.is_locked().await.unwrap());
+    assert!(lock.try_acquire().lease(LEASE).await.unwrap().is_none());
+    let error = guard.extend(Duration::from_secs(60)).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    let error = guard.release().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
+}
+
+#[tokio::test]
+async fn extension_needs_a_majority() {
+    let Some(servers) = servers(3) else { return };
+    let lock = redlock(&servers);
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
+    servers[0].command(&["DEL", "stock"]).await;
+    guard.extend(Duration::from_secs(60)).await.unwrap();
+    assert!(guard.validity() > Duration::from_secs(30));
+    servers[1].command(&["DEL", "stock"]).await;
+    guard.extend(Duration::from_secs(120)).await.unwrap_err();
+    // Two of three say that they do not have it.
+    guard.lost().await;
+    assert!(!guard.is_valid());
+}
+
+/// The lease of 1 s is extended without a word from the application.
+#[tokio::test]
+async fn without_a_lease_it_is_extended() {
+    let Some(servers) = servers(3) else { return };
+    let clients = servers.iter().map(|server| {
+        Client::builder().endpoint(server.url()).watchdog_timeout(Duration::from_secs(1)).build().unwrap()
+    });
+    let lock = Redlock::builder(clients).node_timeout(Duration::from_millis(300)).build("stock").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let other = redlock(&servers);
+    assert!(other.try_acquire_for(Duration::from_secs(4)).lease(LEASE).await.unwrap().is_none());
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    eventually_free(&servers).await;
+}
+
+/// One owner has a plain lock on one server and a Redlock of the same name, which the other two have granted: each is renewed by
+/// itself. Regression: the renewals of the plain lock counted for both, and the Redlock ended while its guard was valid.
+#[tokio::test]
+async fn a_plain_lock_of_the_same_name_and_owner_is_renewed_apart() {
+    let Some(servers) = servers(3) else { return };
+    let watchdog = Duration::from_millis(1500);
+    let clients: Vec<Client> = servers
+        .iter()
+        .map(|server| Client::builder().endpoint(server.url()).watchdog_timeout(watchdog).build().unwrap())
+        .collect();
+    let owner = OwnerId::new(7);
+    let plain = clients[0].lock("stock").acquire().owner(owner).await.unwrap();
+    let redlock = Redlock::builder(clients.iter().cloned())
+        .node_timeout(Duration::from_secs(2))
+        .build("stock")
+        .unwrap();
+    let majority = redlock.acquire().owner(owner).await.unwrap();
+    for _ in 0..2 {
+        #[expect(clippy::disallowed_methods, reason = "renewals, in real time")]
+        tokio::time::sleep(watchdog).await;
+        assert!(plain.is_valid() && majority.is_valid());
+        assert_eq!(set_on(&servers).await, 3);
+    }
+    majority.release().await.unwrap();
+    assert!(plain.is_valid());
+    plain.release().await.unwrap();
+    eventually_free(&servers).await;
+}
+
+#[tokio::test]
+async fn dropping_the_guard_frees_all() {
+    let Some(servers) = servers(3) else { return };
+    drop(redlock(&servers).acquire().lease(LEASE).await.unwrap());
+    eventually_free(&servers).await;
+}
+
+/// Notes the attempts and the releases of a client's owners.
+#[derive(Default)]
+struct Notes(Mutex<Vec<&'static str>>);
+
+impl Observer for Notes {
+    fn observe(&self, event: &Event<'_>) {
+        let note = match event.kind {
+            EventKind::Attempt => "attempt",
+            EventKind::Acquired { .. } => "acquired",
+            EventKind::Released { .. } => "released",
+            _ => return,
+        };
+        self.0.lock().unwrap().push(note);
+    }
+}
+
+impl Notes {
+    fn all(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// Two callers with one owner, while the servers are silent: the first has sent its requests, the second waits for its turn,
+/// and both go. Regression: the second sent its requests all the same, and the guard of the first was released some time
+/// after its turn.
+#[tokio::test]
+async fn callers_that_are_gone_were_served_to_the_end() {
+    let mut simulated = Vec::new();
+    for _ in 0..3 {
+        simulated.push(TestServer::start().await.unwrap());
+    }
+    gone_callers(simulated.iter().map(TestServer::url).collect()).await;
+    let Some(servers) = servers(3) else { return };
+    gone_callers(servers.iter().map(RedisServer::url).collect()).await;
+}
+
+async fn gone_callers(urls: Vec<String>) {
+    let notes = Arc::new(Notes::default());
+    let clients = urls.iter().map(|url| Client::builder().endpoint(url).observer(notes.clone()).build());
+    let clients: Vec<_> = clients.collect::<Result<_, _>>().unwrap();
+    // No answer is late: what is sent is granted.
+    let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(15)).build("stock").unwrap();
+    let owner = OwnerId::new(7);
+    // All connections are made, and what this leaves is freed everywhere.
+    lock.acquire().owner(owner).lease(LEASE).await.unwrap().release().await.unwrap();
+    let all_servers = async |command: &[&str]| {
+        for url in &urls {
+            let control = redis::Client::open(url.as_str()).unwrap();
+            let mut connection = control.get_multiplexed_async_connection().await.unwrap();
+            redis::cmd("CLIENT").arg(command).exec_async(&mut connection).await.unwrap();
+        }
+    };
+    all_servers(&["PAUSE", "60000", "WRITE"]).await;
+    let ask = || {
+        let lock = lock.clone();
+        task(async move { lock.acquire().owner(owner).lease(3 * LEASE).await })
+    };
+    let first = ask();
+    eventually("the first asks", async || notes.all().len() == 4).await;
+    assert_eq!(notes.all().last(), Some(&"attempt"));
+    let second = ask();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    second.abort();
+    let third = lock.acquire().owner(owner).lease(3 * LEASE);
+    all_servers(&["UNPAUSE"]).await;
+    // The turns of one owner come in order: by the time of this one both have had theirs.
+    let third = third.await.unwrap();
+    assert_eq!(notes.all(), ["attempt", "acquired", "released", "attempt", "attempt", "acquired"]);
+    third.release().await.unwrap();
+}

@@ -1,0 +1,184 @@
+//! The watchdog with many locks, on a real server.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lockstorm_client::{Client, Event, EventKind, LossCause, Observer, OwnerId};
+
+use crate::support::{RedisServer, eventually, soon};
+
+/// Counts the renewals of each lock.
+#[derive(Default)]
+struct Renewals(Mutex<BTreeMap<String, usize>>);
+
+impl Renewals {
+    fn total(&self) -> usize {
+        self.0.lock().unwrap().values().sum()
+    }
+}
+
+impl Observer for Renewals {
+    fn observe(&self, event: &Event<'_>) {
+        if matches!(event.kind, EventKind::Renewed { .. }) {
+            *self.0.lock().unwrap().entry(event.lock.to_owned()).or_default() += 1;
+        }
+    }
+}
+
+async fn calls(server: &RedisServer, command: &str) -> usize {
+    let info: String = redis::from_redis_value(server.command(&["INFO", "commandstats"]).await).unwrap();
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")).map(str::to_owned));
+    line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+}
+
+/// 150 locks that were taken together need two scripts per round, as a script renews at most 100. Each is renewed, and
+/// none more often than the others.
+#[tokio::test]
+async fn many_locks_share_few_scripts() {
+    const LOCKS: usize = 150;
+    let Some(server) = RedisServer::start() else { return };
+    let renewals = Arc::new(Renewals::default());
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(3))
+        .observer(renewals.clone())
+        .connect()
+        .await
+        .unwrap();
+    let asked = (0..LOCKS).map(|i| client.lock(&format!("lock-{i:03}")).acquire().into_future());
+    let guards = futures_util::future::try_join_all(asked).await.unwrap();
+    let before = calls(&server, "evalsha").await;
+    eventually("two rounds", async || renewals.total() >= 2 * LOCKS).await;
+    let scripts = calls(&server, "evalsha").await - before;
+    let renewed = renewals.total();
+    assert!(scripts * 20 < renewed, "{scripts} scripts for {renewed} renewals");
+    assert!(guards.iter().all(|guard| guard.is_valid()));
+    assert_eq!(renewals.0.lock().unwrap().len(), LOCKS);
+}
+
+/// A lock that is gone, and a key that was overwritten with something that is no lock, do not keep the third from being
+/// renewed by the same script.
+#[tokio::test]
+async fn a_bad_lock_does_not_stop_the_others() {
+    let Some(server) = RedisServer::start() else { return };
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(1))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .connect()
+        .await
+        .unwrap();
+    let good = client.lock("good").acquire().await.unwrap();
+    let gone = client.lock("gone").acquire().await.unwrap();
+    let spoilt = client.lock("spoilt").acquire().await.unwrap();
+    server.command(&["DEL", "gone"]).await;
+    server.command(&["SET", "spoilt", "text"]).await;
+    soon("the server says so", gone.lost()).await;
+    soon("it is no lock any more", spoilt.lost()).await;
+    // Long after the first lease has ended.
+    let other = Client::connect(&server.url()).await.unwrap();
+    assert!(other.lock("good").try_acquire_for(Duration::from_secs(3)).await.unwrap().is_none());
+    assert!(good.is_valid());
+}
+
+/// A nested hold with a lease of its own ends with that, and the outer hold goes on being renewed.
+#[tokio::test]
+async fn a_nested_lease_ends_alone() {
+    let Some(server) = RedisServer::start() else { return };
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(2))
+        .connect()
+        .await
+        .unwrap();
+    let (lock, owner) = (client.lock("stock"), OwnerId::new(1));
+    let outer = lock.acquire().owner(owner).await.unwrap();
+    let inner = lock.acquire().owner(owner).lease(Duration::from_millis(200)).await.unwrap();
+    assert_eq!(soon("its lease ends", inner.lost()).await, LossCause::Expired);
+    assert!(outer.is_valid());
+    inner.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    outer.release().await.unwrap();
+    assert!(!lock.is_locked().await.unwrap());
+}
+
+/// A client without guards keeps neither tasks nor connections.
+#[tokio::test]
+async fn a_dropped_client_leaves_no_connection() {
+    let Some(server) = RedisServer::start() else { return };
+    let connected = async || {
+        let list: String = redis::from_redis_value(server.command(&["CLIENT", "LIST"]).await).unwrap();
+        list.lines().count()
+    };
+    let client = Client::connect(&server.url()).await.unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    assert!(client.lock("stock").try_acquire_for(Duration::from_millis(100)).await.unwrap().is_none());
+    // The command connection, the subscriber and the one that asks.
+    assert!(connected().await >= 3);
+    guard.release().await.unwrap();
+    drop(client);
+    eventually("only the one that asks is left", async || connected().await == 1).await;
+}
+
+/// A server that is back without its data has given the lock away for all its clients know. The next renewal is ten seconds
+/// away; the holder looks as soon as it has a connection again.
+#[tokio::test]
+async fn a_holder_looks_at_once_after_a_reconnect() {
+    let Some(mut server) = RedisServer::start() else { return };
+    let client = Client::connect(&server.url()).await.unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
+    let begun = std::time::Instant::now();
+    server.crash();
+    server.restart();
+    assert_eq!(soon("the server says so", guard.lost()).await, LossCause::NotHeld);
+    // The server is away for a moment, and the delay before a repeat is a second at most.
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+}
+
+/// Shared by the test and its observer.
+#[derive(Default)]
+struct Told {
+    failed: Mutex<Option<std::time::Instant>>,
+    renewed: Mutex<Option<std::time::Instant>>,
+}
+
+impl Observer for Told {
+    fn observe(&self, event: &Event<'_>) {
+        #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
+        let now = std::time::Instant::now();
+        match event.kind {
+            EventKind::RenewFailed { .. } => *self.failed.lock().unwrap() = Some(now),
+            EventKind::Renewed { .. } => *self.renewed.lock().unwrap() = Some(now),
+            _ => {}
+        }
+    }
+}
+
+/// A renewal is refused, as by a master that is about to change. The next try comes after the delay before a repeat, not a
+/// third of the lease later.
+#[tokio::test]
+async fn a_failed_renewal_is_repeated_soon() {
+    let Some(server) = RedisServer::start() else { return };
+    let told = Arc::new(Told::default());
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(9))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .observer(told.clone())
+        .connect()
+        .await
+        .unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    // A master that nothing listens at, so that the data stays.
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]).await;
+    eventually("a renewal is refused", async || told.failed.lock().unwrap().is_some()).await;
+    server.command(&["REPLICAOF", "NO", "ONE"]).await;
+    eventually("it is repeated", async || told.renewed.lock().unwrap().is_some()).await;
+    let (failed, renewed) = (told.failed.lock().unwrap().unwrap(), told.renewed.lock().unwrap().unwrap());
+    assert!(renewed - failed < Duration::from_millis(1500), "{:?}", renewed - failed);
+    guard.release().await.unwrap();
+}
