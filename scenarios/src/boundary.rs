@@ -1,7 +1,8 @@
 //! Where along an axis a verdict changes: exact for each seed, with an interval over many.
 //!
 //! A run is a pure function of scenario and seed, so bisection finds the very value at which a seed's verdict changes. Over many
-//! seeds these values are a sample, whose median has an interval without any assumption about their distribution.
+//! seeds these values are a sample, whose median has an interval without any assumption about their distribution. A seed that has one
+//! verdict all the way changes outside the range: its place is known well enough for a median.
 
 use std::ops::{ControlFlow, Range};
 
@@ -11,7 +12,7 @@ use crate::{
     checker::Checker,
     run::Engine,
     runner,
-    scenario::{ScenarioError, Setting, Source, Ticks},
+    scenario::{ScenarioError, Setting, Source, Ticks, Variant},
     worklist::work_through,
 };
 
@@ -20,8 +21,8 @@ use crate::{
 pub struct Search<'a> {
     /// The file.
     pub source: &'a Source,
-    /// The name of the variant; empty for a file without any.
-    pub variant: &'a str,
+    /// The condition that the rest of the scenario is under.
+    pub variant: Variant,
     /// The key that is moved, by its path: `fault.jump.clock_step.by`.
     pub key: &'a str,
     /// The least value.
@@ -123,42 +124,77 @@ impl Search<'_> {
     }
 
     fn verdict(&self, at: Ticks, seed: u64) -> Result<&'static str, Box<ScenarioError>> {
-        let variant = self.source.variant_with(self.variant, &[Setting::of(self.key, at)])?;
+        let variant = self.source.variant_with(&self.variant, &[Setting::of(self.key, at)])?;
         Ok(runner::verdict(&variant.scenario, seed, self.engine, self.checker).word())
     }
+}
+
+/// Where on an axis a seed's verdict changes, as far as a search within a range can tell.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub enum Place {
+    /// Before the range: at its least value the verdict has changed already.
+    Below,
+    /// From this value on the verdict is another.
+    At(Ticks),
+    /// Beyond the range: at its largest value the verdict has not changed.
+    Above,
+}
+
+/// The changes of many seeds that are of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The verdict below the change.
+    pub below: &'static str,
+    /// The verdict above it.
+    pub above: &'static str,
+    /// Where it is for each seed that has it, or has one of the two verdicts all the way.
+    pub places: Vec<Place>,
+    /// How many seeds change otherwise, or more than once: where that is cannot be compared.
+    pub others: usize,
+}
+
+/// The change that most seeds have, and where it is for each: a seed with one verdict all the way changes outside the range, and to
+/// leave it out would draw the median to the middle of the range. `None` where no seed changes just once.
+pub fn sample(found: &[Found]) -> Option<Sample> {
+    let single = |found: &Found| if let [change] = found.changes[..] { Some(change) } else { None };
+    let kind = |change: Change| (change.below, change.above);
+    let of_kind = |of: (&str, &str)| found.iter().filter_map(single).filter(|one| kind(*one) == of).count();
+    let kinds = found.iter().filter_map(single).map(kind);
+    // Of two that are as frequent, the first by the order of the seeds.
+    let (below, above) = kinds.rev().max_by_key(|of| of_kind(*of))?;
+    let place = |found: &Found| match found.changes[..] {
+        [] if found.start == below => Some(Place::Above),
+        [] if found.start == above => Some(Place::Below),
+        [change] if kind(change) == (below, above) => Some(Place::At(change.first)),
+        _ => None,
+    };
+    let places: Vec<Place> = found.iter().filter_map(place).collect();
+    let others = found.len() - places.len();
+    Some(Sample { below, above, places, others })
 }
 
 /// The middle of many seeds' boundaries, and how far off it may be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Median {
-    /// The least of them.
-    pub least: Ticks,
     /// No less than this, with the confidence asked for.
-    pub low: Ticks,
+    pub low: Place,
     /// The median.
-    pub middle: Ticks,
+    pub middle: Place,
     /// No more than this.
-    pub high: Ticks,
-    /// The largest.
-    pub most: Ticks,
+    pub high: Place,
 }
 
-/// The median of values and its interval, by order statistics: as many of `n` values lie below the true median as of `n` coins
-/// show heads. `None` for fewer values than the confidence needs (six, for 95 %).
-pub fn median(mut values: Vec<Ticks>, confidence: f64) -> Option<Median> {
-    values.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
-    let n = values.len();
+/// The median of places and its interval, by order statistics: as many of `n` values lie below the true median as of `n` coins
+/// show heads, whatever their distribution and wherever they are outside the range. `None` for fewer than the confidence needs (six,
+/// for 95 %).
+pub fn median(mut places: Vec<Place>, confidence: f64) -> Option<Median> {
+    places.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
+    let n = places.len();
     let coins = Binomial::new(0.5, n as u64).ok()?;
     // The largest rank below which the median lies with no more than half of what may go wrong.
     let tail = (1.0 - confidence) / 2.0;
     let rank = (0..n as u64).take_while(|heads| coins.cdf(*heads) <= tail).count().checked_sub(1)?;
-    Some(Median {
-        least: values[0],
-        low: values[rank],
-        middle: values[n / 2],
-        high: values[n - 1 - rank],
-        most: values[n - 1],
-    })
+    Some(Median { low: places[rank], middle: places[n / 2], high: places[n - 1 - rank] })
 }
 
 #[cfg(test)]
@@ -173,7 +209,7 @@ mod tests {
         let ticks = |text: &str| text.parse().expect("a value");
         Search {
             source,
-            variant: "",
+            variant: source.variants[0].clone(),
             key: "fault.jump.clock_step.by",
             from: ticks(from),
             to: ticks(to),
@@ -203,26 +239,63 @@ mod tests {
     }
 
     #[test]
-    fn a_key_or_a_variant_that_is_none_is_refused() {
+    fn a_key_that_is_none_is_refused() {
         let source = parse("jump.toml", JUMP).expect("a scenario");
         let search = Search { key: "fault.jump.clock_step.buy", ..search(&source, "0s", "5s") };
         let error = search.of(0..1, 1, &|_| {}).expect_err("no such key");
         assert!(error.to_string().contains("unknown field `buy`"), "{error}");
-        let search = Search { variant: "slow", ..self::search(&source, "0s", "5s") };
-        let error = search.of(0..1, 1, &|_| {}).expect_err("no such variant");
-        assert!(error.to_string().contains("no variant \"slow\""), "{error}");
     }
 
     /// Of six values the least and the largest are the interval: all six lie on one side once in 32 times.
     #[test]
     fn the_median_of_few_values_lies_between_all_of_them() {
-        let values =
-            |n: u32| (1..=n).map(|one| one.to_string().parse().expect("a value")).collect::<Vec<Ticks>>();
-        assert_eq!(median(values(5), 0.95), None);
-        let of = median(values(6), 0.95).expect("enough");
-        assert_eq!([of.low, of.middle, of.high].map(|one| one.to_string()), ["1", "4", "6"]);
-        let of = median(values(100), 0.95).expect("enough");
+        let places = |n: u32| (1..=n).map(|one| at(&one.to_string())).collect::<Vec<Place>>();
+        assert_eq!(median(places(5), 0.95), None);
+        let of = median(places(6), 0.95).expect("enough");
+        assert_eq!([of.low, of.middle, of.high], [at("1"), at("4"), at("6")]);
+        let of = median(places(100), 0.95).expect("enough");
         // Ranks 40 and 61 of a hundred: the textbook's interval.
-        assert_eq!([of.low, of.high].map(|one| one.to_string()), ["40", "61"]);
+        assert_eq!([of.low, of.high], [at("40"), at("61")]);
+    }
+
+    fn at(value: &str) -> Place {
+        Place::At(value.parse().expect("a value"))
+    }
+
+    /// Of twenty seeds, as found once: three had changed before the range, nine did not change within it. The median of the eight that
+    /// did lay in the middle of the range, where hardly any seed changes.
+    #[test]
+    fn seeds_that_do_not_change_within_the_range_were_left_out_of_the_median() {
+        let alike =
+            |start, count| (0..count).map(move |seed| Found { seed, start, changes: Vec::new(), runs: 9 });
+        let change = |(seed, value): (u64, &str)| {
+            let value: Ticks = value.parse().expect("a value");
+            let change = Change { below: "holds", last: value, first: value, above: "violated" };
+            Found { seed, start: "holds", changes: vec![change], runs: 9 }
+        };
+        let values = ["1s", "2s", "3s", "4s", "5s", "6s", "7s", "8s"];
+        let mut found: Vec<Found> = alike("violated", 3).chain(alike("holds", 9)).collect();
+        found.extend((12..).zip(values).map(change));
+        found.extend(alike("undecided", 1));
+        let sample = sample(&found).expect("some change");
+        assert_eq!((sample.below, sample.above, sample.others), ("holds", "violated", 1));
+        let of = median(sample.places, 0.95).expect("enough");
+        assert_eq!([of.low, of.middle, of.high], [at("3s"), at("8s"), Place::Above]);
+    }
+
+    /// A file sweeps the latency as well: the request comes later by as much, and the jump that frees the key is smaller by it.
+    #[test]
+    fn each_point_of_a_sweep_along_another_axis_has_its_own_boundary() {
+        let text = format!("{JUMP}\n[sweep]\n\"client.c2.steps.0.at\" = [\"11s\", \"12s\"]\n");
+        let source = parse("jump.toml", &text).expect("a scenario");
+        let key = "fault.jump.clock_step.by";
+        let from = "0s".parse().expect("a value");
+        let points = source.points_of("", Setting::of(key, from)).expect("it is a scenario");
+        let firsts = points.into_iter().map(|variant| {
+            let search = Search { variant, ..search(&source, "0s", "12s") };
+            let found = search.of(0..1, 1, &|_| {}).expect("it runs");
+            found[0].changes[0].first.to_string()
+        });
+        assert_eq!(firsts.collect::<Vec<_>>(), ["9.001s", "8.001s"]);
     }
 }

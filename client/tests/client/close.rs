@@ -214,6 +214,7 @@ async fn a_node_that_hangs_does_not_pile_up_tasks() {
         let guard = soon("two are a majority", lock.acquire().lease(Duration::from_secs(30)).into_future());
         guard.await.unwrap().release().await.unwrap();
     }
-    let more = alive_tasks() - before;
+    // Of what was before, the last of the release has been done meanwhile.
+    let more = alive_tasks().saturating_sub(before);
     assert!(more <= BOUND + 50, "{more} tasks");
 }

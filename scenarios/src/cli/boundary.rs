@@ -12,10 +12,10 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    boundary::{Change, Found, Median, Search, median},
+    boundary::{Change, Found, Median, Place, Sample, Search, median, sample},
     checker::Checker,
     run::Engine,
-    scenario::{Boundary as Written, Scenario, Source, Ticks, Variant},
+    scenario::{Boundary as Written, Setting, Source, Ticks, Variant},
     verdict::{CONFIDENCE, percent},
 };
 
@@ -82,7 +82,7 @@ impl std::str::FromStr for Axis {
 impl Boundary {
     pub(super) fn run(self) -> Result<Exit> {
         let source = one_source(&self.path)?;
-        // The points of a sweep differ only in what moves anyway.
+        // The points of a sweep are told apart below, by what is not moved anyway.
         let mut variants: Vec<&Variant> = source.variants.iter().collect();
         variants.dedup_by_key(|variant| &variant.of);
         if let Some(wanted) = &self.variant {
@@ -94,8 +94,10 @@ impl Boundary {
         let mut exit = None;
         for variant in variants {
             let Some(search) = self.search(&source, variant)? else { continue };
-            let one = self.print(&search, variant)?;
-            exit = exit.max(Some(one));
+            for search in at_each_point(search)? {
+                let one = self.print(&search)?;
+                exit = exit.max(Some(one));
+            }
         }
         exit.ok_or_else(|| {
             miette!(
@@ -121,20 +123,21 @@ impl Boundary {
         let (from, to, parts, engine) = (*from, *to, self.parts, self.engine);
         let within = self.within.unwrap_or_else(|| least(from, to));
         let checker = judge(variant, self.checker.as_deref())?;
-        checked(Search { source, variant: &variant.of, key, from, to, within, parts, checker, engine })
+        checked(Search { source, variant: variant.clone(), key, from, to, within, parts, checker, engine })
             .map(Some)
     }
 
-    fn print(&self, search: &Search<'_>, variant: &Variant) -> Result<Exit> {
-        let seeds = self.seeds.given().unwrap_or(0..variant.scenario.run.seeds);
+    fn print(&self, search: &Search<'_>) -> Result<Exit> {
+        let scenario = &search.variant.scenario;
+        let seeds = self.seeds.given().unwrap_or(0..scenario.run.seeds);
         let progress = Progress::new(usize::try_from(seeds.end - seeds.start).unwrap_or(usize::MAX));
         let found = search.of(seeds, self.jobs.count(), &|_| progress.step(0.0)).map_err(|error| *error)?;
         progress.finish();
         outln!("{}{}", search.source.file, heading(search, &found));
         // A formula is about the axis and the checker of the file, and about no others.
         let is_of_file = self.axis.is_none() && self.checker.is_none();
-        let written = variant.scenario.boundary.as_ref().filter(|_| is_of_file);
-        let answer = answer(search, &found, written, &variant.scenario);
+        let written = scenario.boundary.as_ref().filter(|_| is_of_file);
+        let answer = answer(search, &found, written);
         for line in &answer.lines {
             outln!("  {line}");
         }
@@ -154,7 +157,7 @@ pub(super) fn search_of<'a>(
     let within = within.unwrap_or_else(|| least(*from, *to));
     Ok(Search {
         source,
-        variant: &variant.of,
+        variant: variant.clone(),
         key,
         from: *from,
         to: *to,
@@ -163,6 +166,13 @@ pub(super) fn search_of<'a>(
         checker,
         engine,
     })
+}
+
+/// The same search at each point of a sweep along other keys.
+pub(super) fn at_each_point(search: Search<'_>) -> Result<Vec<Search<'_>>> {
+    let points = search.source.points_of(&search.variant.of, Setting::of(search.key, search.from));
+    let points = points.map_err(|error| *error)?;
+    Ok(points.into_iter().map(|variant| Search { variant, ..search.clone() }).collect())
 }
 
 fn least(from: Ticks, to: Ticks) -> Ticks {
@@ -191,8 +201,8 @@ pub(super) struct Claimed<'a> {
 }
 
 impl<'a> Claimed<'a> {
-    pub(super) fn of(search: Search<'a>, found: Vec<Found>, written: &Written, scenario: &Scenario) -> Self {
-        let answer = answer(&search, &found, Some(written), scenario);
+    pub(super) fn of(search: Search<'a>, found: Vec<Found>) -> Self {
+        let answer = answer(&search, &found, search.variant.scenario.boundary.as_ref());
         Claimed { search, found, answer }
     }
 
@@ -213,7 +223,10 @@ impl<'a> Claimed<'a> {
 /// What was looked for, and in how many runs.
 fn heading(search: &Search<'_>, found: &[Found]) -> String {
     let Search { variant, checker, key, from, to, .. } = search;
-    let of = if variant.is_empty() { String::new() } else { format!("#{variant}") };
+    let at = variant.point.iter().map(|at| format!("{}={}", at.axis, at.value));
+    let of: Vec<String> =
+        Some(variant.of.clone()).filter(|of| !of.is_empty()).into_iter().chain(at).collect();
+    let of = if of.is_empty() { String::new() } else { format!("#{}", of.join(",")) };
     let runs: usize = found.iter().map(|found| found.runs).sum();
     format!("{of}: {} while {key} goes from {from} to {to} ({runs} runs)", checker.name)
 }
@@ -231,19 +244,20 @@ impl Answer {
     }
 }
 
-fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>, scenario: &Scenario) -> Answer {
+fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> Answer {
     let (mut lines, middle) = found_lines(search, found);
     let Some(formula) = written.and_then(|written| written.formula.as_ref()) else {
         return Answer { lines, as_claimed: found.iter().all(|found| !found.changes.is_empty()) };
     };
-    let (line, as_claimed) = match formula.value(scenario) {
+    let (line, as_claimed) = match formula.value(&search.variant.scenario) {
         Err(error) => (format!("formula  {formula}: {error}"), false),
         Ok(value) => {
             // Two values a step apart have the change between them; of seeds that differ, their median's interval has it.
             let exact = found.iter().all(
                 |found| matches!(found.changes[..], [change] if change.last <= value && value <= change.first),
             );
-            let about = middle.is_some_and(|of| of.low <= value && value <= of.high);
+            let at = Place::At(value);
+            let about = middle.is_some_and(|of| of.low <= at && at <= of.high);
             let as_claimed = exact || about;
             let word = if as_claimed { "as found" } else { "NOT AS FOUND" };
             (format!("formula  {formula} = {value}, {word}"), as_claimed)
@@ -253,7 +267,7 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>, scena
     Answer { lines, as_claimed }
 }
 
-/// What was found for each seed, and the median over those that change once.
+/// What was found for each seed, and the median over those that can be compared.
 fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<Median>) {
     let mut lines = Vec::new();
     for alike in found.chunk_by(|one, other| (one.start, &one.changes) == (other.start, &other.changes)) {
@@ -270,29 +284,35 @@ fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<Med
             lines.push(format!("{seeds}: {below} up to {last}, {above} from {first}"));
         }
     }
-    let single: Vec<&Change> = found
-        .iter()
-        .filter_map(|found| if let [change] = &found.changes[..] { Some(change) } else { None })
-        .collect();
-    if single.len() < 2 {
-        return (lines, None);
-    }
-    let middle = median(single.iter().map(|change| change.first).collect(), CONFIDENCE);
+    let Some(sample) = sample(found).filter(|sample| sample.places.len() > 1) else { return (lines, None) };
+    let Sample { below, above, places, others } = sample;
+    let place = |place: Place| match place {
+        Place::Below => format!("below {}", search.from),
+        Place::At(value) => value.to_string(),
+        Place::Above => format!("over {}", search.to),
+    };
+    let (all, counted) = (found.len(), places.len());
+    let outside = |wanted: Place| places.iter().filter(|place| **place == wanted).count();
+    let (before, beyond) = (outside(Place::Below), outside(Place::Above));
+    let middle = median(places, CONFIDENCE);
     lines.push(match &middle {
         Some(of) => format!(
-            "over seeds: median {} ({}..{} with {} confidence), from {} to {}",
-            of.middle,
-            of.low,
-            of.high,
+            "over {counted} seeds: median {} ({} to {} with {} confidence)",
+            place(of.middle),
+            place(of.low),
+            place(of.high),
             percent(CONFIDENCE),
-            of.least,
-            of.most
         ),
-        None => "over seeds: too few of them change once for an interval; try more than five".to_owned(),
+        None => "over seeds: too few for an interval; try more than five".to_owned(),
     });
-    if single.len() < found.len() {
-        let (of, all, from, to) = (single.len(), found.len(), search.from, search.to);
-        lines.push(format!("{of} of {all} seeds change once between {from} and {to}"));
+    if before + beyond > 0 {
+        lines.push(format!(
+            "{before} of {all} seeds are {above} at {} already, {beyond} are {below} at {} still",
+            search.from, search.to
+        ));
+    }
+    if others > 0 {
+        lines.push(format!("{others} of {all} seeds change otherwise, and are left out"));
     }
     (lines, middle)
 }

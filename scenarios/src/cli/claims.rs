@@ -8,7 +8,7 @@ use miette::{Result, miette};
 
 use super::{
     Exit,
-    boundary::{Claimed, search_of},
+    boundary::{Claimed, at_each_point, search_of},
     options::{Jobs, virtual_engines},
     out::outln,
     pages::Pages,
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     run::Engine,
     runner::{Judged, Runner},
-    scenario::{Source, nearest},
+    scenario::{Source, Variant, nearest},
     tally::{Tally, tally},
     verdict::Match,
 };
@@ -86,13 +86,16 @@ impl Claims {
 
     /// Where the verdict changes of each variant that says so, searched anew.
     fn boundaries<'a>(&self, source: &'a Source) -> Result<Vec<Claimed<'a>>> {
+        let mut variants: Vec<&Variant> = source.variants.iter().collect();
+        variants.dedup_by_key(|variant| &variant.of);
         let mut all = Vec::new();
-        for variant in &source.variants {
+        for variant in variants {
             let Some(written) = &variant.scenario.boundary else { continue };
-            let search = search_of(source, variant, written, self.engine)?;
-            let found = search.of(0..variant.scenario.run.seeds, self.jobs.count(), &|_| {});
-            let found = found.map_err(|error| *error)?;
-            all.push(Claimed::of(search, found, written, &variant.scenario));
+            for search in at_each_point(search_of(source, variant, written, self.engine)?)? {
+                let found = search.of(0..variant.scenario.run.seeds, self.jobs.count(), &|_| {});
+                let found = found.map_err(|error| *error)?;
+                all.push(Claimed::of(search, found));
+            }
         }
         Ok(all)
     }

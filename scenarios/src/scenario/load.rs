@@ -80,15 +80,29 @@ impl Source {
         }
     }
 
-    /// One variant of the file, by what the file calls it, with other values for some keys: at the first point of a sweep along the
-    /// rest. Nothing else of the file is built.
+    /// One condition of the file with other values for some keys. A sweep no longer moves along those keys; along the rest it is at the
+    /// point of `condition`. Nothing else of the file is built.
     ///
     /// # Errors
-    /// As [`Source::with`] has them, or when there is no variant of that name.
-    pub fn variant_with(&self, of: &str, settings: &[Setting]) -> Result<Variant, Box<ScenarioError>> {
-        let built = variants(&self.text, settings, Wanted::One(of));
+    /// As [`Source::with`] has them, or when the file has no such condition.
+    pub fn variant_with(
+        &self,
+        condition: &Variant,
+        settings: &[Setting],
+    ) -> Result<Variant, Box<ScenarioError>> {
+        let built = variants(&self.text, settings, Wanted::One(condition));
         let built = built.map_err(|mistake| mistake.in_file(&self.file, &self.text))?;
-        built.into_iter().next().ok_or_else(|| Box::new(self.no_variant(of)))
+        built.into_iter().next().ok_or_else(|| Box::new(self.no_variant(&condition.of)))
+    }
+
+    /// The conditions that variants of this name are under when a key has this value: one for each point of a sweep along the rest.
+    ///
+    /// # Errors
+    /// As [`Source::with`] has them.
+    pub fn points_of(&self, of: &str, setting: Setting) -> Result<Vec<Variant>, Box<ScenarioError>> {
+        let mut variants = self.with(&[setting])?.variants;
+        variants.retain(|variant| variant.of == of);
+        Ok(variants)
     }
 
     /// That the file has no variant of this name, and which it has.
@@ -150,12 +164,12 @@ fn digest(text: &str) -> String {
 }
 
 /// Which variants are built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 enum Wanted<'a> {
     /// All of them, each at every point of its sweep.
     All,
-    /// The one that the file calls so, at the first point.
-    One(&'a str),
+    /// The one that is called so, at the same point.
+    One(&'a Variant),
 }
 
 fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<Variant>, Mistake> {
@@ -165,13 +179,13 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
     let root = root.into_inner();
     let mut all = Vec::new();
     let Some(variants) = variants else {
-        if matches!(wanted, Wanted::One(of) if !of.is_empty()) {
+        if matches!(wanted, Wanted::One(one) if !one.of.is_empty()) {
             return Ok(all);
         }
         condition("", root, &span, settings, wanted, &mut all)?;
         return Ok(all);
     };
-    if wanted == Wanted::All {
+    if matches!(wanted, Wanted::All) {
         let mut plain = root.clone();
         plain.remove("sweep");
         name_locks(&mut plain)?;
@@ -189,7 +203,7 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
         if let Some(nested) = over.get("variant") {
             return Err(Mistake::at(nested.span(), "a variant cannot have variants"));
         }
-        if matches!(wanted, Wanted::One(of) if of != &**name.get_ref()) {
+        if matches!(wanted, Wanted::One(one) if one.of != **name.get_ref()) {
             continue;
         }
         let mut table = root.clone();
@@ -217,14 +231,13 @@ fn condition(
 ) -> Result<(), Mistake> {
     let mut axes = sweep::take(&mut table)?;
     axes.retain(|axis| !settings.iter().any(|setting| setting.is_of(axis)));
-    let mut points = sweep::points(&axes);
-    if wanted != Wanted::All {
-        points.truncate(1);
-    }
-    for point in points {
+    for point in sweep::points(&axes) {
+        let at: Vec<Coordinate> = axes.iter().zip(&point).map(|(axis, at)| axis.coordinate(*at)).collect();
+        if matches!(wanted, Wanted::One(one) if !at.iter().all(|at| one.point.contains(at))) {
+            continue;
+        }
         let mut table = table.clone();
         settings.iter().try_for_each(|setting| setting.lay(&mut table))?;
-        let at: Vec<Coordinate> = axes.iter().zip(&point).map(|(axis, at)| axis.coordinate(*at)).collect();
         axes.iter().zip(&point).try_for_each(|(axis, at)| axis.lay(*at, &mut table))?;
         name_locks(&mut table)?;
         let scenario = read(Spanned::new(span.clone(), table.clone()))?;
