@@ -74,6 +74,7 @@ pub const ALL: &[Stock] = stock![
     "redlock/fsync_everysec.toml",
     "redlock/half_quorum.toml",
     "redlock/how_often.toml",
+    "redlock/jump_and_latency.toml",
     "redlock/jump_by_latency.toml",
     "redlock/late_extension_replies.toml",
     "redlock/lease_of_the_try.toml",

@@ -1,7 +1,10 @@
 //! A sweep as a picture: a heat map over two axes, a curve with its band over one.
 
 use plotters::{
-    coord::ranged1d::SegmentValue,
+    coord::{
+        ranged1d::{SegmentValue, SegmentedCoord},
+        types::RangedCoordusize,
+    },
     prelude::*,
     style::text_anchor::{HPos, Pos, VPos},
 };
@@ -12,8 +15,8 @@ use crate::{
     verdict::percent,
 };
 
-/// The size of a cell of a heat map, in pixels.
-const CELL: (u32, u32) = (64, 34);
+/// The size of a cell of a heat map, in pixels: two lines of text.
+const CELL: (u32, u32) = (72, 42);
 /// What is left of the cells and under them.
 const MARGINS: (u32, u32) = (150, 140);
 /// The size of a curve.
@@ -99,7 +102,7 @@ impl<'a> Plot<'a> {
             .margin(14)
             .x_label_area_size(52)
             .y_label_area_size(92)
-            .build_cartesian_2d((0..columns).into_segmented(), (0..rows).into_segmented())?;
+            .build_cartesian_2d(segments(columns), segments(rows))?;
         let label = |axis: &PlotAxis<'_>, at: &SegmentValue<usize>| match at {
             SegmentValue::CenterOf(at) => axis.values.get(*at).map_or(String::new(), |at| at.value.clone()),
             _ => String::new(),
@@ -114,18 +117,21 @@ impl<'a> Plot<'a> {
             .x_desc(across.name)
             .y_desc(up.name)
             .draw()?;
-        let corner = |column, row| (SegmentValue::Exact(column), SegmentValue::Exact(row));
+        let edge = |at, of| if at == of { SegmentValue::Last } else { SegmentValue::Exact(at) };
+        let corner = |column, row| (edge(column, columns), edge(row, rows));
         chart.draw_series(self.points.iter().map(|(place, row)| {
             let (column, line) = (place[0], place[1]);
             Rectangle::new([corner(column, line), corner(column + 1, line + 1)], shade(row).filled())
         }))?;
-        let middle = Pos::new(HPos::Center, VPos::Center);
-        chart.draw_series(self.points.iter().map(|(place, row)| {
-            let ink = if share(row) > 0.6 { &WHITE } else { &BLACK };
-            let style = ("sans-serif", 12).into_font().color(ink).pos(middle);
-            let at = (SegmentValue::CenterOf(place[0]), SegmentValue::CenterOf(place[1]));
-            Text::new(format!("{}/{}", row.violated.yes, row.violated.runs()), at, style)
-        }))?;
+        for (lines, size, above) in [(counts as fn(&Row) -> String, 12, true), (bounds, 10, false)] {
+            let place = Pos::new(HPos::Center, if above { VPos::Bottom } else { VPos::Top });
+            chart.draw_series(self.points.iter().map(|(at, row)| {
+                let ink = if share(row) > 0.6 { &WHITE } else { &BLACK };
+                let style = ("sans-serif", size).into_font().color(ink).pos(place);
+                let at = (SegmentValue::CenterOf(at[0]), SegmentValue::CenterOf(at[1]));
+                Text::new(lines(row), at, style)
+            }))?;
+        }
         root.present()
     }
 
@@ -177,6 +183,22 @@ impl<'a> Plot<'a> {
         chart.draw_series(line.into_iter().map(|at| Circle::new(at, 3, RED.filled())))?;
         root.present()
     }
+}
+
+/// So many cells side by side: plotters counts from the first to the last, both included.
+fn segments(cells: usize) -> SegmentedCoord<RangedCoordusize> {
+    (0..cells.saturating_sub(1).max(1)).into_segmented()
+}
+
+/// In how many runs of a cell it was violated.
+fn counts(row: &Row) -> String {
+    format!("{}/{}", row.violated.yes, row.violated.runs())
+}
+
+/// Between which shares that puts it, in whole percent.
+fn bounds(row: &Row) -> String {
+    let whole = |share: f64| (100.0 * share).round();
+    format!("{} to {}%", whole(row.interval.low), whole(row.interval.high))
 }
 
 /// What the numbers of an axis count, by how its first value is written.

@@ -9,6 +9,7 @@ use miette::{Result, miette};
 use super::{
     Exit,
     boundary::{Claimed, at_each_point, search_of},
+    conditions::has_share,
     options::{Jobs, virtual_engines},
     out::outln,
     pages::Pages,
@@ -68,7 +69,7 @@ impl Claims {
             let exit = boundaries.iter().map(Claimed::exit).fold(exit_of(&of, &tallies), Exit::max);
             as_claimed += usize::from(exit == Exit::Expected);
             worst = worst.max(exit);
-            self.print(&trial, source, &of, exit);
+            self.print(&trial, source, &of, &tallies, exit);
             for found in &boundaries {
                 outln!("       boundary{}", found.heading());
                 for line in found.lines() {
@@ -119,7 +120,7 @@ impl Claims {
         Ok(claims.into_iter().filter(|(id, _)| wanted(id)).map(|(_, source)| source).collect())
     }
 
-    fn print(&self, trial: &Runner<'_>, source: &Source, of: &[Judged], exit: Exit) {
+    fn print(&self, trial: &Runner<'_>, source: &Source, of: &[Judged], tallies: &[Tally<'_>], exit: Exit) {
         let Some(claim) = source.claim() else { return };
         let word = match exit {
             Exit::Expected => "as stated",
@@ -131,18 +132,18 @@ impl Claims {
             one.case.variant == other.case.variant
                 && one.verdict() == Match::AsExpected
                 && other.verdict() == Match::AsExpected
-                && came_out(trial, one) == came_out(trial, other)
+                && came_out(trial, one, tallies) == came_out(trial, other, tallies)
         }) {
             let one = &alike[0];
             let variant = trial.variant(one.case);
             let name = if variant.name.is_empty() { "as described" } else { &variant.name };
-            let seeds = if alike.len() == 1 {
-                String::new()
-            } else {
-                format!(", with each of {} seeds", alike.len())
+            let seeds = match alike.len() {
+                1 => String::new(),
+                seeds if has_share(variant) => format!(", with {seeds} seeds"),
+                seeds => format!(", with each of {seeds} seeds"),
             };
             if one.verdict() == Match::AsExpected {
-                outln!("       {name}{seeds}: {}", came_out(trial, one));
+                outln!("       {name}{seeds}: {}", came_out(trial, one, tallies));
             }
             if self.verbose || one.verdict() != Match::AsExpected {
                 show(trial, one, Some(&trial.outcome(one.case, TraceRetention::Nothing)));
@@ -155,8 +156,8 @@ impl Claims {
 }
 
 /// What was found of everything that the claim is about, in one line.
-fn came_out(trial: &Runner<'_>, judged: &Judged) -> String {
-    let found = measured(trial, judged).into_iter().map(|(checker, word, measured)| {
+fn came_out(trial: &Runner<'_>, judged: &Judged, tallies: &[Tally<'_>]) -> String {
+    let found = measured(trial, judged, tallies).into_iter().map(|(checker, word, measured)| {
         if measured.is_empty() {
             format!("{checker} {word}")
         } else {

@@ -4,7 +4,7 @@ use super::out::outln;
 use crate::{
     runner::{Runner, Stop},
     scenario::{Source, Variant},
-    tally::Tally,
+    tally::{Row, Tally},
     verdict::Match,
 };
 
@@ -14,7 +14,7 @@ pub(super) fn are_worth_counting(trial: &Runner<'_>) -> bool {
     variants.any(|variant| !variant.point.is_empty() || has_share(variant))
 }
 
-fn has_share(variant: &Variant) -> bool {
+pub(super) fn has_share(variant: &Variant) -> bool {
     variant.scenario.expect.values().any(|expected| expected.share.is_some())
 }
 
@@ -73,9 +73,22 @@ fn table(source: &Source, tallies: &[Tally<'_>]) {
 /// How often a checker was violated, and between which shares that puts it.
 fn cell(tally: &Tally<'_>, checker: &str) -> String {
     let Some(row) = tally.rows.iter().find(|row| row.checker == checker) else { return "-".to_owned() };
+    format!("{} ({})", counted(row.violated.yes, row), row.interval)
+}
+
+/// The verdict that a share is about, and in how many runs it was that.
+pub(super) fn share(row: &Row) -> (&'static str, String) {
+    if row.violated.yes > 0 {
+        ("violated", format!("in {}: {}", counted(row.violated.yes, row), row.interval))
+    } else {
+        ("holds", format!("in {}: violated in {}", counted(row.violated.no, row), row.interval))
+    }
+}
+
+fn counted(yes: u64, row: &Row) -> String {
     let undecided = match row.violated.undecided {
         0 => String::new(),
         runs => format!(", {runs} undecided"),
     };
-    format!("{} of {}{undecided} ({})", row.violated.yes, row.violated.runs(), row.interval)
+    format!("{yes} of {}{undecided}", row.violated.runs())
 }

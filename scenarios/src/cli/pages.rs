@@ -67,7 +67,7 @@ impl Pages {
             conditions.push(Condition {
                 name: variant.name.clone(),
                 runs: runs.len(),
-                verdicts: measured(trial, chosen),
+                verdicts: measured(trial, chosen, tallies),
                 mark: mark(exit_of(runs, shares)),
                 page,
             });

@@ -160,10 +160,21 @@ fn exit(verdict: &Match) -> Exit {
     }
 }
 
-/// What was found of everything that the claim is about: the checker, the verdict, and what was measured where it sets bounds.
-pub(super) fn measured(trial: &Runner<'_>, judged: &Judged) -> Vec<(String, &'static str, String)> {
-    let expected = trial.variant(judged.case).scenario.expect.iter();
-    let found = expected.filter_map(|(checker, expected)| {
+/// What was found of everything that the claim is about: the checker, the verdict, and what was measured where it sets bounds. Of a
+/// checker that a share is expected of it is what all runs under the condition came to.
+pub(super) fn measured(
+    trial: &Runner<'_>,
+    judged: &Judged,
+    tallies: &[Tally<'_>],
+) -> Vec<(String, &'static str, String)> {
+    let variant = trial.variant(judged.case);
+    let tally = tallies.iter().find(|tally| std::ptr::eq(tally.variant, variant));
+    let found = variant.scenario.expect.iter().filter_map(|(checker, expected)| {
+        let row = tally.and_then(|tally| tally.rows.iter().find(|row| row.checker == *checker));
+        if let Some(row) = row.filter(|row| row.share.is_some()) {
+            let (word, counted) = conditions::share(row);
+            return Some((checker.clone(), word, counted));
+        }
         let finding = judged.finding(checker)?;
         let measured = expected.measures.keys().filter_map(|name| {
             finding.measure(name).map(|found| format!("{} {found}", name.replace('_', " ")))
