@@ -367,6 +367,14 @@ mod tests {
     }
 
     #[test]
+    fn a_printed_address_tells_no_password() {
+        let sentinels = Sentinels::of("m").at("redis://watcher:secret@h1");
+        for address in [Address::from("redis://clerk:secret@h1"), Address::from(sentinels)] {
+            assert_eq!(format!("{address:?}"), "Address { .. }");
+        }
+    }
+
+    #[test]
     fn urls_of_sentinels() {
         for (url, at, name, db, login, sentinel_login) in [
             (

@@ -68,3 +68,19 @@ pub(crate) fn field(client_id: &str, owner: OwnerId) -> String {
 pub(crate) fn request_id(env: &dyn Env) -> String {
     format!("{:016x}{:016x}", env.random(), env.random())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::env::TokioEnv;
+
+    #[tokio::test]
+    async fn fresh_owners_are_negative_and_differ() {
+        let env = TokioEnv::current().unwrap();
+        let owners: BTreeSet<OwnerId> = (0..100).map(|_| OwnerId::fresh(&env)).collect();
+        assert_eq!(owners.len(), 100);
+        assert!(owners.iter().all(|owner| owner.get() < 0), "{owners:?}");
+    }
+}

@@ -112,8 +112,12 @@ impl Setting {
     }
 
     fn grant_for(&self, lease: Duration) -> Arc<Hold> {
+        self.granted(lease, true)
+    }
+
+    fn granted(&self, lease: Duration, renewed: bool) -> Arc<Hold> {
         let deadline = self.clock.boottime() + lease.saturating_sub(drift_margin(lease));
-        let grant = Grant { deadline, lease, renewed: true, token: None, parts: Parts::WHOLE };
+        let grant = Grant { deadline, lease, renewed, token: None, parts: Parts::WHOLE };
         Hold::granted(self.ctx.clone(), &self.owner, "o", &self.keeper, grant)
     }
 }
@@ -245,6 +249,23 @@ fn what_a_hold_believes() {
         let expected: Vec<&str> = acquired.iter().chain(*told).copied().collect();
         assert_eq!(*locked(&setting.told.0), expected, "{name}");
         assert_eq!(hold.validity().as_millis(), *validity, "{name}");
+    }
+}
+
+#[test]
+fn the_watchdog_renews_what_has_no_lease_of_its_own_and_is_neither_lost_nor_given_back() {
+    type Happens = fn(&Hold);
+    let rows: [(&str, Happens, bool); 3] = [
+        ("held", |_| {}, true),
+        ("lost", |hold| hold.lose(LossCause::NotHeld), false),
+        ("given back", |hold| assert!(hold.releasing()), false),
+    ];
+    for (name, happens, is_renewed) in rows {
+        for without_lease in [true, false] {
+            let hold = Setting::new().granted(LEASE, without_lease);
+            happens(&hold);
+            assert_eq!(hold.is_renewed(), is_renewed && without_lease, "{name}, without: {without_lease}");
+        }
     }
 }
 

@@ -466,3 +466,42 @@ async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
         pause(&*env, (least + Duration::from_micros(more)) * (1 << unanswered)).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::slots::Range;
+    use super::*;
+    use crate::env::TokioEnv;
+
+    /// The masters that have the slots below 100 and those from there on, each with so many replicas.
+    fn told(epoch: u64, masters: [(&str, usize); 2], fallen: &[&str]) -> Told {
+        let mut ranges = Vec::new();
+        for ((id, replicas), (first, last)) in masters.into_iter().zip([(0, 99), (100, Slot::COUNT - 1)]) {
+            let (host, others) = (Some(id.to_owned()), Vec::new());
+            ranges.push(Range { first, last, host, port: 7000, id: Some(id.to_owned()), replicas, others });
+        }
+        let fallen = fallen.iter().map(|id| (*id).to_owned()).collect();
+        Told { host: "a".to_owned(), view: View { epoch, ranges, fallen }, is_sharded: false }
+    }
+
+    /// A master that is down comes back as a replica of the one that took its slots over, which counts it until then.
+    #[tokio::test]
+    async fn a_fallen_master_counts_as_a_replica_of_the_one_that_has_its_slots() {
+        let env = Arc::new(TokioEnv::current().unwrap());
+        let endpoints = vec![Endpoint::parse("redis://a:7000").unwrap()];
+        let cluster = Cluster::new(env, Arc::new(Config { endpoints, ..Config::default() }));
+        for (what, told, replicas) in [
+            ("all are up", told(1, [("a", 1), ("b", 1)], &[]), [1, 1]),
+            ("c has replaced a", told(2, [("c", 0), ("b", 1)], &["a"]), [1, 1]),
+            ("it still has", told(2, [("c", 0), ("b", 1)], &["a"]), [1, 1]),
+            ("another one is down that had no slots", told(2, [("c", 0), ("b", 1)], &["a", "x"]), [1, 1]),
+            ("d has replaced b", told(3, [("c", 0), ("d", 0)], &["a", "b", "x"]), [1, 1]),
+            ("a has come back", told(3, [("c", 1), ("d", 0)], &["b", "x"]), [1, 1]),
+            ("all have", told(3, [("c", 1), ("d", 1)], &[]), [1, 1]),
+        ] {
+            cluster.learn(vec![told]).unwrap();
+            let counted = [0, 100].map(|slot| cluster.replicas(cluster.node(Slot(slot))));
+            assert_eq!(counted, replicas, "{what}");
+        }
+    }
+}

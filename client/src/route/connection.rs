@@ -20,7 +20,7 @@ pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 /// How many requests may wait to be written before their senders wait as well.
 const WRITE_QUEUE: usize = 1024;
 
-/// A connection. Dropping the last handle closes it, whatever replies are still to come.
+/// A connection. Dropping the last handle closes it, whatever is still to be written or to be answered.
 pub(crate) struct Connection {
     pub(crate) endpoint: Endpoint,
     sender: MultiplexedConnection,
@@ -404,7 +404,48 @@ const REFUSED_BEFORE_WRITES: [&str; 6] =
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::env::TokioEnv;
+
+    /// Lets a client set a connection up, whose last command is CLIENT INFO, and reads nothing more.
+    async fn stop_reading(listener: TcpListener) -> std::io::Result<()> {
+        let (mut stream, _) = listener.accept().await?;
+        let (reader, mut writer) = stream.split();
+        let mut lines = BufReader::new(reader).lines();
+        while let Some(line) = lines.next_line().await? {
+            if line.starts_with('*') {
+                writer.write_all(b"-ERR unknown command\r\n").await?;
+            }
+            if line == "INFO" {
+                std::future::pending::<()>().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The driver of a connection ends by itself when it has written all requests, which a server that hangs may never let it do.
+    #[tokio::test]
+    async fn a_dropped_connection_is_closed_whatever_is_still_to_be_written() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = Endpoint::parse(&format!("redis://{}", listener.local_addr().unwrap())).unwrap();
+        env.spawn(Box::pin(async move { stop_reading(listener).await.unwrap() }));
+        let in_ms = |ms| env.now() + Duration::from_millis(ms);
+        let connection = Connection::open(&env, &endpoint, None, in_ms(20_000)).await.unwrap();
+        // More than the buffers of both sides take.
+        let mut large = redis::cmd("SET");
+        large.arg("k").arg(vec![b'v'; 32 << 20]);
+        assert!(within(&*env, in_ms(100), connection.call(&large)).await.is_none());
+        let end = connection.end();
+        assert!(!end.has_come());
+        drop(connection);
+        within(&*env, in_ms(20_000), end.come()).await.expect("it is closed");
+    }
 
     #[test]
     fn identity_is_read_from_client_info() {

@@ -157,6 +157,52 @@ impl AsyncWrite for Overheard {
 mod tests {
     use super::*;
 
+    /// A server that has hung up: nothing can be written, and what it said before is followed by the reason.
+    #[cfg(feature = "tls")]
+    struct HungUp(&'static [u8]);
+
+    #[cfg(feature = "tls")]
+    impl AsyncRead for HungUp {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            use tokio_rustls::rustls::{AlertDescription, Error};
+            if self.0.is_empty() {
+                let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, alert)));
+            }
+            buffer.put_slice(std::mem::take(&mut self.0));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    impl AsyncWrite for HungUp {
+        fn poll_write(self: Pin<&mut Self>, _cx: &mut Context<'_>, _bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    #[tokio::test]
+    async fn a_write_that_fails_is_followed_by_what_the_server_said_before_it_hung_up() {
+        use tokio::io::AsyncWriteExt;
+        let (greeting, mut stream) = Greeting::of(Box::new(HungUp(b"-ERR closing\r\n")));
+        stream.write_all(b"PING\r\n").await.unwrap_err();
+        assert_eq!(greeting.refusal().as_deref(), Some("ERR closing"));
+        assert_eq!(greeting.tls_refusal().as_deref(), Some("the server asks for a client certificate"));
+    }
+
     /// A server that never stops talking must not fill the memory of its client.
     #[test]
     fn a_refusal_is_kept_up_to_a_length() {

@@ -19,6 +19,8 @@ mod slots;
 mod seat;
 mod sentinel;
 mod cluster;
+#[cfg(test)]
+mod scripted;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -343,6 +345,12 @@ mod tests {
             (Client { session: Session::with(ctx, config, "client".to_owned(), router) }, route)
         }
 
+        /// The reply of a server that sends a request about slot 8 to a node.
+        fn redirect(&self, code: &str, node: usize) -> Error {
+            let port = self.0[node].url().rsplit_once(':').unwrap().1.to_owned();
+            server_error(code, &format!("8 127.0.0.1:{port}"))
+        }
+
         /// The locks that each node has.
         async fn keys(&self) -> [Vec<String>; 2] {
             let mut found = [Vec::new(), Vec::new()];
@@ -354,6 +362,10 @@ mod tests {
             }
             found
         }
+    }
+
+    fn server_error(code: &str, message: &str) -> Error {
+        Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
     }
 
     fn names() -> (Vec<String>, [Vec<String>; 2]) {
@@ -393,6 +405,23 @@ mod tests {
         assert_eq!(cluster.keys().await, [Vec::<String>::new(), Vec::new()]);
     }
 
+    /// Who listens for messages at a node learns there that a slot has moved, without a request that would follow.
+    #[tokio::test]
+    async fn a_refusal_that_names_another_node_is_taken_into_account() {
+        let cluster = Pair::start().await;
+        let (client, route) = cluster.client();
+        let router = &client.session.router;
+        let (noperm, ask, moved) = (
+            server_error("NOPERM", "this user has no permissions"),
+            cluster.redirect("ASK", 1),
+            cluster.redirect("MOVED", 1),
+        );
+        for (refusal, node) in [(noperm, 0), (ask, 0), (moved, 1)] {
+            router.refused(&route.endpoints[0], &refusal);
+            assert_eq!(router.node_id(Slot(8)), NodeId(node), "{refusal}");
+        }
+    }
+
     /// Where a request is sent to it goes at once, and to a node that it has been to after a pause; for how long, and how often,
     /// is bounded.
     #[tokio::test]
@@ -400,13 +429,7 @@ mod tests {
         let cluster = Pair::start().await;
         let (client, route) = cluster.client();
         let router = client.session.router.clone();
-        let server = |code: &str, message: &str| {
-            Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
-        };
-        let to = |code: &str, node: usize| {
-            let port = cluster.0[node].url().rsplit_once(':').unwrap().1.to_owned();
-            server(code, &format!("8 127.0.0.1:{port}"))
-        };
+        let to = |code: &str, node: usize| cluster.redirect(code, node);
         let slot = Slot(8);
         let (mut lane, mut trail) = (router.lane(slot).await.unwrap(), router.trail(slot));
         // For this request alone, and for all that follow.
@@ -416,7 +439,9 @@ mod tests {
             assert_eq!(router.lane(slot).await.unwrap().node.id(), NodeId(u16::from(moved)), "{code}");
         }
         assert_eq!(locked(&route.moved).len(), 1);
-        for unknown in [server("MOVED", "8 127.0.0.1:1"), server("NOPERM", "this user has no permissions")] {
+        for unknown in
+            [server_error("MOVED", "8 127.0.0.1:1"), server_error("NOPERM", "this user has no permissions")]
+        {
             router.follow(&mut lane, &mut trail, unknown.clone()).await.unwrap_err();
         }
 

@@ -311,7 +311,9 @@ fn read_others(reply: &Value) -> Vec<(String, u16, String)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scripted::Scripted;
     use super::*;
+    use crate::env::TokioEnv;
 
     fn bulk(text: &str) -> Value {
         Value::BulkString(text.as_bytes().to_vec())
@@ -359,6 +361,40 @@ mod tests {
         let others =
             Value::Array(vec![instance(&[("ip", "h"), ("port", "26379"), ("runid", "a")], true), Value::Nil]);
         assert_eq!(read_others(&others), [("h".to_owned(), 26379, "a".to_owned())]);
+    }
+
+    /// A Sentinel, and what is to be known of `m` by asking it.
+    async fn seat() -> (Scripted, impl AsyncFn() -> Result<Option<View>>) {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let sentinel = Scripted::start(&env).await;
+        let seat = Seat::new(sentinel.endpoint.clone(), true);
+        let view = async move || seat.view(&env, "m", &Arc::default(), env.now() + DIAL).await;
+        (sentinel, view)
+    }
+
+    #[tokio::test]
+    async fn a_sentinel_that_knows_no_such_master_is_no_error_and_any_other_refusal_is() {
+        let (sentinel, view) = seat().await;
+        sentinel.describes("10.0.0.1", 2, 0);
+        let known = view().await.unwrap().expect("it knows the master");
+        assert_eq!((known.host.as_str(), known.port, known.replicas), ("10.0.0.1", 6379, 2));
+        sentinel.says("GET-MASTER-ADDR-BY-NAME", "*-1\r\n".to_owned());
+        assert_eq!(view().await.unwrap(), None, "it has forgotten the master in between");
+        sentinel.says("MASTER", "-ERR No such master with that name\r\n".to_owned());
+        assert_eq!(view().await.unwrap(), None);
+        sentinel.says("MASTER", "-NOPERM this user has no permissions\r\n".to_owned());
+        let error = view().await.unwrap_err();
+        assert!(error.to_string().ends_with("NOPERM this user has no permissions"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_sentinel_is_asked_for_the_others_when_their_number_has_changed_and_there_are_some() {
+        let (sentinel, view) = seat().await;
+        for (others, is_asked) in [(0, false), (0, false), (2, true), (2, false), (0, false), (1, true)] {
+            sentinel.describes("10.0.0.1", 0, others);
+            view().await.unwrap().expect("it knows the master");
+            assert_eq!(sentinel.asked().contains(&"SENTINELS".to_owned()), is_asked, "{others} others");
+        }
     }
 
     #[test]

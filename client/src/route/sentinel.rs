@@ -288,3 +288,24 @@ async fn watch(set: Weak<SentinelSet>, env: Arc<dyn Env>, reason: Arc<Notify>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::scripted::Scripted;
+    use super::*;
+    use crate::env::TokioEnv;
+
+    #[tokio::test]
+    async fn there_are_as_many_replicas_as_the_sentinels_said_last() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let sentinel = Scripted::start(&env).await;
+        let config = Config { endpoints: vec![sentinel.endpoint.clone()], ..Config::default() };
+        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
+        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        for replicas in [2, 0, 3] {
+            sentinel.describes("10.0.0.1", replicas, 0);
+            set.look(env.now() + PATIENCE).await.unwrap();
+            assert_eq!(set.replicas(NodeId::ONLY), replicas);
+        }
+    }
+}

@@ -164,7 +164,7 @@ impl Hub {
         for name in without(subscribed, &wanted, true) {
             self.answered(connection.subscribe_sharded(&name, false)).await?;
         }
-        if subscribed.len() > wanted.len() || subscribed.keys().any(|name| !wanted.contains_key(name)) {
+        if subscribed.keys().any(|name| !wanted.contains_key(name)) {
             subscribed.retain(|name, _| wanted.contains_key(name));
             self.take_dropped(id);
         }
@@ -362,5 +362,32 @@ async fn serve_on(
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::Endpoint;
+    use crate::env::TokioEnv;
+    use crate::wake::Wake;
+
+    #[tokio::test]
+    async fn a_subscription_that_a_node_has_ended_is_told_once_and_of_channels_with_waiters() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let endpoints = vec![Endpoint::parse("redis://127.0.0.1:1").unwrap()];
+        let config = Arc::new(Config { endpoints, ..Config::default() });
+        let router = Arc::new(Router::new(env.clone(), config.clone()));
+        let id = router.node_id(Slot(0));
+        let hub = Hub::new(env, config, router);
+        for channel in ["stock", "cash"] {
+            hub.join(&Wakes { channel: channel.to_owned(), policy: |_| Wake::All }, Slot(0), false);
+        }
+        for ended in ["stock", "till"] {
+            let data = vec![Value::BulkString(ended.into())];
+            hub.dispatch(id, &PushInfo { kind: PushKind::SUnsubscribe, data });
+        }
+        assert_eq!(hub.take_dropped(id), BTreeSet::from(["stock".to_owned()]));
+        assert_eq!(hub.take_dropped(id), BTreeSet::new());
     }
 }

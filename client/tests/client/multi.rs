@@ -295,6 +295,11 @@ async fn it_nests_with_its_members() {
     both.release().await.unwrap();
     assert_eq!((a.hold_count(owner).await.unwrap(), b.hold_count(owner).await.unwrap()), (1, 0));
     outer.release().await.unwrap();
+    // Without an owner it is a new one, the same for all.
+    let both = all.acquire().await.unwrap();
+    let owners: Vec<&str> = both.members().map(|member| member.owner()).collect();
+    assert_eq!(owners[0], owners[1]);
+    both.release().await.unwrap();
     // What cannot nest is refused, and the others are given back.
     let once = MultiLock::builder().member(&a).member(&client.non_reentrant_lock("once")).build().unwrap();
     let held = client.non_reentrant_lock("once").acquire().owner(owner).await.unwrap();

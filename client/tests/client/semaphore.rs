@@ -1,12 +1,15 @@
 //! Semaphores: how many permits there are, who is woken, and what a lost reply changes. On the simulator and on a real server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
 use lockstorm_client::{Client, ErrorKind, Semaphore};
 use redis::Value;
 
-use crate::support::{Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task};
+use crate::support::{
+    Attempts, Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task,
+};
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
@@ -119,6 +122,33 @@ async fn a_total_wakes_as_many_waiters_as_it_serves() {
         giver.release(1).await.unwrap();
         soon("the third is served", join_all(waiting)).await;
         assert_eq!(giver.available().await.unwrap(), 0);
+    })
+    .await;
+}
+
+/// Where each waiter wants one permit, one that comes back does not wake all of them.
+#[tokio::test]
+async fn a_permit_is_not_announced_to_all_of_those_who_want_one() {
+    on_each_server(async |url| {
+        let looks = Arc::new(Attempts::default());
+        let client = Client::builder().endpoint(url).observer(looks.clone()).connect().await.unwrap();
+        let (waiter, giver) = (client.semaphore("seats"), semaphore(url).await);
+        let waiting: Vec<_> = (0..3)
+            .map(|_| {
+                let waiter = waiter.clone();
+                task(async move { waiter.acquire(1).await.unwrap().forget() })
+            })
+            .collect();
+        // At once, and when the server has begun to listen for them.
+        eventually("each has looked twice", async || looks.count() == 6).await;
+        // Replies on one connection come in order: by now each has been refused.
+        assert_eq!(waiter.available().await.unwrap(), 0);
+        giver.release(1).await.unwrap();
+        let (_, _, waiting) = soon("one is served", select_all(waiting)).await;
+        // It passes the message on to one of the others, in case there is more.
+        assert!((7..=8).contains(&looks.count()), "{} looks", looks.count());
+        giver.release(2).await.unwrap();
+        soon("the others are served", join_all(waiting)).await;
     })
     .await;
 }

@@ -200,9 +200,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let (calm, bound) = (header.calm.unwrap_or(True::MAX), header.bounds.progress);
     let (mut early, mut missing, mut longest, mut in_storm) = (0, 0, Duration::ZERO, Duration::ZERO);
     let (mut wrong, mut stuck): (Option<Wrong>, Option<Wrong>) = (None, None);
-    let (mut latches, mut waits) = (0, 0);
-    for lock in header.locks().filter(|lock| matches!(history.lock(*lock).kind, LockKind::Latch { .. })) {
-        latches += 1;
+    let is_latch = |lock: &Lock| matches!(history.lock(*lock).kind, LockKind::Latch { .. });
+    let latches: Vec<Lock> = header.locks().filter(is_latch).collect();
+    let mut waits = 0;
+    for &lock in &latches {
         let closed = closed(evidence, lock);
         let calls: Vec<&Asked<'_>> = evidence.calls.iter().filter(|call| call.lock == lock).collect();
         waits += calls.iter().filter(|call| matches!(call.call, Call::Await { .. })).count();
@@ -239,7 +240,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Some(wrong) => Verdict::Violated { witness: witness(evidence, wrong) },
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if latches == 0 => Verdict::undecided("No latch is on trial."),
+            None if latches.is_empty() => Verdict::undecided("No latch is on trial."),
             None if waits == 0 => Verdict::undecided("No owner waited for the latch."),
             None if header.calm.is_none() => Verdict::undecided("The storm never ended."),
             None => Verdict::holds(format!(

@@ -68,3 +68,31 @@ fn a_run_that_was_given_up_proves_nothing() {
         assert!(given_up.starts_with("undecided") && given_up.contains("too many events"), "{given_up}");
     }
 }
+
+/// What the page of a run marks: the server's mistakes and those of the clients, each for itself.
+#[test]
+fn what_two_owners_have_at_once_is_told_apart_by_who_is_mistaken() {
+    use crate::history::{LockKind, story::Story};
+    use lockstorm_sim::time::True;
+    type AtOnce = &'static [(i64, i64)];
+    let held = || Story::one_node().locks("c1", "m", 1_000).at(500);
+    let in_turn = held().unlocks("c1", "m").at(600).locks("c2", "m", 1_000);
+    let semaphore = Story::of_kind(LockKind::Semaphore { permits: 2 }).locks("c1", "m", 1_000).at(500);
+    let rows: [(&str, Story, AtOnce, AtOnce); 6] = [
+        ("one after the other", in_turn, &[], &[]),
+        ("the node promises it twice", held().granted("m", "c2", 2_000), &[(500, 1_000)], &[]),
+        ("a client believes without a promise", held().believes("c2", 300), &[], &[(500, 800)]),
+        ("both", held().locks("c2", "m", 1_000), &[(500, 1_000)], &[(500, 1_000)]),
+        ("of another lock", held().about("other").locks("c2", "m", 1_000), &[], &[]),
+        ("a lock that several may have", semaphore.locks("c2", "m", 1_000), &[], &[]),
+    ];
+    for (title, story, promised, believed) in rows {
+        let history = story.ends(5_000);
+        let evidence = Evidence::of(&history);
+        let ms = |of: Vec<(True, True)>| -> Vec<(i64, i64)> {
+            of.into_iter().map(|(from, until)| (from.as_millis(), until.as_millis())).collect()
+        };
+        assert_eq!(ms(evidence.promises_at_once()), promised, "promised: {title}");
+        assert_eq!(ms(evidence.beliefs_at_once()), believed, "believed: {title}");
+    }
+}

@@ -60,3 +60,20 @@ impl Effect for Command {
         format!("somebody runs {} on {}{times}", self.run.join(" "), list(&targets[0]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_repeated_at_most_a_hundred_thousand_times() {
+        let times = |written: &str| {
+            let command = toml::from_str::<Command>(&format!("node = \"m\"\nrun = [\"PING\"]\n{written}"));
+            command.map(|command| command.times).map_err(|error| error.message().to_owned())
+        };
+        assert_eq!(times(""), Ok(1));
+        assert_eq!(times("times = 100000"), Ok(100_000));
+        let refused = "100001 times is more than the 100000 that are allowed";
+        assert_eq!(times("times = 100001"), Err(refused.to_owned()));
+    }
+}

@@ -245,9 +245,15 @@ fn drawn(draw: Draw<Span>, stream: &mut Stream) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::world::Entropy;
+    use lockstorm_sim::world::{Entropy, TraceRetention};
 
     use super::*;
+    use crate::{
+        history::EventKind,
+        plan::Plan,
+        run::{self, Engine},
+        scenario::parse,
+    };
 
     #[test]
     fn so_many_are_of_a_kind_as_the_share_says() {
@@ -262,5 +268,42 @@ mod tests {
             let times = (0..10_000).filter(|_| occurs(share.map(Rate), &mut stream)).count();
             assert!((least..=most).contains(&times), "{share:?}: {times} of 10,000");
         }
+    }
+
+    /// A packet takes a millisecond: to get a lock, or to give it back, takes two.
+    const ONE_WRITER: &str = r#"
+[node.m]
+[lock]
+kind = "read-write"
+[network]
+latency = "1ms"
+[client.c]
+workload.contend = { hold = "4s", think = "1ms", rounds = 1, downgrades = "100%" }
+[run]
+storm = "6s"
+"#;
+
+    #[test]
+    fn a_writer_that_downgrades_is_alone_for_half_of_the_time_and_then_among_readers() {
+        let source = parse("workload.toml", ONE_WRITER).unwrap_or_else(|error| panic!("{error}"));
+        let plan = Plan::draw(&source.variants[0].scenario, 0);
+        let history = run::run(&plan, "workload", Engine::Event, TraceRetention::Nothing).history;
+        // When the writer begins to believe that it holds the lock in a mode, and when it knows that it does not any more.
+        let (mut changes, mut times) = (Vec::new(), Vec::new());
+        for event in &history.events {
+            let change = match event.kind {
+                EventKind::Believes { mode, .. } => (true, mode),
+                EventKind::Disbelieves { mode, .. } => (false, mode),
+                _ => continue,
+            };
+            if !changes.contains(&change) {
+                changes.push(change);
+                times.push(event.at);
+            }
+        }
+        let (alone, shared) = (Mode::Exclusive, Mode::Shared);
+        assert_eq!(changes, [(true, alone), (true, shared), (false, alone), (false, shared)]);
+        let passed: Vec<u128> = times.windows(2).map(|pair| pair[1].since(pair[0]).as_millis()).collect();
+        assert_eq!(passed, [2_000 + 2, 0, 2_000 + 2]);
     }
 }

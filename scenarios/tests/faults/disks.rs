@@ -11,14 +11,20 @@ use lockstorm_sim::world::TraceRetention;
 /// The faults that are shown here: on a node without a disk they are crashes.
 pub(super) const SHOWN: &[&str] = &["lose_disk"];
 
+/// Three Sentinels, which are called `s1` to `s3`.
 fn history(faults: &str) -> History {
+    history_of("s", faults)
+}
+
+/// The same, where the Sentinels have another name.
+fn history_of(sentinels: &str, faults: &str) -> History {
     let text = format!(
         r#"
 [node.m]
 durability = "aof-always"
 [node.r]
 replica_of = "m"
-[sentinel.s]
+[sentinel.{sentinels}]
 count = 3
 down_after = "2s"
 [lock]
@@ -89,4 +95,14 @@ for = "1s"
     let leader = history.host_name(elected.expect("the master is replaced").host);
     let told: Vec<&str> = history.faults.iter().map(|fault| &*fault.words).collect();
     assert_eq!(told, ["m crashes".to_owned(), format!("{leader} stands still")]);
+}
+
+/// A Sentinel is no master and takes no writes, and is no replica for that.
+#[test]
+fn a_replica_is_a_node_whatever_the_sentinels_are_called() {
+    for sentinels in ["a", "s"] {
+        let history = history_of(sentinels, "[fault.f]\npause = \"@replica\"\nat = \"20s\"\nfor = \"1s\"\n");
+        let told: Vec<&str> = history.faults.iter().map(|fault| &*fault.words).collect();
+        assert_eq!(told, ["r stands still"], "Sentinels {sentinels}1 to {sentinels}3");
+    }
 }

@@ -8,17 +8,6 @@ use crate::keyspace::ExpiryRule;
 
 /// Keys to which clients of a writable replica have given an expiry. The master may know nothing of them and will not have them
 /// deleted, so the replica does it itself. What has become of a key since is only looked at when its time comes.
-///
-/// ```
-/// use lockstorm_sim::{keyspace::ExpiryRule, replication::OwnExpiries};
-/// let mut own = OwnExpiries::default();
-/// own.note(0, &"k".into(), 2_000);
-/// own.note(0, &"k".into(), 1_000);
-/// assert_eq!((own.len(), own.next_ms()), (1, Some(1_000)));
-/// assert_eq!(own.take_due(ExpiryRule::at(1_000)), None);
-/// assert_eq!(own.take_due(ExpiryRule::at(1_001)), Some((0, "k".into())));
-/// assert!(own.is_empty());
-/// ```
 #[derive(Debug, Default)]
 pub struct OwnExpiries {
     by_key: BTreeMap<(usize, Bytes), i64>,
@@ -60,5 +49,33 @@ impl OwnExpiries {
     /// Forgets them all.
     pub fn clear(&mut self) {
         *self = OwnExpiries::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_due_in_the_order_of_their_last_times() {
+        let mut own = OwnExpiries::default();
+        assert_eq!(own.next_ms(), None);
+        own.note(0, &"late".into(), 3_000);
+        own.note(0, &"k".into(), 4_000);
+        own.note(1, &"k".into(), 2_000);
+        own.note(0, &"k".into(), 1_000);
+        assert_eq!((own.len(), own.next_ms()), (3, Some(1_000)));
+        for (now_ms, due, next_ms) in [
+            (1_000, None, Some(1_000)),
+            (1_001, Some((0, "k".into())), Some(2_000)),
+            (1_001, None, Some(2_000)),
+            (9_000, Some((1, "k".into())), Some(3_000)),
+            (9_000, Some((0, "late".into())), None),
+            (9_000, None, None),
+        ] {
+            assert_eq!(own.take_due(ExpiryRule::at(now_ms)), due, "at {now_ms}");
+            assert_eq!(own.next_ms(), next_ms, "after {due:?}");
+        }
+        assert!(own.is_empty());
     }
 }

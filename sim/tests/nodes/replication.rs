@@ -475,6 +475,31 @@ fn what_is_written_while_a_snapshot_is_saved_is_kept_for_the_replica_whatever_th
 }
 
 #[test]
+fn a_snapshot_in_a_file_is_given_up_when_the_last_replica_that_waits_for_it_has_gone() {
+    let mut net = Switch::new(vec![prompt(); 3]);
+    for n in 0..10 {
+        net.call(0, &format!("SET k{n} {n}"));
+    }
+    net.call(0, "CONFIG SET repl-diskless-sync no rdb-key-save-delay 500000");
+    for n in [1, 2] {
+        net.call(n, "REPLICAOF n0 6379");
+    }
+    net.run_secs(2);
+    let is_saving = |net: &mut Switch| net.call(0, "INFO persistence").contains("rdb_bgsave_in_progress:1");
+    assert_eq!(net.call(0, "INFO replication").matches("state=wait_bgsave").count(), 2);
+    net.sever(0, 2);
+    assert!(is_saving(&mut net), "one replica still waits");
+    net.run_secs(5);
+    assert_eq!(net.call(1, "DBSIZE"), ":10");
+    assert_eq!(net.server(0).node().replication.syncs.full, 2, "no replica has asked again");
+    net.join(0, 2);
+    net.run_secs(2);
+    assert!(is_saving(&mut net));
+    net.sever(0, 2);
+    assert!(!is_saving(&mut net), "no replica waits");
+}
+
+#[test]
 fn a_replica_that_loads_from_the_socket_shows_its_old_data_only_where_the_history_is_the_same() {
     let mut net = slow_snapshot(prompt());
     assert_eq!(net.call(1, "GET old"), "$1 1", "a snapshot that goes through a file disturbs no client yet");

@@ -105,3 +105,33 @@ pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     let counted = count >= 0xfe || count == elements.len() / 2;
     if at + 1 == bytes.len() && counted { Ok(elements) } else { Err(ZIPMAP) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zipmaps() {
+        type Row = (&'static [u8], Result<&'static [&'static str], RdbError>);
+        let rows: [Row; 9] = [
+            (b"\x00\xff", Ok(&[])),
+            (b"\x01\x01f\x01\x00v\xff", Ok(&["f", "v"])),
+            // Behind a value there may be room for a longer one.
+            (b"\x02\x01f\x01\x02v..\x01g\x00\x00\xff", Ok(&["f", "v", "g", ""])),
+            (b"\x01\xfe\x01\x00\x00\x00f\x01\x00v\xff", Ok(&["f", "v"])),
+            // More pairs than the first byte can count.
+            (b"\xfe\x01f\x01\x00v\xff", Ok(&["f", "v"])),
+            (b"\x02\x01f\x01\x00v\xff", Err(ZIPMAP)),
+            (b"\x01\x01f\x01\x00v\xff.", Err(ZIPMAP)),
+            (b"\x01\x01f\x01\x00v", Err(ZIPMAP)),
+            // The last field has no value: of one and a half pairs one is counted.
+            (b"\x01\x01f\x01\x00v\x01g\xff", Err(ZIPMAP)),
+        ];
+        for (bytes, expected) in rows {
+            let elements = zipmap(bytes);
+            let texts = elements.as_ref().map(|all| all.iter().map(|one| &**one).collect::<Vec<_>>());
+            let expected = expected.as_ref().map(|all| all.iter().map(|one| one.as_bytes()).collect());
+            assert_eq!(texts, expected, "{}", bytes.escape_ascii());
+        }
+    }
+}
