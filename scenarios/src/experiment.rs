@@ -260,7 +260,8 @@ impl Experiment {
         if let Some(folder) = &self.report_dir {
             let plan = trial.plan(judged.case).to_string();
             let path = folder.join(format!("{}.html", file_name(&outcome.history.header.scenario)));
-            let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, report.html(&plan)));
+            let written =
+                fs::create_dir_all(folder).and_then(|()| fs::write(&path, report.html(&plan, None)));
             match written {
                 Ok(()) => text.push_str(&format!("report: {}\n", path.display())),
                 Err(error) => text.push_str(&format!("{} cannot be written: {error}\n", path.display())),

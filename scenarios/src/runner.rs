@@ -91,6 +91,11 @@ impl<'a> Runner<'a> {
         Runner { engine, ..self }
     }
 
+    /// What moves time on, where a run can be had again.
+    pub(crate) fn virtual_engine(&self) -> Option<Engine> {
+        Some(self.engine).filter(|engine| *engine != Engine::Real)
+    }
+
     /// A lock library in the place of the clients' software, in real time.
     pub fn peer(self, peer: &'a Peer) -> Runner<'a> {
         Runner { peer: Some(peer), engine: Engine::Real, ..self }

@@ -151,6 +151,26 @@ fn a_claim_says_what_came_out() {
     ran.ends(0, "as described: l1 violated (overlap 23.084s").ends(0, "S9   as stated: ");
 }
 
+/// An order to a Sentinel is what replaced the master: "No fault was needed" was said of it.
+#[test]
+fn what_was_done_to_a_sentinel_is_told_as_a_fault() {
+    let ran = Folder::new("sentinel").run(&["run", "sentinel/manual_failover.toml#at-once", "-v"]);
+    ran.ends(0, "The faults before it: somebody runs SENTINEL FAILOVER");
+}
+
+/// Each violated run that is shown says without what it would not have been, in JSON and on its page as well.
+#[test]
+fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
+    let folder = Folder::with("causes", "jump.toml", &format!("{JUMP}[expect]\nl1 = \"violated\"\n"));
+    let by = |more: &[&str]| folder.run(&[&["run", "jump.toml#fault.jump.clock_step.by=9s"], more].concat());
+    by(&["--why"]).ends(0, "  why l1 was violated:\n    without the fault jump: holds");
+    by(&["--why", "--json"])
+        .ends(0, r#""why":{"checker":"l1","alone":[{"suspects":[{"is":"fault","name":"jump"}]"#);
+    by(&["--report", "page.html"]).ends(0, "1 as expected");
+    let page = fs::read_to_string(folder.0.join("page.html")).expect("the page was written");
+    assert!(page.contains("<li>without the fault jump: <b>holds</b></li>"));
+}
+
 #[test]
 fn a_list_of_faults_says_how_each_is_written() {
     let folder = Folder::new("list");
@@ -433,7 +453,7 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     ran.ends(0, "seed 0: holds up to 8s, violated from 8.001s").ends(0, "formula  lease - 2s = 8s, as found");
     folder
         .run(&["boundary", "jump.toml", "--seeds", "0..6"])
-        .ends(0, "median 8.001s (8.001s..8.001s with 95% confidence)");
+        .ends(0, "median 8.001s (8.001s to 8.001s with 95% confidence)");
     let axis = |range: &str| format!("fault.jump.clock_step.by={range}");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");

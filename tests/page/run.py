@@ -4,7 +4,7 @@
     tests/page/run.py [--lockstorm PATH] [--screenshots FOLDER]
 
 The browser is Debian's chromium, driven by playwright-core from npm (into target/page/). It gets pages that `lockstorm run --report`
-writes, from the disk: they have all they need in them.
+writes, and a folder of claims that `lockstorm claims --report` does, from the disk: they have all they need in them.
 """
 
 import argparse
@@ -23,6 +23,8 @@ PAGES = {
     "redlock": ["redlock/clock_jump.toml", "--seed", "0"],
     "storm": ["storm/watchdog.toml", "--seed", "0"],
 }
+# Claims whose pages are tried together with the list that leads to them: one that is violated, and one with a boundary.
+CLAIMS = ["S11", "R1"]
 
 
 def main():
@@ -46,9 +48,11 @@ def main():
         made = subprocess.run([lockstorm.resolve(), "run", *what, "--report", work / f"{name}.html"], capture_output=True, text=True)
         if made.returncode not in (0, 1, 2):
             sys.exit(made.stderr)
+    claims = [lockstorm.resolve(), "claims", *CLAIMS, "--report", work / "site"]
+    subprocess.run(claims, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     screenshots = (arguments.screenshots or work / "screenshots").resolve()
     screenshots.mkdir(parents=True, exist_ok=True)
-    suite = ["node", "suite.mjs", chromium, str(screenshots), *PAGES]
+    suite = ["node", "suite.mjs", chromium, str(screenshots), *PAGES, "site/index"]
     sys.exit(subprocess.run(suite, cwd=work, timeout=300).returncode)
 
 

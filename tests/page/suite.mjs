@@ -233,10 +233,41 @@ const tests = {
   },
 };
 
+// Those of a folder with the pages of several claims.
+const site = {
+  async "each claim is listed with its verdict, and its links lead to a run, to its causes and to its file"(name) {
+    const page = await opened(name);
+    assert.ok(await page.locator(".pill").count() >= 2);
+    await picture(page, "site");
+    const links = await page.locator("a[href]").evaluateAll(all => all.map(one => one.getAttribute("href")));
+    const local = links.filter(link => !link.includes("://"));
+    assert.ok(local.some(link => link.endsWith(".toml")), `a file is linked: ${local}`);
+    const runs = local.filter(link => link.endsWith(".html"));
+    assert.ok(runs.length >= 2, `runs are linked: ${local}`);
+    await page.done();
+    let causes = 0;
+    for (const link of runs) {
+      const run = await opened(join(name, "..", link.slice(0, -".html".length)));
+      assert.ok(await seen(run, "#plot rect") > 0, link);
+      const violated = await run.locator(".verdicts .pill.violated").count();
+      const told = await run.locator(".causes li").allTextContents();
+      assert.equal(told.length > 0, violated > 0, `${link} has ${violated} violations, and says: ${told}`);
+      causes += told.length;
+      await run.done();
+    }
+    assert.ok(causes > 0, "some run is violated");
+    for (const link of local.filter(link => link.startsWith("#"))) {
+      const shown = await opened(name, link);
+      assert.equal(await shown.locator(`[id="${link.slice(1)}"]`).count(), 1, link);
+      await shown.done();
+    }
+  },
+};
+
 let failed = 0;
 try {
   for (const name of names) {
-    for (const [says, test] of Object.entries(tests)) {
+    for (const [says, test] of Object.entries(name.endsWith("index") ? site : tests)) {
       try {
         await test(name);
         console.log(`ok    ${name}: ${says}`);

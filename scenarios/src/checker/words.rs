@@ -8,7 +8,7 @@ use super::{
     belief::{Belief, BeliefEnd},
     promise::{Promise, PromiseEnd},
 };
-use crate::history::{Call, Event, EventKind, Fault, History, Host, Lock, LossCause, Owner, Party};
+use crate::history::{Call, Event, EventKind, Fault, History, Host, HostKind, Lock, LossCause, Owner, Party};
 
 /// A true instant in seconds, to the millisecond where that is exact enough.
 pub(crate) fn instant(at: True) -> String {
@@ -138,17 +138,30 @@ pub(super) fn cause(
         ends && of_hold && authority.group_of(event.host).is_some()
     });
     let client = history.client_of(owner);
+    // What is done to a Sentinel may replace the lock's master.
+    let sentinels: Vec<Host> = history.header.hosts_of(HostKind::Sentinel).collect();
+    let is_sentinel = |host: Host| sentinels.contains(&host);
     let near = |fault: &Fault| {
         let on = |host: Host| fault.targets.contains(&host);
         match gone {
             Some(event) if on(event.host) => 3,
             _ if on(client) => 2,
-            _ if fault.targets.iter().any(|host| authority.group_of(*host).is_some()) => 1,
+            _ if fault
+                .targets
+                .iter()
+                .any(|host| authority.group_of(*host).is_some() || is_sentinel(*host)) =>
+            {
+                1
+            }
             _ => 0,
         }
     };
-    // A fault that is over may still be the cause (a step of a clock is over at once), unless it was before the hold.
-    let since_hold = |fault: &Fault| fault.from <= by && fault.until.is_none_or(|until| until >= since);
+    // A fault that is over may still be the cause (a step of a clock is over at once), unless it was before the hold. What Sentinels were
+    // made to do goes on: the old master may take writes for long after another one has granted the hold.
+    let since_hold = |fault: &Fault| {
+        let lasts = fault.targets.iter().any(|host| is_sentinel(*host));
+        fault.from <= by && (lasts || fault.until.is_none_or(|until| until >= since))
+    };
     let instant = gone.map_or(by, |event| event.at);
     let faults = history.faults.iter().enumerate();
     let faults = faults.filter(|(_, fault)| since_hold(fault) && near(fault) > 0);

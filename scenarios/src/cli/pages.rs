@@ -61,7 +61,7 @@ impl Pages {
             let name = if variant.name.is_empty() { "as-described" } else { &variant.name };
             let page = format!("{anchor}/{}.html", unused(&mut used, name));
             let outcome = trial.outcome(chosen.case, TraceRetention::All);
-            self.write(&page, &page_of(trial, chosen, &outcome))?;
+            self.write(&page, &page_of(trial, chosen, &outcome)?)?;
             self.pages += 1;
             let shares = tallies.iter().filter(|tally| std::ptr::eq(tally.variant, variant));
             conditions.push(Condition {

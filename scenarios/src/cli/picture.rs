@@ -28,7 +28,11 @@ impl Picture {
         };
         let mut variants = tallies.chunk_by(|one, other| one.variant.of == other.variant.of);
         let (Some(points), None) = (variants.next(), variants.next()) else {
-            bail!("--plot draws one variant, and {0} has several: name one, as in {0}#{1}", source.file, tallies[0].variant.of);
+            bail!(
+                "--plot draws one variant, and {0} has several: name one, as in {0}#{1}",
+                source.file,
+                tallies[0].variant.of
+            );
         };
         let violated = || points.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
         let checker = self.plot_checker.as_deref().or(violated().map(|row| &*row.checker));

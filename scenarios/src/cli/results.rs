@@ -14,10 +14,12 @@ use serde::Serialize;
 
 use super::{
     Exit, conditions,
+    options::violated_checker,
     out::{errln, out, outln},
 };
 use crate::{
-    report::Report,
+    cause::{Inquiry, Why},
+    report::{Causes, Report},
     run::Outcome,
     runner::{Case, Judged, Runner},
     scenario::Coordinate,
@@ -38,6 +40,9 @@ pub(super) struct Output {
     /// Print the results as JSON, one line per run
     #[arg(long)]
     json: bool,
+    /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error or delay it would not have been
+    #[arg(long)]
+    why: bool,
 }
 
 /// Which runs are printed besides those that are not as expected.
@@ -65,17 +70,19 @@ impl Output {
             |one: &Judged| print.verbose || judged.len() == 1 || one.verdict() != Match::AsExpected;
         for one in judged {
             if self.json {
-                outln!("{}", json(trial, one)?);
+                outln!("{}", json(trial, one, self.causes(trial, one)?)?);
             } else if is_shown(one) {
                 let whole = judged.len() == 1 || one.verdict() != Match::AsExpected;
                 let outcome = whole.then(|| outcome(one.case));
                 show(trial, one, outcome.as_deref());
+                self.show_causes(trial, one)?;
             }
         }
         if let Some(chosen) = most_telling(judged) {
             let outcome = outcome(chosen.case);
             if print.chosen && !self.json && !is_shown(chosen) {
                 show(trial, chosen, Some(&outcome));
+                self.show_causes(trial, chosen)?;
             }
             self.write(trial, chosen, &outcome)?;
         }
@@ -95,9 +102,25 @@ impl Output {
     /// Prints one run: as a line of JSON if that was asked for, or else with everything that was found.
     pub(super) fn print(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         if self.json {
-            outln!("{}", json(trial, judged)?);
+            outln!("{}", json(trial, judged, self.causes(trial, judged)?)?);
         } else {
             show(trial, judged, Some(outcome));
+            self.show_causes(trial, judged)?;
+        }
+        Ok(())
+    }
+
+    /// The causes of a violation, if they were asked for.
+    fn causes(&self, trial: &Runner<'_>, judged: &Judged) -> Result<Option<(&'static str, Why)>> {
+        if self.why { causes_of(trial, judged) } else { Ok(None) }
+    }
+
+    fn show_causes(&self, trial: &Runner<'_>, judged: &Judged) -> Result<()> {
+        if let Some((checker, why)) = self.causes(trial, judged)? {
+            outln!("  why {checker} was violated:");
+            for words in why.words() {
+                outln!("    {words}");
+            }
         }
         Ok(())
     }
@@ -112,7 +135,7 @@ impl Output {
     pub(super) fn write(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
-            fs::write(path, page_of(trial, judged, outcome))
+            fs::write(path, page_of(trial, judged, outcome)?)
                 .into_diagnostic()
                 .wrap_err_with(|| failed(path))?;
             errln!("{} shows {}", path.display(), trial.token(judged.case));
@@ -126,11 +149,24 @@ impl Output {
     }
 }
 
-/// The page of one run, of which everything was kept.
-pub(super) fn page_of(trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> String {
+/// The page of one run, of which everything was kept. A violated run that can be had again is run without each of its causes.
+pub(super) fn page_of(trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<String> {
     let entries = trial.entries(judged);
     let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
-    report.html(&trial.plan(judged.case).to_string())
+    let causes = causes_of(trial, judged)?.map(|(checker, why)| Causes { checker, words: why.words() });
+    Ok(report.html(&trial.plan(judged.case).to_string(), causes.as_ref()))
+}
+
+/// What the violation that matters most depends on, with the checker that found it. `None` where nothing is violated, or the run was in
+/// real time and cannot be had again.
+fn causes_of(trial: &Runner<'_>, judged: &Judged) -> Result<Option<(&'static str, Why)>> {
+    let variant = trial.variant(judged.case);
+    let (Some(engine), Some(checker)) = (trial.virtual_engine(), violated_checker(None, judged, variant)?)
+    else {
+        return Ok(None);
+    };
+    let inquiry = Inquiry { seed: judged.case.seed, engine, checker };
+    Ok(inquiry.of(&variant.scenario).map(|why| (checker.name, why)))
 }
 
 /// The run that a person would want to see.
@@ -214,7 +250,13 @@ fn summary(judged: &[Judged], speed: &str) -> String {
 }
 
 /// One line of JSON about one run.
-fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
+fn json(trial: &Runner<'_>, judged: &Judged, causes: Option<(&'static str, Why)>) -> Result<String> {
+    #[derive(Serialize)]
+    struct Cause {
+        checker: &'static str,
+        #[serde(flatten)]
+        why: Why,
+    }
     #[derive(Serialize)]
     struct Line<'a> {
         case: String,
@@ -226,6 +268,8 @@ fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
         fingerprint: &'a str,
         simulated_seconds: f64,
         plan: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<Cause>,
     }
     let plan = trial.plan(judged.case).to_string();
     let line = Line {
@@ -237,6 +281,7 @@ fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
         fingerprint: &judged.fingerprint,
         simulated_seconds: judged.simulated,
         plan: plan.lines().map(|line| line.trim_end().to_owned()).collect(),
+        why: causes.map(|(checker, why)| Cause { checker, why }),
     };
     serde_json::to_string(&line).into_diagnostic()
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use lockstorm_sim::time::True;
 
-use super::{Entry, Report, Standing, drawing::Drawing, escape::escape, timeline};
+use super::{Causes, Entry, Report, Standing, drawing::Drawing, escape::escape, timeline};
 use crate::{
     checker::Evidence,
     verdict::{Match, Verdict},
@@ -25,9 +25,9 @@ const LEGEND: &str = "<div class=\"legend\"><span><i class=\"o0 swatch\"></i>has
 const LINES: usize = 2_000;
 
 impl Report<'_> {
-    /// The page. With it goes the plan of the run in words, with the values that the seed has drawn; it is empty where only the
-    /// history is known.
-    pub fn html(&self, plan: &str) -> String {
+    /// The page. With it go the plan of the run in words, with the values that the seed has drawn, which is empty where only the history
+    /// is known, and the causes of a violation, where they were looked for.
+    pub fn html(&self, plan: &str, causes: Option<&Causes>) -> String {
         let header = &self.history.header;
         let evidence = Evidence::of(self.history);
         let drawing = Drawing::of(&evidence, self.records, self.focus());
@@ -71,6 +71,9 @@ impl Report<'_> {
                 row(&mut page, entry);
             }
             page.push_str("</table></details>\n");
+        }
+        if let Some(causes) = causes {
+            causes_of(&mut page, causes);
         }
         page.push_str(
             "<div class=\"bar-line\"><h2>Timeline</h2>\
@@ -149,6 +152,20 @@ impl Report<'_> {
         }
         page.push_str("</div>\n");
     }
+}
+
+/// What the violation depends on.
+fn causes_of(page: &mut String, causes: &Causes) {
+    let _ = writeln!(
+        page,
+        "<h2>Causes</h2>\n<div class=\"causes\">Why <b>{}</b> was violated: the same run with something taken away.<ul>",
+        escape(causes.checker)
+    );
+    for words in &causes.words {
+        let (without, verdict) = words.rsplit_once(": ").unwrap_or((words, ""));
+        let _ = writeln!(page, "<li>{}: <b>{}</b></li>", escape(without), escape(verdict));
+    }
+    page.push_str("</ul></div>\n");
 }
 
 /// Whether a finding is of no interest: it is undecided, and no verdict was expected.

@@ -16,6 +16,7 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use lockstorm_sim::world::Record;
+use serde::Serialize;
 
 use crate::{
     history::History,
@@ -75,6 +76,15 @@ pub struct Report<'a> {
     pub entries: &'a [Entry],
     /// Every record of the run, packets too, from which the page draws messages; empty where they were not kept.
     pub records: &'a [Record],
+}
+
+/// Why a run was violated, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Causes {
+    /// Whose violation is meant.
+    pub checker: &'static str,
+    /// What became of the verdict without each fault, clock error and delay, a line each.
+    pub words: Vec<String>,
 }
 
 /// How a run came out as a whole.

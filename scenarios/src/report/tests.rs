@@ -121,7 +121,9 @@ fn the_page_is_self_contained_and_escaped() {
     history.header.claim = Some(claim);
     let entries = entries(&history);
     let plan = "  host <m> (node), wall clock +1s ahead";
-    let page = Report { history: &history, entries: &entries, records: &[] }.html(plan);
+    let words = vec!["without the fault <pause>: holds".to_owned()];
+    let causes = Causes { checker: "l1", words };
+    let page = Report { history: &history, entries: &entries, records: &[] }.html(plan, Some(&causes));
     assert!(page.contains("failover &lt;loses&gt; a lock") && !page.contains("<loses>"));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let there = page.matches(outside).count();
@@ -140,6 +142,7 @@ fn the_page_is_self_contained_and_escaped() {
         "c1 was suspended",
         "data-show",
         "host &lt;m&gt;",
+        "<li>without the fault &lt;pause&gt;: <b>holds</b></li>",
     ] {
         assert!(page.contains(part), "{part}");
     }
@@ -159,7 +162,7 @@ fn a_fault_that_lasts_is_drawn_for_as_long() {
     let with = |how: fn(Story) -> Story| {
         let story = Story::failover(LockKind::Exclusive).at(2_000);
         let history = how(story).ends(16_000);
-        Report { history: &history, entries: &[], records: &[] }.html("")
+        Report { history: &history, entries: &[], records: &[] }.html("", None)
     };
     for (how, until, words) in [
         (
@@ -201,7 +204,7 @@ fn a_fault_that_repeats_has_one_row() {
     let history = (0..5).fold(Story::failover(LockKind::Exclusive), |story, at| {
         story.at(2_000 + at * 1_000).fault("the wall clock of r stepped", &["r"])
     });
-    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html("");
+    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html("", None);
     assert_eq!(page.matches("class=\"out\"").count(), 1, "the fault is named once");
     assert_eq!(page.matches("class=\"fault\"").count(), 5);
 }
