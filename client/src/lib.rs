@@ -121,11 +121,14 @@
 //! | what happens | acknowledged changes that are lost | two servers grant |
 //! | --- | --- | --- |
 //! | the master crashes, on any topology with replicas | those of the last moments that the promoted replica has not received | no |
+//! | the master crashes, and is back before *D* or *NT* is over | those that its disk has not kept (`appendfsync`); without persistence all | no; but what it has forgotten it grants again, though the old lease runs |
 //! | Sentinel: the master is cut off together with clients | all from the cut until about 11 s after it heals | from about *D* + 1 s after the cut until then; with `min-replicas-to-write` from 1 on until 12 s after the cut at most |
 //! | Sentinel: the master freezes, and goes on after the failover | all from then on for about 11 s | the same time |
+//! | Sentinel: the master is cut off from the Sentinels only | those on the old master from the promotion until 10 to 12 s after a Sentinel reaches it | the same time, for clients that do not leave; this one leaves when the first Sentinel tells |
 //! | SENTINEL FAILOVER | those on the old master for 10 to 12 s; with `min-replicas-to-write` hardly any | the same time, for clients that do not leave; this one leaves when the first Sentinel tells |
 //! | Cluster: the master is cut off together with clients and a minority | all until it stops, 1 to 1.5 *NT* after the cut | half of *NT* at most |
 //! | Cluster: the master freezes, and goes on after the failover | what waits in its sockets | for milliseconds |
+//! | Cluster: a master sees the majority but not its replica, and crashes later | all since the link to the replica broke, which may be about 10 s + 11 *NT*; after that the replica is not elected, and nothing grants (`cluster-replica-validity-factor`) | no |
 //! | Cluster: CLUSTER FAILOVER | none; with FORCE or TAKEOVER those of a moment | no; for milliseconds |
 //! | Cluster: a slot moves | none | no; if the node it leaves fails over meanwhile, until that is mended |
 //!
