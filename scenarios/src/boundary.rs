@@ -283,7 +283,7 @@ mod tests {
         assert_eq!([of.low, of.middle, of.high], [at("3s"), at("8s"), Place::Above]);
     }
 
-    /// A file sweeps the latency as well: the request comes later by as much, and the jump that frees the key is smaller by it.
+    /// A file sweeps the moment of the request as well: a second later a second less is left of the lease, which a jump has to free.
     #[test]
     fn each_point_of_a_sweep_along_another_axis_has_its_own_boundary() {
         let text = format!("{JUMP}\n[sweep]\n\"client.c2.steps.0.at\" = [\"11s\", \"12s\"]\n");

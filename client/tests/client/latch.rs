@@ -6,22 +6,15 @@ use futures_util::future::{FutureExt, join_all};
 use lockstorm_client::{Client, ErrorKind, Latch};
 use redis::Value;
 
-use crate::support::{Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task};
+use crate::support::{
+    Flow, Proxy, RedisServer, command, eventually, impatient, listeners, on_each_server, soon, task,
+};
 
 const SHORT: Duration = Duration::from_millis(50);
 const CHANNEL: &str = "redisson_countdownlatch__channel__{start}";
 
 async fn latch(url: &str) -> Latch {
     Client::connect(url).await.unwrap().latch("start")
-}
-
-/// Completes when so many clients listen for the opening.
-async fn listeners(url: &str, count: i64) {
-    eventually("they listen", async || {
-        let reply = command(url, &format!("PUBSUB NUMSUB {CHANNEL}")).await;
-        matches!(reply, Value::Array(reply) if reply[1] == Value::Int(count))
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -68,13 +61,13 @@ async fn it_opens_for_all_who_wait() {
                 waiting.push(task(async move { latch.wait().await.unwrap() }));
             }
         }
-        listeners(url, 2).await;
+        listeners(url, CHANNEL, 2).await;
         mine.count_down().await.unwrap();
         assert!(!mine.wait_for(SHORT).await.unwrap());
         assert!(waiting.iter().all(|waiter| !waiter.is_finished()), "it is counted down by one of two");
         mine.count_down().await.unwrap();
         soon("all go on", join_all(waiting)).await;
-        listeners(url, 0).await;
+        listeners(url, CHANNEL, 0).await;
     })
     .await;
 }
@@ -123,7 +116,7 @@ async fn a_latch_that_vanishes_lets_its_waiters_go() {
                 let patient = patient.clone();
                 async move { patient.wait().await.unwrap() }
             });
-            listeners(url, 1).await;
+            listeners(url, CHANNEL, 1).await;
             for words in deletion {
                 command(url, words).await;
             }
@@ -140,7 +133,7 @@ async fn a_latch_that_vanishes_lets_its_waiters_go() {
                 let often = often.clone();
                 async move { often.wait().await.unwrap() }
             });
-            listeners(url, 1).await;
+            listeners(url, CHANNEL, 1).await;
             assert!(!waiting.is_finished());
             command(url, gone).await;
             soon(gone, waiting).await.unwrap();

@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use lockstorm_client::{Client, ErrorKind, OwnerId, ReadWriteLock};
 
-use crate::support::{Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task};
+use crate::support::{
+    Flow, Proxy, RedisServer, command, eventually, impatient, listeners, on_each_server, soon, task,
+};
 
 const LONG: Duration = Duration::from_secs(60);
 const WATCHDOG: Duration = Duration::from_millis(1500);
+const CHANNEL: &str = "redisson_rwlock:{doc}";
 const ME: i64 = 1;
 
 async fn client(url: &str) -> Client {
@@ -18,15 +21,6 @@ async fn client(url: &str) -> Client {
 
 async fn doc(url: &str) -> ReadWriteLock {
     client(url).await.rw_lock("doc")
-}
-
-/// Completes when so many clients listen for releases.
-async fn listeners(url: &str, count: i64) {
-    eventually("they listen", async || {
-        let reply = command(url, "PUBSUB NUMSUB redisson_rwlock:{doc}").await;
-        matches!(reply, redis::Value::Array(reply) if reply[1] == redis::Value::Int(count))
-    })
-    .await;
 }
 
 fn me() -> OwnerId {
@@ -105,7 +99,7 @@ async fn a_downgrade_wakes_all_readers_and_lets_no_writer_in() {
                 readers.push(task(async move { wanted.await.unwrap() }));
             }
         }
-        listeners(url, 2).await;
+        listeners(url, CHANNEL, 2).await;
         let writer = doc(url).await.write();
         writing.release().await.unwrap();
         assert!(writer.try_acquire().await.unwrap().is_none());
@@ -136,7 +130,7 @@ async fn releases_wake_who_can_have_it() {
             let wanted = others.write().acquire().lease(LONG).into_future();
             waiting.push(task(async move { wanted.await.unwrap().release().await.unwrap() }));
         }
-        listeners(url, 1).await;
+        listeners(url, CHANNEL, 1).await;
         reading.release().await.unwrap();
         for writer in waiting {
             soon("each writer has its turn", writer).await.unwrap();
@@ -153,7 +147,7 @@ async fn a_waiting_writer_learns_that_less_is_left() {
         let long = mine.read().acquire().lease(LONG).await.unwrap();
         let wanted = writer.acquire().into_future();
         let waiting = task(async move { wanted.await.unwrap() });
-        listeners(url, 1).await;
+        listeners(url, CHANNEL, 1).await;
         let short = mine.read().acquire().lease(Duration::from_secs(2)).await.unwrap();
         long.release().await.unwrap();
         drop(soon("the short lease ends", waiting).await.unwrap());

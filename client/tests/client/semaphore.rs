@@ -8,23 +8,15 @@ use lockstorm_client::{Client, ErrorKind, Semaphore};
 use redis::Value;
 
 use crate::support::{
-    Attempts, Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task,
+    Attempts, Flow, Proxy, RedisServer, command, eventually, impatient, listeners, on_each_server, soon, task,
 };
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
+const CHANNEL: &str = "redisson_sc:{seats}";
 
 async fn semaphore(url: &str) -> Semaphore {
     Client::connect(url).await.unwrap().semaphore("seats")
-}
-
-/// Completes when so many clients listen for permits.
-async fn listeners(url: &str, count: i64) {
-    eventually("they listen", async || {
-        let reply = command(url, "PUBSUB NUMSUB redisson_sc:{seats}").await;
-        matches!(reply, Value::Array(reply) if reply[1] == Value::Int(count))
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -113,7 +105,7 @@ async fn a_total_wakes_as_many_waiters_as_it_serves() {
                 task(async move { waiter.acquire(1).await.unwrap().forget() })
             })
             .collect();
-        listeners(url, 1).await;
+        listeners(url, CHANNEL, 1).await;
         giver.add_permits(2).await.unwrap();
         let (_, _, waiting) = soon("one is served", select_all(waiting)).await;
         let (_, _, waiting) = soon("another is served", select_all(waiting)).await;
@@ -162,7 +154,7 @@ async fn a_permit_too_few_for_one_waiter_goes_to_another() {
             let waiter = waiter.clone();
             async move { waiter.acquire(2).await.unwrap().forget() }
         });
-        listeners(url, 1).await;
+        listeners(url, CHANNEL, 1).await;
         let one = task(async move { waiter.acquire(1).await.unwrap().forget() });
         // Both look in vain before anything comes.
         assert!(giver.try_acquire_for(1, SHORT).await.unwrap().is_none());
@@ -183,12 +175,12 @@ async fn a_message_that_is_no_number_of_permits_wakes_by_a_look() {
             command(url, "DEL seats").await;
             let waiter = semaphore(url).await;
             let waiting = task(async move { waiter.acquire(1).await.unwrap().forget() });
-            listeners(url, 1).await;
+            listeners(url, CHANNEL, 1).await;
             // Set without a message, so that nothing else can wake the waiter.
             command(url, "SET seats 1").await;
             command(url, &format!("PUBLISH redisson_sc:{{seats}} {message}")).await;
             soon(message, waiting).await.unwrap();
-            listeners(url, 0).await;
+            listeners(url, CHANNEL, 0).await;
         }
     })
     .await;
@@ -200,10 +192,10 @@ async fn a_dropped_waiter_keeps_no_permits() {
     on_each_server(async |url| {
         let (waiter, giver) = (semaphore(url).await, semaphore(url).await);
         let waiting = task(async move { waiter.acquire(1).await });
-        listeners(url, 1).await;
+        listeners(url, CHANNEL, 1).await;
         waiting.abort();
         giver.set_permits(1).await.unwrap();
-        listeners(url, 0).await;
+        listeners(url, CHANNEL, 0).await;
         eventually("it is not kept", async || giver.available().await.unwrap() == 1).await;
     })
     .await;

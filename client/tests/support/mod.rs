@@ -346,6 +346,15 @@ pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> b
     soon(what, polled).await;
 }
 
+/// Completes when so many clients listen on a channel.
+pub(crate) async fn listeners(url: &str, channel: &str, count: i64) {
+    eventually("they listen", async || {
+        let reply = command(url, &format!("PUBSUB NUMSUB {channel}")).await;
+        matches!(reply, redis::Value::Array(reply) if reply[1] == redis::Value::Int(count))
+    })
+    .await;
+}
+
 /// Runs one command and returns its reply.
 pub(crate) async fn command(url: &str, words: &str) -> redis::Value {
     let client = redis::Client::open(url).unwrap();

@@ -16,7 +16,6 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use lockstorm_sim::world::Record;
-use serde::Serialize;
 
 use crate::{
     history::History,
@@ -79,7 +78,7 @@ pub struct Report<'a> {
 }
 
 /// Why a run was violated, in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Causes {
     /// Whose violation is meant.
     pub checker: &'static str,
