@@ -83,8 +83,7 @@ impl Boundary {
     pub(super) fn run(self) -> Result<Exit> {
         let source = one_source(&self.path)?;
         // The points of a sweep are told apart below, by what is not moved anyway.
-        let mut variants: Vec<&Variant> = source.variants.iter().collect();
-        variants.dedup_by_key(|variant| &variant.of);
+        let mut variants = source.conditions();
         if let Some(wanted) = &self.variant {
             variants.retain(|variant| variant.of == *wanted);
             if variants.is_empty() {

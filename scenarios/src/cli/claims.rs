@@ -20,7 +20,7 @@ use super::{
 use crate::{
     run::Engine,
     runner::{Judged, Runner},
-    scenario::{Source, Variant, nearest},
+    scenario::{Source, nearest},
     tally::{Tally, tally},
     verdict::Match,
 };
@@ -87,10 +87,8 @@ impl Claims {
 
     /// Where the verdict changes of each variant that says so, searched anew.
     fn boundaries<'a>(&self, source: &'a Source) -> Result<Vec<Claimed<'a>>> {
-        let mut variants: Vec<&Variant> = source.variants.iter().collect();
-        variants.dedup_by_key(|variant| &variant.of);
         let mut all = Vec::new();
-        for variant in variants {
+        for variant in source.conditions() {
             let Some(written) = &variant.scenario.boundary else { continue };
             for search in at_each_point(search_of(source, variant, written, self.engine)?)? {
                 let found = search.of(0..variant.scenario.run.seeds, self.jobs.count(), &|_| {});

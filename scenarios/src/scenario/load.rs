@@ -57,6 +57,13 @@ impl Source {
         self.variants.first()?.scenario.finding.as_deref()
     }
 
+    /// What the file calls variants, each at the first point of its sweep, in the order of the file.
+    pub fn conditions(&self) -> Vec<&Variant> {
+        let mut all: Vec<&Variant> = self.variants.iter().collect();
+        all.dedup_by_key(|variant| &variant.of);
+        all
+    }
+
     /// A scenario that is in no file, under a name.
     ///
     /// # Errors
@@ -107,8 +114,7 @@ impl Source {
 
     /// That the file has no variant of this name, and which it has.
     pub fn no_variant(&self, name: &str) -> ScenarioError {
-        let mut known: Vec<&str> = self.variants.iter().map(|variant| variant.of.as_str()).collect();
-        known.dedup();
+        let known: Vec<&str> = self.conditions().into_iter().map(|variant| variant.of.as_str()).collect();
         let message = match (name, &known[..]) {
             (name, [""]) => format!("there is no variant {name:?}: the file has no variants"),
             ("", known) => format!("say which one: {}", known.join(", ")),
