@@ -255,7 +255,10 @@ impl<T: Send + 'static> Caller<T> {
             }
             // A message may have been missed before the subscription stood.
             busy = match self.attempt(wanted).await? {
-                Answer::Got(got) => return Ok(Some(got)),
+                Answer::Got(got) => {
+                    subscription.granted();
+                    return Ok(Some(got));
+                }
                 Answer::Busy(busy) => busy,
             };
             subscription.looked();

@@ -23,6 +23,8 @@ pub(crate) enum Wake {
 pub(crate) struct Wakes {
     pub(crate) channel: String,
     pub(crate) policy: fn(&[u8]) -> Wake,
+    /// A grant leaves nothing to another waiter. Of permits and read holds it may, and messages that come at once are as one.
+    pub(crate) exclusive: bool,
 }
 
 pub(super) struct Channel {

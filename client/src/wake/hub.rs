@@ -381,7 +381,11 @@ mod tests {
         let id = router.node_id(Slot(0));
         let hub = Hub::new(env, config, router);
         for channel in ["stock", "cash"] {
-            hub.join(&Wakes { channel: channel.to_owned(), policy: |_| Wake::All }, Slot(0), false);
+            hub.join(
+                &Wakes { channel: channel.to_owned(), policy: |_| Wake::All, exclusive: false },
+                Slot(0),
+                false,
+            );
         }
         for ended in ["stock", "till"] {
             let data = vec![Value::BulkString(ended.into())];

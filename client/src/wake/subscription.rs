@@ -17,6 +17,7 @@ pub(crate) struct Subscription {
     name: String,
     channel: Arc<Channel>,
     wants_several: bool,
+    exclusive: bool,
     /// A message was taken and the lock not looked at since.
     owes_look: AtomicBool,
 }
@@ -27,8 +28,9 @@ impl Subscription {
     /// `slot` is that of the keys whose scripts publish.
     pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes, slot: Slot, wants_several: bool) -> Self {
         let channel = hub.join(&wakes, slot, wants_several);
-        let (env, hub) = (hub.env.clone(), hub.clone());
-        Self { env, hub, name: wakes.channel, channel, wants_several, owes_look: AtomicBool::new(false) }
+        let (env, hub, owes_look) = (hub.env.clone(), hub.clone(), AtomicBool::new(false));
+        let Wakes { channel: name, exclusive, .. } = wakes;
+        Self { env, hub, name, channel, wants_several, exclusive, owes_look }
     }
 
     /// Completes when the server has confirmed the subscription, or refused it.
@@ -49,6 +51,13 @@ impl Subscription {
     /// The lock was looked at: a message taken before has done its work.
     pub(crate) fn looked(&self) {
         self.owes_look.store(false, Ordering::Release);
+    }
+
+    /// The lock was granted: without this, the next waiter would look at a lock that this one has taken.
+    pub(crate) fn granted(&self) {
+        if self.exclusive {
+            self.looked();
+        }
     }
 
     /// Sleeps until a message for this waiter comes, all waiters were woken since `epoch`, or `limit`.
@@ -112,7 +121,8 @@ mod tests {
             b"all" => Wake::All,
             number => Wake::UpTo(std::str::from_utf8(number).unwrap().parse().unwrap()),
         };
-        Subscription::to(hub, Wakes { channel: "c".to_owned(), policy }, Slot(0), wants_several)
+        let wakes = Wakes { channel: "c".to_owned(), policy, exclusive: !wants_several };
+        Subscription::to(hub, wakes, Slot(0), wants_several)
     }
 
     async fn wait(of: &Subscription, epoch: u64) -> WokenBy {
@@ -132,6 +142,21 @@ mod tests {
             }
             drop(first);
             assert_eq!(wait(&second, second.epoch()).await, next, "looked: {looked}");
+        }
+    }
+
+    /// A release is announced to one of two waiters, which is granted the lock. Of an exclusive lock nothing is left to the other
+    /// one, whose look would be a request in vain; of permits, whose messages may have merged, something may be.
+    #[tokio::test]
+    async fn a_waiter_that_is_granted_an_exclusive_lock_wakes_no_other() {
+        let hub = hub();
+        for (wants_several, next) in [(false, WokenBy::Timer), (true, WokenBy::Message)] {
+            let (first, second) = (join_for(&hub, wants_several), join_for(&hub, wants_several));
+            first.channel.deliver(b"one");
+            assert_eq!(wait(&first, first.epoch()).await, WokenBy::Message);
+            first.granted();
+            drop(first);
+            assert_eq!(wait(&second, second.epoch()).await, next, "of permits: {wants_several}");
         }
     }
 

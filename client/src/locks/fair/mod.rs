@@ -80,7 +80,7 @@ impl Attempt for Fair {
     }
 
     fn wakes(&self, key: &str, owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: waiter_channel(key, owner), policy: wakes })
+        Some(Wakes { channel: waiter_channel(key, owner), policy: wakes, exclusive: true })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

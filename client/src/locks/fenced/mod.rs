@@ -62,7 +62,7 @@ impl Attempt for Fenced {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: lock_channel(key), policy: reentrant::wakes })
+        Some(Wakes { channel: lock_channel(key), policy: reentrant::wakes, exclusive: true })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

@@ -104,9 +104,9 @@ fn writer(owner: &str) -> String {
     format!("{owner}:write")
 }
 
-/// The messages on the channel that both halves share.
-fn wakes(key: &str) -> Wakes {
-    Wakes { channel: rw_channel(key), policy: super::reentrant::wakes }
+/// The messages on the channel that both halves share. Where one reads others may.
+fn wakes(key: &str, exclusive: bool) -> Wakes {
+    Wakes { channel: rw_channel(key), policy: super::reentrant::wakes, exclusive }
 }
 
 fn force_release(key: &str, mode: &str, message: &str, publish: &str) -> Call {

@@ -34,7 +34,7 @@ impl Attempt for Read {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(wakes(key))
+        Some(wakes(key, false))
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

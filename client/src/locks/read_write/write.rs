@@ -28,7 +28,7 @@ impl Attempt for Write {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(wakes(key))
+        Some(wakes(key, true))
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

@@ -58,7 +58,7 @@ impl Attempt for Plain {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: lock_channel(key), policy: wakes })
+        Some(Wakes { channel: lock_channel(key), policy: wakes, exclusive: true })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

@@ -40,7 +40,7 @@ impl Attempt for Permits {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: semaphore_channel(key), policy: wakes })
+        Some(Wakes { channel: semaphore_channel(key), policy: wakes, exclusive: false })
     }
 
     fn wants_several(&self) -> bool {
