@@ -89,6 +89,16 @@ def cell(text):
     return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
 
 
+def beginning(example, most=110):
+    """Of a long example as many of its parts as fit."""
+    if len(example) <= most:
+        return example
+    cut, opened = example.rfind(", ", 0, most), re.search(r"[\[{]", example)
+    if cut < 0 or not opened:
+        return f"{example[:most]}..."
+    return f"{example[:cut]}, ... {']' if opened.group() == '[' else '}'}"
+
+
 class Keys:
     """The keys of the format: every table of the schema as a section, with an example of each key from a scenario file."""
 
@@ -189,7 +199,7 @@ class Keys:
             used = self.examples.get((id(kind), key), []) + self.examples.get((id(alike), key), [])
             # The shortest that says something: neither empty nor a whole table of tables.
             short = sorted((one for one in used if not one.endswith(("{}", "[]"))), key=lambda one: (len(one), one)) or used
-            example = f"`{cell(short[0])}`" if short and len(short[0]) <= 110 else ""
+            example = f"`{cell(beginning(short[0]))}`" if short else ""
             if not used:
                 self.bare.append(f"{title}: {key}")
             default = own.get("default")
