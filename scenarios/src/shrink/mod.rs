@@ -22,6 +22,8 @@ use crate::{
     verdict::Expectation,
 };
 
+pub(crate) use values::{leaves, put};
+
 /// The least that a storm is shortened to.
 const STORM_MIN: Span = Span::millis(10);
 
@@ -269,7 +271,7 @@ pub fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
 }
 
 /// The tables of that file.
-fn to_table(scenario: &Scenario) -> Result<Table, toml::ser::Error> {
+pub(crate) fn to_table(scenario: &Scenario) -> Result<Table, toml::ser::Error> {
     let mut written = Table::try_from(scenario)?;
     drop_defaults(&mut written, &Table::try_from(Scenario::default())?);
     for (part, defaults) in [("network", table(&Network::default())?), ("run", table(&Run::default())?)] {

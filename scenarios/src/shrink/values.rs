@@ -63,7 +63,11 @@ pub(super) fn simpler(scenario: &Scenario, seed: u64) -> Vec<Proposal> {
 }
 
 /// The values below one, each with its path; items of lists are counted from 0.
-fn leaves<'a>(value: &'a Value, path: &mut Vec<String>, found: &mut Vec<(Vec<String>, &'a Value)>) {
+pub(crate) fn leaves<'a>(
+    value: &'a Value,
+    path: &mut Vec<String>,
+    found: &mut Vec<(Vec<String>, &'a Value)>,
+) {
     let mut below = |key: String, value: &'a Value| {
         path.push(key);
         leaves(value, path, found);
@@ -79,7 +83,7 @@ fn leaves<'a>(value: &'a Value, path: &mut Vec<String>, found: &mut Vec<(Vec<Str
     }
 }
 
-fn put(table: &mut Table, path: &[String], value: Value) {
+pub(crate) fn put(table: &mut Table, path: &[String], value: Value) {
     let (first, rest) = path.split_first().expect("a value is below a table");
     let mut at = table.get_mut(first);
     for key in rest {
