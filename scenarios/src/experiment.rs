@@ -12,7 +12,7 @@ use lockstorm_sim::world::TraceRetention;
 use crate::{
     code::Code,
     library,
-    report::Report,
+    report::{Besides, Report},
     run::{Engine, Outcome},
     runner::{Judged, Runner, Stop, parse_seeds},
     scenario::{Scenario, ScenarioError, Source, nearest},
@@ -260,8 +260,8 @@ impl Experiment {
         if let Some(folder) = &self.report_dir {
             let plan = trial.plan(judged.case).to_string();
             let path = folder.join(format!("{}.html", file_name(&outcome.history.header.scenario)));
-            let written =
-                fs::create_dir_all(folder).and_then(|()| fs::write(&path, report.html(&plan, None)));
+            let written = fs::create_dir_all(folder)
+                .and_then(|()| fs::write(&path, report.html(Besides { plan: &plan, ..Besides::default() })));
             match written {
                 Ok(()) => text.push_str(&format!("report: {}\n", path.display())),
                 Err(error) => text.push_str(&format!("{} cannot be written: {error}\n", path.display())),

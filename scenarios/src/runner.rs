@@ -11,7 +11,7 @@ use std::{
 use lockstorm_sim::world::TraceRetention;
 
 use crate::{
-    checker::{self, Checker, Evidence},
+    checker::{self, Checker, Evidence, Hold},
     peer::Peer,
     plan::Plan,
     report::{self, Entry},
@@ -32,6 +32,7 @@ pub struct Runner<'a> {
     engine: Engine,
     peer: Option<&'a Peer>,
     stop: Stop,
+    keeps_holds: bool,
 }
 
 /// When a runner ends before its last case.
@@ -67,8 +68,9 @@ impl Stop {
 impl<'a> Runner<'a> {
     /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event engine, to the end.
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
-        let (seeds, positions, peer) = (None, None, None);
-        Runner { sources, seeds, positions, jobs: 1, engine: Engine::Event, peer, stop: Stop::Never }
+        let (seeds, positions, peer, keeps_holds) = (None, None, None, false);
+        let (engine, stop) = (Engine::Event, Stop::Never);
+        Runner { sources, seeds, positions, jobs: 1, engine, peer, stop, keeps_holds }
     }
 
     /// The seeds of each scenario; its own number from 0 if there is none.
@@ -99,6 +101,11 @@ impl<'a> Runner<'a> {
     /// A lock library in the place of the clients' software, in real time.
     pub fn peer(self, peer: &'a Peer) -> Runner<'a> {
         Runner { peer: Some(peer), engine: Engine::Real, ..self }
+    }
+
+    /// Whether the results have the [holds](Judged::holds) of each case.
+    pub fn keep_holds(self, keeps_holds: bool) -> Runner<'a> {
+        Runner { keeps_holds, ..self }
     }
 
     /// When to end before the last case.
@@ -138,6 +145,8 @@ pub struct Judged {
     pub fingerprint: String,
     /// How much true time passed, in seconds.
     pub simulated: f64,
+    /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds) them.
+    pub holds: Vec<Hold>,
 }
 
 impl Judged {
@@ -176,7 +185,8 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     });
     let matches = matches.collect();
     let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
-    Judged { case, findings, matches, fingerprint: outcome.fingerprint.clone(), simulated }
+    let (fingerprint, holds) = (outcome.fingerprint.clone(), Vec::new());
+    Judged { case, findings, matches, fingerprint, simulated, holds }
 }
 
 impl Runner<'_> {
@@ -327,7 +337,11 @@ impl Runner<'_> {
     }
 
     fn judged(&self, case: &Case, told: &(dyn Fn(&Judged) + Sync)) -> ControlFlow<Judged, Judged> {
-        let one = judge(self.variant(*case), *case, &self.outcome(*case, TraceRetention::Nothing));
+        let outcome = self.outcome(*case, TraceRetention::Nothing);
+        let mut one = judge(self.variant(*case), *case, &outcome);
+        if self.keeps_holds {
+            one.holds = checker::holds(&Evidence::of(&outcome.history));
+        }
         told(&one);
         if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
     }

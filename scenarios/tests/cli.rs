@@ -171,6 +171,28 @@ fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
     assert!(page.contains("<li>without the fault jump: <b>holds</b></li>"));
 }
 
+/// Two axes are a heat map, one is a curve; each says what it counts. And holds, of which a jump of the clock has lost one of each run.
+#[test]
+fn runs_are_drawn_as_pictures() {
+    let axis = "[sweep]\nfault.jump.clock_step.by = [\"7s\", \"9s\"]\n";
+    let (curve, map) =
+        (format!("{JUMP}{axis}"), format!("{JUMP}{axis}network.latency = [\"1ms\", \"5ms\"]\n"));
+    let folder = Folder::with("pictures", "curve.toml", &curve);
+    fs::write(folder.0.join("map.toml"), map).expect("written");
+    let drawn = |arguments: &[&str], expected: &[&str]| {
+        folder.run(&[&["run"], arguments, &["drawn.svg"]].concat());
+        let svg = fs::read_to_string(folder.0.join("drawn.svg")).expect("a picture");
+        expected.iter().for_each(|part| assert!(svg.contains(part), "{part:?} is not in {svg}"));
+    };
+    drawn(&["curve.toml", "--seeds", "0..2", "--plot"], &["l1 violated: curve.toml, 4 runs", "polyline"]);
+    drawn(
+        &["map.toml", "--seeds", "0..2", "--plot"],
+        &["l1 violated: map.toml, 8 runs", "0/2", "2/2", "34 to 100%"],
+    );
+    drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 1 lost", "polygon"]);
+    folder.run(&["run", "jump.toml", "--plot-holds"]).ends(64, "a value is required");
+}
+
 #[test]
 fn a_list_of_faults_says_how_each_is_written() {
     let folder = Folder::new("list");

@@ -60,6 +60,7 @@ fn section(evidence: &Evidence<'_>, section: &Section) -> String {
 fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
     let history = evidence.history;
     let Overlap { first, second, from, until } = overlap;
+    let owners = vec![first.owner, second.owner];
     let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
     let summary = if first.until > second.until {
         format!(
@@ -69,11 +70,10 @@ fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
     } else {
         format!("{one} wrote at {} inside the critical section of {other}.", words::instant(first.until))
     };
-    let (cause, fault) = words::cause(history, first.lock, first.owner, first.from, *from);
+    let (cause, fault) = words::cause(history, first.lock, &owners, first.from, *from);
     let mut story = vec![section(evidence, first)];
     story.extend(cause);
     story.push(section(evidence, second));
-    let owners = vec![first.owner, second.owner];
     Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
 }
 

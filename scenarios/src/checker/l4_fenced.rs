@@ -120,7 +120,8 @@ fn witness(evidence: &Evidence<'_>, stale: &Stale<'_>) -> Witness {
         None => format!("{} never held the lock.", history.owner_name(write.owner)),
     };
     let since = write.since.unwrap_or(write.sent);
-    let (cause, fault) = words::cause(history, write.lock, write.owner, since, before.arrived.max(since));
+    let owners = [write.owner, before.owner];
+    let (cause, fault) = words::cause(history, write.lock, &owners, since, before.arrived.max(since));
     let mut story = vec![held(before), held(write)];
     story.extend(cause);
     let (from, until) = (before.arrived, write.arrived);

@@ -5,9 +5,11 @@
 
 mod authority;
 mod belief;
+pub(crate) mod chain;
 mod commands;
 mod evidence;
 mod fairness;
+mod holds;
 mod hygiene;
 mod l1_server;
 mod l2_belief;
@@ -37,6 +39,7 @@ use crate::{
 };
 
 pub use evidence::{Evidence, Stretch};
+pub use holds::{Hold, holds};
 
 /// A question that a history is asked.
 #[derive(Debug, Clone, Copy)]

@@ -65,7 +65,7 @@ fn witness<I: Interval>(history: &History, overlap: &Overlap<'_, I>, wording: &W
         words::instant(*from),
         words::instant(*until)
     );
-    let (cause, fault) = words::cause(history, lock, first.owner(), first.from(), *from);
+    let (cause, fault) = words::cause(history, lock, &owners, first.from(), *from);
     let mut story = vec![(wording.words)(history, first)];
     story.extend(cause);
     story.extend(authority::two_masters(history, lock, first.from(), *until));

@@ -86,7 +86,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
     );
     let lock = event.kind.lock();
     let (story, fault) = match lock {
-        Some(lock) => words::cause(history, lock, owner, event.at, event.at),
+        Some(lock) => words::cause(history, lock, &[owner], event.at, event.at),
         None => (Vec::new(), None),
     };
     let story = if fault.is_some() { story } else { Vec::new() };

@@ -278,7 +278,7 @@ fn witness(
         },
         words::instant(event.at)
     );
-    let (story, fault) = words::cause(history, lock, owner, lockstorm_sim::time::True::ZERO, event.at);
+    let (story, fault) = words::cause(history, lock, &[owner], lockstorm_sim::time::True::ZERO, event.at);
     Witness { summary, story, from: event.at, until: event.at, lock: Some(lock), owners: vec![owner], fault }
 }
 

@@ -6,6 +6,7 @@ use lockstorm_sim::time::True;
 
 use super::{
     belief::{Belief, BeliefEnd},
+    chain,
     promise::{Promise, PromiseEnd},
 };
 use crate::history::{Call, Event, EventKind, Fault, History, Host, HostKind, Lock, LossCause, Owner, Party};
@@ -115,16 +116,17 @@ pub(super) fn vanished(history: &History, node: Host, how: LossCause) -> String 
 /// nearest fault of the history.
 ///
 /// The latest disappearance of its hold comes first, including its own release that the node executed late. Then the relevant
-/// faults since the hold began, in order. Of many, the most relevant are listed: first those in force when the hold disappeared,
-/// then those on the node where it disappeared, on the owner's client, on another of the lock's nodes; of equals the
-/// latest.
+/// faults since the hold began, in order. Of many, the most relevant are listed: first those in force when the hold disappeared, then those
+/// in the [chain] that leads to it, and of equals those on the node where it disappeared, on the owner's client, on another of the lock's
+/// nodes; at last the latest. `owners` are the holder and who came in between.
 pub(super) fn cause(
     history: &History,
     lock: Lock,
-    owner: Owner,
+    owners: &[Owner],
     since: True,
     by: True,
 ) -> (Vec<String>, Option<usize>) {
+    let owner = owners[0];
     let within = history.events.partition_point(|event| event.at < since)
         ..history.events.partition_point(|event| event.at <= by);
     let authority = &history.lock(lock).authority;
@@ -165,7 +167,8 @@ pub(super) fn cause(
     let instant = gone.map_or(by, |event| event.at);
     let faults = history.faults.iter().enumerate();
     let faults = faults.filter(|(_, fault)| since_hold(fault) && near(fault) > 0);
-    let (told, nearest) = told(faults, instant, near);
+    let in_chain = chain::faults(history, lock, owners, by);
+    let (told, nearest) = told(faults, instant, |number, fault| (in_chain.contains(&number), near(fault)));
     let mut story: Vec<String> = gone.map(|event| ended(history, owner, event)).into_iter().collect();
     match told {
         Some(faults) => story.push(faults),
@@ -208,7 +211,7 @@ pub(super) fn faults(
         client || history.lock(lock).authority.group_of(*host).is_some()
     };
     let faults = history.faults.iter().enumerate().filter(|(_, fault)| fault.from <= by);
-    told(faults, by, |fault| if fault.targets.iter().any(involved) { 2 } else { 1 })
+    told(faults, by, |_, fault| (false, if fault.targets.iter().any(involved) { 2 } else { 1 }))
 }
 
 /// Those of these faults that matter most for what happened at an instant, in a sentence and in the order they began, with how
@@ -216,12 +219,15 @@ pub(super) fn faults(
 fn told<'a>(
     faults: impl Iterator<Item = (usize, &'a Fault)>,
     instant: True,
-    near: impl Fn(&Fault) -> u8,
+    near: impl Fn(usize, &Fault) -> (bool, u8),
 ) -> (Option<String>, Option<usize>) {
     let mut faults: Vec<(usize, &Fault)> = faults.collect();
     // What happens at once, a crash or a step of a clock, stays in force.
     let in_force = |fault: &Fault| fault.from <= instant && fault.until.is_none_or(|until| until >= instant);
-    faults.sort_by_key(|(_, fault)| std::cmp::Reverse((in_force(fault), near(fault), fault.from)));
+    faults.sort_by_key(|(number, fault)| {
+        let (leads, near) = near(*number, fault);
+        std::cmp::Reverse((in_force(fault), leads, near, fault.from))
+    });
     let nearest = faults.first().map(|(number, _)| *number);
     let left_out = faults.len().saturating_sub(FAULTS_TOLD);
     faults.truncate(FAULTS_TOLD);

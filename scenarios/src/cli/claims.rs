@@ -55,7 +55,8 @@ impl Claims {
             return super::match_rate::run(&sources, self.jobs.given());
         }
         let mut pages = self.report.as_deref().map(Pages::create).transpose()?;
-        let trial = Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine);
+        let trial =
+            Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine).keep_holds(pages.is_some());
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();

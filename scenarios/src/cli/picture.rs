@@ -1,14 +1,22 @@
-//! The options that have a sweep drawn.
+//! The options that have runs drawn.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
 use super::out::errln;
-use crate::{plot::Plot, runner::Runner, tally::Tally};
+use crate::{
+    checker::{Hold, words::many},
+    plot::{Plot, Survival},
+    runner::{Judged, Runner},
+    tally::Tally,
+};
 
-/// A picture of a sweep.
+/// Pictures of many runs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Picture {
     /// Draw how often a checker was violated: two axes of a sweep as a heat map, one as a curve with its band
@@ -17,6 +25,9 @@ pub(super) struct Picture {
     /// The checker to draw; the first that was violated if left out
     #[arg(long, value_name = "CHECKER", requires = "plot")]
     plot_checker: Option<String>,
+    /// Draw how long holds survive: which share of them the servers still have, while their owners believe in them, after so long
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "real")]
+    plot_holds: Option<PathBuf>,
 }
 
 impl Picture {
@@ -40,9 +51,32 @@ impl Picture {
             bail!("nothing was violated: say what to draw with --plot-checker")
         };
         let plot = Plot::of(&source.file, points, checker).map_err(|error| miette!("--plot: {error}"))?;
-        let written = fs::write(path, plot.svg()).into_diagnostic();
-        written.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        write(path, &plot.svg())?;
         errln!("{} shows how often {checker} was violated", path.display());
         Ok(())
     }
+
+    /// Whether the holds of the runs are to be drawn.
+    pub(super) fn shows_holds(&self) -> bool {
+        self.plot_holds.is_some()
+    }
+
+    /// Draws the holds of all runs, if that picture was asked for.
+    pub(super) fn draw_holds(&self, trial: &Runner<'_>, judged: &[Judged]) -> Result<()> {
+        let Some(path) = &self.plot_holds else { return Ok(()) };
+        let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
+        if holds.is_empty() {
+            bail!("--plot-holds: no owner ever believed that it held a lock")
+        }
+        let files: Vec<&str> = trial.sources().iter().map(|source| &*source.file).collect();
+        let runs = many(judged.len(), "run");
+        write(path, &Survival::of(holds).svg(&format!("{}, {runs}", files.join(", "))))?;
+        errln!("{} shows how long holds survived", path.display());
+        Ok(())
+    }
+}
+
+fn write(path: &Path, svg: &str) -> Result<()> {
+    let written = fs::write(path, svg).into_diagnostic();
+    written.wrap_err_with(|| format!("{} cannot be written", path.display()))
 }

@@ -47,7 +47,7 @@ impl Replay {
         }
         let judged = judge(one.variant(), one.case, &outcome);
         self.output.print(&trial, &judged, &outcome)?;
-        self.output.write(&trial, &judged, &outcome)?;
+        self.output.write(&trial, &judged, &outcome, &[])?;
         // A share is of many runs, and this is one.
         Ok(exit_of([&judged], &[]))
     }

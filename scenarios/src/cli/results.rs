@@ -19,7 +19,9 @@ use super::{
 };
 use crate::{
     cause::{Inquiry, Why},
-    report::{Causes, Report},
+    checker::{Hold, words},
+    plot::{Plot, Survival},
+    report::{Besides, Causes, Picture, Report},
     run::Outcome,
     runner::{Case, Judged, Runner},
     scenario::Coordinate,
@@ -44,6 +46,9 @@ pub(super) struct Output {
     #[arg(long)]
     why: bool,
 }
+
+/// Of fewer holds no survival is drawn: it would say nothing.
+const HOLDS_MIN: usize = 5;
 
 /// Which runs are printed besides those that are not as expected.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +89,9 @@ impl Output {
                 show(trial, chosen, Some(&outcome));
                 self.show_causes(trial, chosen)?;
             }
-            self.write(trial, chosen, &outcome)?;
+            let pictures =
+                if self.report.is_some() { pictures(trial, chosen, judged, tallies) } else { Vec::new() };
+            self.write(trial, chosen, &outcome, &pictures)?;
         }
         if !self.json {
             let found = trial.sources().iter().filter(|_| print.verbose);
@@ -125,6 +132,11 @@ impl Output {
         Ok(())
     }
 
+    /// Whether a page is to be written, which shows the holds of all runs as well.
+    pub(super) fn shows_holds(&self) -> bool {
+        self.report.is_some()
+    }
+
     /// What must be kept of a run for the files that were asked for.
     pub(super) fn retention(&self) -> TraceRetention {
         // The page draws messages.
@@ -132,10 +144,16 @@ impl Output {
     }
 
     /// Writes the files that were asked for, about one case.
-    pub(super) fn write(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
+    pub(super) fn write(
+        &self,
+        trial: &Runner<'_>,
+        judged: &Judged,
+        outcome: &Outcome,
+        pictures: &[Picture],
+    ) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
-            fs::write(path, page_of(trial, judged, outcome)?)
+            fs::write(path, page_of(trial, judged, outcome, pictures)?)
                 .into_diagnostic()
                 .wrap_err_with(|| failed(path))?;
             errln!("{} shows {}", path.display(), trial.token(judged.case));
@@ -150,11 +168,43 @@ impl Output {
 }
 
 /// The page of one run, of which everything was kept. A violated run that can be had again is run without each of its causes.
-pub(super) fn page_of(trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<String> {
+pub(super) fn page_of(
+    trial: &Runner<'_>,
+    judged: &Judged,
+    outcome: &Outcome,
+    pictures: &[Picture],
+) -> Result<String> {
     let entries = trial.entries(judged);
     let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
     let causes = causes_of(trial, judged)?.map(|(checker, why)| Causes { checker, words: why.words() });
-    Ok(report.html(&trial.plan(judged.case).to_string(), causes.as_ref()))
+    let plan = trial.plan(judged.case).to_string();
+    Ok(report.html(Besides { plan: &plan, causes: causes.as_ref(), pictures }))
+}
+
+/// What a page shows of all the runs, its own among them: the sweep that its run is a point of, and the survival of the holds.
+pub(super) fn pictures(
+    trial: &Runner<'_>,
+    chosen: &Judged,
+    judged: &[Judged],
+    tallies: &[Tally<'_>],
+) -> Vec<Picture> {
+    let file = &trial.sources()[chosen.case.source].file;
+    let variant = trial.variant(chosen.case);
+    let points: Vec<Tally<'_>> = tallies
+        .iter()
+        .filter(|tally| tally.source == chosen.case.source && tally.variant.of == variant.of)
+        .cloned()
+        .collect();
+    let violated = points.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
+    // A file without a sweep, or with one of more axes, has no such picture.
+    let sweep = violated.and_then(|row| Plot::of(file, &points, &row.checker).ok());
+    let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
+    let runs = words::many(judged.len(), "run");
+    let enough = holds.len() >= HOLDS_MIN;
+    let survival = enough.then(|| Survival::of(holds).svg(&format!("{file}, {runs}")));
+    let titled = |title: &str, svg: String| Picture { title: title.to_owned(), svg };
+    let sweep = sweep.map(|plot| titled("The sweep that this run is a point of", plot.svg()));
+    sweep.into_iter().chain(survival.map(|svg| titled("How long holds survived in all runs", svg))).collect()
 }
 
 /// What the violation that matters most depends on, with the checker that found it. `None` where nothing is violated, or the run was in

@@ -70,14 +70,16 @@ impl Run {
                 &self.output,
             );
         }
-        let trial =
-            Runner::new(&sources).seeds(self.seeds.given()).jobs(self.jobs.count()).engine(self.engine).stop(
-                match (self.until_violation, self.stop_early) {
-                    (true, _) => Stop::AtViolation,
-                    (false, true) => Stop::WhenDecided,
-                    (false, false) => Stop::Never,
-                },
-            );
+        let trial = Runner::new(&sources)
+            .seeds(self.seeds.given())
+            .jobs(self.jobs.count())
+            .engine(self.engine)
+            .keep_holds(self.picture.shows_holds() || self.output.shows_holds())
+            .stop(match (self.until_violation, self.stop_early) {
+                (true, _) => Stop::AtViolation,
+                (false, true) => Stop::WhenDecided,
+                (false, false) => Stop::Never,
+            });
         let mut table = self.results.open(&trial)?;
         let progress = Progress::new(trial.cases().len());
         let (mut judged, mut written) = (Vec::new(), Ok(()));
@@ -91,6 +93,7 @@ impl Run {
         table.map_or(Ok(()), Written::finish)?;
         let tallies = tally(&trial, &judged);
         self.picture.draw(&trial, &tallies)?;
+        self.picture.draw_holds(&trial, &judged)?;
         let print = Print { verbose: self.verbose, chosen: self.until_violation };
         let outcome = |case| Rc::new(trial.outcome(case, self.output.retention()));
         self.output.report(&trial, &judged, &tallies, &speed, print, outcome)

@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use lockstorm_sim::time::True;
 
-use super::{Causes, Entry, Report, Standing, drawing::Drawing, escape::escape, timeline};
+use super::{Besides, Causes, Entry, Report, Standing, chain, drawing::Drawing, escape::escape, timeline};
 use crate::{
-    checker::Evidence,
-    verdict::{Match, Verdict},
+    checker::{Evidence, words},
+    history::History,
+    verdict::{Match, Verdict, Witness},
 };
 
 const STYLE: &str = include_str!("page.css");
@@ -25,9 +26,9 @@ const LEGEND: &str = "<div class=\"legend\"><span><i class=\"o0 swatch\"></i>has
 const LINES: usize = 2_000;
 
 impl Report<'_> {
-    /// The page. With it go the plan of the run in words, with the values that the seed has drawn, which is empty where only the history
-    /// is known, and the causes of a violation, where they were looked for.
-    pub fn html(&self, plan: &str, causes: Option<&Causes>) -> String {
+    /// The page.
+    pub fn html(&self, besides: Besides<'_>) -> String {
+        let Besides { plan, causes, pictures } = besides;
         let header = &self.history.header;
         let evidence = Evidence::of(self.history);
         let drawing = Drawing::of(&evidence, self.records, self.focus());
@@ -48,7 +49,7 @@ impl Report<'_> {
              <span class=\"facts\">seed {seed} · {engine} engine · {end} of true time</span></header>\n",
             seed = header.seed,
             engine = escape(&header.engine),
-            end = crate::checker::words::instant(header.end),
+            end = words::instant(header.end),
         );
         self.subject_matter(&mut page);
         self.again(&mut page);
@@ -56,7 +57,7 @@ impl Report<'_> {
         let (aside, told): (Vec<&Entry>, Vec<&Entry>) =
             self.entries.iter().partition(|entry| is_aside(entry));
         for entry in told {
-            row(&mut page, entry);
+            row(&mut page, self.history, entry);
         }
         page.push_str("</table>\n");
         if !aside.is_empty() {
@@ -68,7 +69,7 @@ impl Report<'_> {
                  <table class=\"verdicts\">"
             );
             for entry in aside {
-                row(&mut page, entry);
+                row(&mut page, self.history, entry);
             }
             page.push_str("</table></details>\n");
         }
@@ -84,6 +85,10 @@ impl Report<'_> {
         );
         page.push_str(LEGEND);
         page.push_str(&drawing.svg);
+        for picture in pictures {
+            let title = escape(&picture.title);
+            let _ = writeln!(page, "<h2>{title}</h2>\n<div class=\"picture\">{}</div>", picture.svg);
+        }
         let lines = escape(&timeline(self.history, LINES));
         let _ = writeln!(
             page,
@@ -168,12 +173,33 @@ fn causes_of(page: &mut String, causes: &Causes) {
     page.push_str("</ul></div>\n");
 }
 
+/// How a violation came about, link by link.
+fn chain_of(page: &mut String, history: &History, witness: &Witness) {
+    let lines = chain::lines(history, witness);
+    if lines.is_empty() {
+        return;
+    }
+    let _ = write!(page, "<details class=\"chain\"><summary>How it came about</summary><table>");
+    for line in &lines {
+        let (class, host) = line.host.as_deref().map_or((" class=\"fault\"", "fault"), |host| ("", host));
+        let _ = write!(
+            page,
+            "<tr{class}><td><a href=\"#t={}s\">{}</a></td><td>{}</td><td>{}</td></tr>",
+            line.at.as_micros() as f64 / 1e6,
+            words::instant(line.at),
+            escape(host),
+            escape(&line.words)
+        );
+    }
+    page.push_str("</table></details>");
+}
+
 /// Whether a finding is of no interest: it is undecided, and no verdict was expected.
 fn is_aside(entry: &Entry) -> bool {
     entry.expected.is_none() && matches!(entry.finding.verdict, Verdict::Undecided { .. })
 }
 
-fn row(page: &mut String, entry: &Entry) {
+fn row(page: &mut String, history: &History, entry: &Entry) {
     let finding = &entry.finding;
     let word = finding.verdict.word();
     let expected = match entry.matched() {
@@ -199,6 +225,7 @@ fn row(page: &mut String, entry: &Entry) {
             }
             page.push_str("</ol>");
         }
+        chain_of(page, history, witness);
     }
     let measures: Vec<String> = finding
         .measures

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Report;
+use super::{Entry, Report, chain};
 use crate::{
     history::{Fault, Header, History},
     verdict::{Expectation, Finding, Match},
@@ -16,6 +16,9 @@ struct Row<'a> {
     expected: Option<&'a Expectation>,
     #[serde(flatten)]
     matched: Option<Match>,
+    /// How a violation came about, in the order of true time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    chain: Vec<chain::Line>,
 }
 
 #[derive(Serialize)]
@@ -34,6 +37,13 @@ impl Report<'_> {
     /// measured times milliseconds.
     pub fn json(&self) -> serde_json::Value {
         let History { header: Header { scenario, seed, engine, fingerprint, replay, .. }, .. } = self.history;
+        let chain_of = |entry: &Entry| {
+            entry
+                .finding
+                .verdict
+                .witness()
+                .map_or_else(Vec::new, |witness| chain::lines(self.history, witness))
+        };
         let findings = self
             .entries
             .iter()
@@ -41,6 +51,7 @@ impl Report<'_> {
                 finding: &entry.finding,
                 expected: entry.expected.as_ref(),
                 matched: entry.matched(),
+                chain: chain_of(entry),
             })
             .collect();
         let faults = &self.history.faults;

@@ -2,6 +2,7 @@
 //!
 //! A report shows what is in a history and in the findings about it, and decides nothing.
 
+mod chain;
 mod drawing;
 mod escape;
 mod html;
@@ -84,6 +85,26 @@ pub struct Causes {
     pub checker: &'static str,
     /// What became of the verdict without each fault, clock error and delay, a line each.
     pub words: Vec<String>,
+}
+
+/// A picture of many runs, this one among them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// What it shows.
+    pub title: String,
+    /// The picture.
+    pub svg: String,
+}
+
+/// What a page shows besides the run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Besides<'a> {
+    /// The plan of the run in words, with the values that the seed has drawn; empty where only the history is known.
+    pub plan: &'a str,
+    /// The causes of a violation, where they were looked for.
+    pub causes: Option<&'a Causes>,
+    /// What was drawn of all the runs.
+    pub pictures: &'a [Picture],
 }
 
 /// How a run came out as a whole.

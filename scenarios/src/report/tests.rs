@@ -123,7 +123,12 @@ fn the_page_is_self_contained_and_escaped() {
     let plan = "  host <m> (node), wall clock +1s ahead";
     let words = vec!["without the fault <pause>: holds".to_owned()];
     let causes = Causes { checker: "l1", words };
-    let page = Report { history: &history, entries: &entries, records: &[] }.html(plan, Some(&causes));
+    let pictures = [Picture { title: "How <often>".into(), svg: "<svg></svg>".into() }];
+    let page = Report { history: &history, entries: &entries, records: &[] }.html(Besides {
+        plan,
+        causes: Some(&causes),
+        pictures: &pictures,
+    });
     assert!(page.contains("failover &lt;loses&gt; a lock") && !page.contains("<loses>"));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let there = page.matches(outside).count();
@@ -162,7 +167,7 @@ fn a_fault_that_lasts_is_drawn_for_as_long() {
     let with = |how: fn(Story) -> Story| {
         let story = Story::failover(LockKind::Exclusive).at(2_000);
         let history = how(story).ends(16_000);
-        Report { history: &history, entries: &[], records: &[] }.html("", None)
+        Report { history: &history, entries: &[], records: &[] }.html(Besides::default())
     };
     for (how, until, words) in [
         (
@@ -204,7 +209,7 @@ fn a_fault_that_repeats_has_one_row() {
     let history = (0..5).fold(Story::failover(LockKind::Exclusive), |story, at| {
         story.at(2_000 + at * 1_000).fault("the wall clock of r stepped", &["r"])
     });
-    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html("", None);
+    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html(Besides::default());
     assert_eq!(page.matches("class=\"out\"").count(), 1, "the fault is named once");
     assert_eq!(page.matches("class=\"fault\"").count(), 5);
 }

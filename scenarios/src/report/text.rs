@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Entry, Report, Standing};
+use super::{Entry, Report, Standing, chain};
 use crate::verdict::{Match, Verdict};
 
 const BOLD: &str = "1";
@@ -31,6 +31,17 @@ impl Report<'_> {
         };
         for entry in self.entries.iter().filter(shown) {
             line(&mut out, colour, entry);
+        }
+        // One will do: those of the other findings tell the same.
+        let chained = self.entries.iter().filter(shown).find_map(|entry| {
+            let lines = chain::lines(self.history, entry.finding.verdict.witness()?);
+            (!lines.is_empty()).then_some((entry.finding.checker, lines))
+        });
+        if let Some((checker, lines)) = chained {
+            let _ = writeln!(out, "  {checker} was violated by this chain of events:");
+            for line in chain::text(&lines) {
+                let _ = writeln!(out, "  {}", paint(colour, DIM, &line));
+            }
         }
         if !header.fingerprint.is_empty() {
             let _ = writeln!(out, "  {}", paint(colour, DIM, &format!("fingerprint {}", header.fingerprint)));

@@ -70,7 +70,7 @@ pub struct Witness {
     pub fault: Option<usize>,
 }
 
-fn nanos<S: serde::Serializer>(at: &True, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn nanos<S: serde::Serializer>(at: &True, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_i64(at.as_nanos())
 }
 

@@ -1,4 +1,6 @@
-//! A sweep as a picture: a heat map over two axes, a curve with its band over one.
+//! Runs as a picture: of a sweep a heat map over two axes, a curve with its band over one; of holds their survival.
+
+mod survival;
 
 use plotters::{
     coord::{
@@ -14,6 +16,8 @@ use crate::{
     tally::{Row, Tally},
     verdict::percent,
 };
+
+pub use survival::{Step, Survival};
 
 /// The size of a cell of a heat map, in pixels: two lines of text.
 const CELL: (u32, u32) = (72, 42);

@@ -1,0 +1,313 @@
+//! What a violation came of: the causal chain from the first call to the instant at which two owners held a lock.
+//!
+//! What happens on one host happens in an order. What a client asked happens before what a node did about it, and that before what the client
+//! made of the reply: *happens-before* of Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System" (1978). Much more
+//! happened before a violation than led to it. A chain has, from the end to the beginning, what each event needed: a belief the grants
+//! that it is made of, a grant the call and the end of the hold that was in its way, an end the grant that ended and what promoted the
+//! node, a wake-up its message. A fault is in it if it was in force on a host between an event and what that needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstorm_sim::time::True;
+
+use crate::{
+    history::{Call, Event, EventKind, Fault, History, Host, HostKind, Lock, LossCause, Owner, Role, Wake},
+    verdict::Witness,
+};
+
+/// How many links a chain may have: the latest.
+const LINKS_MAX: usize = 24;
+
+/// An event or a fault of a history, by its place there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum What {
+    Fault(usize),
+    Event(usize),
+}
+
+/// What happened, and which links of the chain it came of, by their places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) at: True,
+    pub(crate) what: What,
+    pub(crate) after: Vec<usize>,
+}
+
+/// The chain of a witness, in the order of true time. Empty where the witness is about no owner of a lock.
+pub(crate) fn of_witness(history: &History, witness: &Witness) -> Vec<Link> {
+    let Some(lock) = witness.lock else { return Vec::new() };
+    Chain::to(history, lock, &witness.owners, witness.from, witness.until).links()
+}
+
+/// Which faults are in the chain that leads to this instant.
+pub(super) fn faults(history: &History, lock: Lock, owners: &[Owner], by: True) -> BTreeSet<usize> {
+    Chain::to(history, lock, owners, by, by).faults.keys().copied().collect()
+}
+
+/// A chain on its way from the end to the beginning.
+struct Chain<'a> {
+    history: &'a History,
+    lock: Lock,
+    /// Where the call begins of which the first owner has its hold: what led to that is another story.
+    begin: usize,
+    /// By the place of each event those that it needed.
+    events: BTreeMap<usize, Vec<usize>>,
+    /// By each fault the events that came of it.
+    faults: BTreeMap<usize, BTreeSet<usize>>,
+}
+
+impl<'a> Chain<'a> {
+    /// What led to the state of these owners' holds at `from`, and to what they wrote until `until`.
+    fn to(history: &'a History, lock: Lock, owners: &[Owner], from: True, until: True) -> Self {
+        let mut chain = Chain { history, lock, begin: 0, events: BTreeMap::new(), faults: BTreeMap::new() };
+        let end = history.events.partition_point(|event| event.at <= from);
+        let late = history.events.partition_point(|event| event.at <= until);
+        chain.begin = owners.first().and_then(|owner| chain.call(end, *owner)).unwrap_or(0);
+        let mut todo = Vec::new();
+        for owner in owners {
+            let of = |event: &Event| chain.is_about(event, *owner);
+            let client = history.client_of(*owner);
+            let called = chain.call(end, *owner).unwrap_or(0);
+            let belief = chain.last(end, |event| of(event) && event.host == client);
+            todo.extend(belief);
+            for node in history.header.hosts_of(HostKind::Node) {
+                let on = |event: &Event| of(event) && event.host == node;
+                let granted = |event: &Event| on(event) && matches!(event.kind, EventKind::Granted { .. });
+                todo.extend(chain.last(end, granted).filter(|at| *at > called));
+                todo.extend(chain.last(end, |event| on(event) && ends(event)).filter(|at| *at > chain.begin));
+            }
+            let wrote = |event: &Event| of(event) && matches!(event.kind, EventKind::Write { .. });
+            todo.extend(chain.last(late, wrote).filter(|at| *at > called));
+            // Its holder went on believing up to here.
+            if let Some(belief) = belief {
+                chain.find_faults(&[client], history.events[belief].at, from, belief);
+            }
+        }
+        while let Some(at) = todo.pop() {
+            if chain.events.contains_key(&at) {
+                continue;
+            }
+            let mut needed = chain.needed(at);
+            needed.retain(|needed| *needed < at);
+            chain.find_faults_before(at, &needed);
+            todo.extend(&needed);
+            chain.events.insert(at, needed);
+        }
+        chain
+    }
+
+    fn is_about(&self, event: &Event, owner: Owner) -> bool {
+        event.kind.lock() == Some(self.lock) && event.kind.owner() == Some(owner)
+    }
+
+    /// The last event before a place that is like this.
+    fn last(&self, before: usize, is: impl Fn(&Event) -> bool) -> Option<usize> {
+        self.history.events[..before].iter().rposition(is)
+    }
+
+    /// As [`Chain::last`], of what happened within the chain's time.
+    fn last_within(&self, before: usize, is: impl Fn(&Event) -> bool) -> Option<usize> {
+        self.last(before, is).filter(|at| *at >= self.begin)
+    }
+
+    /// Where an owner called last to have the lock.
+    fn call(&self, before: usize, owner: Owner) -> Option<usize> {
+        let calls = |event: &Event| {
+            let call = matches!(event.kind, EventKind::Invoke { call: Call::Acquire { .. }, .. });
+            call && self.is_about(event, owner)
+        };
+        self.last(before, calls)
+    }
+
+    /// What an event could not have been without.
+    fn needed(&self, at: usize) -> Vec<usize> {
+        let Event { host, kind, .. } = &self.history.events[at];
+        let on_host = |event: &Event| event.host == *host;
+        let Some(owner) = kind.owner() else { return self.needed_by_group(at, *host, kind) };
+        let of = |event: &Event| self.is_about(event, owner);
+        let call = self.call(at, owner);
+        match kind {
+            EventKind::Believes { .. } => {
+                let mut grants: Vec<usize> = Vec::new();
+                for node in self.history.header.hosts_of(HostKind::Node) {
+                    let gives = |event: &Event| event.host == node && of(event) && gives(event);
+                    grants.extend(self.last(at, gives).filter(|grant| Some(*grant) > call));
+                }
+                if grants.is_empty() { call.into_iter().collect() } else { grants }
+            }
+            EventKind::Disbelieves { .. } => {
+                let believes = |event: &Event| of(event) && matches!(event.kind, EventKind::Believes { .. });
+                self.last(at, believes).into_iter().collect()
+            }
+            EventKind::Waiting { .. } => call.into_iter().collect(),
+            EventKind::Woken { by, .. } => {
+                let publishes = |event: &Event| {
+                    matches!(event.kind, EventKind::Published { .. }) && event.kind.lock() == Some(self.lock)
+                };
+                let message = (*by == Wake::Message).then(|| self.last_within(at, publishes)).flatten();
+                call.into_iter().chain(message).collect()
+            }
+            EventKind::Granted { .. } => {
+                let woken = |event: &Event| of(event) && matches!(event.kind, EventKind::Woken { .. });
+                let woken = self.last(at, woken).filter(|woken| Some(*woken) > call);
+                let ended = |event: &Event| {
+                    let others = event.kind.owner().is_some_and(|other| other != owner);
+                    on_host(event) && event.kind.lock() == Some(self.lock) && others && ends(event)
+                };
+                let serves = |event: &Event| {
+                    let is_master = matches!(&event.kind, EventKind::Serves { lock, how } if *lock == self.lock && how.is_master());
+                    on_host(event) && is_master
+                };
+                let asked = woken.or(call);
+                let parts = [
+                    asked,
+                    self.last_within(at, ended),
+                    self.promoted(at, *host),
+                    self.last_within(at, serves),
+                ];
+                parts.into_iter().flatten().collect()
+            }
+            EventKind::Extended { .. } => {
+                let granted = |event: &Event| {
+                    on_host(event) && of(event) && matches!(event.kind, EventKind::Granted { .. })
+                };
+                self.last(at, granted).into_iter().collect()
+            }
+            EventKind::Released { by, .. } => {
+                let releases = |event: &Event| {
+                    let call = matches!(event.kind, EventKind::Invoke { call: Call::Release, .. });
+                    call && event.host == by.client && by.owner.is_none_or(|by| self.is_about(event, by))
+                };
+                self.last(at, releases).into_iter().collect()
+            }
+            EventKind::Vanished { how, .. } => {
+                let here = self.last(at, |event| on_host(event) && of(event) && gives(event));
+                let granted = here.or_else(|| self.last(at, |event| of(event) && gives(event)));
+                let by = match how {
+                    LossCause::Failover => self.promoted(at, *host),
+                    LossCause::Crash => {
+                        let lives = |event: &Event| {
+                            event.host == *host && matches!(event.kind, EventKind::Life { .. })
+                        };
+                        self.last_within(at, lives)
+                    }
+                    LossCause::Deleted(by) | LossCause::Overwritten(by) => {
+                        let calls = |event: &Event| {
+                            let is_call = matches!(event.kind, EventKind::Invoke { .. });
+                            is_call && event.host == by.client && event.kind.lock() == Some(self.lock)
+                        };
+                        self.last(at, calls)
+                    }
+                    LossCause::Expired | LossCause::Evicted | LossCause::Flushed => None,
+                };
+                granted.into_iter().chain(by).collect()
+            }
+            EventKind::Write { .. } => {
+                let believes = |event: &Event| of(event) && matches!(event.kind, EventKind::Believes { .. });
+                self.last(at, believes).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// As [`Chain::needed`], of what is about no owner.
+    fn needed_by_group(&self, at: usize, host: Host, kind: &EventKind) -> Vec<usize> {
+        let latest = |is: &dyn Fn(&Event) -> bool| self.last_within(at, is);
+        match kind {
+            EventKind::Published { .. } => {
+                let ends =
+                    |event: &Event| event.host == host && event.kind.lock() == Some(self.lock) && ends(event);
+                latest(&ends).into_iter().collect()
+            }
+            EventKind::Became { .. } => {
+                let sentinels = ["+odown", "+try-failover", "+selected-slave"].map(|name| {
+                    latest(
+                        &|event| matches!(&event.kind, EventKind::Sentinel { event, .. } if **event == *name),
+                    )
+                });
+                let cluster = ["fail", "elected", "takeover"].map(|name| {
+                    let is_named =
+                        |event: &Event| matches!(&event.kind, EventKind::Cluster { event, .. } if **event == *name);
+                    latest(&|event| event.host == host && is_named(event))
+                });
+                sentinels.into_iter().chain(cluster).flatten().collect()
+            }
+            EventKind::Serves { .. } => {
+                let sees =
+                    |event: &Event| event.host == host && matches!(event.kind, EventKind::Cluster { .. });
+                latest(&sees).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Where a node became the master, if it was not one all the time.
+    fn promoted(&self, before: usize, node: Host) -> Option<usize> {
+        self.last_within(before, |event| {
+            event.host == node && matches!(event.kind, EventKind::Became { role: Role::Master })
+        })
+    }
+
+    /// Finds the faults that were in force on the hosts of an event and of what it needed, from the one to the other.
+    fn find_faults_before(&mut self, at: usize, needed: &[usize]) {
+        let event = &self.history.events[at];
+        let mut hosts = vec![event.host];
+        // A hold ends as its client does not extend it.
+        if matches!(event.kind, EventKind::Vanished { .. }) {
+            hosts.extend(event.kind.owner().map(|owner| self.history.client_of(owner)));
+        }
+        // What a node or a Sentinel does by itself has its reasons since the beginning.
+        if needed.is_empty() && event.kind.owner().is_none() {
+            let since = self.history.events[self.begin].at;
+            self.find_faults(&hosts, since, event.at, at);
+        }
+        for needed in needed {
+            let before = &self.history.events[*needed];
+            let both: Vec<Host> = hosts.iter().copied().chain([before.host]).collect();
+            self.find_faults(&both, before.at, event.at, at);
+        }
+    }
+
+    fn find_faults(&mut self, hosts: &[Host], from: True, until: True, event: usize) {
+        let in_force = |fault: &Fault| {
+            let end = fault.until.unwrap_or(if fault.lasts { True::MAX } else { fault.from });
+            fault.from <= until && end >= from && fault.targets.iter().any(|host| hosts.contains(host))
+        };
+        for (number, fault) in self.history.faults.iter().enumerate() {
+            if in_force(fault) {
+                self.faults.entry(number).or_default().insert(event);
+            }
+        }
+    }
+
+    fn links(self) -> Vec<Link> {
+        let Self { history, events, faults, .. } = self;
+        let of_faults = faults.keys().map(|fault| (history.faults[*fault].from, What::Fault(*fault)));
+        let of_events = events.keys().map(|event| (history.events[*event].at, What::Event(*event)));
+        let mut order: Vec<(True, What)> = of_faults.chain(of_events).collect();
+        order.sort();
+        order.drain(..order.len().saturating_sub(LINKS_MAX));
+        let places: BTreeMap<What, usize> =
+            order.iter().enumerate().map(|(place, (_, what))| (*what, place)).collect();
+        let after = |what: &What| -> Vec<usize> {
+            let What::Event(event) = what else { return Vec::new() };
+            let caused = faults.iter().filter(|(_, events)| events.contains(event));
+            let caused = caused.map(|(fault, _)| What::Fault(*fault));
+            let needed = events[event].iter().map(|needed| What::Event(*needed));
+            let all = caused.chain(needed).filter_map(|what| places.get(&what).copied());
+            // A fault that begins while a belief goes on is why it has lasted, and not why it began.
+            all.filter(|cause| *cause < places[what]).collect()
+        };
+        order.iter().map(|(at, what)| Link { at: *at, what: *what, after: after(what) }).collect()
+    }
+}
+
+/// Whether an event gives an owner a hold, or a longer one.
+fn gives(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
+}
+
+/// Whether an event ends a hold of its owner on its node.
+fn ends(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Vanished { .. } | EventKind::Released { left: 0, .. })
+}

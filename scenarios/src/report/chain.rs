@@ -1,0 +1,189 @@
+//! The causal chain of a violation in lines: true time, the host, the words.
+
+use std::fmt::Write;
+
+use lockstorm_sim::time::True;
+use serde::Serialize;
+
+use super::timeline::sentence;
+use crate::{
+    checker::{
+        chain::{self, What},
+        words,
+    },
+    history::History,
+    verdict::Witness,
+};
+
+/// One link in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Line {
+    /// In nanoseconds of true time.
+    #[serde(serialize_with = "crate::verdict::nanos")]
+    pub(super) at: True,
+    /// Where it happened; `None` of a fault, which may be on several hosts.
+    pub(super) host: Option<Box<str>>,
+    pub(super) words: String,
+    /// What it came of: places in the list.
+    pub(super) after: Vec<usize>,
+}
+
+/// The chain of a witness, from the beginning to the end.
+pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Line> {
+    let in_words = |link: chain::Link| {
+        let (host, words) = match link.what {
+            What::Fault(number) => {
+                let fault = &history.faults[number];
+                (None, format!("{} {}", fault.words, words::span(fault)))
+            }
+            What::Event(number) => {
+                let event = &history.events[number];
+                let said = sentence(history, event).unwrap_or_default();
+                (Some(history.host_name(event.host).into()), said)
+            }
+        };
+        Line { at: link.at, host, words, after: link.after }
+    };
+    chain::of_witness(history, witness).into_iter().map(in_words).collect()
+}
+
+/// The lines below each other, faults marked as in a timeline.
+pub(super) fn text(lines: &[Line]) -> Vec<String> {
+    let host = |line: &Line| line.host.clone().unwrap_or_else(|| "~".into());
+    let width = lines.iter().map(|line| host(line).chars().count()).max().unwrap_or(0);
+    let one = |line: &Line| {
+        let mut out = String::new();
+        let _ = write!(out, "{:>12}  {:<width$}  {}", words::instant(line.at), host(line), line.words);
+        out
+    };
+    lines.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        checker,
+        history::{LockKind, LossCause, Reason, Role, Wake, story::Story},
+    };
+
+    fn chain(of: &str, history: &History) -> Vec<String> {
+        let findings = checker::check(history);
+        let finding = findings.iter().find(|finding| finding.checker == of).expect("a checker");
+        let lines = lines(history, finding.verdict.witness().expect("a violation"));
+        for (place, line) in lines.iter().enumerate() {
+            assert!(line.after.iter().all(|cause| *cause < place), "{line:?} came of what was later");
+        }
+        text(&lines)
+    }
+
+    fn asks_and_gets(story: Story, client: &str, nodes: &[&str], at: i64) -> Story {
+        let story = story.at(at).asks(client).at(at + 1);
+        let story = nodes.iter().fold(story, |story, node| story.granted(node, client, 10_000));
+        story.at(at + 2).believes(client, 9_000)
+    }
+
+    /// What has nothing to do with it stands in every story, before and after: a client that stands still and takes no part, a clock
+    /// of a node that is not asked, a hold that ended before.
+    #[test]
+    fn a_chain_has_what_led_to_a_violation_and_nothing_else() {
+        let one = Story::one_node;
+        let aside = |story: Story, from: i64| story.at(from).fault_until(90_000, "c4 stands still", &["c4"]);
+        let failover = asks_and_gets(aside(Story::failover(LockKind::Exclusive), 0), "c1", &["m"], 1_000)
+            .at(1_003)
+            .fault("m crashed", &["m"])
+            .at(1_010)
+            .became("r", Role::Master)
+            .vanished("r", "c1", LossCause::Failover);
+        let jump = asks_and_gets(aside(Story::quorum(), 0), "c1", &["a", "b", "c"], 1_000)
+            .at(2_000)
+            .fault("the wall clock of e stepped +1 s", &["e"])
+            .fault("the wall clock of c stepped +10.001 s", &["c"])
+            .at(2_001)
+            .vanished("c", "c1", LossCause::Expired);
+        let before = asks_and_gets(aside(one(), 0), "c3", &["m"], 100).at(200).unlocks("c3", "m");
+        let paused = asks_and_gets(before, "c1", &["m"], 1_000)
+            .at(1_500)
+            .fault_until(20_000, "c1 stands still", &["c1"])
+            .at(1_600)
+            .asks("c2")
+            .waiting("c2")
+            .at(11_001)
+            .vanished("m", "c1", LossCause::Expired)
+            .at(11_002)
+            .woken("c2", Wake::Timer)
+            .at(11_003)
+            .granted("m", "c2", 10_000)
+            .at(11_004)
+            .believes("c2", 9_000)
+            .at(20_001)
+            .wrote("c2", None, 12_000)
+            .wrote("c1", None, 20_000);
+        for (checker, history, expected) in [
+            (
+                "l2",
+                asks_and_gets(failover, "c2", &["r"], 2_000).ends(60_000),
+                &[
+                    "     1.000 s  c1  c1 asks for `stock`",
+                    "     1.001 s  m   grants `stock` to c1, 10000 ms",
+                    "     1.002 s  c1  c1 believes it holds `stock` for 9.000 s by its boottime clock",
+                    "     1.003 s  ~   m crashed at 1.003 s",
+                    "     1.010 s  r   is a master",
+                    "     1.010 s  r   `stock` of c1 is gone: r never had it",
+                    "     2.000 s  c2  c2 asks for `stock`",
+                    "     2.001 s  r   grants `stock` to c2, 10000 ms",
+                    "     2.002 s  c2  c2 believes it holds `stock` for 9.000 s by its boottime clock",
+                ][..],
+            ),
+            (
+                "l1",
+                asks_and_gets(jump, "c2", &["c", "d", "e"], 3_000).ends(60_000),
+                &[
+                    "     1.000 s  c1  c1 asks for `stock`",
+                    "     1.001 s  a   grants `stock` to c1, 10000 ms",
+                    "     1.001 s  b   grants `stock` to c1, 10000 ms",
+                    "     1.001 s  c   grants `stock` to c1, 10000 ms",
+                    "     1.002 s  c1  c1 believes it holds `stock` for 9.000 s by its boottime clock",
+                    "     2.000 s  ~   the wall clock of c stepped +10.001 s at 2.000 s",
+                    "     2.001 s  c   `stock` of c1 is gone: expired",
+                    "     3.000 s  c2  c2 asks for `stock`",
+                    "     3.001 s  c   grants `stock` to c2, 10000 ms",
+                    "     3.001 s  d   grants `stock` to c2, 10000 ms",
+                    "     3.001 s  e   grants `stock` to c2, 10000 ms",
+                ],
+            ),
+            (
+                "l3",
+                paused.at(21_000).disbelieves("c1", Reason::Expired).ends(60_000),
+                &[
+                    "     1.000 s  c1    c1 asks for `stock`",
+                    "     1.001 s  m     grants `stock` to c1, 10000 ms",
+                    "     1.002 s  c1    c1 believes it holds `stock` for 9.000 s by its boottime clock",
+                    "     1.500 s  ~     c1 stands still from 1.500 s to 20.000 s",
+                    "     1.600 s  c2    c2 asks for `stock`",
+                    "    11.001 s  m     `stock` of c1 is gone: expired",
+                    "    11.002 s  c2    c2 is woken by a timer",
+                    "    11.003 s  m     grants `stock` to c2, 10000 ms",
+                    "    11.004 s  c2    c2 believes it holds `stock` for 9.000 s by its boottime clock",
+                    "    20.001 s  shop  c2 writes with no token, sent at 12.000 s",
+                    "    20.001 s  shop  c1 writes with no token, sent at 20.000 s",
+                ],
+            ),
+        ] {
+            assert_eq!(chain(checker, &history), expected, "{checker}");
+        }
+    }
+
+    /// Of a long chain the end is kept, where the violation is.
+    #[test]
+    fn of_a_long_chain_the_end_is_kept() {
+        let mut story = asks_and_gets(Story::one_node(), "c1", &["m"], 0);
+        for step in 0..40 {
+            story = story.at(10 + step).fault("the wall clock of m stepped +1 ms", &["m"]);
+        }
+        let story = story.at(100).vanished("m", "c1", LossCause::Expired);
+        let lines = chain("l2", &asks_and_gets(story, "c2", &["m"], 200).ends(60_000));
+        assert_eq!(lines.len(), 24);
+        assert!(lines[23].contains("c2 believes it holds"), "{}", lines[23]);
+    }
+}
