@@ -246,6 +246,17 @@ mod tests {
         assert!(error.to_string().contains("unknown field `buy`"), "{error}");
     }
 
+    /// The key is one of a fault that only this variant has: the other one was given it as well, and a fault that does nothing is none.
+    #[test]
+    fn a_key_that_only_one_variant_has_could_not_be_moved() {
+        let text =
+            format!("{JUMP}\n[variant.other]\n[variant.crashed.fault.end]\ncrash = \"m\"\nat = \"20s\"\n");
+        let source = parse("jump.toml", &text).expect("a scenario");
+        let setting = Setting::of("fault.end.at", "12s".parse().expect("a value"));
+        let points = source.points_of("crashed", setting).expect("it is a scenario");
+        assert_eq!(points.iter().map(|point| point.of.as_str()).collect::<Vec<_>>(), ["crashed"]);
+    }
+
     /// Of six values the least and the largest are the interval: all six lie on one side once in 32 times.
     #[test]
     fn the_median_of_few_values_lies_between_all_of_them() {

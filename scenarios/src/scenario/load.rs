@@ -107,9 +107,8 @@ impl Source {
     /// # Errors
     /// As [`Source::with`] has them.
     pub fn points_of(&self, of: &str, setting: Setting) -> Result<Vec<Variant>, Box<ScenarioError>> {
-        let mut variants = self.with(&[setting])?.variants;
-        variants.retain(|variant| variant.of == of);
-        Ok(variants)
+        let built = variants(&self.text, &[setting], Wanted::Of(of));
+        built.map_err(|mistake| Box::new(mistake.in_file(&self.file, &self.text)))
     }
 
     /// That the file has no variant of this name, and which it has.
@@ -174,8 +173,21 @@ fn digest(text: &str) -> String {
 enum Wanted<'a> {
     /// All of them, each at every point of its sweep.
     All,
+    /// What the file calls so, at every point of its sweep.
+    Of(&'a str),
     /// The one that is called so, at the same point.
     One(&'a Variant),
+}
+
+impl Wanted<'_> {
+    /// Whether a variant that the file calls so is among them.
+    fn has(self, name: &str) -> bool {
+        match self {
+            Wanted::All => true,
+            Wanted::Of(of) => of == name,
+            Wanted::One(one) => one.of == name,
+        }
+    }
 }
 
 fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<Variant>, Mistake> {
@@ -185,10 +197,9 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
     let root = root.into_inner();
     let mut all = Vec::new();
     let Some(variants) = variants else {
-        if matches!(wanted, Wanted::One(one) if !one.of.is_empty()) {
-            return Ok(all);
+        if wanted.has("") {
+            condition("", root, &span, settings, wanted, &mut all)?;
         }
-        condition("", root, &span, settings, wanted, &mut all)?;
         return Ok(all);
     };
     if matches!(wanted, Wanted::All) {
@@ -209,7 +220,7 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
         if let Some(nested) = over.get("variant") {
             return Err(Mistake::at(nested.span(), "a variant cannot have variants"));
         }
-        if matches!(wanted, Wanted::One(one) if one.of != **name.get_ref()) {
+        if !wanted.has(name.get_ref()) {
             continue;
         }
         let mut table = root.clone();
