@@ -234,7 +234,7 @@ WORDS = {
     "Name": "name",
     "Quorum": "`majority` or `half`",
     "Ticks": "time, share or number",
-    "Formula": "sum, as `\"lease - drift\"`",
+    "Formula": "sum, as `\"lease - fault.pause.at + rtt\"`, or two with `..` between them",
     "Expectation": "[expectation](checkers.md)",
 }
 

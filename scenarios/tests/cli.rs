@@ -483,6 +483,12 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     let wrong = boundary.replace("lease - 2s", "lease - 1s");
     let folder = Folder::with("wrong_boundary", "jump.toml", &format!("{JUMP}{wrong}"));
     folder.run(&["boundary", "jump.toml"]).ends(1, "formula  lease - 1s = 9s, NOT AS FOUND");
+    let between = boundary.replace("lease - 2s", "lease - 3s .. lease - 2s");
+    let folder = Folder::with("bounds_of_boundary", "jump.toml", &format!("{JUMP}{between}"));
+    folder.run(&["boundary", "jump.toml"]).ends(0, "formula  lease - 3s .. lease - 2s = 7s to 8s, as found");
+    let beside = boundary.replace("lease - 2s", "lease - 1s .. lease");
+    let folder = Folder::with("beside_a_boundary", "jump.toml", &format!("{JUMP}{beside}"));
+    folder.run(&["boundary", "jump.toml"]).ends(1, "= 9s to 10s, NOT AS FOUND");
 }
 
 /// Each claim with a number has its boundary beside what was found, and the folder has a page for each condition.

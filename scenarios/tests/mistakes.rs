@@ -358,7 +358,11 @@ fn a_mistake_in_a_boundary_is_pointed_at() {
     boundary("to = «\"2%\"»", "of the same kind");
     boundary("to = \"9s\"\nwithin = «3»", "expected a distance between 1s and 9s");
     boundary("to = \"9s\"\nchecker = «\"l5\"»", "there is no checker `l5`");
-    boundary("to = \"9s\"\nformula = «\"leese\"»", "expected a value or one of lease, drift, latency, rtt");
+    let of_words = "expected a value, the path of a key or one of lease, drift, latency, rtt";
+    boundary("to = \"9s\"\nformula = «\"leese\"»", of_words);
+    boundary("to = \"9s\"\nformula = «\"2%\"»", "+2% is no value between 1s and 9s");
+    boundary("to = \"9s\"\nformula = «\"fault.crash.at + 1s\"»", "fault.crash.at is moved");
+    boundary("to = \"9s\"\nformula = «\"lock.watchdog .. 3s\"»", "from 30s to 3s is no range");
     boundary("to = \"9s\"\nformula = «\"lease\"»", "the lock has no fixed lease");
 }
 

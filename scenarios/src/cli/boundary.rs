@@ -248,18 +248,18 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> An
     let Some(formula) = written.and_then(|written| written.formula.as_ref()) else {
         return Answer { lines, as_claimed: found.iter().all(|found| !found.changes.is_empty()) };
     };
-    let (line, as_claimed) = match formula.value(&search.variant.scenario) {
+    let (line, as_claimed) = match formula.bounds(&search.variant.scenario) {
         Err(error) => (format!("formula  {formula}: {error}"), false),
-        Ok(value) => {
+        Ok(bounds) => {
             // Two values a step apart have the change between them; of seeds that differ, their median's interval has it.
-            let exact = found.iter().all(
-                |found| matches!(found.changes[..], [change] if change.last <= value && value <= change.first),
-            );
-            let at = Place::At(value);
-            let about = middle.is_some_and(|of| of.low <= at && at <= of.high);
+            let exact = found.iter().all(|found| {
+                matches!(found.changes[..], [change] if change.last <= bounds.high && bounds.low <= change.first)
+            });
+            let about =
+                middle.is_some_and(|of| of.low <= Place::At(bounds.high) && Place::At(bounds.low) <= of.high);
             let as_claimed = exact || about;
             let word = if as_claimed { "as found" } else { "NOT AS FOUND" };
-            (format!("formula  {formula} = {value}, {word}"), as_claimed)
+            (format!("formula  {formula} = {bounds}, {word}"), as_claimed)
         }
     };
     lines.push(line);

@@ -270,6 +270,9 @@ pub struct Ticks {
 }
 
 impl Ticks {
+    /// The number one.
+    pub(super) const ONE: Ticks = Ticks { scale: Scale::Number, ticks: 1 };
+
     fn read(value: &DeValue<'_>) -> Option<Ticks> {
         match value {
             DeValue::Integer(number) => {
@@ -321,7 +324,7 @@ impl Ticks {
         if !self.is_like(other) {
             return Err(format!("{self} and {other} cannot be added"));
         }
-        Ok(Ticks { ticks: self.ticks + other.ticks, ..self })
+        Ok(Ticks { ticks: self.ticks.saturating_add(other.ticks), ..self })
     }
 
     /// Whether both are times, both rates or both plain numbers.
