@@ -250,13 +250,17 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     pub(crate) async fn to(server: &RedisServer) -> Self {
+        Self::to_port(server.port()).await
+    }
+
+    pub(crate) async fn to_port(target: u16) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
         let port = listener.local_addr().expect("a bound listener has an address").port();
         let (requests, replies) = (watch::Sender::new(Setting::PASS), watch::Sender::new(Setting::PASS));
         let connections = Arc::new(AtomicUsize::new(0));
         let tasks = Arc::new(std::sync::Mutex::new(tokio::task::JoinSet::new()));
-        let (target, request_flow, reply_flow, count, all) =
-            (server.port(), requests.clone(), replies.clone(), connections.clone(), Arc::downgrade(&tasks));
+        let (request_flow, reply_flow, count, all) =
+            (requests.clone(), replies.clone(), connections.clone(), Arc::downgrade(&tasks));
         let accept = async move {
             while let Ok((client, _)) = listener.accept().await {
                 #[expect(clippy::disallowed_methods, reason = "a test talks to a real server")]
@@ -280,6 +284,11 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// How many connections there were so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
     /// For all connections, also later ones.
     pub(crate) fn requests(&self, flow: Flow) {
         self.requests.send_replace(Setting { flow, below: usize::MAX });
@@ -287,7 +296,7 @@ impl Proxy {
 
     /// For the connections there are now, and not for later ones.
     pub(crate) fn requests_on_open_connections(&self, flow: Flow) {
-        self.requests.send_replace(Setting { flow, below: self.connections.load(Ordering::SeqCst) });
+        self.requests.send_replace(Setting { flow, below: self.connections() });
     }
 
     /// For all connections, also later ones.

@@ -134,7 +134,12 @@ impl Watched {
     pub(crate) fn url(&self) -> String {
         let at: Vec<_> =
             self.sentinels.iter().map(|sentinel| format!("127.0.0.1:{}", sentinel.port)).collect();
-        format!("redis+sentinel://{}/{MASTER}{}", at.join(","), self.login)
+        self.url_by(&at)
+    }
+
+    /// As [`Watched::url`], with a place of each Sentinel where something else leads to it.
+    pub(crate) fn url_by(&self, places: &[String]) -> String {
+        format!("redis+sentinel://{}/{MASTER}{}", places.join(","), self.login)
     }
 
     /// The settings of a client that knows all Sentinels.
@@ -152,6 +157,20 @@ impl Watched {
         let told = self.sentinels[sentinel].command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER]).await;
         let (_, port): (String, u16) = redis::from_redis_value(told).expect("an address");
         port
+    }
+
+    /// The port of the present master when all Sentinels know another one than `old`.
+    pub(crate) async fn replaced(&self, old: u16) -> u16 {
+        eventually("all Sentinels know another master", async || {
+            for sentinel in 0..self.sentinels.len() {
+                if self.master_by(sentinel).await == old {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+        self.master_by(0).await
     }
 
     /// Completes when what the lock `key` of `client` is granted is at the master by the Sentinel of this number.

@@ -1,12 +1,13 @@
 //! A master is lost during a hold: it goes on at the new one, its waiters are woken there, and what was lost is noticed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lockstorm_client::{Client, ErrorKind, LockGuard, LossCause, ReplicaWait};
 use redis::Value;
 
 use crate::deployment::{Cluster, MASTER, Watched};
-use crate::support::{eventually, soon, task};
+use crate::support::{RedisServer, eventually, soon, task};
 
 /// Longer than `soon` waits: a waiter that gets it sooner was woken.
 const LONG: Duration = Duration::from_secs(60);
@@ -244,4 +245,88 @@ async fn a_master_that_is_down_counts_as_a_replica() {
     .await;
     cluster.nodes[master].restart();
     soon("it is confirmed", async { lock.acquire().await }).await.unwrap().release().await.unwrap();
+}
+
+/// Of two replicas one is promoted while the other stands still: the new master has none at first, one when that goes on, and both when the
+/// old master is back as one.
+#[tokio::test]
+async fn a_new_master_without_replicas_confirms_nothing() {
+    let Some(mut watched) = Watched::start(&[]).await else { return };
+    let old = watched.nodes[0].port();
+    let waits = [ReplicaWait::Synced, ReplicaWait::Majority, ReplicaWait::All];
+    let mut clients = Vec::new();
+    for wait in waits {
+        let settings = watched.client().replica_wait(wait).replica_timeout(Duration::from_millis(200));
+        let client = settings.connect().await.unwrap();
+        client.lock("before").acquire().await.unwrap().release().await.unwrap();
+        clients.push((wait, client));
+    }
+    watched.nodes[2].signal("STOP");
+    // Until then it may be chosen.
+    eventually("it is down for all Sentinels", async || {
+        for sentinel in &watched.sentinels {
+            let replicas = sentinel.command(&["SENTINEL", "REPLICAS", MASTER]).await;
+            let replicas: Vec<BTreeMap<String, String>> = redis::from_redis_value(replicas).unwrap();
+            let port = watched.nodes[2].port().to_string();
+            if !replicas.iter().any(|replica| replica["port"] == port && replica["flags"].contains("s_down"))
+            {
+                return false;
+            }
+        }
+        true
+    })
+    .await;
+    watched.nodes[0].crash();
+    let new = watched.replaced(old).await;
+    assert_eq!(new, watched.nodes[1].port());
+
+    let refuses = async |client: &Client, wait: ReplicaWait| {
+        eventually("it is refused", async || {
+            match client.lock("stock").try_acquire_for(Duration::from_secs(1)).await {
+                Ok(Some(guard)) => panic!("{wait:?}: {guard:?}"),
+                Ok(None) => true,
+                // A busy machine may need longer to connect.
+                Err(error) => matches!(error.kind(), ErrorKind::NotReplicated { .. }),
+            }
+        })
+        .await;
+        // The last attempt may be under way still.
+        eventually("it is taken back", async || {
+            watched.node(new).command(&["EXISTS", "stock"]).await == Value::Int(0)
+        })
+        .await;
+    };
+    let grants = async |client: &Client, wait: ReplicaWait, has_it: &[&RedisServer]| {
+        let guard = soon("it is granted", async { client.lock("stock").acquire().await }).await;
+        let guard = guard.unwrap_or_else(|error| panic!("{wait:?}: {error}"));
+        for node in has_it {
+            assert_eq!(node.command(&["EXISTS", "stock"]).await, Value::Int(1), "{wait:?}");
+        }
+        // Of what was on its way it may not be known whether it was obeyed.
+        soon("it is released", guard.release()).await.unwrap();
+    };
+    for (wait, client) in &clients {
+        match wait {
+            ReplicaWait::Synced => grants(client, *wait, &[watched.node(new)]).await,
+            _ => refuses(client, *wait).await,
+        }
+    }
+
+    // By hand: the Sentinels would be in no hurry.
+    let follow = async |node: &RedisServer| {
+        node.command(&["REPLICAOF", "127.0.0.1", &new.to_string()]).await;
+    };
+    watched.nodes[2].signal("CONT");
+    follow(&watched.nodes[2]).await;
+    for (wait, client) in &clients {
+        match wait {
+            ReplicaWait::Majority => grants(client, *wait, &[watched.node(new), &watched.nodes[2]]).await,
+            ReplicaWait::All => refuses(client, *wait).await,
+            _ => {}
+        }
+    }
+    watched.nodes[0].restart();
+    follow(&watched.nodes[0]).await;
+    let all: Vec<_> = watched.nodes.iter().collect();
+    grants(&clients[2].1, ReplicaWait::All, &all).await;
 }

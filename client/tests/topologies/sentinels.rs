@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lockstorm_client::{Client, Credentials, ErrorKind, ReplicaWait, Sentinels};
+use lockstorm_client::{Client, Credentials, ErrorKind, LossCause, ReplicaWait, Sentinels};
 use redis::Value;
 
 use crate::deployment::{MASTER, Watched};
-use crate::support::{RedisServer, eventually, free_port, soon};
+use crate::support::{Flow, Proxy, RedisServer, eventually, free_port, soon};
 
 /// The Sentinels have a login of their own.
 #[tokio::test]
@@ -151,6 +151,59 @@ async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
     let guard = soon("they answer again", async { lock.acquire().await }).await.unwrap();
     assert_eq!(watched.node(new).command(&["EXISTS", "stock"]).await, Value::Int(1));
     guard.release().await.unwrap();
+}
+
+/// A client is cut off from all Sentinels while they announce another master, until it has given up its connections to them: what it did
+/// not hear it has to ask for, as nothing else tells it.
+#[tokio::test]
+async fn an_announcement_that_was_missed_is_made_up_for() {
+    let Some(watched) = Watched::start(&[]).await else { return };
+    let mut lines = Vec::new();
+    for sentinel in &watched.sentinels {
+        lines.push(Proxy::to_port(sentinel.port).await);
+    }
+    let places: Vec<_> = lines.iter().map(|line| line.url().replace("redis://", "")).collect();
+    let client = watched.client_of(&watched.url_by(&places)).connect().await.unwrap();
+    client.lock("before").acquire().await.unwrap().release().await.unwrap();
+    // Each is connected, and by the proxy alone: Sentinels name each other by their own ports.
+    let subscribers = async || {
+        let mut counts = Vec::new();
+        for sentinel in &watched.sentinels {
+            let told = sentinel.command(&["CLIENT", "LIST"]).await;
+            let told: String = redis::from_redis_value(told).unwrap();
+            let ours = |line: &&str| line.contains(" sub=1 ") && line.contains("resp=3");
+            counts.push(told.lines().filter(ours).count());
+        }
+        counts
+    };
+    eventually("it has subscribed to all", async || subscribers().await == [1, 1, 1]).await;
+    let old = watched.nodes[0].port();
+    // Not told that it is a replica, it does not end the connections of its clients.
+    watched.node(old).command(&["ACL", "SETUSER", "default", "-replicaof", "-slaveof"]).await;
+
+    let before: Vec<_> = lines.iter().map(Proxy::connections).collect();
+    for line in &lines {
+        line.requests(Flow::Hold);
+        line.replies(Flow::Hold);
+    }
+    watched.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER]).await;
+    watched.replaced(old).await;
+    eventually("it dials them anew", async || {
+        lines.iter().zip(&before).all(|(line, before)| line.connections() > *before)
+    })
+    .await;
+    let misled = client.lock("stock").acquire().await.unwrap();
+    assert_eq!(watched.node(old).command(&["EXISTS", "stock"]).await, Value::Int(1), "nothing has told it");
+
+    for line in &lines {
+        line.requests(Flow::Pass);
+        line.replies(Flow::Pass);
+    }
+    watched.is_followed(&client, "other", 0).await;
+    let role = format!("{:?}", watched.node(old).command(&["ROLE"]).await);
+    assert!(role.contains("master"), "{role}");
+    // The new master never had it.
+    assert_eq!(soon("the loss is noticed", misled.lost()).await, LossCause::NotHeld);
 }
 
 /// The replicas that the Sentinels know count, be they connected or not.
