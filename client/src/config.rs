@@ -21,11 +21,13 @@ pub enum ReplicaWait {
     /// Do not ask.
     #[default]
     None,
-    /// One confirmation, when the master has any connected replica (Redisson's `checkLockSyncedSlaves`).
+    /// One confirmation, when the master has any connected replica (Redisson's `checkLockSyncedSlaves`). A replica that has become the
+    /// master has none until the others have found it: what it grants by then is not confirmed.
     Synced,
-    /// As many as make a majority of all nodes together with the master.
+    /// As many as make a majority of all nodes together with the master. Replicas that are down count: while too few are there, nothing
+    /// is granted.
     Majority,
-    /// Every replica.
+    /// Every replica, also those that are down: while one is missing, nothing is granted.
     All,
 }
 

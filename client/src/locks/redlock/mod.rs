@@ -54,7 +54,8 @@ pub struct RedlockBuilder {
 
 impl Redlock {
     /// A lock on the servers of `clients`, which must be independent masters, best five. Clocks, random numbers, tasks and
-    /// the observer are those of the first client.
+    /// the observer are those of the first client. No replicas are asked, whatever
+    /// [`replica_wait`](crate::Builder::replica_wait) the clients have: a server that is replaced by a replica without the grant votes again.
     ///
     /// ```
     /// # use std::time::Duration;
