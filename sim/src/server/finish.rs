@@ -31,6 +31,7 @@ impl Server {
         let Finished { args, effects, reply, waited } = finished;
         // Other clients learn of a command while it runs, so a client that subscribes to its own events has the message before the
         // reply.
+        self.carry_out_for_sentinel(env);
         let ran = effects.is_some();
         // An observer is told of the command before its changes: the words may say for whom they were made.
         let args = if env.observing {

@@ -1,12 +1,12 @@
-//! What a Sentinel replies to commands: one of ours as one of Redis.
+//! What a Sentinel replies to commands: one of ours as one of Redis, in both protocols.
 
 use std::{
-    io::{Read, Write},
-    net::SocketAddr,
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
 };
 
-use super::{installed, sentinel_of, watching};
-use crate::served::folder;
+use super::{Ours, Redis, installed, now, sentinel_of, until_it_follows, until_it_knows, wait, watching};
+use crate::served::{PATIENCE, Served, folder};
 
 /// What a Sentinel answers that watches one master, at a port that is closed.
 const ANSWERS: &[(&str, &str)] = &[
@@ -62,6 +62,15 @@ const ANSWERS: &[(&str, &str)] = &[
     ("SENTINEL RESET m*", ":1"),
     ("SENTINEL REMOVE x", "-ERR No such master with that name"),
     ("COMMAND COUNT", ":15"),
+    // Of all commands of a server was told what they are.
+    ("COMMAND INFO get", "*1 $-1"),
+    (
+        "COMMAND INFO sentinel|myid",
+        "*1 *10 $13 sentinel|myid :2 *1 +admin :0 :0 :0 *3 +@admin +@slow +@dangerous *0 *0 *0",
+    ),
+    ("COMMAND DOCS get", "*0"),
+    ("COMMAND GETKEYS get a", "-ERR Invalid command specified"),
+    ("ACL DRYRUN default get a", "-ERR Command 'get' not found"),
     // All commands of every server were told.
     ("COMMAND LIST FILTERBY PATTERN sub*be", "*1 $9 subscribe"),
     ("COMMAND LIST FILTERBY PATTERN g*", "*0"),
@@ -86,4 +95,187 @@ fn a_sentinel_answers_as_redis_does() {
             assert_eq!(answer.strip_suffix(' '), Some(*expected), "{whose:?}: {command}");
         }
     }
+}
+
+/// Fields that are of one Sentinel or of one moment.
+const PASSING: &[&str] = &[
+    "id",
+    "info-refresh",
+    "last-hello-message",
+    "last-ok-ping-reply",
+    "last-ping-reply",
+    "last-ping-sent",
+    "link-pending-commands",
+    "role-reported-time",
+    "slave-repl-offset",
+];
+
+/// How much of a reply is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// All but the values of [`PASSING`].
+    Values,
+    /// Its types: its values are those of others.
+    Types,
+}
+use Part::{Types, Values};
+
+/// What two Sentinels are asked that watch one master with a replica.
+const QUESTIONS: &[(&str, Part)] = &[
+    ("PING", Values),
+    ("ROLE", Values),
+    // It was verbatim text, as INFO of a server is.
+    ("INFO sentinel", Values),
+    ("SENTINEL MASTERS", Values),
+    ("SENTINEL MASTER main", Values),
+    ("SENTINEL MASTER x", Values),
+    ("SENTINEL REPLICAS main", Values),
+    ("SENTINEL SLAVES main", Values),
+    ("SENTINEL SENTINELS main", Values),
+    ("SENTINEL MYID", Values),
+    ("SENTINEL GET-MASTER-ADDR-BY-NAME main", Values),
+    ("SENTINEL GET-MASTER-ADDR-BY-NAME x", Values),
+    ("SENTINEL IS-MASTER-DOWN-BY-ADDR 127.0.0.1 1 0 *", Values),
+    ("SENTINEL CKQUORUM main", Values),
+    ("SENTINEL CONFIG GET *", Values),
+    ("SENTINEL DEBUG", Values),
+    ("SENTINEL SIMULATE-FAILURE help", Values),
+    ("SENTINEL PENDING-SCRIPTS", Values),
+    ("SENTINEL INFO-CACHE main", Types),
+    ("SENTINEL INFO-CACHE x", Values),
+    ("SENTINEL FAILOVER x", Values),
+    ("SENTINEL RESET x", Values),
+    ("SENTINEL REMOVE x", Values),
+    ("SENTINEL SET main quorum 2", Values),
+    ("SENTINEL FLUSHCONFIG", Values),
+    ("ACL WHOAMI", Values),
+    ("CLIENT GETNAME", Values),
+    ("COMMAND COUNT", Values),
+    // Of all commands of a server was told what they are, and of a Sentinel's own nothing.
+    ("COMMAND INFO sentinel|masters ping get", Values),
+    ("COMMAND DOCS get", Values),
+    ("COMMAND GETKEYS get a", Values),
+    ("ACL DRYRUN default get a", Values),
+    ("QUIT", Values),
+    ("MULTI", Values),
+    ("CONFIG GET port", Values),
+    ("PUBLISH x y", Values),
+    // An event that comes to the client which has caused it: it came after the reply.
+    ("SUBSCRIBE +set", Values),
+    ("SENTINEL SET main quorum 2", Values),
+    ("UNSUBSCRIBE +set", Values),
+];
+
+/// The next reply as text, with its types: `%4[$name $main $last-ping-sent $]`.
+fn reply(from: &mut impl BufRead, part: Part) -> String {
+    let mut line = String::new();
+    from.read_line(&mut line).expect("a reply");
+    let line = line.strip_suffix("\r\n").expect("a whole line");
+    let (kind, rest) = line.split_at(1);
+    let length = rest.parse::<usize>().ok();
+    match (kind, length) {
+        ("$" | "=", Some(length)) => {
+            let mut bytes = vec![0; length + 2];
+            from.read_exact(&mut bytes).expect("the rest of it");
+            format!("{kind}{}", String::from_utf8_lossy(&bytes[..length]))
+        }
+        ("*" | "%" | "~" | ">", Some(length)) => {
+            let length = if kind == "%" { 2 * length } else { length };
+            let mut items: Vec<String> = Vec::new();
+            for _ in 0..length {
+                let item = reply(from, part);
+                let named = items.last().and_then(|before| before.strip_prefix('$'));
+                let is_left_out = part == Types || named.is_some_and(|name| PASSING.contains(&name));
+                let is_whole = item.starts_with(['*', '%']) || !is_left_out;
+                items.push(if is_whole { item } else { item[..1].to_owned() });
+            }
+            format!("{kind}{length}[{}]", items.join(" "))
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// What a Sentinel replies to the [`QUESTIONS`] in a protocol. An event is read with the reply to the command that it came of.
+fn replies(served: &Served, protocol: u8) -> Vec<String> {
+    let mut stream = served.connect();
+    let mut lines = BufReader::new(stream.try_clone().expect("another handle of it"));
+    let mut ask = |command: &str, part| {
+        stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
+        reply(&mut lines, part)
+    };
+    let mut all = vec![ask(&format!("HELLO {protocol}"), Values)];
+    let (mut is_subscribed, mut events) = (false, 0);
+    for (command, part) in QUESTIONS {
+        all.push(ask(command, *part));
+        is_subscribed |= command.starts_with("SUBSCRIBE");
+        events += usize::from(is_subscribed && command.starts_with("SENTINEL SET"));
+    }
+    if protocol == 3 {
+        // Each event was one reply more than was read: the last ones are yet to come.
+        all.extend((0..events).map(|_| reply(&mut lines, Values)));
+    }
+    all
+}
+
+/// RESP3 was compared for nothing, and of a Sentinel's maps no field.
+#[test]
+fn a_sentinel_replies_in_both_protocols_as_redis_does() {
+    let folder = folder("sentinel_replies");
+    let whose: Vec<_> = installed().collect();
+    if whose.len() < 2 {
+        return;
+    }
+    let master = super::node(Redis, &folder, "m", None);
+    let replica = super::node(Ours, &folder, "r", Some(master.address));
+    until_it_follows(&replica);
+    let sentinels: Vec<Served> = whose
+        .iter()
+        .map(|whose| sentinel_of(*whose, &folder, &format!("{whose:?}"), &watching(master.address, 2)))
+        .collect();
+    sentinels.iter().for_each(|served| until_it_knows(served, 1, 1));
+    let id = |served: &Served| reply_to(served, "SENTINEL MYID").trim_start_matches('$').to_owned();
+    let names: Vec<(String, String)> =
+        sentinels.iter().map(|served| (id(served), served.address.port().to_string())).collect();
+    // What the INFO of the replica says is in their maps a moment later.
+    let began = now();
+    while !sentinels.iter().all(|served| {
+        let told = reply_to(served, "SENTINEL REPLICAS main");
+        told.contains("$flags $slave $") && told.contains("$master-link-status $ok")
+    }) {
+        assert!(began.elapsed() < PATIENCE, "they do not learn of the replica");
+        wait();
+    }
+    for protocol in [2, 3] {
+        let told: Vec<Vec<String>> = sentinels
+            .iter()
+            .enumerate()
+            .map(|(at, served)| {
+                let ((own_id, own_port), (other_id, other_port)) = (&names[at], &names[1 - at]);
+                let known = [
+                    (own_id, "<own id>"),
+                    (other_id, "<other id>"),
+                    (own_port, "<own port>"),
+                    (other_port, "<other port>"),
+                ];
+                let named = |reply: String| {
+                    known.iter().fold(reply, |reply, (value, name)| reply.replace(value.as_str(), name))
+                };
+                replies(served, protocol).into_iter().map(named).collect()
+            })
+            .collect();
+        let commands = ["HELLO"].into_iter().chain(QUESTIONS.iter().map(|(command, _)| *command));
+        for ((command, ours), redis) in commands.chain(["events"]).zip(&told[0]).zip(&told[1]) {
+            assert_eq!(ours, redis, "RESP{protocol}: {command}");
+        }
+        assert_eq!(told[0].len(), told[1].len());
+        let maps = told[0].iter().filter(|reply| reply.contains("%")).count();
+        assert_eq!(maps > 5, protocol == 3, "RESP{protocol} with {maps} maps: {told:#?}");
+    }
+}
+
+/// The reply to one command on a connection of its own.
+fn reply_to(served: &Served, command: &str) -> String {
+    let mut stream: TcpStream = served.connect();
+    stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
+    reply(&mut BufReader::new(stream), Values)
 }

@@ -22,5 +22,6 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted: Vec<String> =
         args[1..].iter().map(|name| String::from_utf8_lossy(name).to_lowercase()).collect();
-    Ok(Reply::Verbatim(*b"txt", print_sentinel(ctx, &wanted).into()))
+    // Of a Sentinel it is no verbatim text, also in RESP3.
+    Ok(Reply::bulk(print_sentinel(ctx, &wanted)))
 }

@@ -55,9 +55,6 @@ const SHARED: [&[u8]; 11] = [
     b"unsubscribe",
 ];
 
-/// How many commands a Sentinel knows.
-pub(super) const COUNT: usize = ALL.len() + SHARED.len();
-
 /// What a Sentinel knows.
 pub(super) fn known() -> impl Iterator<Item = &'static Spec> {
     let shared = SHARED.iter().filter_map(|name| dispatch::find(&[Bytes::from_static(name)]).ok());

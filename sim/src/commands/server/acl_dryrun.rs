@@ -6,7 +6,7 @@ use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
         access::{self, Denied},
-        find_in, printable,
+        find_for, printable,
     },
     resp::{Reply, quoted},
 };
@@ -29,7 +29,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error(format!("ERR User '{}' not found", text(&args[2])).into()));
     };
     let words = &args[3..];
-    let Ok(spec) = find_in(&ctx.node.config, words) else {
+    let Ok(spec) = find_for(ctx.node, words) else {
         return Err(Error(format!("ERR Command '{}' not found", text(&args[3])).into()));
     };
     if !spec.accepts(words.len()) {

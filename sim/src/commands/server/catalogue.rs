@@ -4,23 +4,27 @@ use bytes::Bytes;
 
 use crate::{
     commands::{
-        ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, docs, find_in, has_keys,
-        key_specs, key_uses, tips::tips,
+        ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, docs, find_for, has_keys,
+        key_specs, key_uses, sentinel, tips::tips,
     },
-    config::Config,
+    node::Node,
     resp::Reply,
 };
 
-/// Every command that can be called, including renamed ones, without subcommands.
-pub(super) fn all(config: &Config) -> impl Iterator<Item = &'static Spec> {
-    let is_gone = |spec: &Spec| config.renames.iter().any(|(old, new)| old == spec.name && new.is_empty());
-    ALL.iter().copied().flatten().copied().filter(move |spec| !is_gone(spec))
+/// Every command that can be called at this node, including renamed ones, without subcommands.
+pub(super) fn all(node: &Node) -> Box<dyn Iterator<Item = &'static Spec> + '_> {
+    if node.sentinel.is_some() {
+        return Box::new(sentinel::known());
+    }
+    let renames = &node.config.renames;
+    let is_gone = |spec: &Spec| renames.iter().any(|(old, new)| old == spec.name && new.is_empty());
+    Box::new(ALL.iter().copied().flatten().copied().filter(move |spec| !is_gone(spec)))
 }
 
-/// The command that is called by a name, or the subcommand that is by a name such as `config|get`.
-pub(super) fn by_full_name(config: &Config, name: &[u8]) -> Option<&'static Spec> {
+/// The command that is called by a name at this node, or the subcommand that is by a name such as `config|get`.
+pub(super) fn by_full_name(node: &Node, name: &[u8]) -> Option<&'static Spec> {
     let words: Vec<Bytes> = name.splitn(2, |byte| *byte == b'|').map(Bytes::copy_from_slice).collect();
-    find_in(config, &words).ok().filter(|spec| spec.name.contains('|') == (words.len() == 2))
+    find_for(node, &words).ok().filter(|spec| spec.name.contains('|') == (words.len() == 2))
 }
 
 /// A command as COMMAND INFO answers it.
@@ -156,8 +160,8 @@ pub(super) fn key_flags(flags: KeyFlags) -> Reply {
 }
 
 /// The keys among `words`, which are a command.
-pub(super) fn keys_of(config: &Config, words: &[Bytes]) -> Result<Vec<(Bytes, KeyFlags)>, Error> {
-    let spec = find_in(config, words).map_err(|_| Error::of("ERR Invalid command specified"))?;
+pub(super) fn keys_of(node: &Node, words: &[Bytes]) -> Result<Vec<(Bytes, KeyFlags)>, Error> {
+    let spec = find_for(node, words).map_err(|_| Error::of("ERR Invalid command specified"))?;
     if !has_keys(spec) {
         return Err(Error::of("ERR The command has no key arguments"));
     }

@@ -29,5 +29,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(all(&ctx.node.config).map(describe).collect()))
+    Ok(Reply::Array(all(ctx.node).map(describe).collect()))
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::catalogue::all;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, sentinel},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
 };
 
@@ -21,9 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let count = match &ctx.node.sentinel {
-        Some(_) => sentinel::COUNT,
-        None => all(&ctx.node.config).count(),
-    };
-    Ok(count.into())
+    Ok(all(ctx.node).count().into())
 }

@@ -22,9 +22,9 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let documented = if args.len() == 2 {
-        all(&ctx.node.config).map(document).collect()
+        all(ctx.node).map(document).collect()
     } else {
-        args[2..].iter().filter_map(|name| by_full_name(&ctx.node.config, name)).map(document).collect()
+        args[2..].iter().filter_map(|name| by_full_name(ctx.node, name)).map(document).collect()
     };
     Ok(Reply::Map(documented))
 }

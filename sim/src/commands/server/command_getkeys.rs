@@ -21,7 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(
-        keys_of(&ctx.node.config, &args[2..])?.into_iter().map(|(key, _)| Reply::from(key)).collect(),
-    ))
+    Ok(Reply::Array(keys_of(ctx.node, &args[2..])?.into_iter().map(|(key, _)| Reply::from(key)).collect()))
 }

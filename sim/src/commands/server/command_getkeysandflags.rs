@@ -22,5 +22,5 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let with_flags = |(key, flags)| Reply::Array(vec![Reply::from(key), key_flags(flags)]);
-    Ok(Reply::Array(keys_of(&ctx.node.config, &args[2..])?.into_iter().map(with_flags).collect()))
+    Ok(Reply::Array(keys_of(ctx.node, &args[2..])?.into_iter().map(with_flags).collect()))
 }

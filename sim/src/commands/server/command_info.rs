@@ -22,9 +22,8 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() == 2 {
-        return Ok(Reply::Array(all(&ctx.node.config).map(describe).collect()));
+        return Ok(Reply::Array(all(ctx.node).map(describe).collect()));
     }
-    let described =
-        args[2..].iter().map(|name| by_full_name(&ctx.node.config, name).map_or(Reply::Null, describe));
+    let described = args[2..].iter().map(|name| by_full_name(ctx.node, name).map_or(Reply::Null, describe));
     Ok(Reply::Array(described.collect()))
 }

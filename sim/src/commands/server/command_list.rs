@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::catalogue::all;
 use crate::{
-    commands::{Categories, Ctx, Error, Flags, Group, Keys, Spec, sentinel},
+    commands::{Categories, Ctx, Error, Flags, Group, Keys, Spec},
     glob::matches_in_any_case,
     resp::Reply,
 };
@@ -38,10 +38,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         _ => return Err(Error::SYNTAX),
     };
-    let specs: Box<dyn Iterator<Item = &'static Spec> + '_> = match &ctx.node.sentinel {
-        Some(_) => Box::new(sentinel::known()),
-        None => Box::new(all(&ctx.node.config)),
-    };
-    let names = specs.flat_map(|spec| [spec].into_iter().chain(spec.subcommands.iter().copied()));
+    let names = all(ctx.node).flat_map(|spec| [spec].into_iter().chain(spec.subcommands.iter().copied()));
     Ok(Reply::Array(names.filter(|spec| wanted(spec)).map(|spec| Reply::bulk(spec.name)).collect()))
 }

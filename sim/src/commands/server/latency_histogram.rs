@@ -34,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         ctx.node.stats.by_command().for_each(|(name, _)| called(name, &mut out));
     }
     for name in &args[2..] {
-        let Some(spec) = by_full_name(&ctx.node.config, name) else { continue };
+        let Some(spec) = by_full_name(ctx.node, name) else { continue };
         called(spec.name, &mut out);
         spec.subcommands.iter().for_each(|sub| called(sub.name, &mut out));
     }
