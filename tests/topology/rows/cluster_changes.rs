@@ -2,7 +2,7 @@
 
 use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
-    Act::{Freeze, Kill, Run, Start, Thaw},
+    Act::{Cut, Freeze, Kill, Run, Start, Thaw},
     C6, CLUSTER_ROW,
     Expect::{Answers, Count, Never, Takes},
     Moment::{At, First, Last},
@@ -23,6 +23,13 @@ const PATIENT: Rig = Rig { node_timeout: 20_000, ..C6 };
 /// `A` has two replicas.
 const TWO_OF_A: Rig = Rig { more: &[("p", "A")], ..C6 };
 
+/// `A` has three replicas, none of which reaches it.
+const THREE_OF_A: Rig = Rig { more: &[("p", "A"), ("q", "A")], ..C6 };
+const ALONE: (i64, crate::row::Act) = (0, Cut("A", "a p q"));
+
+/// Of the two masters that are left `a` reaches `B`, so that it has one vote of the two that it needs.
+const ONE_VOTE: [(i64, crate::row::Act); 2] = [(0, Cut("a", "C")), (200, Run("a", FORCE))];
+
 /// The slot of `bar` moves from `A` to `B`, with the key.
 const MOVE_BAR: [(i64, crate::row::Act); 4] = [
     (0, Run("A", "SET bar 1 PX 60000")),
@@ -32,6 +39,37 @@ const MOVE_BAR: [(i64, crate::row::Act); 4] = [
 ];
 
 pub(super) const ROWS: &[Row] = &[
+    Row {
+        id: "T52",
+        about: "a replica has one vote of two, and another one of the same master asks within two node timeouts; a third one later",
+        rig: THREE_OF_A,
+        watches: &[Views],
+        acts: &[ALONE, ONE_VOTE[0], ONE_VOTE[1], (3_500, Run("p", FORCE)), (8_500, Run("q", FORCE))],
+        lasts: 11_000,
+        expect: &[
+            Answers("a", FORCE, "OK"),
+            Answers("p", FORCE, "OK"),
+            Never(PROMOTED),
+            // B refuses, which has voted about A; so p has C's vote alone.
+            Never(see("master").about("p")),
+            Takes("the third is elected", At(8_500), First(see("master").about("q")), 0, 400),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T52a",
+        about: "the same, and the other one asks after two node timeouts",
+        rig: THREE_OF_A,
+        watches: &[Views],
+        acts: &[ALONE, ONE_VOTE[0], ONE_VOTE[1], (4_800, Run("p", FORCE))],
+        lasts: 7_000,
+        expect: &[
+            Answers("p", FORCE, "OK"),
+            Never(PROMOTED),
+            Takes("it is elected", At(4_800), First(see("master").about("p")), 0, 400),
+        ],
+        ..CLUSTER_ROW
+    },
     Row {
         id: "T54",
         about: "CLUSTER FAILOVER, with a writer at the master",
