@@ -1,9 +1,10 @@
-//! How long after a failover of a cluster its clients get locks again, and what they ask of the nodes meanwhile.
+//! What clients of a group that fails over have when it is over, and how soon: locks that go on or are lost, and new ones; and what they ask
+//! of the nodes meanwhile.
 
 use std::collections::BTreeMap;
 
 use lockstorm::{
-    history::{EventKind, History, Serving},
+    history::{EventKind, History, Reason, Role, Serving},
     plan::Plan,
     run::{self, Engine, Outcome},
     scenario::parse,
@@ -120,5 +121,214 @@ fn a_cluster_that_serves_no_slot_is_asked_within_bounds() {
         let (dials, looks) = asked(&text);
         assert!(dials <= most_dials && looks <= most_looks, "{what}: {dials} dials and {looks} looks");
         assert!(dials + looks > 10, "{what}: it goes on asking: {dials} dials and {looks} looks");
+    }
+}
+
+/// A master with two replicas, which three Sentinels watch. A packet takes a millisecond.
+const GROUP: &str = r#"
+[run]
+calm = "1s"
+storm = "34s"
+[node.m]
+[node.r]
+count = 2
+replica_of = "m"
+[sentinel.s]
+count = 3
+watches = ["m"]
+down_after = "2s"
+[network]
+latency = "1ms"
+"#;
+
+/// A client knows the new master by the leader, which has it in a reply to INFO that it asks for once a second, when it asks the Sentinels,
+/// once a second as well; or sooner, by an announcement.
+const KNOWN_MS: i64 = 1_150 + 1_050;
+
+/// When the first replica of [`GROUP`] became the master, and its name.
+fn promotion(history: &History) -> (i64, &str) {
+    let is_promoted = |kind: &EventKind| matches!(kind, EventKind::Became { role: Role::Master });
+    let promoted = history.events.iter().find(|event| is_promoted(&event.kind)).expect("one is promoted");
+    (promoted.at.as_millis(), history.host_name(promoted.host))
+}
+
+/// When an event first is so, on a host of this name if one is given.
+fn first(history: &History, host: Option<&str>, is: impl Fn(&EventKind) -> bool) -> Option<i64> {
+    let mut events = history.events.iter();
+    let found = events
+        .find(|event| host.is_none_or(|name| history.host_name(event.host) == name) && is(&event.kind))?;
+    Some(found.at.as_millis())
+}
+
+/// The outcomes of a text for seeds from 0 on, on both processors.
+fn runs<T: Send>(
+    text: &str,
+    seeds: u64,
+    keep: TraceRetention,
+    seen: impl Fn(u64, Outcome) -> T + Sync,
+) -> Vec<T> {
+    let seen = &seen;
+    std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            scope.spawn(move || {
+                let of_half = (0..seeds).filter(|seed| seed % 2 == half);
+                of_half.map(|seed| seen(seed, run(text, seed, keep))).collect::<Vec<_>>()
+            })
+        });
+        halves.into_iter().flat_map(|half| half.join().expect("its own message says why")).collect()
+    })
+}
+
+/// The least, the median and the greatest.
+fn spread(mut times: Vec<i64>) -> (i64, i64, i64) {
+    times.sort_unstable();
+    (times[0], times[times.len() / 2], times[times.len() - 1])
+}
+
+/// The master crashes at any moment of the period of ten seconds in which the watchdog renews, and Sentinels ask for INFO. A replica had
+/// the grant. The new master has it, is asked for the first renewal once in vain, as it does not know the script, and grants nothing else.
+#[test]
+fn a_replicated_hold_survives_a_crash_at_any_moment() {
+    let text = format!(
+        r#"{GROUP}
+[lock]
+watchdog = "30s"
+sync = "one"
+[client.c1]
+sentinels = ["s"]
+steps = [{{ at = "12s", try_acquire = {{}} }}, {{ work = {{ until = "33s", until_lost = true }} }}, {{ release = {{}} }}]
+[client.c2]
+sentinels = ["s"]
+steps = [{{ at = "12.5s", poll = {{ every = "50ms", until = "32s" }} }}]
+[fault.crash]
+crash = "m"
+at = "13s..23s"
+"#
+    );
+    /// A renewal that was under way to the old master is waited for before: for the time-out of responses of 3 s, that of replicas of
+    /// 1 s, and a pause of 1 s.
+    const MOST_MS: i64 = 3_000 + 1_000 + 1_000 + KNOWN_MS;
+    let renewed = runs(&text, 100, TraceRetention::All, |seed, outcome| {
+        let history = &outcome.history;
+        let (promoted, new) = promotion(history);
+        let grants = history.events.iter().filter(|event| matches!(event.kind, EventKind::Granted { .. }));
+        assert_eq!(grants.count(), 1, "seed {seed}: nothing else is granted");
+        let ends: Vec<Reason> = history
+            .events
+            .iter()
+            .filter_map(|event| match event.kind {
+                EventKind::Disbelieves { why, .. } => Some(why),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ends, [Reason::Released], "seed {seed}");
+        let is_renewal = |kind: &EventKind| matches!(kind, EventKind::Extended { .. });
+        let renewed = first(history, Some(new), is_renewal).expect("the new master is asked to renew it");
+        let refused = outcome.records.iter().filter(|record| {
+            let by_new = record.host.as_ref().is_some_and(|(host, _)| &**host == new);
+            let of_renewal = (promoted..=renewed).contains(&record.at.as_millis());
+            let to_holder = |client: &str, bytes: &[u8]| client == "c1" && bytes.starts_with(b"-NOSCRIPT");
+            by_new
+                && of_renewal
+                && matches!(&record.event, Event::Reply { client, bytes, .. } if to_holder(client, bytes))
+        });
+        assert_eq!(refused.count(), 1, "seed {seed}: NOSCRIPT once");
+        renewed - promoted
+    });
+    let told = spread(renewed);
+    println!("renewed after the promotion: {told:?} ms");
+    assert!(told.0 > 0 && told.2 <= MOST_MS, "{told:?}");
+}
+
+/// Nothing of the grant got to a replica before the master crashed. The rival has the lock as soon as it finds the new master, and the
+/// holder learns with the renewal that follows the change that it has it no more.
+#[test]
+fn a_hold_that_was_lost_with_its_master_is_given_up_at_once() {
+    let text = format!(
+        r#"{GROUP}
+[lock]
+watchdog = "30s"
+[client.c1]
+sentinels = ["s"]
+steps = [{{ at = "12s", try_acquire = {{}} }}, {{ work = {{ until = "33s", until_lost = true }} }}]
+[client.c2]
+sentinels = ["s"]
+steps = [{{ at = "12.1s", poll = {{ every = "50ms", until = "32s" }} }}, {{ work = {{ until = "33s", until_lost = true }} }}]
+[fault.cut]
+cut = {{ from = "m", to = ["r1", "r2"], one_way = true }}
+at = "11.99s"
+[fault.crash]
+crash = "m"
+on = {{ event = "acquired", nth = 1, delay = "1ms..50ms" }}
+"#
+    );
+    let told = runs(&text, 20, TraceRetention::Nothing, |seed, outcome| {
+        let history = &outcome.history;
+        let (promoted, new) = promotion(history);
+        let is_grant = |kind: &EventKind| matches!(kind, EventKind::Granted { .. });
+        let granted =
+            first(history, Some(new), is_grant).unwrap_or_else(|| panic!("seed {seed}: no second grant"));
+        let is_loss = |kind: &EventKind| matches!(kind, EventKind::Disbelieves { why: Reason::Lost, .. });
+        let lost =
+            first(history, Some("c1"), is_loss).unwrap_or_else(|| panic!("seed {seed}: it is not told"));
+        (granted - promoted, lost - promoted)
+    });
+    let (granted, lost) = told.into_iter().unzip();
+    let (granted, lost) = (spread(granted), spread(lost));
+    println!("after the promotion: granted {granted:?} ms, lost {lost:?} ms");
+    // A connection and two scripts, each twice there and back; the rival pauses, and asks again.
+    assert!(lost.2 <= KNOWN_MS + 20 && granted.2 <= KNOWN_MS + 20 + 50 + 20, "{granted:?}, {lost:?}");
+}
+
+/// A client is cut off from the Sentinels for five seconds, in which an operator has them replace the master; the old one goes on granting.
+/// What they announce is lost in the second row, where they end the subscriptions before; in both it is made up for by asking.
+#[test]
+fn a_client_that_missed_an_announcement_leaves_the_old_master_after_the_cut() {
+    const HEAL_MS: i64 = 17_000;
+    let mut text = format!(
+        r#"{GROUP}
+[lock]
+lease = "10s"
+[client.c]
+sentinels = ["s"]
+workload.contend = {{ hold = "10ms", think = "20ms..50ms", wait = "8s" }}
+[fault.cut]
+cut = {{ from = "c", to = "s" }}
+at = "12s"
+for = "5s"
+[fault.order]
+command = {{ node = "s1", run = ["SENTINEL", "FAILOVER", "m"] }}
+at = "12.5s"
+"#
+    );
+    for row in ["it comes late", "it is lost"] {
+        let told = runs(&text, 5, TraceRetention::Nothing, |seed, outcome| {
+            let history = &outcome.history;
+            let (promoted, new) = promotion(history);
+            assert!(promoted < HEAL_MS, "seed {seed}: the cut outlasts the failover");
+            let is_grant = |kind: &EventKind| matches!(kind, EventKind::Granted { .. });
+            let is_told = |kind: &EventKind| matches!(kind, EventKind::Became { role: Role::Replica });
+            let mut by_old = history
+                .events
+                .iter()
+                .filter(|event| is_grant(&event.kind) && history.host_name(event.host) == "m");
+            let left = by_old.next_back().expect("it grants at first").at.as_millis();
+            let arrived = first(history, Some(new), is_grant).expect("the client arrives");
+            let mut of_old = history.events.iter().filter(|event| history.host_name(event.host) == "m");
+            let told = of_old.rfind(|event| is_told(&event.kind)).expect("it is told at last").at.as_millis();
+            assert!(left < arrived && arrived < told, "seed {seed}: {left}, {arrived}, and told at {told}");
+            (left - HEAL_MS, arrived - HEAL_MS)
+        });
+        let (left, arrived) = told.into_iter().unzip();
+        let (left, arrived) = (spread(left), spread(arrived));
+        println!("{row}: after the cut it left after {left:?} ms, and arrived after {arrived:?} ms");
+        assert!(left.0 > -100, "{row}: until then nothing tells it: {left:?}");
+        assert!(arrived.2 <= 1_200, "{row}: {arrived:?}");
+        for sentinel in 1..=3 {
+            text += &format!(
+                "[fault.end{sentinel}]\ncommand = {{ node = \"s{sentinel}\", run = [\"CLIENT\", \"KILL\", \
+                 \"TYPE\", \"pubsub\"] }}\nat = \"12.2s\"\n"
+            );
+        }
     }
 }
