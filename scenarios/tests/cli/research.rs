@@ -1,0 +1,280 @@
+//! What is asked of many runs: sweeps, shares, boundaries, causes, pictures, campaigns.
+
+use std::{fs, path::PathBuf};
+
+use crate::{Folder, GOOD, Ran};
+
+/// A lock of ten seconds, of which a jump of its server's clock leaves less than the second client's wait, or more.
+const JUMP: &str = include_str!("../jump.toml");
+
+/// Each violated run that is shown says without what it would not have been, in JSON and on its page as well.
+#[test]
+fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
+    let folder = Folder::with("causes", "jump.toml", &format!("{JUMP}[expect]\nl1 = \"violated\"\n"));
+    let by = |more: &[&str]| folder.run(&[&["run", "jump.toml#fault.jump.clock_step.by=9s"], more].concat());
+    by(&["--why"]).ends(0, "  why l1 was violated:\n    without the fault jump: holds");
+    by(&["--why", "--json"])
+        .ends(0, r#""why":{"checker":"l1","alone":[{"suspects":[{"is":"fault","name":"jump"}]"#);
+    by(&["--report", "page.html"]).ends(0, "1 as expected");
+    let page = fs::read_to_string(folder.0.join("page.html")).expect("the page was written");
+    assert!(page.contains("<li>without the fault jump: <b>holds</b></li>"));
+}
+
+/// Two axes are a heat map, one is a curve; each says what it counts. And holds, of which a jump of the clock has lost one of each run.
+#[test]
+fn runs_are_drawn_as_pictures() {
+    let axis = "[sweep]\nfault.jump.clock_step.by = [\"7s\", \"9s\"]\n";
+    let (curve, map) =
+        (format!("{JUMP}{axis}"), format!("{JUMP}{axis}network.latency = [\"1ms\", \"5ms\"]\n"));
+    let folder = Folder::with("pictures", "curve.toml", &curve);
+    fs::write(folder.0.join("map.toml"), map).expect("written");
+    let drawn = |arguments: &[&str], expected: &[&str]| {
+        folder.run(&[&["run"], arguments, &["drawn.svg"]].concat());
+        let svg = fs::read_to_string(folder.0.join("drawn.svg")).expect("a picture");
+        expected.iter().for_each(|part| assert!(svg.contains(part), "{part:?} is not in {svg}"));
+    };
+    drawn(&["curve.toml", "--seeds", "0..2", "--plot"], &["l1 violated: curve.toml, 4 runs", "polyline"]);
+    drawn(
+        &["map.toml", "--seeds", "0..2", "--plot"],
+        &["l1 violated: map.toml, 8 runs", "0/2", "2/2", "34 to 100%"],
+    );
+    drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 1 lost", "polygon"]);
+    folder.run(&["run", "jump.toml", "--plot-holds"]).ends(64, "a value is required");
+}
+
+#[test]
+fn a_sweep_counts_violations_at_each_of_its_points() {
+    let sweep = "[sweep]\nfault.jump.clock_step.by = { from = \"7s\", to = \"9s\", step = \"1s\", name = \"jump\" }\n\
+                 network.latency = [\"1ms\", \"5ms\"]\n[expect]\nowner-safety = \"holds\"\n";
+    let folder = Folder::with("sweep", "sweep.toml", &format!("{JUMP}{sweep}"));
+    let ran = folder.run(&["run", "sweep.toml", "--seeds", "0..2"]);
+    ran.ends(0, "12 as expected, 0 not, 0 undecided");
+    let table: Vec<Vec<&str>> =
+        ran.out.lines().skip(2).take(6).map(|line| line.split_whitespace().take(10).collect()).collect();
+    // Jump and latency, then owner safety and L1: none of two runs is violated, or both are.
+    let expected = [
+        ["7s", "1ms", "0"],
+        ["7s", "5ms", "0"],
+        ["8s", "1ms", "0"],
+        ["8s", "5ms", "0"],
+        ["9s", "1ms", "2"],
+        ["9s", "5ms", "2"],
+    ];
+    for (row, [jump, latency, violated]) in table.iter().zip(expected) {
+        assert_eq!(row[..2], [jump, latency], "{}", ran.out);
+        assert_eq!(row[2..6], ["0", "of", "2", "(0%..65.8%)"], "{}", ran.out);
+        assert_eq!(row[6..9], [violated, "of", "2"], "{}", ran.out);
+    }
+    assert_eq!(table.len(), 6, "{}", ran.out);
+    // A point is a case like any other, and so is one that lies between those of the sweep.
+    folder.run(&["replay", "sweep.toml#jump=9s,latency=5ms@1"]).ends(0, "l1            violated");
+    let between = "sweep.toml#fault.jump.clock_step.by=7.5s,network.latency=5ms@1";
+    folder.run(&["replay", between]).ends(0, "owner-safety  holds");
+    folder.run(&["replay", "sweep.toml#jump=8.5s,latency=5ms@1"]).ends(64, "unknown field `jump`");
+    folder.run(&["run", "sweep.toml", "--set", "network.latecy=5ms"]).ends(64, "did you mean `latency`?");
+    folder.run(&["run", "sweep.toml", "--set", "network.latency"]).ends(64, "expected key=value");
+}
+
+#[test]
+fn every_run_is_a_row_of_the_results() {
+    let drawn = JUMP.replace("+1s", "0s..+10s");
+    let folder =
+        Folder::with("results", "drawn.toml", &format!("{drawn}[expect]\nowner-safety = \"holds\"\n"));
+    let run = |file: &str| folder.run(&["run", "drawn.toml", "--seeds", "5..9", "--results", file]);
+    run("runs.csv").ends(0, "runs.csv has 4 runs in ");
+    let csv = fs::read_to_string(folder.0.join("runs.csv")).expect("just written");
+    let lines: Vec<&str> = csv.lines().collect();
+    let head =
+        "case,file,variant,seed,verdict,ended_at,fingerprint,drawn.fault.jump.clock_step.by,l1.verdict,";
+    assert!(lines[0].starts_with(head), "{}", lines[0]);
+    for (line, seed) in lines[1..].iter().zip(5..) {
+        assert!(line.starts_with(&format!("drawn.toml@{seed},drawn.toml,,{seed},as-expected,30,")), "{line}");
+    }
+    assert_eq!(lines.len(), 5);
+    run("runs.xls").ends(64, "that ends in .csv or .parquet");
+    // What cannot be written is an error before the first of these runs, which would take days.
+    let days = ["run", "drawn.toml", "--seeds", "0..1000000", "--results", "absent/runs.csv"];
+    folder.run(&days).ends(64, "absent/runs.csv cannot be written");
+    // A disk that is full ends them, too.
+    if PathBuf::from("/dev/full").exists() {
+        std::os::unix::fs::symlink("/dev/full", folder.0.join("full.csv")).expect("a link");
+        let days = ["run", "drawn.toml", "--seeds", "0..1000000", "--results", "full.csv"];
+        folder.run(&days).ends(64, "full.csv cannot be written");
+    }
+    if cfg!(feature = "parquet") {
+        run("runs.parquet").ends(0, "runs.parquet has 4 runs in ");
+        let parquet = fs::read(folder.0.join("runs.parquet")).expect("just written");
+        assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    } else {
+        run("runs.parquet").ends(64, "built without Parquet");
+    }
+}
+
+#[test]
+fn a_campaign_comes_to_what_one_process_comes_to() {
+    let folder = Folder::with("campaign", "good.toml", GOOD);
+    let otherwise = GOOD.replace("l1 = \"holds\"", "l1 = \"violated\"");
+    fs::write(folder.0.join("otherwise.toml"), otherwise).expect("written");
+    let what = ["good.toml", "otherwise.toml", "--seeds", "0..5"];
+    let read = |path: &str| fs::read(folder.0.join(path)).expect("a table");
+    folder.run(&[&["run"], &what[..], &["--results", "one.csv"]].concat()).ends(1, "5 as expected, 5 not");
+    let plan = [&["campaign", "plan"], &what[..], &["--out", "many", "--shard-runs", "4"]].concat();
+    folder.run(&plan).ends(0, "many: 10 runs in 3 shards");
+    folder.run(&plan).ends(64, "expected a folder that is new or empty");
+    folder.run(&["campaign", "merge", "many"]).ends(64, "3 of 3 shards are missing: 0 to 2");
+    folder.run(&["campaign", "work", "many", "--part", "1/2"]).ends(0, "1 shards finished now, 0 before");
+    folder.run(&["campaign", "work", "many", "--part", "2/2"]).ends(64, "such as 0/4");
+    folder.run(&["campaign", "status", "many"]).ends(2, "1 of 3 shards of 10 runs").ends(2, "missing: 0, 2");
+    folder.run(&["campaign", "work", "many", "--shard", "3"]).ends(64, "there is no shard 3");
+    folder.run(&["campaign", "run", "many"]).ends(1, "5 as expected, 5 not, 0 undecided");
+    folder.run(&["campaign", "status", "many"]).ends(0, "3 of 3 shards");
+    assert_eq!(read("many/results.csv"), read("one.csv"));
+    // The files are copies, and the runs are called by the names that they had.
+    fs::remove_file(folder.0.join("good.toml")).expect("it was there");
+    let merged = folder.run(&["campaign", "merge", "many", "--results", "again.csv"]);
+    merged.ends(1, "otherwise.toml@0: NOT AS EXPECTED").ends(1, "lockstorm replay 'otherwise.toml@0~");
+    assert_eq!(read("again.csv"), read("one.csv"));
+    let seeds = ["campaign", "plan", "otherwise.toml", "--seeds", "0..1000000000000", "--out", "more"];
+    folder.run(&seeds).ends(64, "more than 1000000 shards");
+    folder
+        .run(&["campaign", "run", "many", "--engine", "slurm", "--tasks", "2"])
+        .ends(0, "sbatch many/slurm.sh");
+    folder.run(&["campaign", "run", "many", "--engine", "kubernetes"]).ends(64, "--image");
+}
+
+#[test]
+fn a_share_of_the_runs_is_judged_by_its_interval() {
+    let drawn = JUMP.replace("+1s", "0s..+10s");
+    let with =
+        |bound: &str| format!("{drawn}[expect]\nl1 = {{ violated = \"{bound}\", confidence = \"99%\" }}\n");
+    // A fifth of the jumps is long enough.
+    let folder = Folder::with("share", "share.toml", &with("<= 40%"));
+    let seeds = ["run", "share.toml", "--seeds", "0..200"];
+    folder.run(&seeds).ends(0, "200 as expected");
+    for (bound, exit, says) in [
+        ("<= 10%", 1, "NOT AS EXPECTED: l1: expected <= 10%, found "),
+        ("<= 20%", 2, "more seeds would decide it"),
+    ] {
+        fs::write(folder.0.join("share.toml"), with(bound)).expect("written");
+        let ran = folder.run(&seeds);
+        ran.ends(exit, says);
+        // One run says nothing of a share, also when it is run again.
+        folder.run(&["replay", "share.toml@0"]).ends(0, "share.toml@0: as expected");
+        // However many runs there are, the answer is one line.
+        assert!(ran.out.lines().count() < 8, "{}", ran.out);
+    }
+}
+
+/// A point stops where its own seeds decide it, on any number of threads, and another goes on to the end.
+#[test]
+fn seeds_that_a_decided_share_does_not_need_are_left_out() {
+    let sweep =
+        "[sweep]\n\"fault.jump.clock_step.by\" = { values = [\"0s..10s\", \"9s\"], name = \"jump\" }\n";
+    let text = format!("{JUMP}{sweep}[expect]\nl1 = {{ violated = \"<= 20%\" }}\n");
+    let folder = Folder::with("early", "early.toml", &text);
+    let seeds = ["run", "early.toml", "--seeds", "0..200", "--stop-early"];
+    let ran = |jobs: &str| folder.run(&[&seeds[..], &["--jobs", jobs]].concat());
+    let one = ran("1");
+    one.ends(1, "jump=9s: decided after 64 of 200 seeds")
+        .ends(1, "64 of 64 (94.3%..100%)")
+        .ends(1, "264 as expected");
+    let table = |ran: &Ran| {
+        ran.out
+            .lines()
+            .skip_while(|line| *line != "early.toml")
+            .take(4)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(table(&ran("3")), table(&one));
+    // What was asked for is run unless it is said otherwise.
+    folder.run(&seeds[..4]).ends(1, "400 as expected");
+}
+
+#[test]
+fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
+    let boundary = "[boundary]\nkey = \"fault.jump.clock_step.by\"\nfrom = \"0s\"\nto = \"12s\"\nwithin = \"1ms\"\n\
+                    formula = \"lease - 2s\"\n[expect]\nl1 = \"holds\"\n";
+    let folder = Folder::with("boundary", "jump.toml", &format!("{JUMP}{boundary}"));
+    let ran = folder.run(&["boundary", "jump.toml"]);
+    ran.ends(0, "seed 0: holds up to 8s, violated from 8.001s").ends(0, "formula  lease - 2s = 8s, as found");
+    folder
+        .run(&["boundary", "jump.toml", "--seeds", "0..6"])
+        .ends(0, "median 8.001s (8.001s to 8.001s with 95% confidence)");
+    let axis = |range: &str| format!("fault.jump.clock_step.by={range}");
+    folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
+    folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");
+    folder.run(&["boundary", "jump.toml", "--checker", "l5"]).ends(64, "there is no checker l5");
+    let wrong = boundary.replace("lease - 2s", "lease - 1s");
+    let folder = Folder::with("wrong_boundary", "jump.toml", &format!("{JUMP}{wrong}"));
+    folder.run(&["boundary", "jump.toml"]).ends(1, "formula  lease - 1s = 9s, NOT AS FOUND");
+    let between = boundary.replace("lease - 2s", "lease - 3s .. lease - 2s");
+    let folder = Folder::with("bounds_of_boundary", "jump.toml", &format!("{JUMP}{between}"));
+    folder.run(&["boundary", "jump.toml"]).ends(0, "formula  lease - 3s .. lease - 2s = 7s to 8s, as found");
+    let beside = boundary.replace("lease - 2s", "lease - 1s .. lease");
+    let folder = Folder::with("beside_a_boundary", "jump.toml", &format!("{JUMP}{beside}"));
+    folder.run(&["boundary", "jump.toml"]).ends(1, "= 9s to 10s, NOT AS FOUND");
+}
+
+/// Each claim with a number has its boundary beside what was found, and the folder has a page for each condition.
+#[test]
+fn claims_are_a_folder_of_pages() {
+    let folder = Folder::new("site");
+    let ran = folder.run(&["claims", "R1", "S11", "--report", "site"]);
+    ran.ends(0, "holds up to 8.9s, violated from 8.901s").ends(0, "formula  lease - 1.1s = 8.9s, as found");
+    let read = |name: &str| fs::read_to_string(folder.0.join("site").join(name)).expect(name);
+    let index = read("index.html");
+    // Two files decide S11, and neither writes over the other.
+    let pages = ["R1/one-try-after-8890ms.html", "S11/nearly.html", "S11-2/forward.html"];
+    for name in pages.into_iter().chain(["files/redlock/clock_jump.toml"]) {
+        assert!(index.contains(&format!("href=\"{name}\"")), "{name} is not linked in\n{index}");
+        assert!(!read(name).is_empty(), "{name}");
+    }
+    assert!(read("R1/one-try-after-8890ms.html").contains("R1"));
+    folder.run(&["claims", "R1", "--report", "site/index.html"]).ends(64, "cannot be written");
+}
+
+/// The key is asked for 2 s after the grant of 10 s: of what is drawn only the length of the jump matters.
+#[test]
+fn the_drawn_value_that_matters_is_named() {
+    let text = JUMP.replace("+1s", "0s..+16s").replace("at = \"11s\"", "at = \"10.5s..11.5s\"");
+    let folder = Folder::with("sensitivity", "jump.toml", &text);
+    let ran = folder.run(&["sensitivity", "jump.toml", "--checker", "l1", "--seeds", "0..60"]);
+    ran.ends(0, "jump.toml: l1 violated in")
+        .ends(0, "fault.jump.clock_step.by  ")
+        .ends(0, " bits  up to +7.");
+    assert!(ran.out.contains("of 1 more no better than by chance"), "{}", ran.out);
+    folder
+        .run(&["sensitivity", "jump.toml", "--seeds", "0..6"])
+        .ends(2, "better than chance; more seeds may");
+    let json = folder.run(&["sensitivity", "jump.toml", "--checker", "l1", "--seeds", "0..60", "--json"]);
+    json.ends(0, "\"separators\":[{\"path\":\"fault.jump.clock_step.by\"");
+}
+
+#[test]
+fn a_violation_is_told_its_cause() {
+    let folder = Folder::with("why", "jump.toml", &JUMP.replace("+1s", "+9s"));
+    folder.run(&["why", "jump.toml@0", "--checker", "l1"]).ends(0, "without the fault jump: holds");
+    folder.run(&["why", "jump.toml@0", "--checker", "l1", "--json"]).ends(0, "\"without_all\":\"holds\"");
+    folder.run(&["why", "jump.toml@0", "--checker", "l4"]).ends(1, "l4 is not violated");
+    folder.run(&["why", "jump.toml@0", "--checker", "l44"]).ends(64, "there is no checker l44");
+}
+
+/// A condition that leaves out the fault, and one that makes it worse; each can be run by itself.
+#[test]
+fn one_variant_of_a_file_runs_alone() {
+    let variants = "[variant.quiet]\nwithout = [\"fault.jump\"]\nexpect.l1 = \"holds\"\n\
+                    [variant.far]\nfault.jump.clock_step.by = \"+9s\"\nexpect.l1 = \"violated\"\n";
+    let text = format!("finding = \"It is as one would think.\"\n{JUMP}{variants}");
+    let folder = Folder::with("variants", "jump.toml", &text);
+    folder
+        .run(&["run", "jump.toml", "-v"])
+        .ends(0, "2 as expected")
+        .ends(0, "found: It is as one would think.");
+    folder.run(&["run", "jump.toml#quiet"]).ends(0, "jump.toml#quiet@0").ends(0, "1 as expected");
+    folder.run(&["run", "jump.toml#far", "--set", "network.latency=2ms"]).ends(0, "1 as expected");
+    folder.run(&["run", "jump.toml#near"]).ends(64, "there is no variant \"near\", but: quiet, far");
+    let replayed = folder.run(&["replay", "jump.toml#far@0", "--json"]);
+    replayed.ends(0, "\"case\":\"jump.toml#far@0\"");
+    assert!(replayed.out.starts_with('{') && replayed.out.lines().count() == 1, "{}", replayed.out);
+}
