@@ -159,3 +159,58 @@ fn code_may_have_several_owners_and_locks() {
     assert_eq!(believed.collect::<Vec<_>>(), ["stock c:1", "cash c:2"]);
     lockstorm::experiment(scenario).seeds(0..3).check();
 }
+
+// ANCHOR: redis-rs
+/// Deletes the key if it still has the token.
+const RELEASE: &str =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+
+/// The lock of the Redis documentation as one writes it with redis-rs: it asks every 10 ms, from then on, and gives back what it got
+/// 100 ms before the lease of 30 s is over.
+async fn with_redis_rs(host: CodeHost, from: Duration) {
+    host.sleep(from).await;
+    let stream = host.env().dial("m", 6379).await.expect("the node is up");
+    // redis-rs would count its own time-out by the machine's clock, and not by the host's.
+    let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
+    let login = redis::RedisConnectionInfo::default();
+    let (mut redis, driver) = redis::aio::MultiplexedConnection::new_with_config(&login, stream, config)
+        .await
+        .expect("the node answers");
+    host.env().spawn(Box::pin(driver));
+    let (key, token) = (host.lock_name().to_owned(), format!("{:016x}", host.env().random()));
+    host.asks_as(&token);
+    loop {
+        let asked_at = host.env().boottime();
+        let mut set = redis::cmd("SET");
+        set.arg(&key).arg(&token).arg("NX").arg("PX").arg(30_000);
+        let set = async { set.query_async::<Option<String>>(&mut redis).await.map(|reply| reply.is_some()) };
+        if let Ok(true) = host.acquiring(Some(Duration::ZERO), set).await {
+            let believed = Duration::from_millis(29_900);
+            host.acquired(Belief::until(lockstorm_client::Boottime(asked_at.0 + believed)));
+            host.sleep(believed.saturating_sub(host.env().boottime().0 - asked_at.0)).await;
+            host.released();
+            let mut release = redis::cmd("EVAL");
+            release.arg(RELEASE).arg(1).arg(&key).arg(&token);
+            // Whether it was still there tells the next one nothing.
+            let released = async { release.query_async::<i64>(&mut redis).await.map(|_| ()) };
+            let _ = host.releasing(released).await;
+            return;
+        }
+        host.sleep(Duration::from_millis(10)).await;
+    }
+}
+// ANCHOR_END: redis-rs
+
+/// What the claim says of our own client and of the models is so of redis-rs: what is wrong is the server's clock.
+#[test]
+fn a_lock_with_redis_rs_is_on_trial_in_a_stock_claim() {
+    // ANCHOR: stock
+    for variant in ["forward", "monotonic-server"] {
+        lockstorm::scenario("single/wall_clock_step.toml")
+            .variant(variant)
+            .client_code("c1", |host| with_redis_rs(host, Duration::from_secs(10)))
+            .client_code("c2", |host| with_redis_rs(host, Duration::from_millis(11_001)))
+            .check();
+    }
+    // ANCHOR_END: stock
+}
