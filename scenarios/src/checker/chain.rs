@@ -6,7 +6,10 @@
 //! that it is made of, a grant the call and the end of the hold that was in its way, an end the grant that ended and what promoted the
 //! node, a wake-up its message. A fault is in it if it was in force on a host between an event and what that needed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use lockstorm_sim::time::True;
 
@@ -17,6 +20,9 @@ use crate::{
 
 /// How many links a chain may have: the latest.
 const LINKS_MAX: usize = 24;
+
+/// So long ago is what an order, or a fault that is over, has done to a host that does something by itself.
+const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// An event or a fault of a history, by its place there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,11 +116,15 @@ impl<'a> Chain<'a> {
         self.last(before, is).filter(|at| *at >= self.begin)
     }
 
-    /// Where an owner called last to have the lock.
+    /// Where an owner called last to have the lock. Where each hold has a name of its own, it is its client that calls.
     fn call(&self, before: usize, owner: Owner) -> Option<usize> {
+        let of_client = self.history.lock(self.lock).names_its_holds();
         let calls = |event: &Event| {
             let call = matches!(event.kind, EventKind::Invoke { call: Call::Acquire { .. }, .. });
-            call && self.is_about(event, owner)
+            let by_client = of_client
+                && event.kind.lock() == Some(self.lock)
+                && event.host == self.history.client_of(owner);
+            call && (by_client || self.is_about(event, owner))
         };
         self.last(before, calls)
     }
@@ -212,7 +222,7 @@ impl<'a> Chain<'a> {
 
     /// As [`Chain::needed`], of what is about no owner.
     fn needed_by_group(&self, at: usize, host: Host, kind: &EventKind) -> Vec<usize> {
-        let latest = |is: &dyn Fn(&Event) -> bool| self.last_within(at, is);
+        let latest = |is: &dyn Fn(&Event) -> bool| self.last(at, is);
         match kind {
             EventKind::Published { .. } => {
                 let ends =
@@ -241,11 +251,12 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Where a node became the master, if it was not one all the time.
+    /// Where a node became the master, if it was not one from the start. That may have been before the first owner's call: the other one has
+    /// its hold of it all the same.
     fn promoted(&self, before: usize, node: Host) -> Option<usize> {
-        self.last_within(before, |event| {
-            event.host == node && matches!(event.kind, EventKind::Became { role: Role::Master })
-        })
+        let became =
+            |event: &Event| event.host == node && event.kind == EventKind::Became { role: Role::Master };
+        self.last(before, became).filter(|at| self.history.events[*at].at > True::ZERO)
     }
 
     /// Finds the faults that were in force on the hosts of an event and of what it needed, from the one to the other.
@@ -256,10 +267,9 @@ impl<'a> Chain<'a> {
         if matches!(event.kind, EventKind::Vanished { .. }) {
             hosts.extend(event.kind.owner().map(|owner| self.history.client_of(owner)));
         }
-        // What a node or a Sentinel does by itself has its reasons since the beginning.
+        // What a node or a Sentinel does by itself has its reasons in what has just happened to it.
         if needed.is_empty() && event.kind.owner().is_none() {
-            let since = self.history.events[self.begin].at;
-            self.find_faults(&hosts, since, event.at, at);
+            self.find_faults(&hosts, event.at - JUST_NOW, event.at, at);
         }
         for needed in needed {
             let before = &self.history.events[*needed];

@@ -59,7 +59,7 @@ fn section(evidence: &Evidence<'_>, section: &Section) -> String {
 
 fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
     let history = evidence.history;
-    let Overlap { first, second, from, until } = overlap;
+    let Overlap { first, second, from, .. } = overlap;
     let owners = vec![first.owner, second.owner];
     let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
     let summary = if first.until > second.until {
@@ -74,7 +74,8 @@ fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
     let mut story = vec![section(evidence, first)];
     story.extend(cause);
     story.push(section(evidence, second));
-    Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
+    // The write that should not have been is the last one of the first owner, however long after the other's.
+    Witness { summary, story, from: *from, until: first.until, lock: Some(first.lock), owners, fault }
 }
 
 fn without_lock(evidence: &Evidence<'_>, write: &Write) -> Witness {

@@ -33,9 +33,12 @@ fn runs_are_drawn_as_pictures() {
         let svg = fs::read_to_string(folder.0.join("drawn.svg")).expect("a picture");
         expected.iter().for_each(|part| assert!(svg.contains(part), "{part:?} is not in {svg}"));
     };
-    drawn(&["curve.toml", "--seeds", "0..2", "--plot"], &["l1 violated: curve.toml, 4 runs", "polyline"]);
     drawn(
-        &["map.toml", "--seeds", "0..2", "--plot"],
+        &["curve.toml", "--seeds", "0..2", "--plot-checker", "l1", "--plot"],
+        &["l1 violated: curve.toml, 4 runs", "polyline"],
+    );
+    drawn(
+        &["map.toml", "--seeds", "0..2", "--plot-checker", "l1", "--plot"],
         &["l1 violated: map.toml, 8 runs", "0/2", "2/2", "34 to 100%"],
     );
     drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 1 lost", "polygon"]);
