@@ -120,7 +120,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
     ),
     (
         "A write that has not reached the replica when that is promoted is lost: the boundary is that of S4 (single/async_failover.toml).",
-        &["fair/queue_lost_on_failover.toml", "trial/failover.toml"],
+        &["fair/queue_lost_on_failover.toml", "redlock/failed_over_nodes.toml", "trial/failover.toml"],
     ),
     (
         "From which delay on a restart is harmless is the boundary of R9 (redlock/delayed_restart.toml).",
@@ -130,6 +130,11 @@ const WITHOUT: &[(&str, &[&str])] = &[
         "From which step on a Sentinel distrusts its clock is a boundary of SN4 (sentinel/clock_steps_start_failover.toml); what that \
          costs is a measure, which [expect] bounds.",
         &["sentinel/tilt_delays_failover.toml"],
+    ),
+    (
+        "How long an old master takes writes has its boundaries in SN1 and SN3 (sentinel/split_brain.toml, sentinel/healed_master.toml); for \
+         how long a holder there is one of two is a measure, which [expect] bounds.",
+        &["sentinel/holder_cut_off.toml"],
     ),
     (
         "An owner that asks the nodes is behind by as long as the answers take: any delay deceives it, and 10 s for longer.",
