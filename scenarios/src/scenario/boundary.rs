@@ -204,13 +204,16 @@ impl Of {
 fn value_of(path: &str, scenario: &Scenario) -> Result<Ticks, String> {
     let whole = serde_json::to_value(scenario).map_err(|error| error.to_string())?;
     let mut at = Some(&whole);
-    for key in path.split('.') {
+    let mut keys = path.split('.').peekable();
+    while let Some(key) = keys.next() {
         at = at.and_then(|at| match at {
             Value::Array(items) => key.parse().ok().and_then(|number: usize| items.get(number)),
             at => at.get(key),
         });
         // In a file the only lock needs no name.
-        if let (Some(Value::Object(locks)), "lock") = (at, key) {
+        if let (Some(Value::Object(locks)), "lock") = (at, key)
+            && keys.peek() != Some(&lock::ONLY)
+        {
             at = locks.get(lock::ONLY).filter(|_| locks.len() == 1).or(at);
         }
     }
@@ -317,6 +320,7 @@ mod tests {
             ("lease * 0.5 * 3 - 1s", "14s"),
             ("3 + 4 * 2", "11"),
             ("client.c1.steps.0.at + lock.watchdog + fault.stop.for", "34s"),
+            ("lock.lease", "10s"),
             ("lock.lock.lease", "10s"),
             ("node.m.config.hz * 1ms", "100ms"),
             ("1s * node.m.config.hz", "100s"),
