@@ -236,13 +236,15 @@ fn a_sentinel_replies_in_both_protocols_as_redis_does() {
     let id = |served: &Served| reply_to(served, "SENTINEL MYID").trim_start_matches('$').to_owned();
     let names: Vec<(String, String)> =
         sentinels.iter().map(|served| (id(served), served.address.port().to_string())).collect();
-    // What the INFO of the replica says is in their maps a moment later.
+    // What the INFO of the replica says is in their maps a moment later, and so is that they are connected with each other.
     let began = now();
     while !sentinels.iter().all(|served| {
-        let told = reply_to(served, "SENTINEL REPLICAS main");
-        told.contains("$flags $slave $") && told.contains("$master-link-status $ok")
+        let replica = reply_to(served, "SENTINEL REPLICAS main");
+        let other = reply_to(served, "SENTINEL SENTINELS main");
+        let is_told = replica.contains("$flags $slave $") && replica.contains("$master-link-status $ok");
+        is_told && other.contains("$flags $sentinel $")
     }) {
-        assert!(began.elapsed() < PATIENCE, "they do not learn of the replica");
+        assert!(began.elapsed() < PATIENCE, "they do not learn of the replica, or of each other");
         wait();
     }
     for protocol in [2, 3] {
