@@ -165,8 +165,8 @@ mod tests {
                     "    11.002 s  c2    c2 is woken by a timer",
                     "    11.003 s  m     grants `stock` to c2, 10000 ms",
                     "    11.004 s  c2    c2 believes it holds `stock` for 9.000 s by its boottime clock",
-                    "    20.001 s  shop  c2 writes with no token, sent at 12.000 s",
-                    "    20.001 s  shop  c1 writes with no token, sent at 20.000 s",
+                    "    20.001 s  shop  c2 writes with no token, one seen before, sent at 12.000 s",
+                    "    20.001 s  shop  c1 writes with no token, one seen before, sent at 20.000 s",
                 ],
             ),
         ] {
