@@ -349,7 +349,12 @@ impl Runner<'_> {
 
 /// What one checker says of one run of a scenario that belongs to no trial.
 pub fn verdict(scenario: &Scenario, seed: u64, engine: Engine, checker: &Checker) -> Verdict {
-    let outcome = run(&Plan::draw(scenario, seed), "scenario", engine, TraceRetention::Nothing);
+    verdict_of_plan(&Plan::draw(scenario, seed), engine, checker)
+}
+
+/// As [`verdict`], of a plan that is drawn already.
+pub fn verdict_of_plan(plan: &Plan, engine: Engine, checker: &Checker) -> Verdict {
+    let outcome = run(plan, "scenario", engine, TraceRetention::Nothing);
     (checker.check)(&Evidence::of(&outcome.history)).verdict
 }
 

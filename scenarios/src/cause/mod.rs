@@ -6,13 +6,13 @@
 
 mod weaken;
 
-use lockstorm_sim::world::TraceRetention;
 use serde::Serialize;
 
 use crate::{
-    checker::{Checker, Evidence},
+    checker::Checker,
     plan::Plan,
-    run::{Engine, run},
+    run::Engine,
+    runner,
     scenario::{Clock, Scenario, Source},
     units::{Draw, Span},
 };
@@ -157,8 +157,7 @@ impl Inquiry {
     }
 
     fn verdict(&self, plan: &Plan) -> &'static str {
-        let outcome = run(plan, "why", self.engine, TraceRetention::Nothing);
-        (self.checker.check)(&Evidence::of(&outcome.history)).verdict.word()
+        runner::verdict_of_plan(plan, self.engine, self.checker).word()
     }
 }
 

@@ -64,16 +64,21 @@ impl Picture {
     /// Draws the holds of all runs, if that picture was asked for.
     pub(super) fn draw_holds(&self, trial: &Runner<'_>, judged: &[Judged]) -> Result<()> {
         let Some(path) = &self.plot_holds else { return Ok(()) };
-        let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
-        if holds.is_empty() {
-            bail!("--plot-holds: no owner ever believed that it held a lock")
-        }
         let files: Vec<&str> = trial.sources().iter().map(|source| &*source.file).collect();
-        let runs = many(judged.len(), "run");
-        write(path, &Survival::of(holds).svg(&format!("{}, {runs}", files.join(", "))))?;
+        let Some(svg) = survival(judged, &files.join(", "), 1) else {
+            bail!("--plot-holds: no owner ever believed that it held a lock")
+        };
+        write(path, &svg)?;
         errln!("{} shows how long holds survived", path.display());
         Ok(())
     }
+}
+
+/// The survival of the holds of these runs, of which the picture says what they are of; `None` of fewer holds than `least`.
+pub(super) fn survival(judged: &[Judged], of: &str, least: usize) -> Option<String> {
+    let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
+    let title = format!("{of}, {}", many(judged.len(), "run"));
+    (holds.len() >= least).then(|| Survival::of(holds).svg(&title))
 }
 
 fn write(path: &Path, svg: &str) -> Result<()> {

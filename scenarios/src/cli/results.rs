@@ -16,11 +16,11 @@ use super::{
     Exit, conditions,
     options::violated_checker,
     out::{errln, out, outln},
+    picture::survival,
 };
 use crate::{
     cause::{Inquiry, Why},
-    checker::{Hold, words},
-    plot::{Plot, Survival},
+    plot::Plot,
     report::{Besides, Causes, Picture, Report},
     run::Outcome,
     runner::{Case, Judged, Runner},
@@ -198,10 +198,7 @@ pub(super) fn pictures(
     let violated = points.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
     // A file without a sweep, or with one of more axes, has no such picture.
     let sweep = violated.and_then(|row| Plot::of(file, &points, &row.checker).ok());
-    let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
-    let runs = words::many(judged.len(), "run");
-    let enough = holds.len() >= HOLDS_MIN;
-    let survival = enough.then(|| Survival::of(holds).svg(&format!("{file}, {runs}")));
+    let survival = survival(judged, file, HOLDS_MIN);
     let titled = |title: &str, svg: String| Picture { title: title.to_owned(), svg };
     let sweep = sweep.map(|plot| titled("The sweep that this run is a point of", plot.svg()));
     sweep.into_iter().chain(survival.map(|svg| titled("How long holds survived in all runs", svg))).collect()

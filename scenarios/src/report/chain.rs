@@ -1,7 +1,5 @@
 //! The causal chain of a violation in lines: true time, the host, the words.
 
-use std::fmt::Write;
-
 use lockstorm_sim::time::True;
 use serde::Serialize;
 
@@ -51,11 +49,8 @@ pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Line> {
 pub(super) fn text(lines: &[Line]) -> Vec<String> {
     let host = |line: &Line| line.host.clone().unwrap_or_else(|| "~".into());
     let width = lines.iter().map(|line| host(line).chars().count()).max().unwrap_or(0);
-    let one = |line: &Line| {
-        let mut out = String::new();
-        let _ = write!(out, "{:>12}  {:<width$}  {}", words::instant(line.at), host(line), line.words);
-        out
-    };
+    let one =
+        |line: &Line| format!("{:>12}  {:<width$}  {}", words::instant(line.at), host(line), line.words);
     lines.iter().map(one).collect()
 }
 
