@@ -138,7 +138,7 @@ class Server:
 
 
 def play(name, copy, servers):
-    """The lines of the suite, and why it did not come to its end, if it did not."""
+    """The lines of the suite, what it had to play again, and why it did not come to its end, if it did not."""
     client, kind = CLIENTS[name], servers[0].kind
     ports = [str(server.port) for server in servers]
     environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORT=ports[0], REDIS_PORTS=",".join(ports))
@@ -160,11 +160,12 @@ def play(name, copy, servers):
         if late:
             said, complained = suite.communicate()
     lines = said.splitlines()
+    again = [f"{name} on {kind} {line}" for line in complained.splitlines() if line.startswith("played again: ")]
     if late:
-        return lines, f"{name} on {kind}: not done after {client.patience} s\n{complained}"
+        return lines, again, f"{name} on {kind}: not done after {client.patience} s\n{complained}"
     if suite.returncode != 0 or not lines or lines[-1] != "done":
-        return lines, f"{name} on {kind} ended with {suite.returncode}\n{complained}"
-    return lines, None
+        return lines, again, f"{name} on {kind} ended with {suite.returncode}\n{complained}"
+    return lines, again, None
 
 
 def play_on(name, copy, kind, command):
@@ -181,14 +182,15 @@ def judge(name, simulated, real):
     # A suite waits for the most part, so that both servers have theirs at once.
     with ThreadPoolExecutor() as pool:
         plays = list(pool.map(lambda server: play_on(name, copy, *server), [("redis-server", real), ("lockstorm", simulated)]))
-    said = [lines for lines, _ in plays]
-    failures = [failure for _, failure in plays if failure]
+    said = [lines for lines, _, _ in plays]
+    again = [line for _, lines, _ in plays for line in lines]
+    failures = [failure for _, _, failure in plays if failure]
     took = time.monotonic()
     differences = list(difflib.unified_diff(*said, "redis-server", "lockstorm", lineterm="", n=1))
     verdict = f"{len(differences)} lines of difference" if differences else "the same"
     print(f"{name}: {len(said[0])} lines, {verdict} "
           f"(installed in {installed - begun:.1f} s, ran in {took - installed:.1f} s)", flush=True)
-    for line in differences + failures:
+    for line in again + differences + failures:
         print(line, flush=True)
     return not differences and not failures
 

@@ -22,10 +22,19 @@ def until(what, holds):
         time.sleep(0.002)
 
 
+class Silent(TimeoutError):
+    """A process does not answer."""
+
+    def __init__(self, kind, asked):
+        super().__init__(f"no answer to {asked}")
+        self.kind = kind
+
+
 class Answer:
     """What a thread will say to one command."""
 
-    def __init__(self, asked):
+    def __init__(self, kind, asked):
+        self.kind = kind
         self.asked = asked
         self.said = queue.Queue()
 
@@ -36,7 +45,7 @@ class Answer:
         try:
             said = self.said.get(timeout=PATIENCE_S)
         except queue.Empty:
-            raise TimeoutError(f"no answer to {self.asked}") from None
+            raise Silent(self.kind, self.asked) from None
         if said.startswith("error: "):
             raise RuntimeError(f"{self.asked}: {said}")
         return said
@@ -59,7 +68,7 @@ class Peer:
 
     def begin(self, thread, *words):
         number = next(self.ids)
-        answer = self.answers[number] = Answer(f"{self.kind} {thread}: {' '.join(map(str, words))}")
+        answer = self.answers[number] = Answer(self.kind, f"{self.kind} {thread}: {' '.join(map(str, words))}")
         self.process.stdin.write("\t".join(map(str, (number, thread, *words))) + "\n")
         self.process.stdin.flush()
         return answer
@@ -69,6 +78,10 @@ class Peer:
 
     def end(self):
         self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE_S)
+
+    def kill(self):
+        self.process.kill()
         self.process.wait(timeout=PATIENCE_S)
 
 

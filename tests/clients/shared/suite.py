@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from stage import Monitor, Stage, start, until
+from stage import Monitor, Silent, Stage, start, until
 
 PORTS = os.environ["REDIS_PORTS"].split(",")
 HOUR_MS = 3_600_000
@@ -660,7 +660,7 @@ CROWDS = [
 
 
 def give(peers, title, casts, play, *more):
-    """Plays with each of the casts; true when all went the same way."""
+    """Plays with each of the casts: what to print, and whether all went the same way."""
     redisson, lockstorm, redisson2, lockstorm2 = peers
     pairs = [(redisson, lockstorm), (lockstorm, redisson), (redisson, redisson2), (lockstorm, lockstorm2)]
     told = []
@@ -671,12 +671,10 @@ def give(peers, title, casts, play, *more):
         play(stage, *more)
         told.append((f"{first.kind} and {second.kind}", stage.lines))
     same = all(lines == told[0][1] for _, lines in told)
-    for line in told[0][1]:
-        print(f"{title}: {line}", flush=True)
+    said = [f"{title}: {line}" for line in told[0][1]]
     for cast, lines in told[1:]:
-        for line in difflib.unified_diff(told[0][1], lines, told[0][0], cast, lineterm="", n=0):
-            print(f"{title}, {cast}: {line}", flush=True)
-    return same
+        said += [f"{title}, {cast}: {line}" for line in difflib.unified_diff(told[0][1], lines, told[0][0], cast, lineterm="", n=0)]
+    return said, same
 
 
 def give_all(peers, title, play, *more):
@@ -685,27 +683,50 @@ def give_all(peers, title, play, *more):
     stage = Stage(PORTS, threads)
     stage.clear()
     play(stage, *more)
-    for line in stage.lines:
-        print(f"{title}: {line}", flush=True)
+    return [f"{title}: {line}" for line in stage.lines], True
+
+
+def warm(ports):
+    """Processes of both kinds, on servers that know the scripts: from here on, an attempt is one call."""
+    peers = start(ports, WATCHDOG_MS)
+    for peer in peers:
+        for kind in [*SINGLE, "red", "read", "write", "values xy"]:
+            peer.thread(1)("acquire", kind, "warm", HOUR_MS)
+            peer.thread(1)("release", kind, "warm")
+        peer.thread(1)("give", "permits", 1)
+        peer.thread(1)("take", "permits", 1)
+        peer.thread(1)("ids", "ids", 1)
+        peer.thread(1)("give id", "ids", peer.thread(1)("take id", "ids", HOUR_MS))
+    return peers
 
 
 def main():
     global monitor
-    peers = start(PORTS, WATCHDOG_MS)
+    peers = warm(PORTS)
+    monitor = Monitor(Stage(PORTS, {}).server)
+    again, same = 1, []
+    plays = [(give, *play) for play in PLAYS] + [(give_all, *play) for play in CROWDS]
     try:
-        monitor = Monitor(Stage(PORTS, {}).server)
-        for peer in peers:
-            # From here on, the servers know the scripts, and an attempt is one call.
-            for kind in [*SINGLE, "red", "read", "write", "values xy"]:
-                peer.thread(1)("acquire", kind, "warm", HOUR_MS)
-                peer.thread(1)("release", kind, "warm")
-            peer.thread(1)("give", "permits", 1)
-            peer.thread(1)("take", "permits", 1)
-            peer.thread(1)("ids", "ids", 1)
-            peer.thread(1)("give id", "ids", peer.thread(1)("take id", "ids", HOUR_MS))
-        same = [give(peers, *play) for play in PLAYS]
-        for play in CROWDS:
-            give_all(peers, *play)
+        for how, title, *play in plays:
+            try:
+                lines, held = how(peers, title, *play)
+            except Silent as silent:
+                # Once in some ten thousand waits, a waiter of Redisson has slept on although the lock was released, on redis-server
+                # as well. The same play with new processes tells whether that was chance: what a server or lockstorm-client does
+                # wrong, it does wrong again.
+                if silent.kind != "redisson" or again == 0:
+                    raise
+                again -= 1
+                server = Stage(PORTS, {}).server
+                seen = f"channels {server.pubsub_channels()}, keys {server.keys()}, last commands {monitor.lines[-20:]}"
+                print(f"played again: {title}: {silent}; {seen}", file=sys.stderr, flush=True)
+                for peer in peers:
+                    peer.kill()
+                peers = warm(PORTS)
+                lines, held = how(peers, title, *play)
+            for line in lines:
+                print(line, flush=True)
+            same.append(held)
     finally:
         for peer in peers:
             peer.end()
