@@ -1,6 +1,6 @@
 //! One interpreter with its sandbox: scripts have theirs, functions have another.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, sync::OnceLock};
 
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState,
@@ -24,6 +24,20 @@ const HOOK_PERIOD: u32 = 100;
 /// small steps, one per allocation, a script that makes large texts would run into the limit over its own garbage.
 const GC_STEP: i32 = 100_000;
 
+/// The code of the sandbox as Lua has compiled it, with its lines. To compile it for each interpreter takes longer than all else that
+/// makes one, and a short run has one for every start of a server.
+static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
+
+fn sandbox(lua: &Lua) -> mlua::Result<Function> {
+    let name = format!("={SANDBOX}");
+    if let Some(compiled) = COMPILED.get() {
+        return lua.load(compiled).set_name(name).set_mode(ChunkMode::Binary).into_function();
+    }
+    let function = lua.load(include_str!("sandbox.lua")).set_name(name).into_function()?;
+    COMPILED.get_or_init(|| function.dump(false));
+    Ok(function)
+}
+
 pub(super) struct Vm {
     pub(super) lua: Lua,
     dialect: Dialect,
@@ -41,9 +55,8 @@ impl Vm {
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().step_multiplier(GC_STEP)));
         lua.set_app_data(Rc::clone(desk));
         let rust = api::functions(&lua, desk, dialect)?;
-        let sandbox = lua.load(include_str!("sandbox.lua")).set_name(format!("={SANDBOX}"));
         let (globals, run, load): (Table, Function, Function) =
-            sandbox.call((rust, dialect == Dialect::Functions))?;
+            sandbox(&lua)?.call((rust, dialect == Dialect::Functions))?;
         lua.set_globals(globals)?;
         let runner = RefCell::new(Runner::new(&lua, desk, run)?);
         let desk = Rc::clone(desk);
