@@ -76,3 +76,25 @@ macro_rules! script {
     };
 }
 pub(crate) use script;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By the hash tag, or by all of a key.
+    #[test]
+    fn keys_of_different_slots_divide_a_call() {
+        let script: &'static Script = Box::leak(Box::new(Script::new("return 1")));
+        for (keys, divided) in [
+            (&[][..], None),
+            (&["a"], None),
+            (&["a", "queue:{a}"], None),
+            (&["{a}:1", "{a}:2", "a"], None),
+            (&["a", "b"], Some(("a", "b"))),
+            (&["a", "{a}:1", "b", "c"], Some(("a", "b"))),
+            (&["a{b", "queue:a{b"], Some(("a{b", "queue:a{b"))),
+        ] {
+            assert_eq!(script.call(keys.iter().copied()).divided(), divided, "{keys:?}");
+        }
+    }
+}

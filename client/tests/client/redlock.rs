@@ -114,10 +114,13 @@ async fn one_of_three_may_be_down_but_not_two() {
     servers[2].crash();
     let guard = lock.acquire().lease(LEASE).await.unwrap();
     assert_eq!(set_on(&servers[..2]).await, 2);
+    assert!(lock.is_locked().await.unwrap());
     guard.release().await.unwrap();
     servers[1].crash();
-    let error = lock.try_acquire().lease(LEASE).await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NoQuorum { answered: 0..=1, quorum: 2, .. }), "{error}");
+    let asked = lock.is_locked().await;
+    for error in [lock.try_acquire().lease(LEASE).await.unwrap_err(), asked.unwrap_err()] {
+        assert!(matches!(error.kind(), ErrorKind::NoQuorum { answered: 0..=1, quorum: 2, .. }), "{error}");
+    }
     eventually_free(&servers[..1]).await;
 }
 

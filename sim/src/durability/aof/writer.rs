@@ -250,9 +250,59 @@ impl AofWriter {
         (policy == Fsync::EverySecond && file.synced < file.commands.len())
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))
     }
+
     /// When the next sync of a file in a folder is due without a write.
     pub fn folder_due(&self, policy: Fsync, wall: Wall, now: Monotonic) -> Option<Monotonic> {
         (policy == Fsync::EverySecond && self.unsynced)
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the next second of the wall clock; one that was set back has to catch up first.
+    #[test]
+    fn a_file_in_a_folder_is_synced_with_the_next_second() {
+        let now = Monotonic::from_secs(7);
+        for (policy, unsynced, wall_ms, wanted_ms) in [
+            (Fsync::EverySecond, true, 100_250, Some(750)),
+            (Fsync::EverySecond, true, 105_500, Some(500)),
+            (Fsync::EverySecond, true, 90_000, Some(11_000)),
+            (Fsync::EverySecond, false, 100_250, None),
+            (Fsync::Always, true, 100_250, None),
+            (Fsync::No, true, 100_250, None),
+        ] {
+            let aof = AofWriter { unsynced, synced_at: 100, ..AofWriter::default() };
+            let due = aof.folder_due(policy, Wall::from_millis(wall_ms), now);
+            let wanted = wanted_ms.map(|after| now + Duration::from_millis(after));
+            assert_eq!(due, wanted, "{policy:?}, unsynced: {unsynced}, at {wall_ms} ms");
+        }
+    }
+
+    /// The delays that redis-server has: a second, and from the third failure on minutes, which double up to an hour.
+    #[test]
+    fn a_rewrite_that_fails_is_tried_again_ever_later() {
+        let mut retry = Retry::default();
+        let mut now_secs = 1_000;
+        let failures = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 3];
+        let delays = failures.map(|failures| {
+            let failed_at = now_secs;
+            retry.failed(failed_at);
+            while !retry.may_try(failures, now_secs) {
+                assert_eq!(
+                    retry.due_secs().map(|due| due > now_secs),
+                    Some(true),
+                    "after {failures} failures"
+                );
+                now_secs += 1;
+            }
+            assert_eq!(retry.due_secs(), None, "after {failures} failures");
+            now_secs - failed_at
+        });
+        assert_eq!(delays, [1, 1, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 1, 60]);
+        // What did not fail here, but before the node started, delays nothing.
+        assert!(Retry::default().may_try(3, now_secs));
     }
 }

@@ -207,4 +207,13 @@ mod tests {
         assert!(packed.len() < text.len() / 50, "{} bytes", packed.len());
         assert_eq!(unpack(&packed, text.len()), Ok(text));
     }
+
+    /// Three bytes stand for at most 264, and nothing for nothing.
+    #[test]
+    fn a_length_that_no_packing_has_is_refused_before_there_is_room_for_it() {
+        assert_eq!(unpack(b"", 0), Ok(Vec::new()));
+        for len in [2 * 264 + 1, usize::MAX] {
+            assert_eq!(unpack(b"\0a", len), Err(RdbError::Damaged("a compressed string")), "{len} bytes");
+        }
+    }
 }
