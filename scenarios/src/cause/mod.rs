@@ -15,6 +15,7 @@ use crate::{
     runner,
     scenario::{Clock, Scenario, Source},
     units::{Draw, Span},
+    verdict::Counterfactual,
 };
 
 /// What is taken away instead of a network's own latency: one that no lease notices.
@@ -88,6 +89,16 @@ pub struct Why {
     pub runs: usize,
 }
 
+/// Why a checker found a run violated.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Causes {
+    /// The name of the checker.
+    pub checker: &'static str,
+    /// What its verdict depends on.
+    #[serde(flatten)]
+    pub why: Why,
+}
+
 /// A violated run.
 #[derive(Debug, Clone, Copy)]
 pub struct Inquiry {
@@ -101,7 +112,7 @@ pub struct Inquiry {
 
 impl Inquiry {
     /// Takes away every suspect in turn, and pairs where none suffices; `None` if the run is not violated.
-    pub fn of(&self, scenario: &Scenario) -> Option<Why> {
+    pub fn of(&self, scenario: &Scenario) -> Option<Causes> {
         let plan = Plan::draw(scenario, self.seed);
         if self.verdict(&plan) != "violated" {
             return None;
@@ -120,24 +131,25 @@ impl Inquiry {
         let without_all = without(&all).verdict;
         let alone: Vec<Without> = suspects.iter().map(|suspect| without(&[suspect])).collect();
         let (mut pairs, mut untried) = (Vec::new(), 0);
-        let suffices = |one: &Without| one.verdict != "violated";
-        if without_all != "violated" && !alone.iter().any(suffices) {
+        if without_all != "violated" && !alone.iter().any(Without::prevents) {
             let all: Vec<[&Suspect; 2]> = suspects
                 .iter()
                 .enumerate()
                 .flat_map(|(at, one)| suspects[at + 1..].iter().map(move |other| [one, other]))
                 .collect();
             untried = all.len().saturating_sub(PAIRS_MAX);
-            pairs = all.iter().take(PAIRS_MAX).map(|pair| without(pair)).filter(suffices).collect();
+            pairs = all.iter().take(PAIRS_MAX).map(|pair| without(pair)).filter(Without::prevents).collect();
         }
-        let causes = || alone.iter().filter(|one| suffices(one)).flat_map(|one| &one.suspects);
+        let causes = || alone.iter().filter(|one| one.prevents()).flat_map(|one| &one.suspects);
         let repeated: Vec<Suspect> = causes().flat_map(|cause| cause.occurrences(&plan)).collect();
         let untried_occurrences = repeated.len().saturating_sub(OCCURRENCES_MAX);
         let occurrences: Vec<Without> =
             repeated.iter().take(OCCURRENCES_MAX).map(|one| without(&[one])).collect();
         let weakened: Vec<Weakened> =
             causes().filter_map(|cause| self.weakened(scenario, cause, &mut runs)).collect();
-        Some(Why { alone, occurrences, weakened, pairs, without_all, untried, untried_occurrences, runs })
+        let why =
+            Why { alone, occurrences, weakened, pairs, without_all, untried, untried_occurrences, runs };
+        Some(Causes { checker: self.checker.name, why })
     }
 
     /// How much less of a cause would have done, by bisection: the run is violated with all of it, and not without it.
@@ -215,58 +227,67 @@ impl std::fmt::Display for Suspect {
     }
 }
 
+impl Without {
+    fn prevents(&self) -> bool {
+        self.verdict != "violated"
+    }
+
+    fn line(&self) -> Counterfactual {
+        let names: Vec<String> = self.suspects.iter().map(Suspect::to_string).collect();
+        let still = if self.prevents() { "" } else { "still " };
+        Counterfactual::new(format!("without {}", names.join(" and ")), format!("{still}{}", self.verdict))
+    }
+}
+
 impl Weakened {
-    fn words(&self) -> String {
+    fn line(&self) -> Counterfactual {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let (cause, violated) = (&self.suspect, percent(self.violated));
         if self.harmless > 0.0 {
             let harmless = percent(self.harmless);
-            format!("with {harmless} of {cause}: not violated, and with {violated} of it still violated")
+            Counterfactual::new(
+                format!("with {harmless} of {cause}"),
+                format!("not violated, and with {violated} of it still violated"),
+            )
         } else {
-            format!("with {violated} of {cause}: still violated")
+            Counterfactual::new(format!("with {violated} of {cause}"), "still violated")
         }
     }
 }
 
 impl Why {
-    /// The answer in sentences, one for each line.
-    pub fn words(&self) -> Vec<String> {
-        let line = |one: &Without| {
-            let names: Vec<String> = one.suspects.iter().map(Suspect::to_string).collect();
-            let still = if one.verdict == "violated" { "still " } else { "" };
-            format!("without {}: {still}{}", names.join(" and "), one.verdict)
-        };
-        let mut words: Vec<String> = self.alone.iter().chain(&self.pairs).map(line).collect();
-        let suffices = |one: &&Without| one.verdict != "violated";
-        words.extend(self.occurrences.iter().filter(suffices).map(line));
-        if !self.occurrences.is_empty() && !self.occurrences.iter().any(|one| suffices(&one)) {
-            words.push(format!(
-                "without any single one of {} occurrences: still violated",
-                self.occurrences.len()
-            ));
+    /// The answer in words.
+    pub fn lines(&self) -> Vec<Counterfactual> {
+        let mut lines: Vec<Counterfactual> =
+            self.alone.iter().chain(&self.pairs).map(Without::line).collect();
+        lines.extend(self.occurrences.iter().filter(|one| one.prevents()).map(Without::line));
+        if !self.occurrences.is_empty() && !self.occurrences.iter().any(Without::prevents) {
+            let tried = format!("without any single one of {} occurrences", self.occurrences.len());
+            lines.push(Counterfactual::new(tried, "still violated"));
         }
         if self.untried_occurrences > 0 {
-            words.push(format!("{} later occurrences were not tried", self.untried_occurrences));
+            lines.push(Counterfactual::new(
+                format!("{} later occurrences", self.untried_occurrences),
+                "not tried",
+            ));
         }
-        words.extend(self.weakened.iter().map(Weakened::words));
+        lines.extend(self.weakened.iter().map(Weakened::line));
         if self.untried > 0 {
-            words.push(format!("{} more pairs were not tried", self.untried));
+            lines.push(Counterfactual::new(format!("{} more pairs", self.untried), "not tried"));
         }
-        words.push(
-            match (
-                self.without_all,
-                self.alone.iter().chain(&self.pairs).any(|one| one.verdict != "violated"),
-            ) {
-                ("violated", _) => {
-                    "without any of them: still violated, so that the lock itself is the cause".to_owned()
-                }
-                (verdict, false) => {
-                    format!("without all of them: {verdict}, so that it takes more than two to prevent it")
-                }
-                (verdict, true) => format!("without all of them: {verdict}"),
-            },
-        );
-        words
+        let is_prevented = self.alone.iter().chain(&self.pairs).any(Without::prevents);
+        lines.push(match (self.without_all, is_prevented) {
+            ("violated", _) => Counterfactual::new(
+                "without any of them",
+                "still violated, so that the lock itself is the cause",
+            ),
+            (verdict, false) => Counterfactual::new(
+                "without all of them",
+                format!("{verdict}, so that it takes more than two to prevent it"),
+            ),
+            (verdict, true) => Counterfactual::new("without all of them", verdict),
+        });
+        lines
     }
 }
 
@@ -279,7 +300,11 @@ mod tests {
         let source = parse("why.toml", text).unwrap_or_else(|error| panic!("{error}"));
         let checker = Checker::named("l1").expect("a checker");
         let inquiry = Inquiry { seed: 0, engine: Engine::Event, checker };
-        inquiry.of(&source.variants[0].scenario).expect("it is violated")
+        inquiry.of(&source.variants[0].scenario).expect("it is violated").why
+    }
+
+    fn words(why: &Why) -> Vec<String> {
+        why.lines().iter().map(Counterfactual::to_string).collect()
     }
 
     /// A lock of ten seconds that another client asks for 1.1 s after the grant, and what goes wrong.
@@ -308,7 +333,7 @@ storm = "30s"
         let noise = "[fault.noise]\npause = \"c1\"\nat = \"12s\"\nfor = \"1s\"\n";
         let why = why(&(jump("jump", "+10s", "11s") + noise));
         assert_eq!(
-            why.words(),
+            words(&why),
             [
                 "without the fault jump: holds",
                 "without the fault noise: still violated",
@@ -326,7 +351,7 @@ storm = "30s"
         assert!(why.alone.iter().all(|one| one.verdict == "violated"), "{why:?}");
         assert_eq!(why.pairs.len(), 1, "{why:?}");
         assert!(
-            why.words().contains(&"without the fault one and the fault other: holds".to_owned()),
+            words(&why).contains(&"without the fault one and the fault other: holds".to_owned()),
             "{why:?}"
         );
     }
@@ -355,7 +380,7 @@ storm = "30s"
             needed,
             ["the occurrence step#1", "the occurrence step#2", "the occurrence step#3"],
             "{:?}",
-            why.words()
+            words(&why)
         );
         assert!(why.untried_occurrences > 0, "{why:?}");
     }
@@ -377,7 +402,7 @@ steps = [{ at = "12.1s", try_acquire = {} }]
 storm = "30s"
 "#);
         assert_eq!(why.without_all, "violated");
-        let last = why.words().pop().expect("a last line");
+        let last = words(&why).pop().expect("a last line");
         assert!(last.contains("the lock itself is the cause"), "{last}");
     }
 }

@@ -230,9 +230,11 @@ pub(super) fn violated_checker(
     judged: &Judged,
     variant: &Variant,
 ) -> Result<Option<&'static Checker>> {
-    if let Some(name) = name {
-        return checker_named(name).map(Some);
-    }
+    name.map_or_else(|| Ok(violation(judged, variant)), |name| checker_named(name).map(Some))
+}
+
+/// The checker whose violation matters most, if there is one: first what was expected otherwise, then what was expected.
+pub(super) fn violation(judged: &Judged, variant: &Variant) -> Option<&'static Checker> {
     let violated = || judged.findings.iter().filter(|one| one.verdict.witness().is_some());
     let expected = |one: &str| variant.scenario.expect.get(one);
     let surprising = violated().find(|one| {
@@ -240,5 +242,5 @@ pub(super) fn violated_checker(
     });
     let wanted = violated().find(|one| expected(one.checker).is_some());
     let chosen = surprising.or(wanted).or_else(|| violated().next());
-    Ok(chosen.and_then(|one| Checker::named(one.checker)))
+    chosen.and_then(|one| Checker::named(one.checker))
 }

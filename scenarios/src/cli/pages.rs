@@ -13,7 +13,7 @@ use super::{
     Exit,
     boundary::Claimed,
     out::errln,
-    results::{exit_of, measured, most_telling, page_of, pictures},
+    results::{CausesOf, exit_of, measured, most_telling, page_of, pictures},
 };
 use crate::{
     boundary::{Found, Search},
@@ -62,7 +62,7 @@ impl Pages {
             let page = format!("{anchor}/{}.html", unused(&mut used, name));
             let outcome = trial.outcome(chosen.case, TraceRetention::All);
             let pictures = pictures(trial, chosen, runs, tallies);
-            self.write(&page, &page_of(trial, chosen, &outcome, &pictures)?)?;
+            self.write(&page, &page_of(&CausesOf::new(trial, chosen), &outcome, &pictures))?;
             self.pages += 1;
             let shares = tallies.iter().filter(|tally| std::ptr::eq(tally.variant, variant));
             conditions.push(Condition {

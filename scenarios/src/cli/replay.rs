@@ -46,8 +46,7 @@ impl Replay {
             out!("{trace}");
         }
         let judged = judge(one.variant(), one.case, &outcome);
-        self.output.print(&trial, &judged, &outcome)?;
-        self.output.write(&trial, &judged, &outcome, &[])?;
+        self.output.one(&trial, &judged, &outcome)?;
         // A share is of many runs, and this is one.
         Ok(exit_of([&judged], &[]))
     }

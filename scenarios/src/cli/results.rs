@@ -1,6 +1,7 @@
 //! What is printed and written about the runs of a subcommand.
 
 use std::{
+    cell::OnceCell,
     fs,
     io::{IsTerminal, stdout},
     path::PathBuf,
@@ -14,12 +15,12 @@ use serde::Serialize;
 
 use super::{
     Exit, conditions,
-    options::violated_checker,
+    options::violation,
     out::{errln, out, outln},
     picture::survival,
 };
 use crate::{
-    cause::{Inquiry, Why},
+    cause::{self, Inquiry},
     plot::Plot,
     report::{Besides, Causes, Picture, Report},
     run::Outcome,
@@ -71,27 +72,32 @@ impl Output {
         print: Print,
         outcome: impl Fn(Case) -> Rc<Outcome>,
     ) -> Result<Exit> {
+        let chosen = most_telling(judged).map(|chosen| CausesOf::new(trial, chosen));
         let is_shown =
             |one: &Judged| print.verbose || judged.len() == 1 || one.verdict() != Match::AsExpected;
         for one in judged {
+            let another = CausesOf::new(trial, one);
+            let causes =
+                chosen.as_ref().filter(|chosen| std::ptr::eq(chosen.judged, one)).unwrap_or(&another);
             if self.json {
-                outln!("{}", json(trial, one, self.causes(trial, one)?)?);
+                outln!("{}", json(trial, one, self.causes(causes))?);
             } else if is_shown(one) {
                 let whole = judged.len() == 1 || one.verdict() != Match::AsExpected;
                 let outcome = whole.then(|| outcome(one.case));
                 show(trial, one, outcome.as_deref());
-                self.show_causes(trial, one)?;
+                self.show_causes(causes);
             }
         }
-        if let Some(chosen) = most_telling(judged) {
+        if let Some(causes) = &chosen {
+            let chosen = causes.judged;
             let outcome = outcome(chosen.case);
             if print.chosen && !self.json && !is_shown(chosen) {
                 show(trial, chosen, Some(&outcome));
-                self.show_causes(trial, chosen)?;
+                self.show_causes(causes);
             }
             let pictures =
                 if self.report.is_some() { pictures(trial, chosen, judged, tallies) } else { Vec::new() };
-            self.write(trial, chosen, &outcome, &pictures)?;
+            self.write(causes, &outcome, &pictures)?;
         }
         if !self.json {
             let found = trial.sources().iter().filter(|_| print.verbose);
@@ -106,30 +112,30 @@ impl Output {
         Ok(exit_of(judged, tallies))
     }
 
-    /// Prints one run: as a line of JSON if that was asked for, or else with everything that was found.
-    pub(super) fn print(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
+    /// Prints one run, as a line of JSON if that was asked for, or else with everything that was found; and writes the files about it.
+    pub(super) fn one(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
+        let causes = CausesOf::new(trial, judged);
         if self.json {
-            outln!("{}", json(trial, judged, self.causes(trial, judged)?)?);
+            outln!("{}", json(trial, judged, self.causes(&causes))?);
         } else {
             show(trial, judged, Some(outcome));
-            self.show_causes(trial, judged)?;
+            self.show_causes(&causes);
         }
-        Ok(())
+        self.write(&causes, outcome, &[])
     }
 
     /// The causes of a violation, if they were asked for.
-    fn causes(&self, trial: &Runner<'_>, judged: &Judged) -> Result<Option<(&'static str, Why)>> {
-        if self.why { causes_of(trial, judged) } else { Ok(None) }
+    fn causes<'a>(&self, of: &'a CausesOf<'_>) -> Option<&'a cause::Causes> {
+        self.why.then(|| of.get()).flatten()
     }
 
-    fn show_causes(&self, trial: &Runner<'_>, judged: &Judged) -> Result<()> {
-        if let Some((checker, why)) = self.causes(trial, judged)? {
-            outln!("  why {checker} was violated:");
-            for words in why.words() {
-                outln!("    {words}");
+    fn show_causes(&self, of: &CausesOf<'_>) {
+        if let Some(causes) = self.causes(of) {
+            outln!("  why {} was violated:", causes.checker);
+            for line in causes.why.lines() {
+                outln!("    {line}");
             }
         }
-        Ok(())
     }
 
     /// Whether a page is to be written, which shows the holds of all runs as well.
@@ -144,19 +150,13 @@ impl Output {
     }
 
     /// Writes the files that were asked for, about one case.
-    pub(super) fn write(
-        &self,
-        trial: &Runner<'_>,
-        judged: &Judged,
-        outcome: &Outcome,
-        pictures: &[Picture],
-    ) -> Result<()> {
+    fn write(&self, causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Picture]) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
-            fs::write(path, page_of(trial, judged, outcome, pictures)?)
+            fs::write(path, page_of(causes, outcome, pictures))
                 .into_diagnostic()
                 .wrap_err_with(|| failed(path))?;
-            errln!("{} shows {}", path.display(), trial.token(judged.case));
+            errln!("{} shows {}", path.display(), causes.trial.token(causes.judged.case));
         }
         if let Some(path) = &self.history {
             let file = fs::File::create(path).into_diagnostic().wrap_err_with(|| failed(path))?;
@@ -167,18 +167,39 @@ impl Output {
     }
 }
 
+/// What the violation of a run depends on that matters most. It takes many runs to find, and is looked for once: when somewhere it is
+/// to be shown.
+pub(super) struct CausesOf<'a> {
+    trial: &'a Runner<'a>,
+    judged: &'a Judged,
+    found: OnceCell<Option<cause::Causes>>,
+}
+
+impl<'a> CausesOf<'a> {
+    pub(super) fn new(trial: &'a Runner<'a>, judged: &'a Judged) -> Self {
+        Self { trial, judged, found: OnceCell::new() }
+    }
+
+    /// `None` where nothing is violated, or the run was in real time and cannot be had again.
+    fn get(&self) -> Option<&cause::Causes> {
+        let look = || {
+            let variant = self.trial.variant(self.judged.case);
+            let engine = self.trial.virtual_engine()?;
+            let checker = violation(self.judged, variant)?;
+            Inquiry { seed: self.judged.case.seed, engine, checker }.of(&variant.scenario)
+        };
+        self.found.get_or_init(look).as_ref()
+    }
+}
+
 /// The page of one run, of which everything was kept. A violated run that can be had again is run without each of its causes.
-pub(super) fn page_of(
-    trial: &Runner<'_>,
-    judged: &Judged,
-    outcome: &Outcome,
-    pictures: &[Picture],
-) -> Result<String> {
+pub(super) fn page_of(causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Picture]) -> String {
+    let (trial, judged) = (causes.trial, causes.judged);
     let entries = trial.entries(judged);
     let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
-    let causes = causes_of(trial, judged)?.map(|(checker, why)| Causes { checker, words: why.words() });
     let plan = trial.plan(judged.case).to_string();
-    Ok(report.html(Besides { plan: &plan, causes: causes.as_ref(), pictures }))
+    let causes = causes.get().map(|found| Causes { checker: found.checker, lines: found.why.lines() });
+    report.html(Besides { plan: &plan, causes: causes.as_ref(), pictures })
 }
 
 /// What a page shows of all the runs, its own among them: the sweep that its run is a point of, and the survival of the holds.
@@ -202,18 +223,6 @@ pub(super) fn pictures(
     let titled = |title: &str, svg: String| Picture { title: title.to_owned(), svg };
     let sweep = sweep.map(|plot| titled("The sweep that this run is a point of", plot.svg()));
     sweep.into_iter().chain(survival.map(|svg| titled("How long holds survived in all runs", svg))).collect()
-}
-
-/// What the violation that matters most depends on, with the checker that found it. `None` where nothing is violated, or the run was in
-/// real time and cannot be had again.
-fn causes_of(trial: &Runner<'_>, judged: &Judged) -> Result<Option<(&'static str, Why)>> {
-    let variant = trial.variant(judged.case);
-    let (Some(engine), Some(checker)) = (trial.virtual_engine(), violated_checker(None, judged, variant)?)
-    else {
-        return Ok(None);
-    };
-    let inquiry = Inquiry { seed: judged.case.seed, engine, checker };
-    Ok(inquiry.of(&variant.scenario).map(|why| (checker.name, why)))
 }
 
 /// The run that a person would want to see.
@@ -297,13 +306,7 @@ fn summary(judged: &[Judged], speed: &str) -> String {
 }
 
 /// One line of JSON about one run.
-fn json(trial: &Runner<'_>, judged: &Judged, causes: Option<(&'static str, Why)>) -> Result<String> {
-    #[derive(Serialize)]
-    struct Cause {
-        checker: &'static str,
-        #[serde(flatten)]
-        why: Why,
-    }
+fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
         case: String,
@@ -316,7 +319,7 @@ fn json(trial: &Runner<'_>, judged: &Judged, causes: Option<(&'static str, Why)>
         simulated_seconds: f64,
         plan: Vec<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        why: Option<Cause>,
+        why: Option<&'a cause::Causes>,
     }
     let plan = trial.plan(judged.case).to_string();
     let line = Line {
@@ -328,7 +331,7 @@ fn json(trial: &Runner<'_>, judged: &Judged, causes: Option<(&'static str, Why)>
         fingerprint: &judged.fingerprint,
         simulated_seconds: judged.simulated,
         plan: plan.lines().map(|line| line.trim_end().to_owned()).collect(),
-        why: causes.map(|(checker, why)| Cause { checker, why }),
+        why,
     };
     serde_json::to_string(&line).into_diagnostic()
 }

@@ -33,20 +33,20 @@ impl Why {
             return Ok(Exit::Unexpected);
         };
         let inquiry = Inquiry { seed: one.case.seed, engine: one.engine, checker };
-        let Some(why) = inquiry.of(&one.variant().scenario) else {
+        let Some(causes) = inquiry.of(&one.variant().scenario) else {
             outln!("{}: {} is not violated, so there is no cause to look for", self.token, checker.name);
             return Ok(Exit::Unexpected);
         };
         if self.json {
-            outln!("{}", serde_json::to_string(&why).into_diagnostic()?);
+            outln!("{}", serde_json::to_string(&causes).into_diagnostic()?);
             return Ok(Exit::Expected);
         }
         let violated = judged.finding(checker.name).map_or("", |finding| finding.verdict.sentence());
         outln!("{}: {} violated: {violated}", self.token, checker.name);
-        for words in why.words() {
-            outln!("  {words}");
+        for line in causes.why.lines() {
+            outln!("  {line}");
         }
-        outln!("({} runs)", why.runs);
+        outln!("({} runs)", causes.why.runs);
         Ok(Exit::Expected)
     }
 }

@@ -166,9 +166,8 @@ fn causes_of(page: &mut String, causes: &Causes) {
         "<h2>Causes</h2>\n<div class=\"causes\">Why <b>{}</b> was violated: the same run with something taken away.<ul>",
         escape(causes.checker)
     );
-    for words in &causes.words {
-        let (without, verdict) = words.rsplit_once(": ").unwrap_or((words, ""));
-        let _ = writeln!(page, "<li>{}: <b>{}</b></li>", escape(without), escape(verdict));
+    for line in &causes.lines {
+        let _ = writeln!(page, "<li>{}: <b>{}</b></li>", escape(&line.tried), escape(&line.verdict));
     }
     page.push_str("</ul></div>\n");
 }

@@ -20,7 +20,7 @@ use lockstorm_sim::world::Record;
 
 use crate::{
     history::History,
-    verdict::{Expectation, Finding, Match},
+    verdict::{Counterfactual, Expectation, Finding, Match},
 };
 
 pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
@@ -78,13 +78,13 @@ pub struct Report<'a> {
     pub records: &'a [Record],
 }
 
-/// Why a run was violated, in words.
+/// Why a run was violated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Causes {
     /// Whose violation is meant.
     pub checker: &'static str,
-    /// What became of the verdict without each fault, clock error and delay, a line each.
-    pub words: Vec<String>,
+    /// What became of the verdict without each fault, clock error and delay.
+    pub lines: Vec<Counterfactual>,
 }
 
 /// A picture of many runs, this one among them.

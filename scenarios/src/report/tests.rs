@@ -6,6 +6,7 @@ use crate::{
     history::{
         Claim, ClockId, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story,
     },
+    verdict::Counterfactual,
 };
 
 /// A failover that loses the lock while its holder is suspended: two promises, two beliefs, a stale write that the fence
@@ -121,8 +122,8 @@ fn the_page_is_self_contained_and_escaped() {
     history.header.claim = Some(claim);
     let entries = entries(&history);
     let plan = "  host <m> (node), wall clock +1s ahead";
-    let words = vec!["without the fault <pause>: holds".to_owned()];
-    let causes = Causes { checker: "l1", words };
+    let causes =
+        Causes { checker: "l1", lines: vec![Counterfactual::new("without the fault <pause>", "holds")] };
     let pictures = [Picture { title: "How <often>".into(), svg: "<svg></svg>".into() }];
     let page = Report { history: &history, entries: &entries, records: &[] }.html(Besides {
         plan,

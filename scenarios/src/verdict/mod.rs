@@ -2,6 +2,7 @@
 //!
 //! Undecided is never a pass: a property that nothing put to the test was not shown.
 
+mod counterfactual;
 mod expectation;
 mod quantity;
 mod share;
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 use crate::history::{Lock, Owner};
 
+pub use counterfactual::Counterfactual;
 pub use expectation::{Expectation, Match, REAL_TIME_TOLERANCE};
 pub use quantity::{Measure, Quantity, Range};
 pub use share::{CONFIDENCE, Count, Interval, Share, percent};
