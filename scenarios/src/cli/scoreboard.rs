@@ -215,11 +215,12 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
                 evidence.push(sentence());
             }
             // What has lasted too long when the run ends is too long, whatever becomes of it.
-            Match::Undecided(because) if !is_given_up && exceeds(expects, finding) => {
-                (came_out, expected) = (CameOut::Violated, false);
-                evidence.push(format!("{checker}: {because}"));
-            }
             Match::Undecided(because) => {
+                if let Some(excess) = excess(expects, finding).filter(|_| !is_given_up) {
+                    (came_out, expected) = (CameOut::Violated, false);
+                    evidence.push(format!("{checker}: {excess}"));
+                    continue;
+                }
                 if came_out == CameOut::Holds {
                     (came_out, expected) = (CameOut::Undecided, false);
                 }
@@ -239,11 +240,12 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
     Cell { came_out, expected, evidence, again: trial.again(judged.case), plays: 0 }
 }
 
-/// Whether something measured is more than was expected of it, by more than a busy machine may be late.
-fn exceeds(expects: &Expectation, finding: &Finding) -> bool {
-    expects.measures.iter().any(|(name, range)| {
+/// What was measured that is more than was expected of it, by more than a busy machine may be late.
+fn excess(expects: &Expectation, finding: &Finding) -> Option<String> {
+    expects.measures.iter().find_map(|(name, range)| {
         let most = Range { least: None, ..range.widened(REAL_TIME_TOLERANCE) };
-        finding.measure(name).is_some_and(|found| !most.contains(found))
+        let found = finding.measure(name).filter(|found| !most.contains(*found))?;
+        Some(format!("expected {name} {range}, found {found} when the run ended"))
     })
 }
 
@@ -312,11 +314,12 @@ mod tests {
     fn what_has_lasted_too_long_when_the_run_ends_exceeds_its_bound() {
         let expects: Expectation =
             serde_json::from_str(r#"{ "holds": { "stalled": "..2.5s" } }"#).expect("it is an expectation");
-        for (stalled_ms, exceeded) in [(2_000, false), (2_599, false), (2_700, true)] {
+        let too_long = "expected stalled ..2.5s, found 2.7s when the run ended";
+        for (stalled_ms, exceeded) in [(2_000, None), (2_599, None), (2_700, Some(too_long))] {
             let measures = vec![Measure::time("stalled", Duration::from_millis(stalled_ms))];
             let (checker, question, verdict) = ("progress", "?", Verdict::undecided("it ended"));
             let finding = Finding { checker, question, verdict, measures };
-            assert_eq!(exceeds(&expects, &finding), exceeded, "{stalled_ms} ms");
+            assert_eq!(excess(&expects, &finding).as_deref(), exceeded, "{stalled_ms} ms");
         }
     }
 

@@ -211,7 +211,7 @@ impl Scoreboard {
         if tried.is_empty() {
             return;
         }
-        let _ = write!(page, "<h2>{heading}</h2><table><thead><tr><th>library</th>");
+        let _ = write!(page, "<h2>{heading}</h2><table class=\"board\"><thead><tr><th>library</th>");
         for claim in &self.claims {
             let (id, says) = (escape(&claim.id), escape(&claim.says));
             let _ = write!(page, "<th><a href=\"#{id}\" title=\"{says}\">{id}</a></th>");
