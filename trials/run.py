@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A short scoreboard with what must come out of it: our client and redis-py hold, and two broken locks are found.
 
-    trials/run.py [--lockstorm PATH]
+    trials/run.py [--lockstorm PATH] [--out FOLDER]
 
 A library that tells its user neither a deadline nor a loss lets a paused holder believe too long (T4), and every lock on one node is
 lost by a failover that loses its key (T11).
@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,20 +29,22 @@ EXPECTED = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lockstorm", type=Path, help="a built lockstorm; without it, one is built in release")
-    lockstorm = parser.parse_args().lockstorm
+    parser.add_argument("--out", type=Path, default=TARGET / "trials/short", help="where the scoreboard is written (%(default)s)")
+    arguments = parser.parse_args()
+    lockstorm, out = arguments.lockstorm, arguments.out.resolve()
     if lockstorm is None:
         subprocess.run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], cwd=ROOT, check=True)
         lockstorm = TARGET / "release" / "lockstorm"
-    with tempfile.TemporaryDirectory() as out:
-        # Controls with claims of their own are compared here, for only some of these are among the files.
-        listed = Path(out) / "peers.toml"
-        lines = (ROOT / "trials/peers.toml").read_text().splitlines()
-        listed.write_text("\n".join(line for line in lines if not line.startswith("control")))
-        files = [f"trial/{name}.toml" for name in FILES]
-        only = ",".join(EXPECTED)
-        command = [lockstorm.resolve(), "scoreboard", listed, *files, "--only", only, "--out", out]
-        subprocess.run(command, cwd=ROOT, check=True)
-        board = json.loads((Path(out) / "scoreboard.json").read_text())
+    out.mkdir(parents=True, exist_ok=True)
+    # Controls with claims of their own are compared here, for only some of these are among the files.
+    listed = out / "peers.toml"
+    lines = (ROOT / "trials/peers.toml").read_text().splitlines()
+    listed.write_text("\n".join(line for line in lines if not line.startswith("control")))
+    files = [f"trial/{name}.toml" for name in FILES]
+    only = ",".join(EXPECTED)
+    command = [lockstorm.resolve(), "scoreboard", listed, *files, "--only", only, "--out", out]
+    subprocess.run(command, cwd=ROOT, check=True)
+    board = json.loads((out / "scoreboard.json").read_text())
     ids = [claim["id"] for claim in board["claims"]]
     wrong = []
     # In the order of the list, as it was asked for.

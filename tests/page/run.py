@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The page of a run in a real browser: what a person would click has its effect, and nothing is said on the console.
 
-    tests/page/run.py [--lockstorm PATH] [--screenshots FOLDER]
+    tests/page/run.py [--lockstorm PATH] [--book FOLDER] [--scoreboard FILE.html] [--screenshots FOLDER]
 
 The browser is Debian's chromium, driven by playwright-core from npm (into target/page/). It gets pages that `lockstorm run --report`
-writes, and a folder of claims that `lockstorm claims --report` does, from the disk: they have all they need in them.
+writes, and a folder of claims that `lockstorm claims --report` does, from the disk: they have all they need in them. The book that
+book/build.py has made and the page of `lockstorm scoreboard` are tried as well where they are named.
 """
 
 import argparse
@@ -30,6 +31,8 @@ CLAIMS = ["S11", "R1"]
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lockstorm", type=Path, help="a built lockstorm; without it, one is built in release")
+    parser.add_argument("--book", type=Path, help="the folder of a book that is built: a page is shown in it")
+    parser.add_argument("--scoreboard", type=Path, help="the page of a scoreboard")
     parser.add_argument("--screenshots", type=Path, help="where to leave pictures of what was seen; target/page/screenshots without it")
     arguments = parser.parse_args()
     chromium = shutil.which("chromium")
@@ -52,7 +55,14 @@ def main():
     subprocess.run(claims, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     screenshots = (arguments.screenshots or work / "screenshots").resolve()
     screenshots.mkdir(parents=True, exist_ok=True)
-    suite = ["node", "suite.mjs", chromium, str(screenshots), *PAGES, "site/index"]
+    others = []
+    if arguments.book:
+        shutil.copytree(arguments.book, work / "book")
+        others.append("book/page")
+    if arguments.scoreboard:
+        shutil.copy(arguments.scoreboard, work / "scoreboard.html")
+        others.append("scoreboard")
+    suite = ["node", "suite.mjs", chromium, str(screenshots), *PAGES, "site/index", *others]
     sys.exit(subprocess.run(suite, cwd=work, timeout=300).returncode)
 
 

@@ -264,10 +264,58 @@ const site = {
   },
 };
 
+// The chapter of the book that shows a page.
+const book = {
+  async "the chapter on the page shows one, which can be zoomed there"(name) {
+    const page = await opened(name);
+    const frame = page.frames().find(frame => frame.parentFrame());
+    assert.ok(frame, "a page is shown");
+    const box = await page.locator("iframe").boundingBox();
+    assert.ok(box.width > 500 && box.height > 300, JSON.stringify(box));
+    assert.ok(await frame.locator("#plot rect").count() > 0);
+    await frame.click("#all");
+    const whole = await frame.evaluate(() => [from, until]);
+    await frame.click("#in");
+    const closer = await frame.evaluate(() => [from, until]);
+    assert.equal(ratio(closer, whole), .5);
+    await picture(page, "book");
+    await page.done();
+  },
+};
+
+// The scoreboard of libraries.
+const scoreboard = {
+  async "each library has a cell for each claim, and what was found is said with the line that shows it again"(name) {
+    const page = await opened(name);
+    const claims = await page.locator("thead").first().locator("th a").evaluateAll(all => all.map(one => one.getAttribute("href")));
+    assert.ok(claims.length >= 4, claims.join());
+    const rows = page.locator("tbody tr");
+    assert.ok(await rows.count() >= 4);
+    for (const row of await rows.all()) assert.equal(await row.locator("td").count(), claims.length, await row.textContent());
+    // A lock that is right, and what is wrong with the others.
+    const found = await page.locator("td.otherwise").count();
+    assert.ok(found > 0 && await page.locator("td.as-expected").count() > 0);
+    const lines = await page.locator("li code").allTextContents();
+    assert.equal(lines.length, found + await page.locator("td.undecided").count());
+    for (const line of lines) assert.match(line, /^lockstorm trial --peer /);
+    for (const cell of await page.locator("td.otherwise").all()) assert.ok(await cell.getAttribute("title"), "it says why");
+    await page.click(`thead >> nth=0 >> a >> nth=1`);
+    assert.equal(new URL(page.url()).hash, claims[1]);
+    assert.ok((await page.locator(`[id="${claims[1].slice(1)}"] + dd`).textContent()).length > 20);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await picture(page, "scoreboard-dark");
+    await page.emulateMedia({ colorScheme: "light" });
+    await picture(page, "scoreboard");
+    await page.done();
+  },
+};
+
+const kinds = { "site/index": site, "book/page": book, scoreboard };
+
 let failed = 0;
 try {
   for (const name of names) {
-    for (const [says, test] of Object.entries(name.endsWith("index") ? site : tests)) {
+    for (const [says, test] of Object.entries(kinds[name] ?? tests)) {
       try {
         await test(name);
         console.log(`ok    ${name}: ${says}`);
