@@ -218,6 +218,7 @@ fn what_contradicts_itself_is_pointed_at() {
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
     with("[expect]", "[lock]\npermits = «2»\n[expect]", "only a semaphore or a rate limiter has permits");
     with("[expect]", "[lock]\ncount = «2»\n[expect]", "only a latch has a count");
+    with("[expect]", "[lock]\nkind = \"redlock\"\nsync = «\"all\"»\n[expect]", "asks no replica to confirm");
     let latch = "[lock]\nkind = \"latch\"\ncount = «0»\n[expect]";
     with("[expect]", latch, "a latch with a count of zero is open already");
     with("{ acquire = {} }", "{ count_down = «{}» }", "only a latch is counted down");

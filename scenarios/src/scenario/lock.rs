@@ -188,6 +188,10 @@ impl Lock {
         if self.count.is_some() && !self.kind.is_latch() {
             return wrong("count", "only a latch has a count: lock.kind = \"latch\"");
         }
+        if self.sync != Sync::None && self.kind == LockKind::Redlock {
+            let message = "a Redlock counts on its masters alone, and asks no replica to confirm: only the other kinds have sync";
+            return wrong("sync", message);
+        }
         if self.delay.is_some() && self.all_traits().grant != Grant::AfterDelay {
             let message =
                 "only a model with the trait grant = \"after-delay\" has a delay: lock.traits.grant";
