@@ -176,6 +176,12 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("release-remembered", "client", r#"hygiene = "holds""#, MANY_RELEASES), ""),
     (bug("watchdog-never-cancelled", "counted-lock", r#"lease = "holds""#, SHORT_AFTER_LONG), ""),
     (bug("wait-result-ignored", "replicated-lock", r#"l1 = "holds""#, LATE_REPLICA), ""),
+    // The release of the first deletes what the second has, and the third gets it: no failover has lost it.
+    (
+        bug("del-without-token", "token-lock", r#"windows = "holds""#, LATE_RELEASE),
+        r#"node.r.replica_of = "m"
+        client.c3.steps = [{ at = "11.1s", poll = { every = "10ms", until = "13s" } }, { work = { until = "14s" } }]"#,
+    ),
     (bug("semaphore-without-compare", "semaphore", r#"permits = "holds""#, PERMITS), ""),
     (bug("permit-given-back-again", "client", r#"permits = "holds""#, PERMIT), ""),
     (bug("permit-taken-again", "client", PROMPT, PERMIT), r#"fault.lost.at = "9s""#),

@@ -31,6 +31,7 @@ mod section;
 mod tests;
 mod together;
 mod wake_ups;
+mod windows;
 pub(crate) mod words;
 
 use crate::{
@@ -73,6 +74,7 @@ pub const LIST: &[Checker] = &[
     reentrancy::REENTRANCY,
     together::TOGETHER,
     wake_ups::WAKE_UPS,
+    windows::WINDOWS,
 ];
 
 impl Checker {

@@ -51,7 +51,11 @@ pub(super) fn judge<I: Interval + Clone>(
     checker.finding(verdict, measures)
 }
 
-fn witness<I: Interval>(history: &History, overlap: &Overlap<'_, I>, wording: &Wording<I>) -> Witness {
+pub(super) fn witness<I: Interval>(
+    history: &History,
+    overlap: &Overlap<'_, I>,
+    wording: &Wording<I>,
+) -> Witness {
     let Overlap { first, second, from, until } = overlap;
     let lock = first.lock();
     let owners = vec![first.owner(), second.owner()];

@@ -32,6 +32,7 @@ mod section;
 mod stock;
 mod together;
 mod wake_ups;
+mod windows;
 mod wire;
 
 use std::{
@@ -106,6 +107,7 @@ const JUDGES: &[(&str, Judge)] = &[
     ("reentrancy", reentrancy::judge),
     ("together", together::judge),
     ("wake-ups", wake_ups::judge),
+    ("windows", windows::judge),
 ];
 
 /// Where checkers and their references differ: the checker's name, and what each of them says.
