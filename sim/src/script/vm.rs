@@ -25,17 +25,18 @@ const HOOK_PERIOD: u32 = 100;
 const GC_STEP: i32 = 100_000;
 
 /// The code of the sandbox as Lua has compiled it, with its lines. To compile it for each interpreter takes longer than all else that
-/// makes one, and a short run has one for every start of a server.
+/// makes one, and a short run has one for every start of a server. It is compiled in an interpreter that is thrown away, so that
+/// the memory of those that scripts can ask (`collectgarbage`) is the same in each.
 static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
 
 fn sandbox(lua: &Lua) -> mlua::Result<Function> {
     let name = format!("={SANDBOX}");
-    if let Some(compiled) = COMPILED.get() {
-        return lua.load(compiled).set_name(name).set_mode(ChunkMode::Binary).into_function();
-    }
-    let function = lua.load(include_str!("sandbox.lua")).set_name(name).into_function()?;
-    COMPILED.get_or_init(|| function.dump(false));
-    Ok(function)
+    let compiled = COMPILED.get_or_init(|| {
+        let text = Lua::new();
+        let code = text.load(include_str!("sandbox.lua")).set_name(&name).into_function();
+        code.expect("the sandbox is Lua").dump(false)
+    });
+    lua.load(compiled).set_name(name.as_str()).set_mode(ChunkMode::Binary).into_function()
 }
 
 pub(super) struct Vm {
