@@ -702,9 +702,8 @@ def warm(ports):
 
 def main():
     global monitor
-    peers = warm(PORTS)
     monitor = Monitor(Stage(PORTS, {}).server)
-    again, same = 1, []
+    peers, again, same = warm(PORTS), 1, []
     plays = [(give, *play) for play in PLAYS] + [(give_all, *play) for play in CROWDS]
     try:
         for how, title, *play in plays:
@@ -712,8 +711,8 @@ def main():
                 lines, held = how(peers, title, *play)
             except Silent as silent:
                 # Once in some ten thousand waits, a waiter of Redisson has slept on although the lock was released, on redis-server
-                # as well. The same play with new processes tells whether that was chance: what a server or lockstorm-client does
-                # wrong, it does wrong again.
+                # as well. The same play with new processes tells whether that was chance: what a server or lockstorm-client always
+                # does wrong, it does wrong again.
                 if silent.kind != "redisson" or again == 0:
                     raise
                 again -= 1
