@@ -3,11 +3,11 @@
 //! The question arises for locks that a group of several nodes decides. When a node grants such a lock to a second owner within the
 //! promise to a first one, what the node had made of the first hold says why, and so does what the node did that granted it:
 //!
-//! * *crash*: it came back without it;
-//! * *clock*: the hold expired by the node's wall clock, which was that far by then;
-//! * *two masters*: the node never had it (or an older hold of the same owner, which expired), or was promoted without it, while another
+//! * *crash*: the node came back without the hold, or with an older expiry, which was over first;
+//! * *clock*: the hold expired on it in less true time than the lease that was set last, as its wall clock was ahead;
+//! * *two masters*: the node never had the hold (or an older one of the same owner, which expired), or was promoted without it, while another
 //!   node that had granted it was a master still;
-//! * *failover*: the same, and the other node was none any more.
+//! * *failover*: the same, and the other node had ceased to be one; or the node itself had followed another one since it granted.
 //!
 //! These are the cases in which Redis and its documentation let acknowledged writes be lost. Anything else is a mistake of the lock or
 //! of the server: two grants by one node, or a hold that another client deleted. So is a belief of two owners in which there
@@ -147,43 +147,86 @@ fn window(history: &History, overlap: &Overlap<'_, Promise>) -> Option<Window> {
     let granting =
         (begin..end).find(|number| events[*number].at == at && about(number, second) && grants(number))?;
     let here = events[granting].host;
+    let lacks = |numbers: std::ops::Range<usize>, node: Host| {
+        numbers.into_iter().any(|number| ends_service(&events[number], first.lock, node))
+    };
     // What became of a grant by another node that this one never had.
     let elsewhere = || {
         let is_other = |number: &usize| events[*number].host != here;
         let granted =
             (begin..end).rfind(|number| about(number, first) && grants(number) && is_other(number))?;
         let other = events[granted].host;
-        let is_over = events[granted..end].iter().any(|event| ends_service(event, first.lock, other));
+        let served = (0..end).rfind(|number| begins_service(&events[*number], first.lock, here));
+        let taken = (granted..end).rfind(|number| about(number, first) && events[*number].host == other);
+        if taken.is_some_and(|taken| is_taken(&events[taken]) && served.is_some_and(|served| taken < served))
+        {
+            // It was gone before this node had anything to lose.
+            return None;
+        }
         let both = || Window::TwoMasters(both_served(history, first.lock, [here, other], end));
-        Some(if is_over { Window::Failover } else { both() })
+        Some(if lacks(granted..end, other) { Window::Failover } else { both() })
     };
     let last = (begin..end).rfind(|number| about(number, first) && events[*number].host == here);
     let Some(last) = last else { return elsewhere() };
     match events[last].kind {
         EventKind::Vanished { how: LossCause::Crash, .. } => Some(Window::Crash),
-        EventKind::Vanished { how: LossCause::Failover, .. } => elsewhere(),
+        EventKind::Vanished { how: LossCause::Failover, .. } => elsewhere().or(Some(Window::Failover)),
         EventKind::Vanished { how: LossCause::Expired, .. } => {
             let shown = history.clock(here).reading(ClockId::Wall, events[last].at);
             let expiries = (0..last).rev().filter(|number| about(number, first));
-            let mut expiries = expiries.filter_map(|number| expiry(&events[number]));
-            if shown >= expiries.next()?.as_nanos() {
-                return Some(Window::Clock);
+            let mut expiries = expiries.filter_map(|number| Some((number, expiry(&events[number])?)));
+            let (set, (until, lease)) = expiries.next()?;
+            if shown >= until.as_nanos() {
+                return (events[last].at.since(events[set].at) < lease).then_some(Window::Clock);
             }
-            // The node had an older hold of the same owner, and not the one that was renewed or granted since by another.
-            if expiries.any(|until| shown >= until.as_nanos()) { elsewhere() } else { None }
+            if !expiries.any(|(_, (until, _))| shown >= until.as_nanos()) {
+                return None;
+            }
+            let crashed = |number: usize| {
+                let event = &events[number];
+                event.host == here && matches!(event.kind, EventKind::Life { life: Life::Crashed })
+            };
+            if events[set].host == here && (set..last).any(crashed) {
+                Some(Window::Crash)
+            } else {
+                elsewhere()
+            }
+        }
+        EventKind::Vanished { .. } => None,
+        _ => lacks(last..granting, here).then_some(Window::Failover),
+    }
+}
+
+/// Whether a hold was taken from its owner on the master, so that no replica has it either.
+fn is_taken(event: &Event) -> bool {
+    match event.kind {
+        EventKind::Vanished { how, .. } => {
+            !matches!(how, LossCause::Expired | LossCause::Crash | LossCause::Failover)
+        }
+        _ => false,
+    }
+}
+
+/// The expiry that an event has set on a hold, and after how much time.
+fn expiry(event: &Event) -> Option<(Wall, Duration)> {
+    match event.kind {
+        EventKind::Granted { until, lease_ms, .. }
+        | EventKind::Extended { until, lease_ms, .. }
+        | EventKind::Released { until, lease_ms, .. } => {
+            Some((until?, Duration::from_millis(lease_ms.unwrap_or(0))))
         }
         _ => None,
     }
 }
 
-/// The expiry that an event has set on a hold.
-fn expiry(event: &Event) -> Option<Wall> {
-    match event.kind {
-        EventKind::Granted { until, .. }
-        | EventKind::Extended { until, .. }
-        | EventKind::Released { until, .. } => until,
-        _ => None,
-    }
+/// Whether a node is a master of a lock from an event on.
+fn begins_service(event: &Event, lock: Lock, node: Host) -> bool {
+    event.host == node
+        && match event.kind {
+            EventKind::Became { role: Role::Master } => true,
+            EventKind::Serves { lock: of, how } => of == lock && how.answers(),
+            _ => false,
+        }
 }
 
 /// Whether a node is no master of a lock any more from an event on.
@@ -200,14 +243,7 @@ fn ends_service(event: &Event, lock: Lock, node: Host) -> bool {
 /// one was one from the beginning.
 fn both_served(history: &History, lock: Lock, nodes: [Host; 2], now: usize) -> Duration {
     let begins = |node: Host| {
-        let became = history.events[..now].iter().rfind(|event| {
-            event.host == node
-                && match event.kind {
-                    EventKind::Became { role: Role::Master } => true,
-                    EventKind::Serves { lock: of, how } => of == lock && how.answers(),
-                    _ => false,
-                }
-        });
+        let became = history.events[..now].iter().rfind(|event| begins_service(event, lock, node));
         became.map_or(True::ZERO, |event| event.at)
     };
     let ends = |node: Host| {
@@ -352,6 +388,60 @@ mod tests {
                     .at(5_001)
                     .vanished("m", "c1", LossCause::Expired)
                     .at(6_000)
+                    .granted("m", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "it followed another node, and was promoted again",
+                promoted()
+                    .at(11_000)
+                    .became("m", Role::Replica)
+                    .at(12_000)
+                    .became("m", Role::Master)
+                    .at(13_000)
+                    .granted("m", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "deleted on the master, and then a failover",
+                group()
+                    .at(2)
+                    .granted("m", "c1", 30_000)
+                    .at(3_000)
+                    .deleted("m", "c1", "c3")
+                    .at(4_000)
+                    .life("m", crate::history::Life::Crashed)
+                    .at(6_000)
+                    .became("r", Role::Master)
+                    .at(7_000)
+                    .granted("r", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "another client shortened the lease",
+                group()
+                    .at(0)
+                    .granted("m", "c1", 30_000)
+                    .at(1_000)
+                    .extended_by("m", "c1", 2_000, "c3")
+                    .at(3_001)
+                    .vanished("m", "c1", LossCause::Expired)
+                    .granted("m", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "it came back from a crash with the expiry before the renewal",
+                group()
+                    .at(10_000)
+                    .granted("m", "c1", 6_000)
+                    .at(12_000)
+                    .extended("m", "c1", 6_000)
+                    .at(12_200)
+                    .life("m", crate::history::Life::Crashed)
+                    .at(12_700)
+                    .life("m", crate::history::Life::Started)
+                    .at(16_001)
+                    .vanished("m", "c1", LossCause::Expired)
                     .granted("m", "c2", 30_000)
                     .ends(50_000),
             ),

@@ -4,11 +4,18 @@
 //! events about the earlier hold from its beginning to that instant:
 //!
 //! * the last one on that host says that the hold vanished in a crash: it is a `crash`;
-//! * it says that the hold expired, and the wall clock of the host showed no less than the last expiry that was set before: `clock`;
-//! * it says so, and the clock showed no less than some earlier expiry of the hold or of one before it of that owner and mode; or it
-//!   says that a failover lost the hold, or there is none on that host: `two_masters` if the last other host that granted or renewed the
-//!   hold has done nothing since that ends a master, up to the instant, and `failover` if it has;
+//! * it says that the hold expired, and the wall clock of the host showed no less than the last expiry that was set before: `clock`, if
+//!   less true time than its lease had passed since it was set;
+//! * it says so, and the clock showed less than that expiry, but no less than some earlier one of the hold or of one before it of that owner
+//!   and mode: `crash` if the host itself had set the last one and has crashed since, or else as for a failover;
+//! * it says that a failover lost the hold: as for a failover, and `failover` where that explains nothing;
+//! * there is none on that host: as for a failover;
+//! * it says that the owner has the hold: `failover` if the host has since done what ends a master, up to the grant;
 //! * anything else: `unexplained`.
+//!
+//! As for a failover: the last other host that granted or renewed the hold is looked at. If the last thing that it says of the hold is that it was
+//! deleted, overwritten, flushed or evicted, before the granting host last began to be a master, it is `unexplained`. Otherwise it is `two_masters` if
+//! that host has done nothing since its grant that ends a master, up to the instant, and `failover` if it has.
 //!
 //! A master ends by becoming a replica, by a crash, and by not answering for the slot any more. `both_served` is the longest time from when the
 //! later of the two last began to be a master, or to answer for the slot (or of the run), to the first end of one of them after the
@@ -119,56 +126,83 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let earlier: Vec<(usize, &Event)> =
         about(first).into_iter().filter(|(_, event)| event.at >= first.from).collect();
     let last = earlier.iter().rev().find(|(_, event)| event.host == here);
-    let lost = match last {
-        None => LossCause::Failover,
-        Some((_, event)) => match event.kind {
-            EventKind::Vanished { how, .. } => how,
-            _ => return None,
-        },
+    let ends = |number: usize, host| ends_a_master(&history.events[number], first.lock, host);
+    let begins = |number: usize, host| {
+        let event = &history.events[number];
+        event.host == host && begins_a_master(event, first.lock)
     };
+    let (past, future): (Vec<usize>, Vec<usize>) =
+        (0..history.events.len()).partition(|number| history.events[*number].at <= at);
     let by_replication = || {
         let other = earlier.iter().rev().find(|(_, event)| event.host != here && grants(event))?;
         let host = other.1.host;
-        let ends = |number: usize, host| ends_a_master(&history.events[number], first.lock, host);
-        let numbers = 0..history.events.len();
-        let until_then = numbers.clone().filter(|number| history.events[*number].at <= at);
-        if until_then.filter(|number| *number > other.0).any(|number| ends(number, host)) {
+        let began = past.iter().rev().find(|number| begins(**number, here));
+        let (said, about_it) = earlier.iter().rev().find(|(_, event)| event.host == host)?;
+        let taken = match about_it.kind {
+            EventKind::Vanished { how, .. } => match how {
+                LossCause::Expired | LossCause::Crash | LossCause::Failover => false,
+                LossCause::Evicted | LossCause::Flushed => true,
+                LossCause::Deleted(_) | LossCause::Overwritten(_) => true,
+            },
+            _ => false,
+        };
+        if taken && began.is_some_and(|began| said < began) {
+            return None;
+        }
+        if past.iter().any(|number| *number > other.0 && ends(*number, host)) {
             return Some(Reason::Failover);
         }
         let end = |host| {
-            let over = numbers.clone().find(|number| history.events[*number].at > at && ends(*number, host));
-            over.map_or(history.header.end, |number| history.events[number].at)
+            let over = future.iter().find(|number| ends(**number, host));
+            over.map_or(history.header.end, |number| history.events[*number].at)
         };
         let begin = |host| {
-            let begins =
-                |event: &&Event| event.at <= at && event.host == host && begins_a_master(event, first.lock);
-            history.events.iter().rev().find(begins).map_or(True::ZERO, |event| event.at)
+            let from = past.iter().rev().find(|number| begins(**number, host));
+            from.map_or(True::ZERO, |number| history.events[*number].at)
         };
         let (from, until) = (begin(here).max(begin(host)), end(here).min(end(host)));
         Some(Reason::TwoMasters(until.since(from)))
     };
+    let Some((number, last)) = last else { return by_replication() };
+    let lost = match last.kind {
+        EventKind::Vanished { how, .. } => how,
+        _ => {
+            let followed = past.iter().any(|one| number < one && *one < granting.0 && ends(*one, here));
+            return followed.then_some(Reason::Failover);
+        }
+    };
     match lost {
         LossCause::Crash => Some(Reason::Crash),
+        LossCause::Failover => Some(by_replication().unwrap_or(Reason::Failover)),
         LossCause::Expired => {
-            let (number, gone) = last?;
-            let shows = history.clock(here).reading(ClockId::Wall, gone.at);
+            let shows = history.clock(here).reading(ClockId::Wall, last.at);
             let before = about(first).into_iter().filter(|(earlier, _)| earlier < number);
-            let expiries = before.filter_map(|(_, event)| match event.kind {
-                EventKind::Granted { until, .. }
-                | EventKind::Extended { until, .. }
-                | EventKind::Released { until, .. } => until,
+            let set = before.filter_map(|(number, event)| match event.kind {
+                EventKind::Granted { until, lease_ms, .. }
+                | EventKind::Extended { until, lease_ms, .. }
+                | EventKind::Released { until, lease_ms, .. } => Some((number, until?, lease_ms)),
                 _ => None,
             });
-            let expiries: Vec<_> = expiries.collect();
-            if shows >= expiries.last()?.as_nanos() {
-                Some(Reason::Clock)
-            } else if expiries.iter().any(|expiry| shows >= expiry.as_nanos()) {
-                by_replication()
+            let set: Vec<_> = set.collect();
+            let (latest, expiry, lease_ms) = set.last()?;
+            if shows >= expiry.as_nanos() {
+                let passed = last.at.since(history.events[*latest].at);
+                return (passed < Duration::from_millis(lease_ms.unwrap_or(0))).then_some(Reason::Clock);
+            }
+            if !set.iter().any(|(_, expiry, _)| shows >= expiry.as_nanos()) {
+                return None;
+            }
+            let crashed = |number: &usize| {
+                let event = &history.events[*number];
+                event.host == here && matches!(event.kind, EventKind::Life { life: Life::Crashed })
+            };
+            let came_back = past.iter().any(|one| latest < one && one < number && crashed(one));
+            if history.events[*latest].host == here && came_back {
+                Some(Reason::Crash)
             } else {
-                None
+                by_replication()
             }
         }
-        LossCause::Failover => by_replication(),
         _ => None,
     }
 }
