@@ -1,16 +1,60 @@
-//! Every stock scenario is a test: with each of its own seeds, each of its variants comes out as the file expects.
+//! Every stock scenario is a test: with each of its own seeds, each of its variants comes out as the file expects, and is the run that
+//! it was when `fingerprints.txt` was written, perhaps on another machine.
 //!
-//! `LOCKSTORM_SEEDS=0..1000 cargo test --test scenarios -- storm` tries others.
+//! `LOCKSTORM_SEEDS=0..1000 cargo test --test scenarios -- storm` tries other seeds. A change that is meant to change runs, or what is
+//! recorded or found of them, writes the file anew: `lockstorm twice --print | grep @ > tests/fingerprints.txt`.
+
+use std::{env, fmt::Write};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lockstorm::library;
+use lockstorm::{
+    library::{self, Stock},
+    runner::{Judged, Runner},
+    scenario::parse,
+};
+
+/// What each stock run came to: how its fingerprint begins, that of what is recorded and found of it, and its token.
+const FINGERPRINTS: &str = include_str!("fingerprints.txt");
 
 fn main() {
-    let tests = library::ALL.iter().map(|stock| {
-        Trial::test(stock.path, || match lockstorm::scenario(stock.path).try_check() {
-            Ok(_) => Ok(()),
-            Err(failed) => Err(Failed::from(failed.to_string())),
-        })
-    });
+    let tests = library::ALL.iter().map(|stock| Trial::test(stock.path, || check(stock)));
     libtest_mimic::run(&Arguments::from_args(), tests.collect()).exit();
+}
+
+fn check(stock: &Stock) -> Result<(), Failed> {
+    let judged = lockstorm::scenario(stock.path).keep_digest(true).try_check();
+    let judged = judged.map_err(|failed| failed.to_string())?;
+    if ["LOCKSTORM_SEED", "LOCKSTORM_SEEDS"].into_iter().any(|other| env::var_os(other).is_some()) {
+        return Ok(());
+    }
+    let now = lines(stock, &judged);
+    let then: Vec<&str> = FINGERPRINTS.lines().filter(|line| is_of(line, stock.path)).collect();
+    let mut differences = String::new();
+    for line in then.iter().filter(|line| !now.iter().any(|now| now == *line)) {
+        writeln!(differences, "- {line}")?;
+    }
+    for line in now.iter().filter(|line| !then.contains(&line.as_str())) {
+        writeln!(differences, "+ {line}")?;
+    }
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let why = "tests/fingerprints.txt has other runs. The first number is that of what happened, the second that of what is recorded and \
+               found of it. Where neither the program nor the scenario has changed, nothing else can be trusted until they are the same";
+    Err(format!("{why}:\n{differences}").into())
+}
+
+fn lines(stock: &Stock, judged: &[Judged]) -> Vec<String> {
+    let sources = [parse(stock.path, stock.text).expect("it has been run")];
+    let runner = Runner::new(&sources);
+    let line = |one: &Judged| {
+        format!("{} {} {}", &one.fingerprint[..16], &one.digest[..16], runner.token(one.case))
+    };
+    judged.iter().map(line).collect()
+}
+
+/// Whether a line is about a file, or one of its variants.
+fn is_of(line: &str, file: &str) -> bool {
+    let token = line.rsplit(' ').next().unwrap_or_default();
+    token.strip_prefix(file).is_some_and(|rest| rest.starts_with(['@', '#']))
 }

@@ -39,6 +39,7 @@ pub struct Experiment {
     jobs: Option<usize>,
     engine: Engine,
     report_dir: Option<PathBuf>,
+    keeps_digest: bool,
 }
 
 /// An experiment that did not come out as expected, or could not begin.
@@ -110,7 +111,8 @@ pub fn experiment(scenario: Scenario) -> Experiment {
 impl Experiment {
     fn new(source: Result<Source, Failed>, in_file: bool) -> Experiment {
         let (variant, seeds, jobs, report_dir) = (None, None, None, None);
-        Experiment { source, in_file, variant, seeds, jobs, engine: Engine::Event, report_dir }
+        let (engine, keeps_digest) = (Engine::Event, false);
+        Experiment { source, in_file, variant, seeds, jobs, engine, report_dir, keeps_digest }
     }
 
     /// The seeds to try; the scenario's own number from 0 if this is not said.
@@ -136,6 +138,11 @@ impl Experiment {
     /// Where the page about a result that is not as expected is written, as `<scenario>.html`.
     pub fn report_dir(self, folder: impl Into<PathBuf>) -> Experiment {
         Experiment { report_dir: Some(folder.into()), ..self }
+    }
+
+    /// Whether the results have the [digest](Judged::digest) of each run.
+    pub fn keep_digest(self, keeps_digest: bool) -> Experiment {
+        Experiment { keeps_digest, ..self }
     }
 
     /// Has a client of the scenario run code instead of its steps; see [`Code`].
@@ -187,8 +194,12 @@ impl Experiment {
             return Err(Failed::Usage(format!("{}{of} expects nothing: add [expect]", source.file)));
         }
         let sources = [source];
-        let trial =
-            Runner::new(&sources).seeds(seeds).jobs(jobs).engine(self.engine).stop(Stop::AtUnexpected);
+        let trial = Runner::new(&sources)
+            .seeds(seeds)
+            .jobs(jobs)
+            .engine(self.engine)
+            .stop(Stop::AtUnexpected)
+            .keep_digest(self.keeps_digest);
         let judged = trial.run(&|_| {});
         let bad = |wanted: fn(&Match) -> bool| judged.iter().find(|one| wanted(&one.verdict()));
         let first = bad(|verdict| matches!(verdict, Match::Otherwise(_)))

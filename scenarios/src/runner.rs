@@ -9,9 +9,11 @@ use std::{
 };
 
 use lockstorm_sim::world::TraceRetention;
+use sha2::{Digest, Sha256};
 
 use crate::{
     checker::{self, Checker, Evidence, Hold},
+    history::History,
     peer::Peer,
     plan::Plan,
     report::{self, Entry},
@@ -33,6 +35,7 @@ pub struct Runner<'a> {
     peer: Option<&'a Peer>,
     stop: Stop,
     keeps_holds: bool,
+    keeps_digest: bool,
 }
 
 /// When a runner ends before its last case.
@@ -68,9 +71,10 @@ impl Stop {
 impl<'a> Runner<'a> {
     /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event engine, to the end.
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
-        let (seeds, positions, peer, keeps_holds) = (None, None, None, false);
+        let (seeds, positions, peer) = (None, None, None);
         let (engine, stop) = (Engine::Event, Stop::Never);
-        Runner { sources, seeds, positions, jobs: 1, engine, peer, stop, keeps_holds }
+        let (keeps_holds, keeps_digest) = (false, false);
+        Runner { sources, seeds, positions, jobs: 1, engine, peer, stop, keeps_holds, keeps_digest }
     }
 
     /// The seeds of each scenario; its own number from 0 if there is none.
@@ -108,6 +112,11 @@ impl<'a> Runner<'a> {
         Runner { keeps_holds, ..self }
     }
 
+    /// Whether the results have the [digest](Judged::digest) of each case.
+    pub fn keep_digest(self, keeps_digest: bool) -> Runner<'a> {
+        Runner { keeps_digest, ..self }
+    }
+
     /// When to end before the last case.
     pub fn stop(self, stop: Stop) -> Runner<'a> {
         Runner { stop, ..self }
@@ -143,6 +152,9 @@ pub struct Judged {
     pub matches: Vec<(String, Match)>,
     /// SHA-256 of everything that happened.
     pub fingerprint: String,
+    /// SHA-256 of what was recorded of it and of what the checkers found: it changes with the fingerprint, and where the same run is
+    /// recorded or judged otherwise. Empty unless the runner was told to [keep](Runner::keep_digest) it.
+    pub digest: String,
     /// How much true time passed, in seconds.
     pub simulated: f64,
     /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds) them.
@@ -185,8 +197,8 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     });
     let matches = matches.collect();
     let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
-    let (fingerprint, holds) = (outcome.fingerprint.clone(), Vec::new());
-    Judged { case, findings, matches, fingerprint, simulated, holds }
+    let (fingerprint, digest, holds) = (outcome.fingerprint.clone(), String::new(), Vec::new());
+    Judged { case, findings, matches, fingerprint, digest, simulated, holds }
 }
 
 impl Runner<'_> {
@@ -342,9 +354,22 @@ impl Runner<'_> {
         if self.keeps_holds {
             one.holds = checker::holds(&Evidence::of(&outcome.history));
         }
+        if self.keeps_digest {
+            one.digest = digest(outcome.history, &one.findings);
+        }
         told(&one);
         if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
     }
+}
+
+/// See [`Judged::digest`].
+fn digest(mut history: History, findings: &[Finding]) -> String {
+    // It names the text of the file, in which a comment may change.
+    history.header.replay = "".into();
+    let mut written = Vec::new();
+    history.write(&mut written).expect("memory can be written to");
+    serde_json::to_writer(&mut written, findings).expect("plain data with text for keys");
+    Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What one checker says of one run of a scenario that belongs to no trial.

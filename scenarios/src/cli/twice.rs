@@ -15,7 +15,7 @@ use super::{
 use crate::{
     library,
     run::Engine,
-    runner::Runner,
+    runner::{Judged, Runner},
     scenario::{Source, parse},
 };
 
@@ -28,7 +28,8 @@ pub(super) struct Twice {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Print the fingerprint of each run, for comparing with another process or machine
+    /// Print for each run how its fingerprint begins and that of what is recorded and found of it, for comparing with another process,
+    /// machine or version
     #[arg(long)]
     print: bool,
 }
@@ -36,8 +37,11 @@ pub(super) struct Twice {
 impl Twice {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = if self.paths.is_empty() { stock()? } else { sources(&self.paths)? };
-        let trial =
-            Runner::new(&sources).seeds(self.seeds.given()).jobs(self.jobs.count()).engine(Engine::Event);
+        let trial = Runner::new(&sources)
+            .seeds(self.seeds.given())
+            .jobs(self.jobs.count())
+            .engine(Engine::Event)
+            .keep_digest(true);
         let total = trial.cases().len();
         let progress = Progress::new(2 * total);
         let first = trial.run(&|judged| progress.step(judged.simulated));
@@ -46,14 +50,18 @@ impl Twice {
         let mut different = 0;
         for (first, second) in first.iter().zip(&second) {
             if self.print {
-                outln!("{}  {}", first.fingerprint, trial.token(first.case));
+                outln!("{}", line(&trial, first));
             }
-            if first.fingerprint == second.fingerprint {
+            if first.digest == second.digest {
                 continue;
             }
             different += 1;
             outln!("DIFFERENT {}", trial.token(first.case));
-            outln!("  first  {}\n  second {}", first.fingerprint, second.fingerprint);
+            outln!("  first  {}\n  second {}", line(&trial, first), line(&trial, second));
+            if first.fingerprint == second.fingerprint {
+                outln!("  the same happened, and it was recorded or judged otherwise");
+                continue;
+            }
             let records = [(); 2].map(|()| trial.outcome(first.case, TraceRetention::All).records);
             match first_divergence(&records[0], &records[1]) {
                 Some(divergence) => outln!("{divergence}"),
@@ -69,6 +77,12 @@ impl Twice {
         outln!("{total} runs, each the same twice ({speed})");
         Ok(Exit::Expected)
     }
+}
+
+/// What a run came to. The digits are enough to tell two runs apart, and few enough for a file that is kept.
+fn line(trial: &Runner<'_>, judged: &Judged) -> String {
+    let begins = |digest: &str| digest[..16].to_owned();
+    format!("{} {} {}", begins(&judged.fingerprint), begins(&judged.digest), trial.token(judged.case))
 }
 
 /// Every stock scenario.
