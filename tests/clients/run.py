@@ -13,15 +13,15 @@ import difflib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+
+from servers import Failure, Kind
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -34,7 +34,8 @@ class Client:
 
     steps: list
     suite: list
-    # How many servers the suite needs. REDIS_PORTS are those of all of them.
+    # How many servers the suite needs. REDIS_PORTS are those of all of them. A suite that needs none starts its own, of the kind
+    # that LOCKSTORM has the path of, or redis-server without it.
     servers: int = 1
     # The client whose installed copy it uses as well.
     beside: str | None = None
@@ -60,11 +61,8 @@ CLIENTS = {
         ["java", "-cp", "target/suite.jar:target/dependency/*", "Suite"],
     ),
     "shared": Client(PIP, ["venv/bin/python", "suite.py"], servers=3, beside="jvm", example="peer"),
+    "groups": Client([], ["../shared/venv/bin/python", "suite.py"], servers=0, beside="shared", example="peer", patience=600),
 }
-
-
-class Failure(Exception):
-    """Something a person should read; no stack trace helps."""
 
 
 def run(command, directory, **more):
@@ -97,51 +95,17 @@ def install(name):
     return copy
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Server:
-    """A private server with its own data folder, ended when its block is left."""
-
-    def __init__(self, kind, command):
-        self.kind = kind
-        self.port = free_port()
-        self.command = [part.replace("{port}", str(self.port)) for part in command]
-
-    def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory()
-        # Its standard input ends with this process, however that ends.
-        self.process = subprocess.Popen(
-            self.command,
-            cwd=self.folder.name,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return self
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise Failure(f"{' '.join(self.command)} does not answer on port {self.port}")
-                time.sleep(0.005)
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(timeout=10)
-        self.folder.cleanup()
-
-
-def play(name, copy, servers):
+def play(name, copy, kind, ports):
     """The lines of the suite, what it had to play again, and why it did not come to its end, if it did not."""
-    client, kind = CLIENTS[name], servers[0].kind
-    ports = [str(server.port) for server in servers]
-    environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORT=ports[0], REDIS_PORTS=",".join(ports))
+    client = CLIENTS[name]
+    environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORTS=",".join(ports))
+    environment.pop("LOCKSTORM", None)
+    if ports:
+        environment["REDIS_PORT"] = ports[0]
+    else:
+        environment["PYTHONPATH"] = os.pathsep.join(map(str, (HERE, HERE / "shared")))
+        if kind.lockstorm:
+            environment["LOCKSTORM"] = kind.lockstorm
     if client.example:
         environment["PEER"] = str(TARGET / "debug" / "examples" / client.example)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -160,33 +124,33 @@ def play(name, copy, servers):
         if late:
             said, complained = suite.communicate()
     lines = said.splitlines()
-    again = [f"{name} on {kind} {line}" for line in complained.splitlines() if line.startswith("played again: ")]
+    again = [f"{name} on {kind.name} {line}" for line in complained.splitlines() if line.startswith("played again: ")]
     if late:
-        return lines, again, f"{name} on {kind}: not done after {client.patience} s\n{complained}"
+        return lines, again, f"{name} on {kind.name}: not done after {client.patience} s\n{complained}"
     if suite.returncode != 0 or not lines or lines[-1] != "done":
-        return lines, again, f"{name} on {kind} ended with {suite.returncode}\n{complained}"
+        return lines, again, f"{name} on {kind.name} ended with {suite.returncode}\n{complained}"
     return lines, again, None
 
 
-def play_on(name, copy, kind, command):
+def play_on(name, copy, kind):
     """The same, on fresh servers of one kind."""
     with ExitStack() as running:
-        servers = [running.enter_context(Server(kind, command)) for _ in range(CLIENTS[name].servers)]
-        return play(name, copy, servers)
+        servers = [running.enter_context(kind.node()) for _ in range(CLIENTS[name].servers)]
+        return play(name, copy, kind, [str(server.port) for server in servers])
 
 
-def judge(name, simulated, real):
+def judge(name, kinds):
     begun = time.monotonic()
     copy = install(name)
     installed = time.monotonic()
     # A suite waits for the most part, so that both servers have theirs at once.
     with ThreadPoolExecutor() as pool:
-        plays = list(pool.map(lambda server: play_on(name, copy, *server), [("redis-server", real), ("lockstorm", simulated)]))
+        plays = list(pool.map(lambda kind: play_on(name, copy, kind), kinds))
     said = [lines for lines, _, _ in plays]
     again = [line for _, lines, _ in plays for line in lines]
     failures = [failure for _, _, failure in plays if failure]
     took = time.monotonic()
-    differences = list(difflib.unified_diff(*said, "redis-server", "lockstorm", lineterm="", n=1))
+    differences = list(difflib.unified_diff(*said, *(kind.name for kind in kinds), lineterm="", n=1))
     verdict = f"{len(differences)} lines of difference" if differences else "the same"
     print(f"{name}: {len(said[0])} lines, {verdict} "
           f"(installed in {installed - begun:.1f} s, ran in {took - installed:.1f} s)", flush=True)
@@ -209,9 +173,8 @@ def main():
     if server is None:
         run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], ROOT)
         server = TARGET / "release" / "lockstorm"
-    simulated = [str(server.resolve()), "serve", "--port", "{port}", "--end-with-stdin"]
-    real = ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]
-    same = [judge(name, simulated, real) for name in arguments.clients or CLIENTS]
+    kinds = [Kind(), Kind(str(server.resolve()))]
+    same = [judge(name, kinds) for name in arguments.clients or CLIENTS]
     return 0 if all(same) else 1
 
 

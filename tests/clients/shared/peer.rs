@@ -1,9 +1,9 @@
 //! A process that shares locks with others: `lockstorm-client`, with one command per line of its input.
 //!
-//! `peer WATCHDOG_MS PORT...` reads `ID<tab>THREAD<tab>VERB<tab>ARGUMENT...` from standard input, does in each thread
+//! `peer WATCHDOG_MS URL...` reads `ID<tab>THREAD<tab>VERB<tab>ARGUMENT...` from standard input, does in each thread
 //! one thing after another, and answers `ID<tab>OUTCOME`. `Peer.java` in the folder of the JVM's clients understands the
-//! same words, and `suite.py` gives them to both. A thread is an owner; the locks stand on the first server, a Redlock on
-//! all of them, and `KIND@2` is a lock on the second.
+//! same words, and `suite.py` gives them to both. A thread is an owner; the locks stand on the first server or group of
+//! servers, a Redlock on all of them, and `KIND@2` is a lock on the second.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -378,12 +378,12 @@ async fn serve(mut thread: Thread, mut lines: mpsc::UnboundedReceiver<String>) {
 async fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let watchdog = arguments.next().as_deref().map(millis).transpose()?.flatten().ok_or("which time-out?")?;
-    let urls: Vec<_> = arguments.map(|port| format!("redis://127.0.0.1:{port}")).collect();
+    let urls: Vec<_> = arguments.collect();
     let mut clients = Vec::new();
     for url in &urls {
         clients.push(Client::builder().endpoint(url).watchdog_timeout(watchdog).connect().await?);
     }
-    let first_url = urls.into_iter().next().ok_or("which port?")?;
+    let first_url = urls.into_iter().next().ok_or("which server?")?;
     let peer = Rc::new(Peer { clients, first_url });
 
     let (line, mut lines) = mpsc::unbounded_channel();

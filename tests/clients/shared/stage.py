@@ -1,6 +1,5 @@
 """The processes that share locks, and the server as it looks from outside."""
 
-import os
 import queue
 import re
 import subprocess
@@ -101,27 +100,52 @@ class Thread:
 
 
 class Monitor:
-    """Every command that the server gets, in the order in which it obeys them."""
+    """Every command that some servers get, in the order in which each obeys them."""
 
-    def __init__(self, server):
-        self.server = server
+    def __init__(self, servers):
+        self.servers = servers
         self.lines = []
         self.marks = count()
-        port = server.connection_pool.connection_kwargs["port"]
-        self.feed = redis.Redis("127.0.0.1", port, socket_timeout=None).monitor()
-        self.feed.__enter__()
-        threading.Thread(target=self.listen, daemon=True).start()
+        self.ears = {}
+        self.listen()
 
     def listen(self):
-        while True:
-            self.lines.append(self.feed.next_command()["command"])
+        """Hears all servers from now on. One that comes back must be listened to again, and so must a replica that Sentinels promote,
+        because they cut off its clients."""
+        for server in self.servers:
+            if server not in self.ears or not self.ears[server].is_alive():
+                self.ears[server] = self.ear(server)
+
+    def ear(self, server):
+        port = server.connection_pool.connection_kwargs["port"]
+        feed = redis.Redis("127.0.0.1", port, socket_timeout=None).monitor()
+        feed.__enter__()
+
+        def hear():
+            while True:
+                try:
+                    self.lines.append(feed.next_command()["command"])
+                except redis.ConnectionError:
+                    return
+
+        ear = threading.Thread(target=hear, daemon=True)
+        ear.start()
+        return ear
 
     def mark(self):
-        """How many commands the server had obeyed when this was called."""
-        mark = f"ECHO mark-{next(self.marks)}"
-        self.server.execute_command(*mark.split())
-        until("the monitor's own mark", lambda: mark in self.lines)
-        return self.lines.index(mark)
+        """How many commands the servers had obeyed when this was called."""
+        marks = []
+
+        def heard():
+            self.listen()
+            mark = f"ECHO mark-{next(self.marks)}"
+            for server in self.servers:
+                server.execute_command(*mark.split())
+            marks.append(mark)
+            return any(self.lines.count(mark) == len(self.servers) for mark in marks)
+
+        until("the monitor's own marks", heard)
+        return max(at for at, line in enumerate(self.lines) if line in marks)
 
     def scripts(self, since, word, until=None):
         """How many scripts were called with this word since one mark, and until another."""
@@ -132,9 +156,9 @@ class Monitor:
 class Stage:
     """Some threads by name, the keys they leave, and what is said of both."""
 
-    def __init__(self, ports, threads):
-        self.servers = [redis.Redis("127.0.0.1", port, decode_responses=True) for port in ports]
-        self.server = self.servers[0]
+    def __init__(self, servers, threads):
+        self.servers = servers
+        self.server = servers[0]
         self.threads = threads
         self.lines = []
 
@@ -179,11 +203,3 @@ class Stage:
                 return server.get(key)
             case other:
                 return other
-
-
-def start(ports, watchdog_ms):
-    """Two processes of each kind."""
-    ports = list(map(str, ports))
-    redisson = ["java", "-XX:TieredStopAtLevel=1", "-cp", "../jvm/target/suite.jar:../jvm/target/dependency/*", "Peer"]
-    kinds = {"redisson": redisson, "lockstorm": [os.environ["PEER"]]}
-    return [Peer(kind, [*command, str(watchdog_ms), *ports]) for _ in range(2) for kind, command in kinds.items()]

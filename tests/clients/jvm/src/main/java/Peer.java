@@ -1,9 +1,11 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +21,8 @@ import org.redisson.api.RateType;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
+import org.redisson.config.ReadMode;
+import org.redisson.config.SubscriptionMode;
 import redis.clients.jedis.Jedis;
 
 /**
@@ -26,10 +30,11 @@ import redis.clients.jedis.Jedis;
  * `shared/peer.rs`; it knows some more, for what only Redisson has.
  */
 public final class Peer {
-    private static final String HOST = "127.0.0.1";
+    /** How often a group is asked who its master is. */
+    private static final int SCAN_MS = 500;
     private static final long DAY_MS = 24 * 3_600_000L;
     private final List<RedissonClient> clients = new ArrayList<>();
-    private final int port;
+    private final URI first;
     private final PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
     private Peer(String[] arguments) {
@@ -38,12 +43,32 @@ public final class Peer {
             // How values are encoded: text as it is.
             config.setCodec(StringCodec.INSTANCE);
             config.setLockWatchdogTimeout(Long.parseLong(arguments[0]));
-            config.useSingleServer()
-                    .setAddress("redis://" + HOST + ":" + arguments[server])
-                    .setConnectionMinimumIdleSize(2);
+            find(config, URI.create(arguments[server]));
             clients.add(Redisson.create(config));
         }
-        port = Integer.parseInt(arguments[1]);
+        first = URI.create(arguments[1]);
+    }
+
+    /** Where the servers are, by the URL that our client is given. */
+    private static void find(Config config, URI url) {
+        String[] nodes = Arrays.stream(url.getAuthority().split(",")).map(node -> "redis://" + node).toArray(String[]::new);
+        switch (url.getScheme()) {
+            case "redis" -> config.useSingleServer().setAddress(nodes[0]).setConnectionMinimumIdleSize(2);
+            case "redis+sentinel" -> config.useSentinelServers()
+                    .setMasterName(url.getPath().substring(1))
+                    .addSentinelAddress(nodes)
+                    .setReadMode(ReadMode.MASTER)
+                    .setSubscriptionMode(SubscriptionMode.MASTER)
+                    .setScanInterval(SCAN_MS)
+                    .setMasterConnectionMinimumIdleSize(2);
+            case "redis+cluster" -> config.useClusterServers()
+                    .addNodeAddress(nodes)
+                    .setReadMode(ReadMode.MASTER)
+                    .setSubscriptionMode(SubscriptionMode.MASTER)
+                    .setScanInterval(SCAN_MS)
+                    .setMasterConnectionMinimumIdleSize(2);
+            default -> throw new IllegalArgumentException("no scheme " + url.getScheme());
+        }
     }
 
     private RLock lock(String kind, String name) {
@@ -140,7 +165,7 @@ public final class Peer {
 
     /** Adds one to a number without any help of the server, once for each turn with the lock. */
     private void countUp(RLock lock, String counter, int turns) {
-        try (Jedis keys = new Jedis(HOST, port)) {
+        try (Jedis keys = new Jedis(first)) {
             for (int turn = 0; turn < turns; turn++) {
                 lock.lock();
                 String count = keys.get(counter);
@@ -238,7 +263,7 @@ public final class Peer {
                 String outcome;
                 try {
                     var work = works.computeIfAbsent(words[1], ignored -> new Work());
-                    outcome = work.obey(java.util.Arrays.copyOfRange(words, 2, words.length));
+                    outcome = work.obey(Arrays.copyOfRange(words, 2, words.length));
                 } catch (Exception failure) {
                     outcome = "error: " + failure.toString().replaceAll("\\s+", " ");
                 }
