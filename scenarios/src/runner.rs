@@ -16,7 +16,7 @@ use crate::{
     history::History,
     peer::Peer,
     plan::Plan,
-    report::{self, Entry},
+    report::{self, Entry, Report},
     run::{Engine, Outcome, run},
     scenario::{SEEDS_MAX, Scenario, Source, Variant},
     verdict::{Count, Finding, Match, Verdict},
@@ -152,8 +152,8 @@ pub struct Judged {
     pub matches: Vec<(String, Match)>,
     /// SHA-256 of everything that happened.
     pub fingerprint: String,
-    /// SHA-256 of what was recorded of it and of what the checkers found: it changes with the fingerprint, and where the same run is
-    /// recorded or judged otherwise. Empty unless the runner was told to [keep](Runner::keep_digest) it.
+    /// SHA-256 of what was recorded of it and of the report: it changes with the fingerprint, and where the same run is recorded, judged or
+    /// explained otherwise. Empty unless the runner was told to [keep](Runner::keep_digest) it.
     pub digest: String,
     /// How much true time passed, in seconds.
     pub simulated: f64,
@@ -355,21 +355,22 @@ impl Runner<'_> {
             one.holds = checker::holds(&Evidence::of(&outcome.history));
         }
         if self.keeps_digest {
-            one.digest = digest(outcome.history, &one.findings);
+            one.digest = self.digest(outcome.history, &one);
         }
         told(&one);
         if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
     }
-}
 
-/// See [`Judged::digest`].
-fn digest(mut history: History, findings: &[Finding]) -> String {
-    // It names the text of the file, in which a comment may change.
-    history.header.replay = "".into();
-    let mut written = Vec::new();
-    history.write(&mut written).expect("memory can be written to");
-    serde_json::to_writer(&mut written, findings).expect("plain data with text for keys");
-    Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect()
+    /// See [`Judged::digest`].
+    fn digest(&self, mut history: History, judged: &Judged) -> String {
+        // It names the text of the file, in which a comment may change.
+        history.header.replay = "".into();
+        let report = Report { history: &history, entries: &self.entries(judged), records: &[] }.json();
+        let mut written = Vec::new();
+        history.write(&mut written).expect("memory can be written to");
+        serde_json::to_writer(&mut written, &report).expect("a value of JSON");
+        Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 /// What one checker says of one run of a scenario that belongs to no trial.

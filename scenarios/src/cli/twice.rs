@@ -28,7 +28,7 @@ pub(super) struct Twice {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Print for each run how its fingerprint begins and that of what is recorded and found of it, for comparing with another process,
+    /// Print for each run how its fingerprint begins and that of what is recorded and reported of it, for comparing with another process,
     /// machine or version
     #[arg(long)]
     print: bool,

@@ -38,11 +38,6 @@ impl Commands {
         self.begun
     }
 
-    /// How far has been read.
-    pub fn at(&self) -> usize {
-        self.at
-    }
-
     fn line(&mut self) -> Result<&[u8], Unread> {
         let rest = &self.bytes[self.at..];
         let end = rest.iter().position(|byte| *byte == b'\n').ok_or(Unread::Short)?;

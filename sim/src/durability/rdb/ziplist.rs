@@ -110,6 +110,24 @@ pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
 mod tests {
     use super::*;
 
+    /// An element of so many letters, behind one whose length is written in the way of the first bytes.
+    fn element(before: &[u8], letters: u8) -> Vec<u8> {
+        [before, &[0x40, letters], &vec![b'x'; letters.into()]].concat()
+    }
+
+    /// Behind 253 bytes or fewer, how long the element before is stands in one byte; behind more, in four after 0xfe.
+    #[test]
+    fn a_long_element_of_a_ziplist_is_measured_in_four_bytes() {
+        for (letters, before) in [(250, &[253_u8] as &[u8]), (251, &[0xfe, 254, 0, 0, 0])] {
+            let (first, second) = (element(&[0], letters), element(before, 1));
+            let (tail, size) = (10 + first.len(), 10 + first.len() + second.len() + 1);
+            let head = [(size as u32).to_le_bytes(), (tail as u32).to_le_bytes()].concat();
+            let whole = [&head[..], &[2, 0], &first, &second, &[0xff]].concat();
+            let lengths = ziplist(&whole).map(|elements| elements.iter().map(Bytes::len).collect::<Vec<_>>());
+            assert_eq!(lengths, Ok(vec![letters.into(), 1]));
+        }
+    }
+
     #[test]
     fn zipmaps() {
         type Row = (&'static [u8], Result<&'static [&'static str], RdbError>);
