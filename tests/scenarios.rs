@@ -47,9 +47,8 @@ fn check(stock: &Stock) -> Result<(), Failed> {
 fn lines(stock: &Stock, judged: &[Judged]) -> Vec<String> {
     let sources = [parse(stock.path, stock.text).expect("it has been run")];
     let runner = Runner::new(&sources);
-    let line = |one: &Judged| {
-        format!("{} {} {}", &one.fingerprint[..16], &one.digest[..16], runner.token(one.case))
-    };
+    let line =
+        |one: &Judged| format!("{} {} {}", &one.fingerprint[..16], &one.digest[..16], runner.token(one.case));
     judged.iter().map(line).collect()
 }
 

@@ -236,6 +236,8 @@ mod tests {
             (Duration::from_millis(9), false),
             (Duration::from_millis(10), true),
             (Duration::from_secs(3600), true),
+            (Duration::from_secs(10 * 365 * 24 * 3600), true),
+            (Duration::from_secs(10 * 365 * 24 * 3600) + Duration::from_nanos(1), false),
             (Duration::MAX, false),
         ] {
             assert_eq!(check_lease("lease", lease).is_ok(), works, "{lease:?}");

@@ -22,9 +22,7 @@ static HERE: LazyLock<BTreeMap<String, (Case, String)>> = LazyLock::new(|| {
 });
 
 fn trial() -> Runner<'static> {
-    Runner::new(&STOCK)
-        .jobs(std::thread::available_parallelism().map_or(1, usize::from))
-        .keep_digest(true)
+    Runner::new(&STOCK).jobs(std::thread::available_parallelism().map_or(1, usize::from)).keep_digest(true)
 }
 
 /// What a run came to, by its token: how its fingerprint begins, and that of what is recorded and found of it.
@@ -52,16 +50,13 @@ fn the_same_seed_gives_the_same_run_in_this_process_and_twice_in_another() {
     let mut compared = 0;
     for line in printed.lines() {
         // Two fingerprints of 16 digits and a token; the last line of all is a summary.
-        let Some((came_to, token)) = line.split_at_checked(33).filter(|(_, token)| token.contains('@')) else {
+        let Some((came_to, token)) = line.split_at_checked(33).filter(|(_, token)| token.contains('@'))
+        else {
             continue;
         };
         let token = token.trim_start();
         let (case, expected) = &here[token];
-        assert!(
-            came_to == expected,
-            "{token}: {}",
-            divergence_from_another_process(&trial, *case, token)
-        );
+        assert!(came_to == expected, "{token}: {}", divergence_from_another_process(&trial, *case, token));
         compared += 1;
     }
     assert_eq!(compared, here.len(), "every run has its line:\n{printed}");

@@ -91,3 +91,24 @@ impl Disk {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where there is an AOF the snapshot is not read.
+    #[test]
+    fn what_is_read_at_startup_is_the_aof_or_else_the_snapshot() {
+        let snapshot = Some(Bytes::from_static(b"snapshot"));
+        let log = LogFile { base: Bytes::from_static(b"base"), commands: b"commands".to_vec(), synced: 3 };
+        let log = Some(log);
+        for (disk, len) in [
+            (Disk::default(), 0),
+            (Disk { snapshot: snapshot.clone(), ..Disk::default() }, 8),
+            (Disk { log: log.clone(), ..Disk::default() }, 12),
+            (Disk { snapshot, log, ..Disk::default() }, 12),
+        ] {
+            assert_eq!(disk.data_len(), len, "{disk:?}");
+        }
+    }
+}

@@ -29,3 +29,29 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<i64>, RdbError> {
     let integers: Vec<i64> = values.chunks_exact(width as usize).map(little).collect();
     if integers.is_sorted_by(|one, next| one < next) { Ok(integers) } else { Err(DAMAGED) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intset_has_as_many_integers_as_it_says_and_one_at_least() {
+        let of = |width: u32, count: u32, values: &[u8]| {
+            [&width.to_le_bytes(), &count.to_le_bytes(), values].concat()
+        };
+        assert_eq!(read(&of(2, 2, &[1, 0, 2, 0])), Ok(vec![1, 2]));
+        for (width, count, values) in [
+            (2, 0, &[] as &[u8]),
+            (2, 1, &[]),
+            (2, 1, &[1, 0, 2, 0]),
+            (2, 3, &[1, 0, 2, 0]),
+            (4, 2, &[1, 0, 2, 0]),
+        ] {
+            assert_eq!(
+                read(&of(width, count, values)),
+                Err(DAMAGED),
+                "{count} of {width} bytes in {values:?}"
+            );
+        }
+    }
+}
