@@ -5,8 +5,9 @@
 
 Each client is a process that lives through the whole run, so that a JVM is warm: ours, the crates rslock and redlock, and
 Redisson. Prints, for each workload, the medians of the rounds: acquisitions with their releases per second, microseconds of
-the client's processor time for each, and how long an acquisition took; and the ratio of ours to each of the others. Of all tasks on
-one lock it prints the hand-offs per second: a grant to the task that has just released the lock is none. `--threads` is for the
+the client's processor time for each and of the server's, and how long an acquisition took; and the ratio of ours to each of
+the others. Of all tasks on one lock it prints the hand-offs per second: a grant to the task that has just released the lock is
+none. `--threads` is for the
 runtime of the Rust clients, redlock excepted, which blocks a thread for each task; Redisson has its defaults.
 """
 
@@ -43,8 +44,8 @@ class Client:
         after_name = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(after_name[11]) + int(after_name[12])) / TICKS
 
-    def play(self, workload, tasks, millis):
-        before = self.processor()
+    def play(self, workload, tasks, millis, server):
+        before = self.processor(), server.processor()
         self.process.stdin.write(f"{workload} {tasks} {millis}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().split()
@@ -52,8 +53,10 @@ class Client:
             sys.exit(f"{self.name} ended at {workload} with {tasks} tasks")
         grants, hand_offs, p50, p99 = map(float, answer)
         per_second = 1000 / millis
-        spent = (self.processor() - before) / grants * 1e6 if grants else float("nan")
-        return {"grants": grants * per_second, "hand-offs": hand_offs * per_second, "spent": spent, "p50": p50, "p99": p99}
+        each = 1e6 / grants if grants else float("nan")
+        spent, served = (self.processor() - before[0]) * each, (server.processor() - before[1]) * each
+        return {"grants": grants * per_second, "hand-offs": hand_offs * per_second, "spent": spent, "served": served,
+                "p50": p50, "p99": p99}
 
     def end(self):
         self.process.stdin.close()
@@ -80,7 +83,7 @@ def table(workload, tasks, medians):
     ours = medians.get("lockstorm")
     for name, row in medians.items():
         ratio = f"{ours[done] / row[done]:.2f}" if ours and row[done] else ""
-        cells = [f"{row[done]:,.0f}", ratio, f"{row['spent']:.1f}", f"{row['p50']:,.0f}", f"{row['p99']:,.0f}"]
+        cells = [f"{row[done]:,.0f}", ratio, f"{row['spent']:.1f}", f"{row['served']:.1f}", f"{row['p50']:,.0f}", f"{row['p99']:,.0f}"]
         print(f"| {workload} | {tasks} | {name} | {' | '.join(cells)} |", flush=True)
 
 
@@ -99,8 +102,8 @@ def main():
     with server:
         places = {"{port}": str(server.port), "{threads}": str(arguments.threads)}
         clients = [Client(name, [places.get(part, part) for part in commands[name]]) for name in names]
-        print("| workload | tasks | client | per second | ours to it | CPU, µs | p50, µs | p99, µs |")
-        print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+        print("| workload | tasks | client | per second | ours to it | CPU, µs | server, µs | p50, µs | p99, µs |")
+        print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         for workload, tasks, able in WORKLOADS:
             playing = [client for client in clients if client.name in able]
             rounds = {client.name: [] for client in playing}
@@ -108,7 +111,7 @@ def main():
             for turn in range(arguments.rounds + 1):
                 # Who comes first changes, so that none always has the warmer machine.
                 for client in playing[:: 1 if turn % 2 == 0 else -1]:
-                    measured = client.play(workload, tasks, arguments.millis)
+                    measured = client.play(workload, tasks, arguments.millis, server)
                     if turn > 0:
                         rounds[client.name].append(measured)
             medians = {
