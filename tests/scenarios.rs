@@ -2,7 +2,7 @@
 //! it was when `fingerprints.txt` was written, perhaps on another machine.
 //!
 //! `LOCKSTORM_SEEDS=0..1000 cargo test --test scenarios -- storm` tries other seeds. A change that is meant to change runs, or what is
-//! recorded or found of them, writes the file anew: `lockstorm twice --print | grep @ > tests/fingerprints.txt`.
+//! recorded or reported of them, writes the file anew: `lockstorm twice --print > new && grep @ new > tests/fingerprints.txt`.
 
 use std::{env, fmt::Write};
 
@@ -13,16 +13,23 @@ use lockstorm::{
     scenario::parse,
 };
 
-/// What each stock run came to: how its fingerprint begins, that of what is recorded and found of it, and its token.
+/// A line for each stock run; see [`Runner::line`].
 const FINGERPRINTS: &str = include_str!("fingerprints.txt");
 
 fn main() {
     let tests = library::ALL.iter().map(|stock| Trial::test(stock.path, || check(stock)));
-    libtest_mimic::run(&Arguments::from_args(), tests.collect()).exit();
+    let of_none = Trial::test("fingerprints_are_of_stock_files", || {
+        let is_of_one = |line: &&str| library::ALL.iter().any(|stock| is_of(line, stock.path));
+        match FINGERPRINTS.lines().find(|line| !is_of_one(line)) {
+            None => Ok(()),
+            Some(line) => Err(format!("tests/fingerprints.txt has a line of no stock file: {line}").into()),
+        }
+    });
+    libtest_mimic::run(&Arguments::from_args(), tests.chain([of_none]).collect()).exit();
 }
 
 fn check(stock: &Stock) -> Result<(), Failed> {
-    let judged = lockstorm::scenario(stock.path).keep_digest(true).try_check();
+    let judged = lockstorm::scenario(stock.path).keep_report_digest(true).try_check();
     let judged = judged.map_err(|failed| failed.to_string())?;
     if ["LOCKSTORM_SEED", "LOCKSTORM_SEEDS"].into_iter().any(|other| env::var_os(other).is_some()) {
         return Ok(());
@@ -40,16 +47,14 @@ fn check(stock: &Stock) -> Result<(), Failed> {
         return Ok(());
     }
     let why = "tests/fingerprints.txt has other runs. The first number is that of what happened, the second that of what is recorded and \
-               found of it. Where neither the program nor the scenario has changed, nothing else can be trusted until they are the same";
+               reported of it. Where neither the program nor the scenario has changed, nothing else can be trusted until they are the same";
     Err(format!("{why}:\n{differences}").into())
 }
 
 fn lines(stock: &Stock, judged: &[Judged]) -> Vec<String> {
     let sources = [parse(stock.path, stock.text).expect("it has been run")];
     let runner = Runner::new(&sources);
-    let line =
-        |one: &Judged| format!("{} {} {}", &one.fingerprint[..16], &one.digest[..16], runner.token(one.case));
-    judged.iter().map(line).collect()
+    judged.iter().map(|one| runner.line(one)).collect()
 }
 
 /// Whether a line is about a file, or one of its variants.

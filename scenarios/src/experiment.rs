@@ -39,7 +39,7 @@ pub struct Experiment {
     jobs: Option<usize>,
     engine: Engine,
     report_dir: Option<PathBuf>,
-    keeps_digest: bool,
+    keeps_report_digest: bool,
 }
 
 /// An experiment that did not come out as expected, or could not begin.
@@ -111,8 +111,8 @@ pub fn experiment(scenario: Scenario) -> Experiment {
 impl Experiment {
     fn new(source: Result<Source, Failed>, in_file: bool) -> Experiment {
         let (variant, seeds, jobs, report_dir) = (None, None, None, None);
-        let (engine, keeps_digest) = (Engine::Event, false);
-        Experiment { source, in_file, variant, seeds, jobs, engine, report_dir, keeps_digest }
+        let (engine, keeps_report_digest) = (Engine::Event, false);
+        Experiment { source, in_file, variant, seeds, jobs, engine, report_dir, keeps_report_digest }
     }
 
     /// The seeds to try; the scenario's own number from 0 if this is not said.
@@ -140,9 +140,9 @@ impl Experiment {
         Experiment { report_dir: Some(folder.into()), ..self }
     }
 
-    /// Whether the results have the [digest](Judged::digest) of each run.
-    pub fn keep_digest(self, keeps_digest: bool) -> Experiment {
-        Experiment { keeps_digest, ..self }
+    /// Whether the results have the [report digest](Judged::report_digest) of each run.
+    pub fn keep_report_digest(self, keeps_report_digest: bool) -> Experiment {
+        Experiment { keeps_report_digest, ..self }
     }
 
     /// Has a client of the scenario run code instead of its steps; see [`Code`].
@@ -199,7 +199,7 @@ impl Experiment {
             .jobs(jobs)
             .engine(self.engine)
             .stop(Stop::AtUnexpected)
-            .keep_digest(self.keeps_digest);
+            .keep_report_digest(self.keeps_report_digest);
         let judged = trial.run(&|_| {});
         let bad = |wanted: fn(&Match) -> bool| judged.iter().find(|one| wanted(&one.verdict()));
         let first = bad(|verdict| matches!(verdict, Match::Otherwise(_)))

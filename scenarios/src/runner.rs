@@ -35,7 +35,7 @@ pub struct Runner<'a> {
     peer: Option<&'a Peer>,
     stop: Stop,
     keeps_holds: bool,
-    keeps_digest: bool,
+    keeps_report_digest: bool,
 }
 
 /// When a runner ends before its last case.
@@ -73,8 +73,8 @@ impl<'a> Runner<'a> {
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
         let (seeds, positions, peer) = (None, None, None);
         let (engine, stop) = (Engine::Event, Stop::Never);
-        let (keeps_holds, keeps_digest) = (false, false);
-        Runner { sources, seeds, positions, jobs: 1, engine, peer, stop, keeps_holds, keeps_digest }
+        let (keeps_holds, keeps_report_digest) = (false, false);
+        Runner { sources, seeds, positions, jobs: 1, engine, peer, stop, keeps_holds, keeps_report_digest }
     }
 
     /// The seeds of each scenario; its own number from 0 if there is none.
@@ -112,9 +112,9 @@ impl<'a> Runner<'a> {
         Runner { keeps_holds, ..self }
     }
 
-    /// Whether the results have the [digest](Judged::digest) of each case.
-    pub fn keep_digest(self, keeps_digest: bool) -> Runner<'a> {
-        Runner { keeps_digest, ..self }
+    /// Whether the results have the [report digest](Judged::report_digest) of each case.
+    pub fn keep_report_digest(self, keeps_report_digest: bool) -> Runner<'a> {
+        Runner { keeps_report_digest, ..self }
     }
 
     /// When to end before the last case.
@@ -153,8 +153,8 @@ pub struct Judged {
     /// SHA-256 of everything that happened.
     pub fingerprint: String,
     /// SHA-256 of what was recorded of it and of the report: it changes with the fingerprint, and where the same run is recorded, judged or
-    /// explained otherwise. Empty unless the runner was told to [keep](Runner::keep_digest) it.
-    pub digest: String,
+    /// explained otherwise. Empty unless the runner was told to [keep](Runner::keep_report_digest) it.
+    pub report_digest: String,
     /// How much true time passed, in seconds.
     pub simulated: f64,
     /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds) them.
@@ -197,8 +197,8 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     });
     let matches = matches.collect();
     let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
-    let (fingerprint, digest, holds) = (outcome.fingerprint.clone(), String::new(), Vec::new());
-    Judged { case, findings, matches, fingerprint, digest, simulated, holds }
+    let (fingerprint, report_digest, holds) = (outcome.fingerprint.clone(), String::new(), Vec::new());
+    Judged { case, findings, matches, fingerprint, report_digest, simulated, holds }
 }
 
 impl Runner<'_> {
@@ -258,6 +258,15 @@ impl Runner<'_> {
     /// What a case is called: the file, the variant, the seed.
     pub fn token(&self, case: Case) -> String {
         name(&self.sources[case.source], self.variant(case), case.seed, self.engine)
+    }
+
+    /// A run as one line, short enough to be kept: how its fingerprint and its [report digest](Judged::report_digest) begin, and its token.
+    ///
+    /// # Panics
+    /// If the report digest was not [kept](Runner::keep_report_digest).
+    pub fn line(&self, judged: &Judged) -> String {
+        let token = self.token(judged.case);
+        format!("{} {} {token}", &judged.fingerprint[..16], &judged.report_digest[..16])
     }
 
     /// The line that runs a case again, and notices when its file has changed since.
@@ -354,17 +363,17 @@ impl Runner<'_> {
         if self.keeps_holds {
             one.holds = checker::holds(&Evidence::of(&outcome.history));
         }
-        if self.keeps_digest {
-            one.digest = self.digest(outcome.history, &one);
+        if self.keeps_report_digest {
+            one.report_digest = self.report_digest(outcome.history, &one);
         }
         told(&one);
         if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
     }
 
-    /// See [`Judged::digest`].
-    fn digest(&self, mut history: History, judged: &Judged) -> String {
-        // It names the text of the file, in which a comment may change.
-        history.header.replay = "".into();
+    /// See [`Judged::report_digest`].
+    fn report_digest(&self, mut history: History, judged: &Judged) -> String {
+        // What the file says of itself may change, and so may its text, which is named for a replay.
+        (history.header.replay, history.header.about) = Default::default();
         let report = Report { history: &history, entries: &self.entries(judged), records: &[] }.json();
         let mut written = Vec::new();
         history.write(&mut written).expect("memory can be written to");

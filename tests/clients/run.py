@@ -4,8 +4,8 @@
     tests/clients/run.py [CLIENT ...] [--server PATH]
 
 Each folder here is a client. Its suite reads REDIS_HOST and REDIS_PORT, says what it saw on standard output, one thing a
-line, and ends with `done`. It runs on a fresh server of each kind. The libraries come from their registries, in the
-versions that the lock files name, into target/clients/.
+line, and ends with `done`. It runs on a fresh server of each kind, or on groups of them that it starts itself. The libraries
+come from their registries, in the versions that the lock files name, into target/clients/.
 """
 
 import argparse
@@ -167,8 +167,9 @@ def main():
     unknown = [name for name in arguments.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"no client {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
-    if not shutil.which("redis-server"):
-        raise Failure("redis-server is not on the PATH, and nothing can be compared without it")
+    for program in "redis-server", "redis-sentinel":
+        if not shutil.which(program):
+            raise Failure(f"{program} is not on the PATH, and nothing can be compared without it")
     server = arguments.server
     if server is None:
         run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], ROOT)

@@ -12,16 +12,22 @@ class Failure(Exception):
     """Something a person should read; no stack trace helps."""
 
 
+taken = set()
+
+
 def free_port():
     """One below those that the system gives to connections, of which one could take it before the server does."""
     while True:
         port = random.randrange(10_000, 32_768)
+        if port in taken:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
-                return port
             except OSError:
                 continue
+        taken.add(port)
+        return port
 
 
 class Server:
@@ -33,7 +39,7 @@ class Server:
         self.folder = tempfile.TemporaryDirectory()
 
     def start(self):
-        # Its standard input ends with this process, however that ends.
+        # The standard input of `lockstorm serve` ends with this process, however that ends, and so does the server.
         self.process = subprocess.Popen(
             self.command,
             cwd=self.folder.name,

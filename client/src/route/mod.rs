@@ -368,6 +368,58 @@ mod tests {
         Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
     }
 
+    /// It says so many times that it does not know where the nodes are, in the words of a server.
+    struct Unready {
+        code: &'static str,
+        left: Mutex<u32>,
+        asked: Mutex<u32>,
+    }
+
+    impl Route for Unready {
+        fn node(&self, _slot: Slot) -> NodeId {
+            NodeId(0)
+        }
+
+        fn dial(&self, _node: NodeId, _limit: Monotonic) -> BoxFuture<'_, Result<Arc<Connection>>> {
+            unreachable!("nothing is asked")
+        }
+
+        fn ready(&self, _limit: Monotonic) -> BoxFuture<'_, Result<()>> {
+            *locked(&self.asked) += 1;
+            let mut left = locked(&self.left);
+            let is_ready = *left == 0;
+            *left = left.saturating_sub(1);
+            let ready = if is_ready { Ok(()) } else { Err(server_error(self.code, "not yet")) };
+            Box::pin(std::future::ready(ready))
+        }
+
+        fn divides(&self) -> bool {
+            false
+        }
+
+        fn follow(&self, _to: &Redirect, _from: &Endpoint) -> Option<NodeId> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn a_route_is_asked_for_as_often_as_a_request_is_repeated() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let retry_delay = Duration::from_millis(1);
+        let config = Arc::new(Config { retry_attempts: 2, retry_delay, ..Config::default() });
+        for (code, fails, asked, is_made) in [
+            ("LOADING", 0, 1, true),
+            ("LOADING", 2, 3, true),
+            ("LOADING", 3, 3, false),
+            ("WRONGPASS", 1, 1, false),
+        ] {
+            let route = Arc::new(Unready { code, left: Mutex::new(fails), asked: Mutex::default() });
+            let router = Router::with(env.clone(), config.clone(), route.clone());
+            assert_eq!(router.made_ready().await.is_ok(), is_made, "{code} {fails} times");
+            assert_eq!(*locked(&route.asked), asked, "{code} {fails} times");
+        }
+    }
+
     fn names() -> (Vec<String>, [Vec<String>; 2]) {
         let all: Vec<_> = (0..6).map(|n| format!("stock{n}")).collect();
         let (even, odd): (Vec<_>, Vec<_>) =

@@ -12,8 +12,8 @@ async fn int(server: &RedisServer, command: &[&str]) -> i64 {
     redis::from_redis_value(server.command(command).await).expect("an integer")
 }
 
-/// Everything there is at once: a guard in hand, one that was dropped, a nested one, a waiter of a plain lock, one in a
-/// queue, and one that is gone from it.
+/// Everything there is at once: a guard in hand, one that was dropped, a nested one, two waiters of a plain lock, one of them with a limit,
+/// one in a queue, and one that is gone from it.
 #[tokio::test]
 async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     let Some(server) = RedisServer::start() else { return };
@@ -31,6 +31,8 @@ async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     for lock in [client.lock("plain"), client.fair_lock("fair"), client.fair_lock("fair")] {
         waiting.push(task(async move { lock.acquire().await }));
     }
+    let lock = client.lock("plain");
+    let with_a_limit = task(async move { lock.try_acquire_for(Duration::from_secs(3600)).await });
     eventually("both queue", async || int(&server, &["LLEN", queue]).await == 2).await;
     waiting.pop().unwrap().abort();
 
@@ -41,6 +43,8 @@ async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
         let error = soon("it is told", waiting).await.unwrap().unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Shutdown), "{error}");
     }
+    let error = soon("it is told", with_a_limit).await.unwrap().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Shutdown), "its limit is not over: {error}");
     for guard in [in_hand, outer, inner] {
         assert!(!guard.is_valid());
         let error = guard.release().await.unwrap_err();

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     library,
     run::Engine,
-    runner::{Judged, Runner},
+    runner::Runner,
     scenario::{Source, parse},
 };
 
@@ -28,8 +28,8 @@ pub(super) struct Twice {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Print for each run how its fingerprint begins and that of what is recorded and reported of it, for comparing with another process,
-    /// machine or version
+    /// Print for each run how its fingerprint and the digest of its report begin, for comparing with another process, machine or
+    /// version
     #[arg(long)]
     print: bool,
 }
@@ -41,7 +41,7 @@ impl Twice {
             .seeds(self.seeds.given())
             .jobs(self.jobs.count())
             .engine(Engine::Event)
-            .keep_digest(true);
+            .keep_report_digest(true);
         let total = trial.cases().len();
         let progress = Progress::new(2 * total);
         let first = trial.run(&|judged| progress.step(judged.simulated));
@@ -50,14 +50,14 @@ impl Twice {
         let mut different = 0;
         for (first, second) in first.iter().zip(&second) {
             if self.print {
-                outln!("{}", line(&trial, first));
+                outln!("{}", trial.line(first));
             }
-            if first.digest == second.digest {
+            if first.report_digest == second.report_digest {
                 continue;
             }
             different += 1;
             outln!("DIFFERENT {}", trial.token(first.case));
-            outln!("  first  {}\n  second {}", line(&trial, first), line(&trial, second));
+            outln!("  first  {}\n  second {}", trial.line(first), trial.line(second));
             if first.fingerprint == second.fingerprint {
                 outln!("  the same happened, and it was recorded or judged otherwise");
                 continue;
@@ -77,12 +77,6 @@ impl Twice {
         outln!("{total} runs, each the same twice ({speed})");
         Ok(Exit::Expected)
     }
-}
-
-/// What a run came to. The digits are enough to tell two runs apart, and few enough for a file that is kept.
-fn line(trial: &Runner<'_>, judged: &Judged) -> String {
-    let begins = |digest: &str| digest[..16].to_owned();
-    format!("{} {} {}", begins(&judged.fingerprint), begins(&judged.digest), trial.token(judged.case))
 }
 
 /// Every stock scenario.

@@ -145,6 +145,7 @@ mod tests {
     use super::*;
     use crate::{
         config::Config,
+        env::Observation,
         event::{Action, Event},
         time::Monotonic,
     };
@@ -207,6 +208,50 @@ mod tests {
         bench.env.monotonic = deadline;
         assert_eq!(bench.step(Event::Alarm), [(1, "*-1\r\n+PONG\r\n".into())]);
         assert!(bench.waits_for_nothing());
+    }
+
+    /// An observer looks at the node when a step is done. What client 1 had sent behind its WAIT ran in the step in which another client's
+    /// command did, and so did a pipeline: what the last command had left was taken for the work of the first.
+    #[test]
+    fn commands_that_run_at_one_instant_are_observed_one_by_one() {
+        let mut bench = Bench::new();
+        bench.env.observing = true;
+        let mut seen = Vec::new();
+        let mut look = |bench: &mut Bench, event: Event| {
+            let mut event = Some(event);
+            while let Some(now) = event.take() {
+                bench.server.step(&mut bench.env, now);
+                let value =
+                    bench.server.node.dbs[0].entries().iter().find(|(key, _)| &**key == b"k").is_some();
+                let commands = bench.env.observations.drain(..).filter_map(|observation| match observation {
+                    Observation::Command { conn, args } => Some((conn.0, args.concat())),
+                    _ => None,
+                });
+                seen.extend(commands.map(|(conn, words)| (conn, String::from_utf8(words).unwrap(), value)));
+                let now = bench.env.monotonic;
+                let is_due = |action: Action| matches!(action, Action::Alarm { at } if at <= now);
+                event = bench.env.outbox.drain(..).any(is_due).then_some(Event::Alarm);
+            }
+        };
+        let bytes = |text: &'static str| text.into();
+        look(&mut bench, Event::Bytes { conn: ConnId(1), bytes: bytes("WAIT 1 500\r\nDEL k\r\n") });
+        bench.env.monotonic = Monotonic::ZERO + Duration::from_millis(500);
+        look(&mut bench, Event::Bytes { conn: ConnId(2), bytes: bytes("SET k v\r\nGET k\r\n") });
+        look(&mut bench, Event::Bytes { conn: ConnId(3), bytes: bytes("SET k v\r\nDEL k\r\nSET k v\r\n") });
+        let seen: Vec<_> =
+            seen.iter().map(|(conn, words, is_there)| (*conn, words.as_str(), *is_there)).collect();
+        assert_eq!(
+            seen,
+            [
+                (2, "SETkv", true),
+                (2, "GETk", true),
+                (1, "WAIT1500", true),
+                (1, "DELk", false),
+                (3, "SETkv", true),
+                (3, "DELk", false),
+                (3, "SETkv", true),
+            ]
+        );
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Server {
 
     fn run_read(&mut self, env: &mut Env, conn: ConnId) {
         loop {
-            let paused = self.node.is_paused();
+            let (paused, is_to_be_seen) = (self.node.is_paused(), self.is_to_be_seen(env));
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
             if session.closing || self.node.stalled_until.is_some() {
                 if !session.closing {
@@ -118,6 +118,10 @@ impl Server {
                 continue;
             }
             if session.blocked.is_some() {
+                return;
+            }
+            if is_to_be_seen && session.decoder.unread() > 0 {
+                self.node.clients.woken.push_front(conn);
                 return;
             }
             let mut limits =

@@ -53,6 +53,8 @@ pub struct Server {
     queued: VecDeque<Event>,
     /// The driver was asked for the next turn of the script that runs.
     pub(super) turn_asked: bool,
+    /// How many observations there were when the step began.
+    observed: usize,
     /// What the two clocks showed at the start, for [`Mutations::wall_from_monotonic`](crate::config::Mutations).
     started: (Wall, Monotonic),
 }
@@ -75,6 +77,7 @@ impl Server {
             stall_told: None,
             queued: VecDeque::new(),
             turn_asked: false,
+            observed: 0,
             started: (env.wall, env.monotonic),
         };
         server.node.persistence.saved_at = env.wall.as_secs();
@@ -109,6 +112,7 @@ impl Server {
             env.wall = wall + env.monotonic.since(monotonic);
         }
         env.logging = env.logging.map(|_| self.node.config.loglevel);
+        self.observed = env.observations.len();
         match event {
             Event::Alarm => self.alarm = None,
             Event::Unsent { conn, bytes } if !conn.is_bus() => {
@@ -132,9 +136,9 @@ impl Server {
         }
         self.end_loading(env);
         // A stalled node neither reads nor answers: all waits, as it would in the kernel's buffers.
-        while !self.is_stalled() {
+        while !self.must_end(env) {
             self.read_on(env);
-            if self.is_stalled() {
+            if self.must_end(env) {
                 break;
             }
             match self.queued.pop_front() {
@@ -186,9 +190,23 @@ impl Server {
         self.node.stalled_until.is_some() || self.node.migration.is_some()
     }
 
+    /// Whether what is left waits for another step: for the end of a stall, or until an observer has seen the node as a command has left it.
+    fn must_end(&self, env: &Env) -> bool {
+        self.is_stalled() || self.is_to_be_seen(env) && self.has_more()
+    }
+
+    /// Whether an observer has yet to look at what a command has done. It looks when the step is done, so that it is one command's.
+    pub(super) fn is_to_be_seen(&self, env: &Env) -> bool {
+        env.observing && env.observations.len() > self.observed
+    }
+
+    fn has_more(&self) -> bool {
+        !self.node.clients.woken.is_empty() || !self.queued.is_empty()
+    }
+
     /// Continues the connections that are no longer blocked, until one of them stalls the node.
     fn read_on(&mut self, env: &mut Env) {
-        while !self.is_stalled()
+        while !self.must_end(env)
             && let Some(conn) = self.node.clients.woken.pop_front()
         {
             self.process(env, conn);
@@ -225,6 +243,9 @@ impl Server {
         }
         if let Some(migration) = &self.node.migration {
             return Some(migration.deadline);
+        }
+        if self.has_more() {
+            return Some(env.monotonic);
         }
         if self.node.busy.is_some() {
             return [self.pause_due(), self.shutdown_due(env), self.failover_due()]

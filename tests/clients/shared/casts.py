@@ -23,18 +23,21 @@ class Venue:
     urls: list
     servers: list
     monitor: Any
-    # On which servers the scripts are known before the first play: those that have the keys of this name.
+    watchdog_ms: int = plays.WATCHDOG_MS
+    # A key, whose server is to know the scripts before each play.
     name: str = "warm"
+    # What brings servers that are killed and come back, without the scripts, into order before each play.
+    prepare: Any = None
 
     def start(self):
         """Two processes of each kind."""
         kinds = {"redisson": REDISSON, "lockstorm": [os.environ["PEER"]]}
-        given = [str(plays.WATCHDOG_MS), *self.urls]
+        given = [str(self.watchdog_ms), *self.urls]
         return [Peer(kind, [*command, *given]) for _ in range(2) for kind, command in kinds.items()]
 
-    def warm(self):
-        """Processes of both kinds, on servers that know the scripts: from here on, an attempt is one call."""
-        peers, name = self.start(), self.name
+    def teach(self, peers):
+        """The servers know the scripts: from here on, an attempt is one call."""
+        name = self.name
         for peer in peers:
             several = ["red"] if len(self.urls) > 1 else []
             for kind in [*SINGLE, *several, "read", "write", "values xy"]:
@@ -44,6 +47,11 @@ class Venue:
             peer.thread(1)("take", f"permits{{{name}}}", 1)
             peer.thread(1)("ids", f"ids{{{name}}}", 1)
             peer.thread(1)("give id", f"ids{{{name}}}", peer.thread(1)("take id", f"ids{{{name}}}", HOUR_MS))
+
+    def warm(self):
+        """Processes of both kinds, whose servers know the scripts."""
+        peers = self.start()
+        self.teach(peers)
         return peers
 
     def give(self, peers, title, casts, play, *more):
@@ -52,6 +60,10 @@ class Venue:
         for first, second in ([peers[place] for place in CASTS[cast]] for cast in casts):
             threads = {f"{name}{n}": peer.thread(n) for name, peer in (("a", first), ("b", second)) for n in range(1, 5)}
             stage = Stage(self.servers, threads)
+            if self.prepare:
+                self.prepare()
+                stage.clear()
+                self.teach(peers)
             stage.clear()
             play(stage, *more)
             told.append((f"{first.kind} and {second.kind}", stage.lines))
@@ -92,6 +104,8 @@ class Venue:
                     print(f"played again: {title}: {silent}; {seen}", file=sys.stderr, flush=True)
                     for peer in peers:
                         peer.kill()
+                    if self.prepare:
+                        self.prepare()
                     for server in self.servers:
                         server.flushall()
                     peers = self.warm()

@@ -13,8 +13,8 @@ import redis
 PATIENCE_S = 20
 
 
-def until(what, holds):
-    deadline = time.monotonic() + PATIENCE_S
+def until(what, holds, patience=PATIENCE_S):
+    deadline = time.monotonic() + patience
     while not holds():
         if time.monotonic() > deadline:
             raise TimeoutError(f"never: {what}")
