@@ -297,14 +297,12 @@ fn as_many_records_are_kept_as_are_asked_for() {
     let is_packet = |record: &Record| matches!(record.event, Event::Packet { .. });
     let (all, (count, packets)) = records(TraceRetention::All);
     assert_eq!(all.len() as u64, count);
-    // A packet is recorded when it leaves and when it arrives or is lost; one that arrives was counted.
-    assert!(all.iter().filter(|record| is_packet(record)).count() as u64 >= packets && packets > 10);
+    assert!(packets > 10 && all.iter().filter(|record| is_packet(record)).count() as u64 >= packets);
     let (events, counts) = records(TraceRetention::Events);
     let expected: Vec<_> = all.iter().filter(|record| !is_packet(record)).cloned().collect();
     assert_eq!((events, counts), (expected, (count, packets)));
     assert_eq!(records(TraceRetention::Last(3)).0, all[all.len() - 3..]);
-    assert_eq!(records(TraceRetention::Last(0)).0, []);
-    assert_eq!(records(TraceRetention::Nothing).0, []);
+    assert_eq!([TraceRetention::Last(0), TraceRetention::Nothing].map(|keep| records(keep).0), [[], []]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ from stage import Monitor, until
 
 # Of both kinds of processes: those of one kind are played on one server.
 MIXED = [0, 1]
-# A master that answers nobody for so long is dead: longer than a busy machine lets a process wait.
+# A master that is silent for so long is dead: longer than a busy machine lets a process wait.
 DOWN_AFTER_MS = 2_000
 # Seconds for a group to settle. Where Sentinels split their votes they stand again after twice their own time-out.
 SETTLES_S = 60
