@@ -24,6 +24,7 @@
 //! | [`selector`] | the hosts that a fault or a link is about |
 //! | [`slots`] | slots of a cluster as files write them |
 //! | `one_of` | an enum of a file that is written as one of several tables |
+//! | `digest` | bytes and their digests as text |
 //! | [`fault`] | one file per fault |
 //! | [`recorder`] | writes the history of a run in true time |
 //! | [`bridge`] | the client's seam, implemented for a host of the world |
@@ -65,6 +66,8 @@ pub mod selector;
 pub mod slots;
 
 mod one_of;
+
+mod digest;
 
 pub mod fault;
 

@@ -9,10 +9,10 @@ use std::{
 };
 
 use lockstorm_sim::world::TraceRetention;
-use sha2::{Digest, Sha256};
 
 use crate::{
     checker::{self, Checker, Evidence, Hold},
+    digest::sha256,
     history::History,
     peer::Peer,
     plan::Plan,
@@ -378,7 +378,7 @@ impl Runner<'_> {
         let mut written = Vec::new();
         history.write(&mut written).expect("memory can be written to");
         serde_json::to_writer(&mut written, &report).expect("a value of JSON");
-        Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(written)
     }
 }
 

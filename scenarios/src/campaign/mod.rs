@@ -28,6 +28,7 @@ pub use merge::{Merged, Unexpected};
 pub use work::Worked;
 
 use crate::{
+    digest::{hex, sha256},
     runner::Runner,
     scenario::{ScenarioError, Source, parse},
 };
@@ -165,9 +166,8 @@ impl Campaign {
         if runs.div_ceil(runs_of_a_shard) > SHARDS_MAX {
             return Err(CampaignError::TooMany { runs, of_a_shard: runs_of_a_shard });
         }
-        let files = sources
-            .iter()
-            .map(|source| File { name: source.file.clone(), sha256: sha256(source.text.as_bytes()) });
+        let files =
+            sources.iter().map(|source| File { name: source.file.clone(), sha256: sha256(&source.text) });
         let plan = Plan {
             lockstorm: env!("CARGO_PKG_VERSION").to_owned(),
             build: build()?,
@@ -356,10 +356,6 @@ fn cannot<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Campa
     move |error| CampaignError::Io { path: path.to_owned(), what, error }
 }
 
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The SHA-256 of the executable of this process.
 fn build() -> Result<String, CampaignError> {
     let unknown = PathBuf::from("the executable of this process");
@@ -373,7 +369,7 @@ fn build() -> Result<String, CampaignError> {
             read => digest.update(&block[..read]),
         }
     }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(digest.finalize()))
 }
 
 /// A file under a name that no other process has, until it is whole.

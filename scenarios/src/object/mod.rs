@@ -247,8 +247,3 @@ pub(crate) struct Passing {
     /// The id of the client that it counts for, if not for all.
     pub(crate) client: Option<String>,
 }
-
-/// How a name of random bytes is written.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}

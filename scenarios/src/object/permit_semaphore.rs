@@ -3,8 +3,11 @@
 
 use lockstorm_client::wire;
 
-use super::{Content, Hold, Holding, Keys, Known, Object, Role, Value, hex};
-use crate::history::{self, Mode};
+use super::{Content, Hold, Holding, Keys, Known, Object, Role, Value};
+use crate::{
+    digest::hex,
+    history::{self, Mode},
+};
 
 #[derive(Debug)]
 pub(super) struct PermitSemaphore {

@@ -3,8 +3,8 @@
 
 use lockstorm_client::wire;
 
-use super::{Content, Holding, Keys, Known, Object, Passing, Role, Value, hex};
-use crate::history;
+use super::{Content, Holding, Keys, Known, Object, Passing, Role, Value};
+use crate::{digest::hex, history};
 
 #[derive(Debug)]
 pub(super) struct Rate {

@@ -3,7 +3,6 @@
 use std::{cell::LazyCell, path::Path};
 
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -18,6 +17,7 @@ use super::{
     sweep::{self, Coordinate, Setting},
     validate::validate,
 };
+use crate::digest::sha256;
 
 /// A scenario file: its text, and every variant of it ready to be planned.
 #[derive(Debug, Clone)]
@@ -165,7 +165,7 @@ pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+    sha256(text)[..8].to_owned()
 }
 
 /// Which variants are built.
