@@ -56,6 +56,9 @@ class Group:
             raise RuntimeError(f"a failover that nobody wanted: was the machine busy for more than {DOWN_AFTER_MS} ms?")
         self.leader = now
 
+    def at(self, port):
+        return next(node for node, server in self.nodes.items() if server.port == port)
+
     def up(self):
         return [connection for connection in self.nodes if connection is not self.dead]
 
@@ -145,8 +148,7 @@ class Watched(Group):
         return {sentinel.sentinel_get_master_addr_by_name("mymaster")[1] for sentinel in self.sentinels}
 
     def master_of(self, _):
-        port = self.sentinels[0].sentinel_get_master_addr_by_name("mymaster")[1]
-        return next(node for node, server in self.nodes.items() if server.port == port)
+        return self.at(self.sentinels[0].sentinel_get_master_addr_by_name("mymaster")[1])
 
     def is_promoted(self):
         [replica] = self.up()
@@ -201,8 +203,7 @@ class Cluster(Group):
         return [node for node in self.up() if node.info("replication")["role"] == "master"]
 
     def master_of(self, key):
-        port = self.owner_by(self.up()[0], key_slot(key.encode()))
-        return next(node for node, server in self.nodes.items() if server.port == port)
+        return self.at(self.owner_by(self.up()[0], key_slot(key.encode())))
 
     def is_promoted(self):
         """Everyone alive says so, and answers again."""
