@@ -1,5 +1,6 @@
 //! Getting a lock on one master: one request at a time, and a guard from what it grants.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     let not_held = || Error::definite(ErrorKind::NotHeld { lock: key.to_string(), owner: field.clone() });
     let Some(renewal) = kind.renewal() else { return Err(not_held()) };
     let limit = session.env().now() + session.config.call_timeout;
-    let Some(_serial) = within(session.env(), limit, owner.serial.lock()).await else {
+    let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
         return Err(session.config.no_reply().made_definite());
     };
     let mut answers = Vec::new();
@@ -152,7 +153,7 @@ impl<G: Got> Acquisition<G> {
             Answer::Busy(busy) => Ok(Answer::Busy(busy)),
             Answer::Got(got) => {
                 if let Err(error) = node.acknowledged(acked, needed) {
-                    return Err(self.undone(error).await);
+                    return Err(Box::pin(self.undone(error)).await);
                 }
                 self.accept(caller, self.deadline(sent), got).await
             }
@@ -170,7 +171,8 @@ impl<G: Got> Acquisition<G> {
         // A caller that has gone would have its guard dropped and released in its own time; the owner's next request must not
         // find that level still counted.
         if caller.is_gone() || self.env().boottime() >= deadline {
-            self.undo().await;
+            // Rare, and larger than all the rest: not a part of every acquisition's memory.
+            Box::pin(self.undo()).await;
             return Ok(Answer::Busy(Sleep::Left(Duration::ZERO)));
         }
         Ok(Answer::Got(self.grant(deadline, got)))
@@ -263,7 +265,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         let config = &session.config;
         // Until the outcome is known, no other request of this owner may change the count that tells it.
         let limit = session.env().now() + config.response_limit();
-        let Some(_serial) = within(session.env(), limit, owner.serial.lock()).await else {
+        let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
             return Err(config.no_reply().made_definite());
         };
         // A caller that is gone before its turn sends nothing.
@@ -290,7 +292,7 @@ impl<G: Got> Wanted for Acquisition<G> {
             Err(error) if error.is_definite() => return Err(error),
             Err(error) => error,
         };
-        // Rare, and larger than all the rest: not a part of every acquisition's memory.
+        // As rare as an undo.
         Box::pin(self.resolve(caller, pending, error, sent)).await
     }
 

@@ -1,5 +1,7 @@
 //! The end of a client: everything is given back.
 
+use std::pin::pin;
+
 use crate::client::Client;
 use crate::env::within;
 use crate::keeper::delete_latches;
@@ -55,9 +57,10 @@ impl Client {
                 ctx.work.done().await;
             }
             // They end by themselves on a server that does not answer.
-            within(env, env.now() + session.config.response_timeout, delete_latches(session)).await;
+            let latches = pin!(delete_latches(session));
+            within(env, env.now() + session.config.response_timeout, latches).await;
         };
-        within(env, limit, closing).await;
+        within(env, limit, pin!(closing)).await;
         let unreleased = ctx.ledger.unreleased();
         let places = session.departures.left();
         let others = ctx.work.under_way().saturating_sub(ctx.ledger.releasing()).max(places);

@@ -1,5 +1,6 @@
 //! A held lock in the hand of the application.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,10 +120,10 @@ impl<G> Guard<G> {
         }
         let (begun, time) = (self.env.now(), self.hold.call_timeout());
         let releasing = self.keeper.clone().release(self.hold.clone());
-        let released = answer_of(&*self.env, |answer| async move {
+        let released = pin!(answer_of(&*self.env, |answer| async move {
             // The caller may be gone.
             let _ = answer.send(releasing.await);
-        });
+        }));
         let released = within(&*self.env, begun + time, released).await;
         released.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))
     }

@@ -1,5 +1,6 @@
 //! A request whose reply may be lost, and what became of it. Knows no lock.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -78,7 +79,7 @@ impl Pending {
                     }
                     Err(error) => error,
                 };
-                router.follow(&mut lane, &mut trail, error).await?;
+                Box::pin(router.follow(&mut lane, &mut trail, error)).await?;
                 *locked(&last) = lane.clone();
                 wait = lane.replica_wait().await.map_err(Error::made_definite)?;
             }
@@ -110,12 +111,12 @@ impl Pending {
     {
         caller.progress.failed(error);
         let patience = session.env().now() + session.config.response_timeout;
-        let mut found = within(session.env(), patience, self.find_out(session, &probe)).await;
+        let mut found = within(session.env(), patience, pin!(self.find_out(session, &probe))).await;
         if found.is_none() {
             caller.answer(Err(error.clone()));
             // What was set before the connection was given up has ended by then.
             let limit = session.env().now() + lease + session.config.response_timeout;
-            found = within(session.env(), limit, self.find_out(session, &probe)).await;
+            found = within(session.env(), limit, pin!(self.find_out(session, &probe))).await;
         }
         let is_fenced = locked(&self.lane).connection.is_fenced() || !error.is_lost_reply();
         match found {

@@ -62,8 +62,12 @@ impl Call {
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
+        let arguments = 3 + self.keys.len() + self.args.len();
+        let texts = self.keys.iter().map(String::len).chain(self.args.iter().map(Vec::len));
+        // The number of keys is the only one that is not here yet.
+        let size = name.len() + script.len() + texts.sum::<usize>() + 8;
+        let mut command = Cmd::with_capacity(arguments, size);
+        command.arg(name).arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
         command
     }
 }

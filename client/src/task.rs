@@ -20,17 +20,18 @@ where
 {
     let (answer, answered) = oneshot::channel();
     let (last_words, death) = oneshot::channel();
-    let work = AssertUnwindSafe(work(answer)).catch_unwind();
-    // What the caller is doing is what its events belong to.
-    #[cfg(feature = "tracing")]
-    let work = tracing::Instrument::in_current_span(work);
-    env.spawn(Box::pin(async move {
-        if let Err(panic) = work.await {
+    // Not in an async block, which would have room for the work twice.
+    let work = AssertUnwindSafe(work(answer)).catch_unwind().map(|ended| {
+        if let Err(panic) = ended {
             // The caller may be gone.
             let _ = last_words.send(message_of(&*panic));
             std::panic::resume_unwind(panic);
         }
-    }));
+    });
+    // What the caller is doing is what its events belong to.
+    #[cfg(feature = "tracing")]
+    let work = tracing::Instrument::in_current_span(work);
+    env.spawn(Box::pin(work));
     async move {
         match answered.await {
             Ok(answer) => answer,

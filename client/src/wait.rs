@@ -3,6 +3,7 @@
 //! The work runs in a task of its own, so that when a caller drops the future in the middle of a request the reply is still
 //! read, and what was granted is given back.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -239,7 +240,8 @@ impl<T: Send + 'static> Caller<T> {
             }
         };
         let patience = self.session.config.subscription_timeout;
-        let confirmed = within(&*env, env.now() + patience, subscription.confirmed());
+        let limit = env.now() + patience;
+        let confirmed = async { within(&*env, limit, pin!(subscription.confirmed())).await };
         tokio::select! {
             biased;
             confirmed = confirmed => match confirmed {

@@ -5,6 +5,7 @@
 //! when the connection ends or another one is made: the server may have come back without its data.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -323,13 +324,12 @@ impl Watchdog {
     /// Sends once. A renewal that takes longer than a period is worth less than a new one.
     async fn send(&self, call: &Call) -> Result<Value> {
         let limit = self.env.now() + self.period();
-        let Some(lane) = within(&*self.env, limit, self.router.lane_of(call)).await else {
+        let Some(lane) = within(&*self.env, limit, pin!(self.router.lane_of(call))).await else {
             return Err(self.config.no_reply());
         };
         let mut lane = lane?;
         let request = Request::Script(call);
-        let sent = self.router.once(call.slot(), &mut lane, &request);
-        let done = within(&*self.env, limit, sent).await;
+        let done = within(&*self.env, limit, pin!(self.router.once(call.slot(), &mut lane, &request))).await;
         done.unwrap_or_else(|| Err(lane.retire_on(self.config.no_reply())))
     }
 

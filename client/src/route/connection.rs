@@ -1,5 +1,6 @@
 //! One connection to one server, shared by all callers; replies come in the order of the requests.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,7 +63,7 @@ impl Connection {
         on_push: Option<OnPush>,
         limit: Monotonic,
     ) -> Result<Arc<Self>> {
-        match within(&**env, limit, Self::open_unlimited(env, endpoint, on_push)).await {
+        match within(&**env, limit, pin!(Self::open_unlimited(env, endpoint, on_push))).await {
             Some(opened) => opened.map(Arc::new),
             None => Err(refused(endpoint, "timed out")),
         }
@@ -161,7 +162,9 @@ impl Connection {
     /// `asking` says that a node which a slot is being moved to is to take it as an exception.
     pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
         match self.run_command(call.evalsha(), wait, asking).await {
-            Err(error) if error.is_server("NOSCRIPT") => self.run_command(call.eval(), wait, asking).await,
+            Err(error) if error.is_server("NOSCRIPT") => {
+                Box::pin(self.run_command(call.eval(), wait, asking)).await
+            }
             done => done,
         }
     }
@@ -178,6 +181,11 @@ impl Connection {
         if wait.is_none() && !asking {
             return Ok((self.call(&command).await?, 0));
         }
+        // The less usual, and larger than the rest: not a part of every request's memory.
+        Box::pin(self.run_pipeline(command, wait, asking)).await
+    }
+
+    async fn run_pipeline(&self, command: Cmd, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
         // In one piece: between ASKING and the command there must be no other.
         let mut pipeline = redis::pipe();
         if asking {
@@ -440,11 +448,11 @@ mod tests {
         // More than the buffers of both sides take.
         let mut large = redis::cmd("SET");
         large.arg("k").arg(vec![b'v'; 32 << 20]);
-        assert!(within(&*env, in_ms(100), connection.call(&large)).await.is_none());
+        assert!(within(&*env, in_ms(100), pin!(connection.call(&large))).await.is_none());
         let end = connection.end();
         assert!(!end.has_come());
         drop(connection);
-        within(&*env, in_ms(20_000), end.come()).await.expect("it is closed");
+        within(&*env, in_ms(20_000), pin!(end.come())).await.expect("it is closed");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Asking several servers at once, of which some may be silent.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, select_all};
@@ -18,7 +19,7 @@ pub(super) async fn gather<T>(
 ) -> (Vec<T>, Vec<Error>) {
     let (mut answers, mut errors, mut limit) = (Vec::new(), Vec::new(), limit);
     while !asked.is_empty() {
-        let Some((done, _, rest)) = within(env, limit, select_all(asked)).await else { break };
+        let Some((done, _, rest)) = within(env, limit, pin!(select_all(asked))).await else { break };
         asked = rest;
         match done {
             Ok(answer) => {

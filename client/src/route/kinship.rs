@@ -27,7 +27,7 @@ struct Server<'a> {
 /// # Errors
 /// When two endpoints are one server, or two are masters and neither has taken over from the other.
 pub(super) async fn check(env: &Arc<dyn Env>, endpoints: &[Endpoint], limit: Monotonic) -> Result<()> {
-    let asked = endpoints.iter().map(|endpoint| within(&**env, limit, ask(env, endpoint, limit)));
+    let asked = endpoints.iter().map(|endpoint| within(&**env, limit, Box::pin(ask(env, endpoint, limit))));
     let servers: Vec<Server<'_>> = join_all(asked).await.into_iter().flatten().flatten().collect();
     for (at, one) in servers.iter().enumerate() {
         for other in &servers[..at] {

@@ -1,5 +1,6 @@
 //! The way of one request: to a node, and from there wherever the nodes of a cluster send it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ impl Lane {
 
     /// See [`Node::replica_wait`].
     pub(crate) async fn replica_wait(&self) -> Result<Option<(Cmd, usize)>> {
-        self.node.limited(&self.connection, self.node.replica_wait(&self.connection)).await
+        self.node.limited(&self.connection, pin!(self.node.replica_wait(&self.connection))).await
     }
 
     /// See [`Node::retire_on`].
@@ -61,10 +62,13 @@ impl Lane {
             Request::Script(call) | Request::Remembered(call, Confirm::AsConfigured) => {
                 node.run_on(connection, call, *asking).await
             }
-            Request::Unconfirmed(call) | Request::Remembered(call, Confirm::No) => {
-                node.limited(connection, connection.run(call, None, *asking)).await.map(|(reply, _)| reply)
+            Request::Unconfirmed(call) | Request::Remembered(call, Confirm::No) => node
+                .limited(connection, pin!(connection.run(call, None, *asking)))
+                .await
+                .map(|(reply, _)| reply),
+            Request::Question(command) => {
+                node.limited(connection, pin!(connection.ask(command, *asking))).await
             }
-            Request::Question(command) => node.limited(connection, connection.ask(command, *asking)).await,
         }
     }
 }
@@ -117,7 +121,8 @@ impl Router {
         let mut trail = self.trail(slot);
         loop {
             match lane.send(request).await {
-                Err(error) => self.follow(lane, &mut trail, error).await?,
+                // Rare, and larger than all the rest: not a part of every request's memory.
+                Err(error) => Box::pin(self.follow(lane, &mut trail, error)).await?,
                 done => return done,
             }
         }

@@ -1,5 +1,6 @@
 //! One node that requests are sent to: its connection, made anew when it is needed, and the replicas behind it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -86,7 +87,15 @@ impl Node {
         {
             return Err(error.clone());
         }
-        let connected = self.connect(connections).await;
+        if let Some(connection) = &connections.current
+            && connection.is_usable()
+            && self.leads_to_master(connection)
+        {
+            connections.failure = None;
+            return Ok(connection.clone());
+        }
+        // Rare, and larger than all the rest: not a part of every request's memory.
+        let connected = Box::pin(self.connect(connections)).await;
         connections.failure = connected.as_ref().err().cloned();
         if connected.is_err() {
             self.failures.fetch_add(1, Ordering::AcqRel);
@@ -95,12 +104,6 @@ impl Node {
     }
 
     async fn connect(&self, connections: &mut Connections) -> Result<Arc<Connection>> {
-        if let Some(connection) = &connections.current
-            && connection.is_usable()
-            && self.leads_to_master(connection)
-        {
-            return Ok(connection.clone());
-        }
         if let Some(retired) = connections.current.take() {
             connections.left.push(retired.leave());
         }
@@ -150,7 +153,7 @@ impl Node {
         let mut connected = self.replicas.load(Ordering::Relaxed);
         if connected == UNKNOWN || connected == 0 {
             // Zero is asked again each time, lest replicas that join later are never waited for.
-            connected = replicas::connected_replicas(connection).await?.unwrap_or(0);
+            connected = Box::pin(replicas::connected_replicas(connection)).await?.unwrap_or(0);
             self.replicas.store(connected, Ordering::Relaxed);
         }
         let needed = replicas::needed(self.config.replica_wait, self.route.replicas(self.id), connected);
@@ -176,13 +179,13 @@ impl Node {
 
     /// Sends a call once on `connection`, with its WAIT, and takes the response time-out into account.
     pub(super) async fn run_on(&self, connection: &Connection, call: &Call, asking: bool) -> Result<Value> {
-        let whole = async {
+        let whole = pin!(async {
             let Some((wait, needed)) = self.replica_wait(connection).await? else {
                 return connection.run(call, None, asking).await.map(|(reply, _)| reply);
             };
             let (reply, acked) = connection.run(call, Some(&wait), asking).await?;
             self.acknowledged(acked, needed).map(|()| reply)
-        };
+        });
         self.limited(connection, whole).await
     }
 
@@ -191,7 +194,7 @@ impl Node {
     pub(crate) async fn limited<T>(
         &self,
         connection: &Connection,
-        work: impl Future<Output = Result<T>>,
+        work: impl Future<Output = Result<T>> + Unpin,
     ) -> Result<T> {
         let done = within(&*self.env, self.env.now() + self.config.response_limit(), work).await;
         let done = done.unwrap_or_else(|| Err(self.config.no_reply()));
@@ -260,7 +263,7 @@ impl Disturbance {
 /// Ends, from `connection`, what was left on the same server.
 async fn fence(env: &dyn Env, limit: Monotonic, connection: &Connection, left: &mut Vec<Left>) -> Result<()> {
     while let Some(at) = left.iter().position(|left| left.endpoint.is_same_place(&connection.endpoint)) {
-        let ended = within(env, limit, connection.fence(&left[at])).await;
+        let ended = within(env, limit, pin!(connection.fence(&left[at]))).await;
         ended
             .unwrap_or_else(|| Err(refused(&connection.endpoint, "timed out")))
             .map_err(|error| refused(&connection.endpoint, &error.to_string()))?;

@@ -1,5 +1,6 @@
 //! The route to the master of a replicated set, which is found by asking all servers for their roles.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, select_ok};
@@ -61,7 +62,8 @@ async fn find_master(
                     *locked(refusal) = Some(error.clone());
                 }
             })?;
-            match within(&**env, limit, connected_replicas(&connection)).await {
+            let told = within(&**env, limit, pin!(connected_replicas(&connection))).await;
+            match told {
                 Some(Ok(Some(_))) => Ok(connection),
                 Some(Ok(None)) => Err(no_master(endpoints, &format!("{endpoint} is a replica"))),
                 Some(Err(error)) => Err(no_master(endpoints, &format!("{endpoint}: {error}"))),

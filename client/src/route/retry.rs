@@ -1,5 +1,7 @@
 //! Sending again when that is safe.
 
+use std::pin::pin;
+
 use redis::{Cmd, Value};
 
 use super::connection::Left;
@@ -13,7 +15,7 @@ impl Router {
     /// Runs a call that may run twice without harm, within the time of a call of the application. It is repeated after
     /// transient errors, and after lost replies once it is certain that the earlier request will not be obeyed later.
     pub(crate) async fn run_repeatable(&self, call: &Call) -> Result<Value> {
-        self.in_time(self.repeat(call.slot(), Request::Script(call))).await.map(|(reply, _)| reply)
+        self.in_time(pin!(self.repeat(call.slot(), Request::Script(call)))).await.map(|(reply, _)| reply)
     }
 
     /// As [`Router::run_repeatable`], for as long as its repeats take, and without asking replicas to confirm.
@@ -29,11 +31,11 @@ impl Router {
 
     /// Runs a plain command that changes nothing, within the time of a call of the application.
     pub(crate) async fn ask(&self, slot: Slot, command: &Cmd) -> Result<Value> {
-        self.in_time(self.repeat(slot, Request::Question(command))).await.map(|(reply, _)| reply)
+        self.in_time(pin!(self.repeat(slot, Request::Question(command)))).await.map(|(reply, _)| reply)
     }
 
     /// The outcome of `work` within the time of a call of the application.
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn in_time<T>(&self, work: impl Future<Output = Result<T>> + Unpin) -> Result<T> {
         let time = self.config.call_timeout;
         let done = within(&*self.env, self.env.now() + time, work).await;
         done.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))

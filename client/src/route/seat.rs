@@ -1,5 +1,6 @@
 //! One Sentinel: the connection to it, and what it says of a master.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -105,7 +106,7 @@ impl Seat {
         let (answer, answered) = oneshot::channel();
         let (seat, master, clock) = (self.clone(), master.to_owned(), env.clone());
         env.spawn(Box::pin(async move {
-            let told = within(&*clock, clock.now() + SILENCE, seat.ask(&connection, &master)).await;
+            let told = within(&*clock, clock.now() + SILENCE, pin!(seat.ask(&connection, &master))).await;
             let told =
                 told.unwrap_or_else(|| Err(refused(&seat.endpoint, "it does not answer").made_indefinite()));
             if told.as_ref().is_err_and(|error| !error.is_definite()) {

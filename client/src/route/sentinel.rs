@@ -5,6 +5,7 @@
 //! subscribe. Such a message is a reason to ask them, and so is a request that fails; besides, they are asked all the time: for some
 //! ten seconds after a failover that was asked for, nothing ends connections to the old master, and it goes on granting locks.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -209,7 +210,8 @@ impl SentinelSet {
     /// A connection to `master`, which says itself that it is one.
     async fn open(&self, master: &Endpoint, limit: Monotonic) -> Result<Arc<Connection>> {
         let connection = Connection::open(&self.env, master, None, limit).await?;
-        match within(&*self.env, limit, connected_replicas(&connection)).await {
+        let told = within(&*self.env, limit, pin!(connected_replicas(&connection))).await;
+        match told {
             Some(Ok(Some(_))) => Ok(connection),
             Some(Ok(None)) => Err(self.no_master(&master.to_string(), "it says that it is a replica")),
             Some(Err(error)) => Err(self.no_master(&master.to_string(), &error.to_string()).caused_by(error)),

@@ -1,6 +1,7 @@
 //! The connections that listen, and the channels they listen to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 
 use redis::{PushInfo, PushKind, Value};
@@ -159,10 +160,10 @@ impl Hub {
         let wanted = self.wanted(id);
         let gone: Vec<_> = without(subscribed, &wanted, false);
         for names in gone.chunks(CHANNELS_AT_ONCE) {
-            self.answered(connection.unsubscribe(names)).await?;
+            self.answered(pin!(connection.unsubscribe(names))).await?;
         }
         for name in without(subscribed, &wanted, true) {
-            self.answered(connection.subscribe_sharded(&name, false)).await?;
+            self.answered(pin!(connection.subscribe_sharded(&name, false))).await?;
         }
         if subscribed.keys().any(|name| !wanted.contains_key(name)) {
             subscribed.retain(|name, _| wanted.contains_key(name));
@@ -170,7 +171,7 @@ impl Hub {
         }
         let new: Vec<_> = without(&wanted, subscribed, false);
         for names in new.chunks(CHANNELS_AT_ONCE) {
-            match self.answered(connection.subscribe(names)).await {
+            match self.answered(pin!(connection.subscribe(names))).await {
                 Ok(()) => self.begin(names, false, subscribed),
                 // One channel that is refused refuses the command, so that each is asked for alone.
                 Err(error) if is_refusal(&error) => {
@@ -199,9 +200,9 @@ impl Hub {
     ) -> Result<()> {
         let names = std::slice::from_ref(name);
         let done = if is_sharded {
-            self.answered(connection.subscribe_sharded(name, true)).await
+            self.answered(pin!(connection.subscribe_sharded(name, true))).await
         } else {
-            self.answered(connection.subscribe(names)).await
+            self.answered(pin!(connection.subscribe(names))).await
         };
         match done {
             Ok(()) => self.begin(names, is_sharded, subscribed),
@@ -229,7 +230,7 @@ impl Hub {
         }
     }
 
-    async fn answered<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn answered<T>(&self, work: impl Future<Output = Result<T>> + Unpin) -> Result<T> {
         let limit = self.env.now() + self.config.response_timeout;
         within(&*self.env, limit, work).await.unwrap_or_else(|| Err(self.config.no_reply()))
     }
@@ -357,7 +358,7 @@ async fn serve_on(
             () = bell.notified() => {}
             () = env.sleep_until(ping_due) => {
                 let Some(strong) = hub.upgrade() else { return Ending::Left };
-                if strong.answered(connection.call(&redis::cmd("PING"))).await.is_err() {
+                if strong.answered(pin!(connection.call(&redis::cmd("PING")))).await.is_err() {
                     return Ending::Broken;
                 }
             }

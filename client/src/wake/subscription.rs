@@ -1,5 +1,6 @@
 //! One waiter's share of a channel.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -75,7 +76,7 @@ impl Subscription {
                 () = all => {}
             }
         };
-        match within(&*self.env, limit, message).await {
+        match within(&*self.env, limit, pin!(message)).await {
             Some(()) => WokenBy::Message,
             None => WokenBy::Timer,
         }

@@ -1,64 +1,23 @@
 //! Which clock a lease is measured by: the one that goes on while the machine is suspended.
 
-use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use lockstorm_client::{Boottime, BoxFuture, BoxStream, Client, Env, LossCause, Monotonic, TokioEnv, Wall};
+use lockstorm_client::{Client, LossCause};
 
+use crate::support::world::World;
 use crate::support::{RedisServer, soon};
 
 const LEASE: Duration = Duration::from_secs(60);
 
-/// The real world on a machine that can be said to have been suspended: then [`Env::boottime`] and [`Env::wall`] have
-/// gone on and [`Env::now`] has not.
-struct Laptop {
-    real: TokioEnv,
-    suspended: Mutex<Duration>,
-}
-
-impl Laptop {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { real: TokioEnv::current().unwrap(), suspended: Mutex::default() })
-    }
-
-    fn suspend(&self, time: Duration) {
-        *self.suspended.lock().unwrap() += time;
-    }
-}
-
-impl Env for Laptop {
-    fn now(&self) -> Monotonic {
-        self.real.now()
-    }
-    fn boottime(&self) -> Boottime {
-        self.real.boottime() + *self.suspended.lock().unwrap()
-    }
-    fn wall(&self) -> Wall {
-        self.real.wall() + *self.suspended.lock().unwrap()
-    }
-    fn sleep_until(&self, deadline: Monotonic) -> BoxFuture<'static, ()> {
-        self.real.sleep_until(deadline)
-    }
-    fn random(&self) -> u64 {
-        self.real.random()
-    }
-    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<BoxStream>> {
-        self.real.dial(host, port)
-    }
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.real.spawn(task);
-    }
-}
-
-async fn client(server: &RedisServer, laptop: &Arc<Laptop>) -> Client {
+async fn client(server: &RedisServer, laptop: &Arc<World>) -> Client {
     Client::builder().endpoint(server.url()).env(laptop.clone()).connect().await.unwrap()
 }
 
 #[tokio::test]
 async fn a_lease_ends_during_suspend() {
     let Some(server) = RedisServer::start() else { return };
-    let laptop = Laptop::new();
+    let laptop = World::new();
     let guard = client(&server, &laptop).await.lock("stock").acquire().lease(LEASE).await.unwrap();
     // 60 s less 1 % and 2 ms.
     assert!(guard.validity() <= Duration::from_millis(59_398));
@@ -80,7 +39,7 @@ async fn a_lease_ends_during_suspend() {
 #[tokio::test]
 async fn a_lost_lock_is_not_renewed() {
     let Some(server) = RedisServer::start() else { return };
-    let laptop = Laptop::new();
+    let laptop = World::new();
     let client = Client::builder()
         .endpoint(server.url())
         .env(laptop.clone())

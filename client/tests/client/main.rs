@@ -11,6 +11,7 @@ mod golden;
 mod handing_over;
 mod kinds;
 mod latch;
+mod memory;
 mod multi;
 mod outage;
 mod permit_semaphore;

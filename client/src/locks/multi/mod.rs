@@ -13,6 +13,7 @@ mod guard;
 mod member;
 
 use std::future::IntoFuture;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -301,7 +302,7 @@ impl Collector {
         {
             let patience = self.env.now() + self.patience();
             let extended = join_all(held.iter().map(|(_, part)| part.extend(lease)));
-            if let Err(error) = of_all(within(&*self.env, patience, extended).await?) {
+            if let Err(error) = of_all(within(&*self.env, patience, pin!(extended)).await?) {
                 return Some(Err(error));
             }
         }
@@ -315,7 +316,7 @@ impl Collector {
         let done = match self.end {
             None => Some(released.await),
             // Each is begun at once, and goes on when its future is dropped.
-            Some(end) => within(&*self.env, end, released).await,
+            Some(end) => within(&*self.env, end, pin!(released)).await,
         };
         let is_known = |outcome: &Result<()>| outcome.as_ref().err().is_none_or(Error::is_definite);
         done.is_some_and(|outcomes| outcomes.iter().all(is_known))

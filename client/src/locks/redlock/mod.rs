@@ -137,8 +137,10 @@ impl OnMajority {
     async fn ask_all(&self, command: &redis::Cmd) -> Result<Vec<Value>> {
         let env = self.first().env();
         let limit = env.now() + self.options.node_timeout;
-        let asked =
-            self.nodes.iter().map(|node| within(env, limit, node.router.ask_once(self.key.slot(), command)));
+        let asked = self
+            .nodes
+            .iter()
+            .map(|node| within(env, limit, Box::pin(node.router.ask_once(self.key.slot(), command))));
         let (mut replies, mut reason) = (Vec::new(), String::new());
         for reply in futures_util::future::join_all(asked).await {
             match reply {

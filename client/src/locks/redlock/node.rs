@@ -1,5 +1,6 @@
 //! One node of a Redlock: set, extended and freed independently of the others.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +104,7 @@ pub(super) async fn claim(
     }
     let _under_way = session.ctx.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
-    let done = match within(&*env, limit, free(&session, &claim, lane)).await {
+    let done = match within(&*env, limit, pin!(free(&session, &claim, lane))).await {
         Some(done) => done,
         None => Err(session.config.no_reply()),
     };
@@ -150,7 +151,7 @@ pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration,
     };
     // An answer that takes longer than what was asked for is worth nothing.
     let limit = session.env().now() + lease;
-    let vote = match within(session.env(), limit, asked).await {
+    let vote = match within(session.env(), limit, pin!(asked)).await {
         Some(Ok(Value::Int(1))) => Vote::Yes,
         Some(Ok(Value::Int(_))) => Vote::No,
         Some(Ok(other)) => Vote::Unknown(Error::unexpected(&other)),

@@ -1,6 +1,7 @@
 //! One acquisition on all nodes: the count of their votes, and the hold when they suffice.
 
 use std::any::Any;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -68,7 +69,7 @@ async fn count(
             tally.add(vote);
         }
     };
-    within(env, env.now() + limit, counting).await;
+    within(env, env.now() + limit, pin!(counting)).await;
     tally
 }
 

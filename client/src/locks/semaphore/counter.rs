@@ -1,5 +1,6 @@
 //! The number of permits of a semaphore, and what is done to it without a guard.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use redis::{Cmd, Value};
@@ -85,7 +86,7 @@ impl Counter {
             let _ = answer.send(run_once(&session, &key, write).await);
             drop(under_way);
         });
-        let changed = within(&*env, limit, changed).await;
+        let changed = within(&*env, limit, pin!(changed)).await;
         changed.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))
     }
 }

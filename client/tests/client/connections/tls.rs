@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::world::World;
 use crate::support::{RedisServer, soon};
-use lockstorm_client::{
-    Boottime, BoxFuture, BoxStream, Builder, Client, Env, Error, ErrorKind, Monotonic, Tls, TokioEnv, Wall,
-};
+use lockstorm_client::{Builder, Client, Env, Error, ErrorKind, Tls, TokioEnv, Wall};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 /// An authority that signs certificates.
@@ -122,42 +121,9 @@ async fn a_lock_over_tls_is_waited_for_renewed_and_survives_its_connections() {
     other.close().await.unwrap();
 }
 
-/// The real world at another time.
-struct At(TokioEnv, Duration);
-
-impl Env for At {
-    fn now(&self) -> Monotonic {
-        self.0.now()
-    }
-
-    fn boottime(&self) -> Boottime {
-        self.0.boottime()
-    }
-
-    fn wall(&self) -> Wall {
-        Wall(self.1)
-    }
-
-    fn sleep_until(&self, deadline: Monotonic) -> BoxFuture<'static, ()> {
-        self.0.sleep_until(deadline)
-    }
-
-    fn random(&self) -> u64 {
-        self.0.random()
-    }
-
-    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, std::io::Result<BoxStream>> {
-        self.0.dial(host, port)
-    }
-
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        self.0.spawn(task);
-    }
-}
-
 /// The number of the year, in seconds since 1970: near enough.
-fn in_the_year(year: u64) -> Arc<At> {
-    Arc::new(At(TokioEnv::current().unwrap(), Duration::from_secs((year - 1970) * 365 * 24 * 3600)))
+fn in_the_year(year: u64) -> Arc<World> {
+    World::at(Wall(Duration::from_secs((year - 1970) * 365 * 24 * 3600)))
 }
 
 #[tokio::test]
