@@ -9,9 +9,11 @@ from typing import Any
 
 import plays
 from plays import HOUR_MS, SINGLE
-from stage import Peer, Silent, Stage
+from stage import Peer, Silent, Stage, until
 
 REDISSON = ["java", "-XX:TieredStopAtLevel=1", "-cp", "../jvm/target/suite.jar:../jvm/target/dependency/*", "Peer"]
+# Seconds in which every process finds the server that has taken over from another.
+FINDS_S = 60
 # By place among the four processes: of both kinds, then of one.
 CASTS = [(0, 1), (1, 0), (0, 2), (1, 3)]
 
@@ -48,6 +50,24 @@ class Venue:
             peer.thread(1)("ids", f"ids{{{name}}}", 1)
             peer.thread(1)("give id", f"ids{{{name}}}", peer.thread(1)("take id", f"ids{{{name}}}", HOUR_MS))
 
+    def teach_again(self, stage, peers):
+        """As `teach`, where a process may yet have to find the server that has taken over: a deposed master refuses what it writes."""
+        refusals = []
+
+        def are_taught():
+            stage.clear()
+            try:
+                self.teach(peers)
+            except RuntimeError as refusal:
+                refusals.append(refusal)
+                return False
+            return True
+
+        try:
+            until("all processes have found who serves", are_taught, FINDS_S)
+        except TimeoutError as never:
+            raise never from refusals[-1]
+
     def warm(self):
         """Processes of both kinds, whose servers know the scripts."""
         peers = self.start()
@@ -62,8 +82,7 @@ class Venue:
             stage = Stage(self.servers, threads)
             if self.prepare:
                 self.prepare()
-                stage.clear()
-                self.teach(peers)
+                self.teach_again(stage, peers)
             stage.clear()
             play(stage, *more)
             told.append((f"{first.kind} and {second.kind}", stage.lines))
