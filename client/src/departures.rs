@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use crate::attempt::{Abandon, Leave};
 use crate::config::{Config, millis};
 use crate::env::{Env, Monotonic, pause};
-use crate::hold::locked;
 use crate::key::Key;
+use crate::mutex::locked;
 use crate::route::Router;
 use crate::work::{Token, Work};
 

@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::error::{Error, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 
 /// A moment of a clock that never steps and stands still while the machine is suspended (`CLOCK_MONOTONIC`).
 /// Time-outs are measured with it. The origin is arbitrary.

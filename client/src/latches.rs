@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::env::Monotonic;
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::wire::Slot;
 
 /// How many latches one release deletes: few enough that it does not take longer for it.

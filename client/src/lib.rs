@@ -196,7 +196,7 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `error`, `env` | what fails, the seam to the world |
+//! | `error`, `mutex`, `env` | what fails, how mutexes are locked, the seam to the world |
 //! | `tls/` | TLS between the client and its servers |
 //! | `endpoint`, `address` | where a server is, and how to log in there; what an application calls a deployment |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
@@ -229,6 +229,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;
+mod mutex;
 mod env;
 mod tls;
 mod endpoint;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 
 /// Written by the task that acquires, read by its caller.
 pub(crate) struct Progress(Mutex<State>);

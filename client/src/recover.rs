@@ -10,7 +10,7 @@ use redis::{Cmd, Value};
 
 use crate::env::{Boottime, within};
 use crate::error::{Error, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::route::{Lane, Node, Repeats, Request};
 use crate::script::Call;
 use crate::session::Session;

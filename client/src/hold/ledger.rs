@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::{Hold, Parts, locked};
+use super::{Hold, Parts};
 use crate::env::Env;
 use crate::key::Key;
+use crate::mutex::locked;
 use crate::observer::LossCause;
 
 /// The owners of one client and their holds.

@@ -7,7 +7,7 @@ mod parts;
 pub(crate) mod tests;
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use crate::env::{Boottime, Env, within};
 use crate::error::{ErrorKind, Result};
 use crate::key::Key;
+use crate::mutex::locked;
 use crate::observer::{Event, EventKind, LossCause, Observer};
 use crate::wire::drift_margin;
 use crate::work::{Token, Work};
@@ -24,11 +25,6 @@ pub(crate) use parts::Parts;
 
 /// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.
 const RESUME_CHECK: Duration = Duration::from_secs(1);
-
-/// Locks a mutex whose holders never panic half-way through a change.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What every hold needs to know of its client.
 #[derive(Clone)]

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::{ClientContext, Grant, Hold, Keeper, OwnerState, Parts, locked};
+use super::{ClientContext, Grant, Hold, Keeper, OwnerState, Parts};
 use crate::env::{Boottime, BoxStream, Env, Monotonic, Wall};
 use crate::error::Result;
 use crate::key::Key;
+use crate::mutex::locked;
 use crate::observer::{Event, EventKind, LossCause, Observer};
 use crate::wire::drift_margin;
 

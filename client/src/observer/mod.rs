@@ -168,7 +168,7 @@ mod tests {
     use lockstorm_sim::TestServer;
 
     use crate::client::{Builder, Client};
-    use crate::hold::locked;
+    use crate::mutex::locked;
 
     /// One lock that is got and given back, and one that another client deletes; and a try for a lock that is taken.
     async fn play(settings: Builder) {

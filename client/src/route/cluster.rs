@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, draw, pause};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::wire::Slot;
 
 /// How often the nodes are asked for the slots, if nothing is set.

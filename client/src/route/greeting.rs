@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::env::BoxStream;
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::tls;
 
 /// A longer refusal is cut.

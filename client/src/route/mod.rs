@@ -34,7 +34,7 @@ use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, pause};
 use crate::error::{Error, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::script::Call;
 use crate::wire::Slot;
 use cluster::Cluster;

@@ -11,7 +11,7 @@ use super::{NodeId, Route, kinship};
 use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::wire::Slot;
 
 /// Several servers, of which one is the master of the others and has all keys.

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::endpoint::Endpoint;
 use crate::env::Env;
-use crate::hold::locked;
+use crate::mutex::locked;
 
 /// A Sentinel of the master `m`. It has no RESP3, so that it publishes nothing, and serves one connection after the other.
 pub(super) struct Scripted {

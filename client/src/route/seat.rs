@@ -13,7 +13,7 @@ use super::slots::text;
 use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 
 /// A Sentinel that leaves a question unanswered for so long is dialled anew.
 const SILENCE: Duration = Duration::from_secs(3);

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, draw, pause, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::wire::Slot;
 
 /// How often the Sentinels are asked, if nothing is set.

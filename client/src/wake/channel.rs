@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::error::{Error, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 
 /// Which waiters a message wakes: as many as can get what it announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::channel::{Channel, Wakes};
 use crate::config::Config;
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::locked;
+use crate::mutex::locked;
 use crate::route::connection::{Connection, OnPush};
 use crate::route::{NodeId, Position, Router};
 use crate::wire::Slot;
