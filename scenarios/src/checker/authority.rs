@@ -1,55 +1,131 @@
-//! Which node of a cluster answered for the slot of a lock, and when.
+//! Which nodes of a group were masters of a lock, and when.
 
 use lockstorm_sim::time::True;
 
 use super::words;
-use crate::history::{EventKind, History, Host, Life, Lock};
+use crate::history::{EventKind, History, Host, Life, Lock, Role};
 
-/// A node answered for the slot of a lock.
+/// A node of a lock's group was a master of the lock and took writes, from one event to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Service {
-    node: Host,
-    from: True,
-    until: True,
+pub(super) struct Service {
+    pub(super) node: Host,
+    /// The number of the event that made it a master, which may not have answered at once; `None` of one from the beginning.
+    pub(super) promoted: Option<usize>,
+    /// The number of the event with which it began; `None` from the beginning of the run.
+    pub(super) from: Option<usize>,
+    /// The number of the event with which it ended; `None` when that is the run's end.
+    pub(super) until: Option<usize>,
 }
 
-/// When which node answered for the slot of a lock, in the order of the beginnings.
-fn services(history: &History, lock: Lock) -> Vec<Service> {
-    let mut services: Vec<Service> = Vec::new();
-    // Not over before the run is.
-    let open = True::MAX;
-    for event in &history.events {
-        let answers = match event.kind {
-            EventKind::Serves { lock: of, how } if of == lock => how.answers(),
-            EventKind::Life { life: Life::Crashed } => false,
+impl Service {
+    pub(super) fn is_on(&self, number: usize) -> bool {
+        self.from.is_none_or(|from| from <= number) && self.until.is_none_or(|until| until > number)
+    }
+
+    pub(super) fn begin(&self, history: &History) -> True {
+        self.from.map_or(True::ZERO, |from| history.events[from].at)
+    }
+
+    pub(super) fn end(&self, history: &History) -> True {
+        self.until.map_or(history.header.end, |until| history.events[until].at)
+    }
+}
+
+/// Whether a lock is decided by one group of several nodes, of which one at a time should be its master.
+pub(super) fn is_replicated(history: &History, lock: Lock) -> bool {
+    matches!(&history.lock(lock).authority.groups[..], [nodes] if nodes.len() > 1)
+}
+
+/// Whether the nodes of a lock's group share slots, so that its masters are those that answer for the lock's.
+fn is_in_cluster(history: &History, lock: Lock) -> bool {
+    history.events.iter().any(|event| matches!(event.kind, EventKind::Serves { lock: of, .. } if of == lock))
+}
+
+/// When which node was a master of a lock that [is replicated](is_replicated).
+///
+/// In a cluster that is one which answers for the lock's slot. Elsewhere it is one that is up and no replica; one of which it is never said
+/// what it became has been a master from the beginning.
+pub(super) fn services(history: &History, lock: Lock) -> Vec<Service> {
+    let [nodes] = &history.lock(lock).authority.groups[..] else { return Vec::new() };
+    let in_cluster = is_in_cluster(history, lock);
+    nodes.iter().flat_map(|node| services_of(history, lock, *node, in_cluster)).collect()
+}
+
+fn services_of(history: &History, lock: Lock, node: Host, in_cluster: bool) -> Vec<Service> {
+    let mut services = Vec::new();
+    // What the node is to the lock whenever it is up, and since when.
+    let (mut is_master, mut promoted) = (!in_cluster, None);
+    let mut current = is_master.then_some(Service { node, promoted, from: None, until: None });
+    for (number, event) in history.events.iter().enumerate().filter(|(_, event)| event.host == node) {
+        let was_master = is_master;
+        let is_on = match event.kind {
+            EventKind::Serves { lock: of, how } if of == lock => {
+                is_master = how.is_master();
+                how.answers()
+            }
+            EventKind::Became { role } if !in_cluster => {
+                is_master = role == Role::Master;
+                is_master
+            }
+            EventKind::Life { life: Life::Crashed } => {
+                // A node of a cluster says anew what it is when it comes back.
+                is_master &= !in_cluster;
+                false
+            }
+            EventKind::Life { life: Life::Started } => is_master,
             _ => continue,
         };
-        let last = services.iter_mut().find(|service| service.node == event.host && service.until == open);
-        match last {
-            Some(service) if !answers => service.until = event.at,
-            None if answers => services.push(Service { node: event.host, from: event.at, until: open }),
-            _ => {}
+        let comes_back = matches!(event.kind, EventKind::Life { life: Life::Started });
+        if is_master && (!was_master || (comes_back && current.is_none())) {
+            promoted = Some(number);
+        }
+        if !is_on && let Some(service) = current.take() {
+            services.push(Service { until: Some(number), ..service });
+        } else if is_on && current.is_none() {
+            current = Some(Service { node, promoted, from: Some(number), until: None });
         }
     }
+    services.extend(current);
     services
 }
 
-/// In a sentence, when two masters answered for the slot of a lock at once within a stretch of time: the last such time.
-pub(super) fn two_masters(history: &History, lock: Lock, from: True, until: True) -> Option<String> {
+/// When two nodes were masters of a replicated lock at once: which, and whether that is over.
+fn both(history: &History, lock: Lock) -> Vec<(True, True, bool, [Host; 2])> {
+    if !is_replicated(history, lock) {
+        return Vec::new();
+    }
     let services = services(history, lock);
     let mut both = Vec::new();
     for (at, one) in services.iter().enumerate() {
-        for other in services.iter().skip(at + 1) {
-            let (begin, end) = (one.from.max(other.from), one.until.min(other.until));
-            if begin < end && begin <= until && end >= from {
-                both.push((begin, end, one.node, other.node));
+        for other in services.iter().skip(at + 1).filter(|other| other.node != one.node) {
+            let begin = one.begin(history).max(other.begin(history));
+            let end = one.end(history).min(other.end(history));
+            if begin < end {
+                let is_over = one.until.or(other.until).is_some();
+                both.push((begin, end, is_over, [one.node, other.node]));
             }
         }
     }
-    let (begin, end, one, other) = both.into_iter().max()?;
-    let end = if end == True::MAX { "on".to_owned() } else { format!("to {}", words::instant(end)) };
+    both
+}
+
+/// When a lock had two masters, to be shown.
+pub(super) fn two_at_once(history: &History, lock: Lock) -> Vec<(True, True)> {
+    both(history, lock).into_iter().map(|(begin, end, ..)| (begin, end)).collect()
+}
+
+/// In a sentence, when two masters of a replicated lock were there at once within a stretch of time: the last such time.
+pub(super) fn two_masters(history: &History, lock: Lock, from: True, until: True) -> Option<String> {
+    let meanwhile = |(begin, end, ..): &(True, True, bool, [Host; 2])| *begin <= until && *end >= from;
+    let (begin, end, is_over, [one, other]) = both(history, lock).into_iter().filter(meanwhile).max()?;
+    let end = if is_over { format!("to {}", words::instant(end)) } else { "on".to_owned() };
+    let what = if is_in_cluster(history, lock) {
+        "two masters answered for its slot"
+    } else {
+        "there were two masters"
+    };
     Some(format!(
-        "From {} {end} two masters answered for its slot, {} and {}.",
+        "From {} {end} {what}, {} and {}.",
         words::instant(begin),
         history.host_name(one),
         history.host_name(other)
@@ -81,5 +157,24 @@ mod tests {
         assert_eq!(told(closed(), 0, 999), None);
         let crashed = two().at(2_000).tell("m", EventKind::Life { life: Life::Crashed });
         assert_eq!(told(crashed, 0, 5_000), sentence("to 2.000 s"));
+    }
+    /// A node is a master from the beginning if it never says otherwise, and again when it comes back after a crash.
+    #[test]
+    fn two_masters_of_a_group_are_told_as_those_of_a_slot() {
+        let group = || Story::failover(LockKind::Exclusive).at(0).became("r", Role::Replica);
+        let promoted = || group().at(1_000).became("r", Role::Master);
+        let told = |story: Story| {
+            two_masters(&story.ends(9_000), Lock(0), True::from_millis(500), True::from_millis(5_000))
+        };
+        let sentence = |time: &str| Some(format!("From {time} there were two masters, m and r."));
+        assert_eq!(told(group()), None);
+        assert_eq!(told(promoted()), sentence("1.000 s on"));
+        assert_eq!(told(promoted().at(2_000).became("m", Role::Replica)), sentence("1.000 s to 2.000 s"));
+        let crashed = || promoted().at(2_000).life("m", Life::Crashed);
+        assert_eq!(told(crashed()), sentence("1.000 s to 2.000 s"));
+        assert_eq!(told(crashed().at(3_000).life("m", Life::Started)), sentence("3.000 s on"));
+        // Of a majority each node is a master, and none of them alone decides.
+        let majority = Story::quorum().ends(9_000);
+        assert_eq!(two_masters(&majority, Lock(0), True::ZERO, True::from_millis(5_000)), None);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockstorm_sim::time::True;
 
 use super::{
+    authority::{Service, is_replicated, services, two_at_once},
     belief::{Belief, beliefs},
     interval::{Interval, overlaps},
     promise::{Promise, promises},
@@ -93,6 +94,20 @@ impl<'a> Evidence<'a> {
             words: words::belief(self.history, belief),
         };
         self.beliefs.iter().map(held).collect()
+    }
+
+    /// Which node was a master of a replicated lock, and when, to be shown.
+    pub fn mastered(&self, lock: Lock) -> Vec<(Host, True, True)> {
+        if !is_replicated(self.history, lock) {
+            return Vec::new();
+        }
+        let span = |service: &Service| (service.node, service.begin(self.history), service.end(self.history));
+        services(self.history, lock).iter().map(span).filter(|(_, from, until)| from < until).collect()
+    }
+
+    /// When a replicated lock had two masters at once.
+    pub fn two_masters(&self, lock: Lock) -> Vec<(True, True)> {
+        two_at_once(self.history, lock)
     }
 
     /// When two owners were promised a lock at once that only one may hold.

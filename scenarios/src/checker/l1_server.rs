@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{
     Checker,
     evidence::Evidence,
-    overlap::{MEASURES, Wording, judge},
+    overlap::{MEASURES, PROMISED, judge},
     words,
 };
 use crate::{
@@ -25,13 +25,7 @@ pub(super) const L1: Checker = Checker {
 };
 
 fn check(evidence: &Evidence<'_>) -> Finding {
-    let wording = Wording {
-        thing: "promise",
-        nothing: no_promise(evidence.history),
-        both: "were both promised",
-        words: words::promise,
-    };
-    judge(&L1, evidence, &evidence.promises, &wording)
+    judge(&L1, evidence, &evidence.promises, &PROMISED, &no_promise(evidence.history))
 }
 
 /// Why there is no promise at all.

@@ -7,8 +7,7 @@
 use super::{
     Checker,
     evidence::Evidence,
-    overlap::{MEASURES, Wording, judge},
-    words,
+    overlap::{BELIEVED, MEASURES, judge},
 };
 use crate::verdict::Finding;
 
@@ -21,13 +20,7 @@ pub(super) const L2: Checker = Checker {
 };
 
 fn check(evidence: &Evidence<'_>) -> Finding {
-    let wording = Wording {
-        thing: "belief",
-        nothing: "No owner ever believed it held the lock.".to_owned(),
-        both: "both believed they held",
-        words: words::belief,
-    };
-    judge(&L2, evidence, &evidence.beliefs, &wording)
+    judge(&L2, evidence, &evidence.beliefs, &BELIEVED, "No owner ever believed it held the lock.")
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::{
     Checker, authority,
+    belief::Belief,
     evidence::Evidence,
     interval::{Interval, Overlap, overlaps, worst},
+    promise::Promise,
     words,
 };
 use crate::{
@@ -19,22 +21,28 @@ pub(super) const MEASURES: &[(&str, &str)] =
 
 /// How a layer speaks of its intervals.
 pub(super) struct Wording<I> {
-    /// What one is called, and what is said when there is none.
-    pub(super) thing: &'static str,
-    pub(super) nothing: String,
+    /// What one is called.
+    thing: &'static str,
     /// What two owners did at once with the lock.
-    pub(super) both: &'static str,
+    both: &'static str,
     /// How one began and ended.
-    pub(super) words: fn(&History, &I) -> String,
+    words: fn(&History, &I) -> String,
 }
 
+pub(super) const PROMISED: Wording<Promise> =
+    Wording { thing: "promise", both: "were both promised", words: words::promise };
+
+pub(super) const BELIEVED: Wording<Belief> =
+    Wording { thing: "belief", both: "both believed they held", words: words::belief };
+
 /// What a layer finds that is violated iff intervals of two owners overlap. Of permits many may be out at once: that is another
-/// checker's question.
+/// checker's question. `nothing` is said when there is no interval.
 pub(super) fn judge<I: Interval + Clone>(
     checker: &Checker,
     evidence: &Evidence<'_>,
     intervals: &[I],
     wording: &Wording<I>,
+    nothing: &str,
 ) -> Finding {
     let judged: Vec<I> =
         intervals.iter().filter(|interval| evidence.is_exclusive(interval.lock())).cloned().collect();
@@ -42,7 +50,7 @@ pub(super) fn judge<I: Interval + Clone>(
     let longest = worst(&found);
     let verdict = match longest {
         Some(overlap) => Verdict::Violated { witness: witness(evidence.history, overlap, wording) },
-        None => evidence.none_at_once(&judged, wording.thing, &wording.nothing),
+        None => evidence.none_at_once(&judged, wording.thing, nothing),
     };
     let measures = vec![
         Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),

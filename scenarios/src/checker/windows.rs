@@ -1,32 +1,37 @@
 //! Does each double grant fall into a window that is known: one that a failover, a crash or a wall clock opens?
 //!
 //! The question arises for locks that a group of several nodes decides. When a node grants such a lock to a second owner within the
-//! promise to a first one, what the node had made of the first hold says why, and so does what the node did that granted it:
+//! promise to a first one, what became of the first hold says why:
 //!
 //! * *crash*: the node came back without the hold, or with an older expiry, which was over first;
 //! * *clock*: the hold expired on it in less true time than the lease that was set last, as its wall clock was ahead;
 //! * *two masters*: the node never had the hold (or an older one of the same owner, which expired), or was promoted without it, while another
 //!   node that had granted it was a master still;
-//! * *failover*: the same, and the other node had ceased to be one; or the node itself had followed another one since it granted.
+//! * *failover*: the same, and the other node had ceased to be one.
+//!
+//! A node that has been promoted since the hold was granted says which holds it has lost. Of one that it does not speak of it has what the
+//! group had then: the hold, or the loss of it on the master before.
 //!
 //! These are the cases in which Redis and its documentation let acknowledged writes be lost. Anything else is a mistake of the lock or
-//! of the server: two grants by one node, or a hold that another client deleted. So is a belief of two owners in which there
-//! is no such double grant of theirs: one of them counted on the lock for longer than it was promised.
+//! of the server: a node that has the hold and grants another one, or a hold that another client deleted. So is a belief of two owners of
+//! which a part is in no such double grant of theirs: one of them counted on the lock for longer than it was promised.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_sim::time::Wall;
 
 use super::{
     Checker,
+    authority::{Service, is_replicated, services},
+    belief::Belief,
     evidence::Evidence,
     interval::{Overlap, overlaps},
-    overlap::{Wording, witness},
+    overlap::{BELIEVED, PROMISED, witness},
     promise::Promise,
     words,
 };
 use crate::{
-    history::{ClockId, Event, EventKind, History, Host, Life, Lock, LossCause, Role},
+    history::{ClockId, Event, EventKind, History, Host, Life, Lock, LossCause},
     verdict::{Finding, Measure, Verdict},
 };
 
@@ -57,28 +62,22 @@ enum Window {
 
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
-    let is_asked = |lock: Lock| {
-        let authority = &history.lock(lock).authority;
-        evidence.is_exclusive(lock) && matches!(&authority.groups[..], [nodes] if nodes.len() > 1)
-    };
+    let is_asked = |lock: Lock| evidence.is_exclusive(lock) && is_replicated(history, lock);
     let promises: Vec<_> = evidence.promises.iter().filter(|one| is_asked(one.lock)).cloned().collect();
     let beliefs: Vec<_> = evidence.beliefs.iter().filter(|one| is_asked(one.lock)).cloned().collect();
     let (granted, believed) = (overlaps(&promises), overlaps(&beliefs));
-    let windows: Vec<Option<Window>> = granted.iter().map(|overlap| window(history, overlap)).collect();
-    let is_explained = |lock: Lock, owners: [_; 2], from: True, until: True| {
-        granted.iter().zip(&windows).any(|(grant, window)| {
-            let of = [grant.first.owner, grant.second.owner];
-            let same = of == owners || of == [owners[1], owners[0]];
-            window.is_some() && grant.first.lock == lock && same && grant.from <= until && from <= grant.until
-        })
+    let windows: Vec<Option<Window>> =
+        granted.iter().map(|overlap| DoubleGrant::of(history, overlap)?.window()).collect();
+    let with_reason = |has: bool| -> Vec<_> {
+        granted
+            .iter()
+            .zip(&windows)
+            .filter(|(_, window)| window.is_some() == has)
+            .map(|(grant, _)| grant)
+            .collect()
     };
-    let alone: Vec<_> = believed
-        .iter()
-        .filter(|both| {
-            let owners = [both.first.owner, both.second.owner];
-            !is_explained(both.first.lock, owners, both.from, both.until)
-        })
-        .collect();
+    let (explained, unexplained) = (with_reason(true), with_reason(false));
+    let alone: Vec<_> = believed.iter().filter(|both| !is_covered(both, &explained)).collect();
     let count = |is: fn(Window) -> bool| windows.iter().flatten().filter(|window| is(**window)).count();
     let lengths = windows.iter().flatten().filter_map(|window| match window {
         Window::TwoMasters(length) => Some(*length),
@@ -91,24 +90,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         ("crash", count(|window| window == Window::Crash)),
         ("clock", count(|window| window == Window::Clock)),
     ];
-    let unexplained: Vec<_> =
-        granted.iter().zip(&windows).filter(|(_, window)| window.is_none()).map(|(grant, _)| grant).collect();
     let verdict = if let Some(overlap) = unexplained.first() {
-        let wording = Wording {
-            thing: "promise",
-            nothing: String::new(),
-            both: "were both promised",
-            words: words::promise,
-        };
-        Verdict::Violated { witness: witness(history, overlap, &wording) }
+        Verdict::Violated { witness: witness(history, overlap, &PROMISED) }
     } else if let Some(overlap) = alone.first() {
-        let wording = Wording {
-            thing: "belief",
-            nothing: String::new(),
-            both: "both believed they held",
-            words: words::belief,
-        };
-        Verdict::Violated { witness: witness(history, overlap, &wording) }
+        Verdict::Violated { witness: witness(history, overlap, &BELIEVED) }
     } else if granted.is_empty() {
         evidence.none_at_once(
             &promises,
@@ -130,71 +115,165 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     WINDOWS.finding(verdict, measures)
 }
 
-/// Why the second of two owners was granted the lock; `None` if nothing explains it.
-fn window(history: &History, overlap: &Overlap<'_, Promise>) -> Option<Window> {
-    let (first, second, at) = (overlap.first, overlap.second, overlap.from);
-    let group = &history.lock(first.lock).authority;
-    let events = &history.events;
-    let begin = events.partition_point(|event| event.at < first.from);
-    let end = events.partition_point(|event| event.at <= at);
-    let about = |number: &usize, of: &Promise| {
-        let event = &events[*number];
-        event.kind.hold() == Some((of.lock, of.owner, of.mode)) && group.group_of(event.host).is_some()
+/// Whether two owners that both believed to hold a lock were both granted it all the while.
+fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>]) -> bool {
+    let owners = |one, other| both.first.owner == one && both.second.owner == other;
+    let of_both = |grant: &Overlap<'_, Promise>| {
+        let (one, other) = (grant.first.owner, grant.second.owner);
+        grant.first.lock == both.first.lock && (owners(one, other) || owners(other, one))
     };
-    let grants = |number: &usize| {
-        matches!(events[*number].kind, EventKind::Granted { .. } | EventKind::Extended { .. })
-    };
-    let granting =
-        (begin..end).find(|number| events[*number].at == at && about(number, second) && grants(number))?;
-    let here = events[granting].host;
-    let lacks = |numbers: std::ops::Range<usize>, node: Host| {
-        numbers.into_iter().any(|number| ends_service(&events[number], first.lock, node))
-    };
-    // What became of a grant by another node that this one never had.
-    let elsewhere = || {
-        let is_other = |number: &usize| events[*number].host != here;
-        let granted =
-            (begin..end).rfind(|number| about(number, first) && grants(number) && is_other(number))?;
-        let other = events[granted].host;
-        let served = (0..end).rfind(|number| begins_service(&events[*number], first.lock, here));
-        let taken = (granted..end).rfind(|number| about(number, first) && events[*number].host == other);
-        if taken.is_some_and(|taken| is_taken(&events[taken]) && served.is_some_and(|served| taken < served))
-        {
+    let mut covered = None;
+    // In the order they began.
+    for grant in granted.iter().filter(|grant| of_both(grant) && grant.until >= both.from) {
+        if grant.from <= covered.unwrap_or(both.from) {
+            covered = covered.max(Some(grant.until));
+        }
+    }
+    covered.is_some_and(|covered| covered >= both.until)
+}
+
+/// A node grants a lock to a second owner within the promise to a first one.
+struct DoubleGrant<'a> {
+    history: &'a History,
+    first: &'a Promise,
+    /// The numbers of the events from the beginning of the first hold to the instant of the second one.
+    meanwhile: Range<usize>,
+    /// The number of the event that grants the second one.
+    granting: usize,
+    /// Who grants, and since when it is a master, where it is one.
+    here: Host,
+    service: Option<Service>,
+    services: Vec<Service>,
+}
+
+impl<'a> DoubleGrant<'a> {
+    fn of(history: &'a History, overlap: &Overlap<'a, Promise>) -> Option<Self> {
+        let (first, second, at) = (overlap.first, overlap.second, overlap.from);
+        let events = &history.events;
+        let begin = events.partition_point(|event| event.at < first.from);
+        let end = events.partition_point(|event| event.at <= at);
+        let group = &history.lock(first.lock).authority;
+        let granting = (begin..end).find(|number| {
+            let event = &events[*number];
+            event.at == at
+                && event.kind.hold() == Some((second.lock, second.owner, second.mode))
+                && group.group_of(event.host).is_some()
+                && gives(event)
+        })?;
+        let here = events[granting].host;
+        let services = services(history, first.lock);
+        let service =
+            services.iter().find(|service| service.node == here && service.is_on(granting)).copied();
+        Some(Self { history, first, meanwhile: begin..end, granting, here, service, services })
+    }
+
+    /// Why the second owner was granted the lock; `None` if nothing explains it.
+    fn window(&self) -> Option<Window> {
+        let since = self.service.and_then(|service| service.promoted);
+        let last = self.about_first().rfind(|number| self.event(*number).host == self.here);
+        if let Some(last) = last.filter(|last| since.is_none_or(|since| *last > since)) {
+            return self.became(last);
+        }
+        let by_others = self.about_first().rfind(|number| gives(self.event(*number)));
+        // One that comes back from a crash as the master that it was has heard of nothing meanwhile.
+        let is_heir = |since: &usize| !matches!(self.event(*since).kind, EventKind::Life { .. });
+        match since.filter(|since| is_heir(since) && by_others.is_some_and(|given| given < *since)) {
+            Some(since) => self.inherited(since),
+            None => self.elsewhere(),
+        }
+    }
+
+    fn event(&self, number: usize) -> &'a Event {
+        &self.history.events[number]
+    }
+
+    /// The events about the first hold meanwhile.
+    fn about_first(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.about_owner(self.meanwhile.clone())
+    }
+
+    /// The events about holds of the first owner.
+    fn about_owner(&self, numbers: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
+        let group = &self.history.lock(self.first.lock).authority;
+        numbers.filter(move |number| {
+            let event = self.event(*number);
+            event.kind.hold() == Some((self.first.lock, self.first.owner, self.first.mode))
+                && group.group_of(event.host).is_some()
+        })
+    }
+
+    /// By what an event says about the first hold, which is the last word of it here.
+    fn became(&self, last: usize) -> Option<Window> {
+        let EventKind::Vanished { how, .. } = self.event(last).kind else { return None };
+        match how {
+            LossCause::Crash => Some(Window::Crash),
+            LossCause::Failover => self.elsewhere().or(Some(Window::Failover)),
+            LossCause::Expired => self.expired(last),
+            _ => None,
+        }
+    }
+
+    /// Where the node was promoted after the first hold was granted, and did not say that it lost it then.
+    fn inherited(&self, since: usize) -> Option<Window> {
+        let last = self.about_first().rfind(|number| *number < since)?;
+        let Some((until, lease)) = expiry(self.event(last)) else { return self.became(last) };
+        let shown = self.history.clock(self.here).reading(ClockId::Wall, self.event(since).at);
+        let passed = self.event(since).at.since(self.event(last).at);
+        // Over by the clock of this node, though not by its master's.
+        (shown >= until.as_nanos() && passed < lease).then_some(Window::Clock)
+    }
+
+    /// Where the first hold expired on the node that says so.
+    fn expired(&self, last: usize) -> Option<Window> {
+        let Event { at, host, .. } = self.event(last);
+        let shown = self.history.clock(*host).reading(ClockId::Wall, *at);
+        let mut expiries =
+            self.about_owner(0..last).rev().filter_map(|number| Some((number, expiry(self.event(number))?)));
+        let (set, (until, lease)) = expiries.next()?;
+        if shown >= until.as_nanos() {
+            return (at.since(self.event(set).at) < lease).then_some(Window::Clock);
+        }
+        if !expiries.any(|(_, (until, _))| shown >= until.as_nanos()) {
+            return None;
+        }
+        let crashed = (set..last).map(|number| self.event(number)).any(|event| {
+            event.host == *host && matches!(event.kind, EventKind::Life { life: Life::Crashed })
+        });
+        if self.event(set).host == *host && crashed { Some(Window::Crash) } else { self.elsewhere() }
+    }
+
+    /// What became of a grant by another node that this one never had.
+    fn elsewhere(&self) -> Option<Window> {
+        let is_other = |number: &usize| self.event(*number).host != self.here;
+        let given = self.about_first().rfind(|number| is_other(number) && gives(self.event(*number)))?;
+        let other = self.event(given).host;
+        let last = self.about_first().rfind(|number| self.event(*number).host == other)?;
+        let since = self.service.and_then(|service| service.promoted);
+        if is_taken(self.event(last)) && since.is_some_and(|since| last < since) {
             // It was gone before this node had anything to lose.
             return None;
         }
-        let both = || Window::TwoMasters(both_served(history, first.lock, [here, other], end));
-        Some(if lacks(granted..end, other) { Window::Failover } else { both() })
-    };
-    let last = (begin..end).rfind(|number| about(number, first) && events[*number].host == here);
-    let Some(last) = last else { return elsewhere() };
-    match events[last].kind {
-        EventKind::Vanished { how: LossCause::Crash, .. } => Some(Window::Crash),
-        EventKind::Vanished { how: LossCause::Failover, .. } => elsewhere().or(Some(Window::Failover)),
-        EventKind::Vanished { how: LossCause::Expired, .. } => {
-            let shown = history.clock(here).reading(ClockId::Wall, events[last].at);
-            let expiries = (0..last).rev().filter(|number| about(number, first));
-            let mut expiries = expiries.filter_map(|number| Some((number, expiry(&events[number])?)));
-            let (set, (until, lease)) = expiries.next()?;
-            if shown >= until.as_nanos() {
-                return (events[last].at.since(events[set].at) < lease).then_some(Window::Clock);
-            }
-            if !expiries.any(|(_, (until, _))| shown >= until.as_nanos()) {
-                return None;
-            }
-            let crashed = |number: usize| {
-                let event = &events[number];
-                event.host == here && matches!(event.kind, EventKind::Life { life: Life::Crashed })
-            };
-            if events[set].host == here && (set..last).any(crashed) {
-                Some(Window::Crash)
-            } else {
-                elsewhere()
-            }
-        }
-        EventKind::Vanished { .. } => None,
-        _ => lacks(last..granting, here).then_some(Window::Failover),
+        let still = |service: &&Service| {
+            service.node == other && service.is_on(given) && service.is_on(self.granting)
+        };
+        Some(match (self.services.iter().find(still), self.service) {
+            (Some(theirs), Some(ours)) => Window::TwoMasters(both(self.history, theirs, &ours)),
+            // Slots that are being moved are served by a node that is not their master yet.
+            (Some(_), None) => Window::TwoMasters(Duration::ZERO),
+            (None, _) => Window::Failover,
+        })
     }
+}
+
+/// For how long two nodes were masters at once.
+fn both(history: &History, one: &Service, other: &Service) -> Duration {
+    let until = one.end(history).min(other.end(history));
+    until.since(one.begin(history).max(other.begin(history)))
+}
+
+/// Whether a node gives a hold to its owner, or gives it more time.
+fn gives(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
 }
 
 /// Whether a hold was taken from its owner on the master, so that no replica has it either.
@@ -217,41 +296,6 @@ fn expiry(event: &Event) -> Option<(Wall, Duration)> {
         }
         _ => None,
     }
-}
-
-/// Whether a node is a master of a lock from an event on.
-fn begins_service(event: &Event, lock: Lock, node: Host) -> bool {
-    event.host == node
-        && match event.kind {
-            EventKind::Became { role: Role::Master } => true,
-            EventKind::Serves { lock: of, how } => of == lock && how.answers(),
-            _ => false,
-        }
-}
-
-/// Whether a node is no master of a lock any more from an event on.
-fn ends_service(event: &Event, lock: Lock, node: Host) -> bool {
-    event.host == node
-        && match event.kind {
-            EventKind::Became { role: Role::Replica } | EventKind::Life { life: Life::Crashed } => true,
-            EventKind::Serves { lock: of, how } => of == lock && !how.answers(),
-            _ => false,
-        }
-}
-
-/// For how long two nodes were masters of a lock that both were right before the event `now`. One of which it was never said that it became
-/// one was one from the beginning.
-fn both_served(history: &History, lock: Lock, nodes: [Host; 2], now: usize) -> Duration {
-    let begins = |node: Host| {
-        let became = history.events[..now].iter().rfind(|event| begins_service(event, lock, node));
-        became.map_or(True::ZERO, |event| event.at)
-    };
-    let ends = |node: Host| {
-        let over = history.events[now..].iter().find(|event| ends_service(event, lock, node));
-        over.map_or(history.header.end, |event| event.at)
-    };
-    let [here, other] = nodes;
-    ends(here).min(ends(other)).since(begins(here).max(begins(other)))
 }
 
 #[cfg(test)]
@@ -403,6 +447,55 @@ mod tests {
                     .ends(50_000),
             ),
             (
+                "promoted with the hold",
+                crashed_after_a_grant().became("r", Role::Master).granted("r", "c2", 30_000).ends(50_000),
+            ),
+            (
+                "promoted with the hold, which was over by its clock",
+                crashed_after_a_grant()
+                    .clocks("r", [40_000, 10_000, 10_000], [0; 3])
+                    .became("r", Role::Master)
+                    .granted("r", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "promoted after its master had lost the hold in a crash",
+                crashed_after_a_grant()
+                    .life("m", crate::history::Life::Started)
+                    .vanished("m", "c1", LossCause::Crash)
+                    .became("r", Role::Master)
+                    .became("m", Role::Replica)
+                    .granted("r", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "it came back as the master that it was, beside the promoted one",
+                group()
+                    .at(1_000)
+                    .life("m", crate::history::Life::Crashed)
+                    .at(2_000)
+                    .became("r", Role::Master)
+                    .granted("r", "c1", 30_000)
+                    .at(4_000)
+                    .life("m", crate::history::Life::Started)
+                    .granted("m", "c2", 30_000)
+                    .at(9_000)
+                    .became("m", Role::Replica)
+                    .ends(50_000),
+            ),
+            (
+                "believed for longer than both were promised",
+                group()
+                    .at(2)
+                    .locks("c1", "m", 2_000)
+                    .believes("c1", 5_000)
+                    .at(1_000)
+                    .became("r", Role::Master)
+                    .vanished("r", "c1", LossCause::Failover)
+                    .locks("c2", "r", 30_000)
+                    .ends(50_000),
+            ),
+            (
                 "deleted on the master, and then a failover",
                 group()
                     .at(2)
@@ -450,15 +543,12 @@ mod tests {
         insta::assert_snapshot!(explained("windows", &stories));
     }
 
+    fn crashed_after_a_grant() -> Story {
+        group().at(2).granted("m", "c1", 30_000).at(9_000).life("m", crate::history::Life::Crashed).at(10_000)
+    }
+
     fn promoted_after_a_crash() -> Story {
-        group()
-            .at(2)
-            .granted("m", "c1", 30_000)
-            .at(9_000)
-            .life("m", crate::history::Life::Crashed)
-            .at(10_000)
-            .became("r", Role::Master)
-            .vanished("r", "c1", LossCause::Failover)
+        crashed_after_a_grant().became("r", Role::Master).vanished("r", "c1", LossCause::Failover)
     }
 
     /// From the promotion of the one to the end of the other, and not only while the second hold lasted.

@@ -85,6 +85,10 @@ impl Witness {
         // A master that was demoted, and starts again by what is written of it, is one at once, without a change of roles.
         if self.role == NodeRole::Replica && !server.node().is_replica() && !follows {
             self.becomes(NodeRole::Master);
+            // In a cluster that goes by slot.
+            if server.node().cluster.is_none() {
+                (0..self.locks.len()).for_each(|at| self.with_lock(at, Witness::tell_losses));
+            }
         }
     }
 
@@ -230,9 +234,14 @@ impl Witness {
         self.with_lock(at, |witness, watched| {
             // Data that came in one piece came without an event.
             watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
-            let lost = watched.promoted(&witness.shared.get().history, witness.host, witness.ctx.wall());
-            lost.into_iter().for_each(|what| witness.tell(what));
+            witness.tell_losses(watched);
         });
+    }
+
+    /// What a node that has just become a master does not have of a lock.
+    fn tell_losses(&self, watched: &mut Watched) {
+        let lost = watched.promoted(&self.shared.get().history, self.host, self.ctx.wall());
+        lost.into_iter().for_each(|what| self.tell(what));
     }
 
     /// Has something happen to a lock, for which the witness is asked.

@@ -1,31 +1,40 @@
 //! Windows, as they are defined: of locks that one group of several nodes decides and not more than one owner may have, each pair of
 //! promises that clash at an instant is a double grant. It is made by the host of the first grant or renewal of the later
-//! hold at that instant; of two that begin at once, the later one is that of the owner with the greater number. Of the
-//! events about the earlier hold from its beginning to that instant:
+//! hold at that instant; of two that begin at once, the later one is that of the owner with the greater number.
 //!
-//! * the last one on that host says that the hold vanished in a crash: it is a `crash`;
-//! * it says that the hold expired, and the wall clock of the host showed no less than the last expiry that was set before: `clock`, if
-//!   less true time than its lease had passed since it was set;
-//! * it says so, and the clock showed less than that expiry, but no less than some earlier one of the hold or of one before it of that owner
+//! A host is a master of a lock while the lock's slot is its own, where any host says whose it is, and else while it is up and no replica:
+//! one that has not said what it became is a master. A crash ends that in any case. What the granting host knows of the earlier hold,
+//! from the beginning of that hold to the instant, is the first of these that there is:
+//!
+//! * what it has last said of it since it is a master, or at all if it is one from the beginning or is none: its own word;
+//! * if the last grant or renewal of it came before the host is a master, and the host is not one by its start after a crash: what any host
+//!   has last said of it before that, an heir's word;
+//! * nothing.
+//!
+//! The word, or that there is none, makes the reason:
+//!
+//! * that it vanished in a crash: `crash`;
+//! * that it expired, when the wall clock of the host that says so showed no less than the last expiry that was set before: `clock`, if less
+//!   true time than its lease had passed since it was set;
+//! * that it expired, when the clock showed less than that expiry, but no less than some earlier one of the hold or of one before it of that owner
 //!   and mode: `crash` if the host itself had set the last one and has crashed since, or else as for a failover;
-//! * it says that a failover lost the hold: as for a failover, and `failover` where that explains nothing;
-//! * there is none on that host: as for a failover;
-//! * it says that the owner has the hold: `failover` if the host has since done what ends a master, up to the grant;
-//! * anything else: `unexplained`.
+//! * that a failover lost it: as for a failover, and `failover` where that explains nothing;
+//! * an heir's word that the owner has it, with an expiry that the heir's wall clock had reached when it became a master: `clock`, if less true
+//!   time than the lease had passed;
+//! * nothing: as for a failover;
+//! * any other word: `unexplained`.
 //!
 //! As for a failover: the last other host that granted or renewed the hold is looked at. If the last thing that it says of the hold is that it was
-//! deleted, overwritten, flushed or evicted, before the granting host last began to be a master, it is `unexplained`. Otherwise it is `two_masters` if
-//! that host has done nothing since its grant that ends a master, up to the instant, and `failover` if it has.
+//! deleted, overwritten, flushed or evicted, before the granting host became a master, it is `unexplained`. Otherwise it is `two_masters` if
+//! that host has been a master that answers from its grant to the double grant, and `failover` if it has not.
 //!
-//! A master ends by becoming a replica, by a crash, and by not answering for the slot any more. `both_served` is the longest time from when the
-//! later of the two last began to be a master, or to answer for the slot (or of the run), to the first end of one of them after the
-//! instant, or of the run. Two beliefs that clash are `unexplained` as well, unless a double grant of the two owners that has a reason has an instant in
-//! common with them, the ends among these. The layer is violated iff something is unexplained; it holds if something
-//! was promised that two owners wanted.
+//! `both_served` is the longest time from when the later of two masters began to answer to when the first of them ceased to, or to the end of the
+//! run. Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double grant of the two owners that has a
+//! reason. The layer is violated iff something is unexplained; it holds if something was promised that two owners wanted.
 
 use std::time::Duration;
 
-use lockstorm::history::{ClockId, Event, EventKind, History, Host, Life, Lock, LossCause, Role};
+use lockstorm::history::{ClockId, Event, EventKind, History, Host, Life, Lock, LossCause, Role, Serving};
 use lockstorm_sim::time::True;
 
 use crate::{
@@ -57,14 +66,20 @@ pub(crate) fn judge(history: &History) -> Answer {
     let reasons: Vec<Option<Reason>> =
         grants.iter().map(|(first, second, (at, _))| reason(history, first, second, *at)).collect();
     let explained = |(one, other, (from, until)): &Pair<'_>| {
-        grants.iter().zip(&reasons).any(|((first, second, (begin, end)), reason)| {
-            reason.is_some()
-                && first.lock == one.lock
-                && ((first.owner, second.owner) == (one.owner, other.owner)
-                    || (second.owner, first.owner) == (one.owner, other.owner))
-                && begin <= until
-                && from <= end
-        })
+        let with_reason = grants.iter().zip(&reasons).filter(|(_, reason)| reason.is_some());
+        let same = with_reason.map(|(pair, _)| pair).filter(|(first, second, _)| {
+            let owners = [first.owner, second.owner];
+            first.lock == one.lock
+                && (owners == [one.owner, other.owner] || owners == [other.owner, one.owner])
+        });
+        let spans: Vec<(True, True)> = same.map(|(_, _, span)| *span).collect();
+        // What is between two instants at which something changes is as its middle is.
+        let mut changes = vec![*from, *until];
+        changes.extend(spans.iter().flat_map(|(begin, end)| [*begin, *end]));
+        changes.retain(|change| (*from..=*until).contains(change));
+        changes.sort();
+        let covers = |begin: True, end: True| spans.iter().any(|span| span.0 <= begin && end <= span.1);
+        changes.windows(2).all(|pair| covers(pair[0], pair[1]))
     };
     let (mut failover, mut two_masters, mut crash, mut clock, mut unexplained) = (0, 0, 0, 0, 0);
     let mut both_served = Duration::ZERO;
@@ -110,6 +125,39 @@ fn pairs(stretches: &[Stretch]) -> Vec<Pair<'_>> {
     pairs
 }
 
+/// Of one host and one lock, before the event of this number: `None` if it is no master, or else the number of the event that made it
+/// one, which is 0 for one from the beginning, and one more than the number otherwise. `is_one` says it of what a host is to the lock's slot.
+fn master_since(
+    history: &History,
+    lock: Lock,
+    host: Host,
+    before: usize,
+    is_one: fn(Serving) -> bool,
+) -> Option<usize> {
+    let says = |event: &Event| matches!(event.kind, EventKind::Serves { lock: of, .. } if of == lock);
+    let by_slot = history.events.iter().any(says);
+    let (mut role, mut up, mut since) = (!by_slot, true, if by_slot { None } else { Some(0) });
+    for (number, event) in history.events.iter().enumerate().take(before) {
+        if event.host != host {
+            continue;
+        }
+        match event.kind {
+            EventKind::Serves { lock: of, how } if of == lock => role = is_one(how),
+            EventKind::Became { role: new } if !by_slot => role = new == Role::Master,
+            EventKind::Life { life: Life::Crashed } => {
+                up = false;
+                role = role && !by_slot;
+            }
+            EventKind::Life { life: Life::Started } => up = true,
+            _ => {}
+        }
+        // What a host of a cluster says of itself, it says while it is up.
+        up = up || (by_slot && role);
+        since = (role && up).then(|| since.unwrap_or(number + 1));
+    }
+    since
+}
+
 fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option<Reason> {
     let group = &history.lock(first.lock).authority.groups[0];
     let about = |stretch: &Stretch| {
@@ -125,18 +173,13 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let here = granting.1.host;
     let earlier: Vec<(usize, &Event)> =
         about(first).into_iter().filter(|(_, event)| event.at >= first.from).collect();
-    let last = earlier.iter().rev().find(|(_, event)| event.host == here);
-    let ends = |number: usize, host| ends_a_master(&history.events[number], first.lock, host);
-    let begins = |number: usize, host| {
-        let event = &history.events[number];
-        event.host == host && begins_a_master(event, first.lock)
-    };
-    let (past, future): (Vec<usize>, Vec<usize>) =
-        (0..history.events.len()).partition(|number| history.events[*number].at <= at);
-    let by_replication = || {
-        let other = earlier.iter().rev().find(|(_, event)| event.host != here && grants(event))?;
-        let host = other.1.host;
-        let began = past.iter().rev().find(|number| begins(**number, here));
+    // Events from this number on are of the time in which the host is the master that it is; 0 where it always was, or is none.
+    let since = master_since(history, first.lock, here, granting.0, Serving::is_master).unwrap_or(0);
+    let answers = |host, before| master_since(history, first.lock, host, before, Serving::answers);
+    let as_failover = || {
+        let (given, host) = earlier.iter().rev().find_map(|(number, event)| {
+            (event.host != here && grants(event)).then_some((*number, event.host))
+        })?;
         let (said, about_it) = earlier.iter().rev().find(|(_, event)| event.host == host)?;
         let taken = match about_it.kind {
             EventKind::Vanished { how, .. } => match how {
@@ -146,36 +189,50 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
             },
             _ => false,
         };
-        if taken && began.is_some_and(|began| said < began) {
+        if taken && said + 1 < since {
             return None;
         }
-        if past.iter().any(|number| *number > other.0 && ends(*number, host)) {
+        let was = answers(host, given + 1);
+        let is = answers(host, granting.0 + 1);
+        if was.is_none() || was != is {
             return Some(Reason::Failover);
         }
         let end = |host| {
-            let over = future.iter().find(|number| ends(**number, host));
-            over.map_or(history.header.end, |number| history.events[*number].at)
+            let over =
+                (granting.0 + 1..=history.events.len()).find(|before| answers(host, *before).is_none());
+            over.map_or(history.header.end, |before| history.events[before - 1].at)
         };
-        let begin = |host| {
-            let from = past.iter().rev().find(|number| begins(**number, host));
-            from.map_or(True::ZERO, |number| history.events[*number].at)
+        let begin =
+            |since: usize| since.checked_sub(1).map_or(True::ZERO, |number| history.events[number].at);
+        let length = match answers(here, granting.0) {
+            Some(mine) => end(here).min(end(host)).since(begin(mine).max(begin(was.unwrap_or(0)))),
+            None => Duration::ZERO,
         };
-        let (from, until) = (begin(here).max(begin(host)), end(here).min(end(host)));
-        Some(Reason::TwoMasters(until.since(from)))
+        Some(Reason::TwoMasters(length))
     };
-    let Some((number, last)) = last else { return by_replication() };
-    let lost = match last.kind {
+    let own = earlier.iter().rev().find(|(number, event)| event.host == here && *number >= since);
+    let starts = |number: usize| matches!(history.events[number].kind, EventKind::Life { .. });
+    let given = earlier.iter().rev().find(|(_, event)| grants(event)).map(|(number, _)| *number);
+    let is_heir = given.is_some_and(|given| given + 1 < since && !starts(since - 1));
+    let heirs = earlier.iter().rev().find(|(number, _)| is_heir && number + 1 < since);
+    let Some((number, word)) = own.or(heirs) else { return as_failover() };
+    let lost = match word.kind {
         EventKind::Vanished { how, .. } => how,
-        _ => {
-            let followed = past.iter().any(|one| number < one && *one < granting.0 && ends(*one, here));
-            return followed.then_some(Reason::Failover);
+        EventKind::Granted { until, lease_ms, .. }
+        | EventKind::Extended { until, lease_ms, .. }
+        | EventKind::Released { until, lease_ms, .. } => {
+            let became = history.events[since.checked_sub(1).filter(|_| own.is_none())?].at;
+            let early = became.since(word.at) < Duration::from_millis(lease_ms.unwrap_or(0));
+            let reached = history.clock(here).reading(ClockId::Wall, became) >= until?.as_nanos();
+            return (early && reached).then_some(Reason::Clock);
         }
+        _ => return None,
     };
     match lost {
         LossCause::Crash => Some(Reason::Crash),
-        LossCause::Failover => Some(by_replication().unwrap_or(Reason::Failover)),
+        LossCause::Failover => Some(as_failover().unwrap_or(Reason::Failover)),
         LossCause::Expired => {
-            let shows = history.clock(here).reading(ClockId::Wall, last.at);
+            let shows = history.clock(word.host).reading(ClockId::Wall, word.at);
             let before = about(first).into_iter().filter(|(earlier, _)| earlier < number);
             let set = before.filter_map(|(number, event)| match event.kind {
                 EventKind::Granted { until, lease_ms, .. }
@@ -186,7 +243,7 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
             let set: Vec<_> = set.collect();
             let (latest, expiry, lease_ms) = set.last()?;
             if shows >= expiry.as_nanos() {
-                let passed = last.at.since(history.events[*latest].at);
+                let passed = word.at.since(history.events[*latest].at);
                 return (passed < Duration::from_millis(lease_ms.unwrap_or(0))).then_some(Reason::Clock);
             }
             if !set.iter().any(|(_, expiry, _)| shows >= expiry.as_nanos()) {
@@ -194,33 +251,15 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
             }
             let crashed = |number: &usize| {
                 let event = &history.events[*number];
-                event.host == here && matches!(event.kind, EventKind::Life { life: Life::Crashed })
+                event.host == word.host && matches!(event.kind, EventKind::Life { life: Life::Crashed })
             };
-            let came_back = past.iter().any(|one| latest < one && one < number && crashed(one));
-            if history.events[*latest].host == here && came_back {
+            let came_back = (latest + 1..*number).any(|one| crashed(&one));
+            if history.events[*latest].host == word.host && came_back {
                 Some(Reason::Crash)
             } else {
-                by_replication()
+                as_failover()
             }
         }
         _ => None,
-    }
-}
-
-fn ends_a_master(event: &Event, lock: Lock, host: Host) -> bool {
-    event.host == host
-        && match event.kind {
-            EventKind::Became { role } => role == Role::Replica,
-            EventKind::Life { life } => life == Life::Crashed,
-            EventKind::Serves { lock: of, how } => of == lock && !how.answers(),
-            _ => false,
-        }
-}
-
-fn begins_a_master(event: &Event, lock: Lock) -> bool {
-    match event.kind {
-        EventKind::Became { role } => role == Role::Master,
-        EventKind::Serves { lock: of, how } => of == lock && how.answers(),
-        _ => false,
     }
 }
