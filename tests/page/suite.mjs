@@ -220,6 +220,16 @@ const tests = {
     await page.done();
   },
 
+  async "where a failover changes the master, each that was one has a bar, and what Sentinels saw is told"(name) {
+    const page = await opened(name, "#t=all");
+    const fails = ["failover", "sentinel"].includes(name);
+    assert.equal(await page.locator("#plot .head", { hasText: /^masters/ }).count(), fails ? 1 : 0);
+    assert.equal(await seen(page, "#plot rect.role") >= 2, fails, "the master before, and the one after");
+    const said = await page.locator("#plot .mark title").allTextContents();
+    assert.equal(said.some(words => words.includes("+switch-master")), name === "sentinel", said.join("; "));
+    await page.done();
+  },
+
   async "what is folded unfolds"(name) {
     const page = await opened(name);
     for (const summary of await page.locator("summary").all()) {

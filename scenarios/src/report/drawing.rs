@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     checker::{Evidence, words},
-    history::{ClockId, Fault, Fence, History, Host, HostKind, Owner},
+    history::{ClockId, Fault, Fence, History, Host, HostKind, Lock, Owner},
 };
 
 /// Where the rows begin, in pixels; their names stand left of it.
@@ -125,6 +125,10 @@ impl Canvas<'_> {
         let span = (bar.from, bar.until);
         match bar.class {
             "ask" => self.rect(&format!("ask{colour}"), span, y + 9, 6, &bar.title),
+            "role" => {
+                self.rect("role", span, y + 5, ROW - 10, &bar.title);
+                self.words("in on", span, y + 16, &bar.label);
+            }
             "down" | "paused" | "suspended" => {
                 self.rect("still", span, y + 2, ROW - 4, &bar.title);
                 self.words("in on", span, y + 16, &bar.label);
@@ -136,12 +140,27 @@ impl Canvas<'_> {
         }
     }
 
+    fn mark(&mut self, at: True, y: u32, title: &str) {
+        if !self.within() {
+            return;
+        }
+        let (a, x) = (at.as_micros(), self.x(at));
+        let title = escape(title);
+        let _ = writeln!(
+            self.over,
+            "<circle class=\"mark\" data-a=\"{a}\" cx=\"{x:.1}\" cy=\"{y}\" r=\"4\"><title>{title}</title></circle>"
+        );
+    }
+
     fn lanes(&mut self, lanes: &[Lane], overlaps: &[(True, True)]) {
         let top = self.y;
         for lane in lanes {
             let y = self.row(&lane.label, "");
             for bar in &lane.bars {
                 self.bar(bar, y);
+            }
+            for (at, title) in &lane.marks {
+                self.mark(*at, y + ROW / 2, title);
             }
         }
         let height = self.y - top;
@@ -191,6 +210,7 @@ impl Drawing {
             let y = canvas.row(&lane.label, "");
             lane.bars.iter().chain(lives.get(&node).into_iter().flatten()).for_each(|bar| canvas.bar(bar, y));
         }
+        masters(&mut canvas, evidence);
         canvas.heading("promised by the servers", "grant to end of lease, in true time (L1)");
         canvas.lanes(&lanes::promised(evidence), &evidence.promises_at_once());
         canvas.heading("believed by the clients", "by their own clocks (L2); pale: asking");
@@ -209,6 +229,26 @@ impl Drawing {
         canvas.y += 10;
         let focus = focus.map(|(from, until)| [from.as_micros(), until.as_micros()]);
         finish(canvas, top, json!({ "clocks": clocks, "messages": messages, "focus": focus }))
+    }
+}
+
+/// Which nodes took writes, where that can change.
+fn masters(canvas: &mut Canvas<'_>, evidence: &Evidence<'_>) {
+    let history = evidence.history;
+    let locks = (0..).zip(&history.header.locks).map(|(at, _)| Lock(at));
+    let locks: Vec<Lock> = locks.filter(|lock| !evidence.mastered(*lock).is_empty()).collect();
+    if locks.is_empty() {
+        return;
+    }
+    canvas.heading("masters", "which nodes took writes; red: two at once");
+    let mut both: Vec<(True, True)> = locks.iter().flat_map(|lock| evidence.two_masters(*lock)).collect();
+    both.sort();
+    both.dedup();
+    canvas.lanes(&lanes::masters(evidence, &locks), &both);
+    let watchers = lanes::watchers(history);
+    if !watchers.is_empty() {
+        canvas.heading("watchers", "what nodes and Sentinels said of each other; hover for the words");
+        canvas.lanes(&watchers, &[]);
     }
 }
 

@@ -23,11 +23,12 @@ pub(super) struct Bar {
     pub(super) title: String,
 }
 
-/// A row with its bars.
-#[derive(Debug)]
+/// A row with its bars, and with what happened at an instant.
+#[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) label: String,
     pub(super) bars: Vec<Bar>,
+    pub(super) marks: Vec<(True, String)>,
 }
 
 /// The owner in whose row another one is shown, and the name of the row. A Redlock has an owner of its own for each try: where its
@@ -111,8 +112,40 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
     let lane = |host| Lane {
         label: history.host_name(host).to_owned(),
         bars: bars.remove(&host).unwrap_or_default(),
+        marks: Vec::new(),
     };
     history.header.hosts_of(HostKind::Node).map(lane).collect()
+}
+
+/// Per replicated lock and node: when it was a master of the lock.
+pub(super) fn masters(evidence: &Evidence<'_>, locks: &[Lock]) -> Vec<Lane> {
+    let history = evidence.history;
+    let mut lanes: BTreeMap<(Lock, Host), Lane> = BTreeMap::new();
+    for lock in locks {
+        for (host, from, until) in evidence.mastered(*lock) {
+            let (node, key) = (history.host_name(host), &history.lock(*lock).name);
+            let label = if locks.len() > 1 { format!("{node} {key}") } else { node.to_owned() };
+            let title = running(&format!("{node} was a master of `{key}`"), from, until);
+            let lane = lanes.entry((*lock, host)).or_insert_with(|| Lane { label, ..Lane::default() });
+            let (label, class) = ("master".to_owned(), "role");
+            lane.bars.push(Bar { from, until, owner: None, class, label, title });
+        }
+    }
+    lanes.into_values().collect()
+}
+
+/// Per Sentinel and node of a cluster: what it said of the others.
+pub(super) fn watchers(history: &History) -> Vec<Lane> {
+    let mut lanes: BTreeMap<Host, Lane> = BTreeMap::new();
+    let is_said = |kind: &EventKind| matches!(kind, EventKind::Cluster { .. } | EventKind::Sentinel { .. });
+    for event in history.events.iter().filter(|event| is_said(&event.kind)) {
+        let name = history.host_name(event.host);
+        let lane =
+            lanes.entry(event.host).or_insert_with(|| Lane { label: name.to_owned(), ..Lane::default() });
+        let said = sentence(history, event).unwrap_or_default();
+        lane.marks.push((event.at, format!("{name} {said}\n{}", words::instant(event.at))));
+    }
+    lanes.into_values().collect()
 }
 
 /// Per owner, and per lock where there are several: what the servers promised it.
@@ -148,7 +181,10 @@ fn by_owner(history: &History, bars: Vec<(Lock, Bar)>) -> Vec<Lane> {
         [_] => row(history, owner).1,
         _ => format!("{} {}", row(history, owner).1, history.lock(lock).name),
     };
-    lanes.into_iter().map(|((owner, lock), bars)| Lane { label: label(owner, lock), bars }).collect()
+    lanes
+        .into_iter()
+        .map(|((owner, lock), bars)| Lane { label: label(owner, lock), bars, ..Lane::default() })
+        .collect()
 }
 
 /// The calls for a lock that took some time.
