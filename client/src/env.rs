@@ -85,6 +85,9 @@ pub trait Env: Send + Sync + 'static {
 }
 
 /// The real world, on a tokio runtime.
+///
+/// A copy of the process's memory (after a fork, or in a snapshot of a machine that is started twice) draws the same random numbers for a
+/// while, and so names owners alike: make the client after that.
 #[derive(Debug, Clone)]
 pub struct TokioEnv {
     // Kept, because a guard may be dropped outside of the runtime and must still be able to release its lock.
@@ -114,7 +117,7 @@ impl Drawn {
 
 impl std::fmt::Debug for Drawn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Nothing that is still to name an owner.
+        // The numbers are not shown: owners will be named by them.
         f.write_str("Drawn")
     }
 }
@@ -195,8 +198,8 @@ impl Env for TokioEnv {
 
 /// The outcome of `work`, or `None` when `limit` comes first. Work that is done at once costs no timer.
 ///
-/// The caller pins the work: a future that is moved into an async function takes its room there twice, and four such functions
-/// within each other would make sixteen times of it.
+/// The caller pins the work: a future that is moved into an async function takes its room there twice, so that four such functions
+/// within each other would need sixteen times the room.
 pub(crate) async fn within<T>(
     env: &dyn Env,
     limit: Monotonic,

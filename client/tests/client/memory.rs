@@ -5,7 +5,7 @@ use lockstorm_client::Client;
 use crate::support::RedisServer;
 use crate::support::world::World;
 
-/// It took 17,600 bytes: each function that was handed a future had room for it twice, and what happens next to never had its
+/// An acquisition took 17,600 bytes: each function that was handed a future had room for it twice, and what almost never happens had
 /// room in every acquisition.
 #[tokio::test]
 async fn an_acquisition_has_room_for_itself_once_and_for_nothing_rare() {

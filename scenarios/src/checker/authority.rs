@@ -5,11 +5,12 @@ use lockstorm_sim::time::True;
 use super::words;
 use crate::history::{EventKind, History, Host, Life, Lock, Role};
 
-/// A node of a lock's group was a master of the lock and took writes, from one event to another.
+/// A node of a lock's group was up and a master of the lock, and in a cluster answered for the lock's slot, from one event to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) node: Host,
-    /// The number of the event that made it a master, which may not have answered at once; `None` of one from the beginning.
+    /// The number of the event that made it a master after it was none; `None` of one from the beginning. A node that comes back from a
+    /// crash as the master that it was has not become one.
     pub(super) promoted: Option<usize>,
     /// The number of the event with which it began; `None` from the beginning of the run.
     pub(super) from: Option<usize>,
@@ -36,49 +37,40 @@ pub(super) fn is_replicated(history: &History, lock: Lock) -> bool {
     matches!(&history.lock(lock).authority.groups[..], [nodes] if nodes.len() > 1)
 }
 
-/// Whether the nodes of a lock's group share slots, so that its masters are those that answer for the lock's.
-fn is_in_cluster(history: &History, lock: Lock) -> bool {
-    history.events.iter().any(|event| matches!(event.kind, EventKind::Serves { lock: of, .. } if of == lock))
-}
-
-/// When which node was a master of a lock that [is replicated](is_replicated).
-///
-/// In a cluster that is one which answers for the lock's slot. Elsewhere it is one that is up and no replica; one of which it is never said
-/// what it became has been a master from the beginning.
+/// When which node was a master of a lock that [is replicated](is_replicated). One of which it is never said what it became has been a
+/// master from the beginning, where there is no cluster.
 pub(super) fn services(history: &History, lock: Lock) -> Vec<Service> {
     let [nodes] = &history.lock(lock).authority.groups[..] else { return Vec::new() };
-    let in_cluster = is_in_cluster(history, lock);
+    let in_cluster = history.is_in_cluster(lock);
     nodes.iter().flat_map(|node| services_of(history, lock, *node, in_cluster)).collect()
 }
 
 fn services_of(history: &History, lock: Lock, node: Host, in_cluster: bool) -> Vec<Service> {
     let mut services = Vec::new();
-    // What the node is to the lock whenever it is up, and since when.
-    let (mut is_master, mut promoted) = (!in_cluster, None);
+    let (mut up, mut is_master, mut answers, mut promoted) = (true, !in_cluster, !in_cluster, None);
     let mut current = is_master.then_some(Service { node, promoted, from: None, until: None });
     for (number, event) in history.events.iter().enumerate().filter(|(_, event)| event.host == node) {
         let was_master = is_master;
-        let is_on = match event.kind {
+        match event.kind {
             EventKind::Serves { lock: of, how } if of == lock => {
-                is_master = how.is_master();
-                how.answers()
+                (is_master, answers) = (how.is_master(), how.answers());
             }
             EventKind::Became { role } if !in_cluster => {
                 is_master = role == Role::Master;
-                is_master
+                answers = is_master;
             }
             EventKind::Life { life: Life::Crashed } => {
+                up = false;
                 // A node of a cluster says anew what it is when it comes back.
-                is_master &= !in_cluster;
-                false
+                (is_master, answers) = (is_master && !in_cluster, answers && !in_cluster);
             }
-            EventKind::Life { life: Life::Started } => is_master,
+            EventKind::Life { life: Life::Started } => up = true,
             _ => continue,
-        };
-        let comes_back = matches!(event.kind, EventKind::Life { life: Life::Started });
-        if is_master && (!was_master || (comes_back && current.is_none())) {
+        }
+        if is_master && !was_master {
             promoted = Some(number);
         }
+        let is_on = up && answers;
         if !is_on && let Some(service) = current.take() {
             services.push(Service { until: Some(number), ..service });
         } else if is_on && current.is_none() {
@@ -89,47 +81,45 @@ fn services_of(history: &History, lock: Lock, node: Host, in_cluster: bool) -> V
     services
 }
 
-/// When two nodes were masters of a replicated lock at once: which, and whether that is over.
-fn both(history: &History, lock: Lock) -> Vec<(True, True, bool, [Host; 2])> {
+/// Two nodes were masters of a lock at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TwoMasters {
+    pub(super) from: True,
+    pub(super) until: True,
+    /// Whether that ended before the run did.
+    is_over: bool,
+    nodes: [Host; 2],
+}
+
+/// Each time at which a replicated lock had two masters.
+pub(super) fn two_masters(history: &History, lock: Lock) -> Vec<TwoMasters> {
     if !is_replicated(history, lock) {
         return Vec::new();
     }
     let services = services(history, lock);
-    let mut both = Vec::new();
+    let mut all = Vec::new();
     for (at, one) in services.iter().enumerate() {
         for other in services.iter().skip(at + 1).filter(|other| other.node != one.node) {
-            let begin = one.begin(history).max(other.begin(history));
-            let end = one.end(history).min(other.end(history));
-            if begin < end {
+            let from = one.begin(history).max(other.begin(history));
+            let until = one.end(history).min(other.end(history));
+            if from < until {
                 let is_over = one.until.or(other.until).is_some();
-                both.push((begin, end, is_over, [one.node, other.node]));
+                all.push(TwoMasters { from, until, is_over, nodes: [one.node, other.node] });
             }
         }
     }
-    both
+    all
 }
 
-/// When a lock had two masters, to be shown.
-pub(super) fn two_at_once(history: &History, lock: Lock) -> Vec<(True, True)> {
-    both(history, lock).into_iter().map(|(begin, end, ..)| (begin, end)).collect()
-}
-
-/// In a sentence, when two masters of a replicated lock were there at once within a stretch of time: the last such time.
-pub(super) fn two_masters(history: &History, lock: Lock, from: True, until: True) -> Option<String> {
-    let meanwhile = |(begin, end, ..): &(True, True, bool, [Host; 2])| *begin <= until && *end >= from;
-    let (begin, end, is_over, [one, other]) = both(history, lock).into_iter().filter(meanwhile).max()?;
-    let end = if is_over { format!("to {}", words::instant(end)) } else { "on".to_owned() };
-    let what = if is_in_cluster(history, lock) {
-        "two masters answered for its slot"
-    } else {
-        "there were two masters"
-    };
-    Some(format!(
-        "From {} {end} {what}, {} and {}.",
-        words::instant(begin),
-        history.host_name(one),
-        history.host_name(other)
-    ))
+/// In a sentence, the last time within a stretch of time at which a replicated lock had two masters.
+pub(super) fn two_masters_in_words(history: &History, lock: Lock, from: True, until: True) -> Option<String> {
+    let meanwhile = |two: &TwoMasters| two.from <= until && two.until >= from;
+    let two = two_masters(history, lock).into_iter().filter(meanwhile).max()?;
+    let end = if two.is_over { format!("to {}", words::instant(two.until)) } else { "on".to_owned() };
+    let in_cluster = history.is_in_cluster(lock);
+    let what = if in_cluster { "two masters answered for its slot" } else { "there were two masters" };
+    let [one, other] = two.nodes.map(|node| history.host_name(node));
+    Some(format!("From {} {end} {what}, {one} and {other}.", words::instant(two.from)))
 }
 
 #[cfg(test)]
@@ -142,7 +132,12 @@ mod tests {
         let serves = |how| EventKind::Serves { lock: Lock(0), how };
         let story = || Story::failover(LockKind::Exclusive).at(0).tell("m", serves(Serving::Whole));
         let told = |story: Story, from, until| {
-            two_masters(&story.ends(9_000), Lock(0), True::from_millis(from), True::from_millis(until))
+            two_masters_in_words(
+                &story.ends(9_000),
+                Lock(0),
+                True::from_millis(from),
+                True::from_millis(until),
+            )
         };
         let one =
             story().at(1_000).tell("m", serves(Serving::Closed)).at(1_000).tell("r", serves(Serving::Whole));
@@ -158,13 +153,19 @@ mod tests {
         let crashed = two().at(2_000).tell("m", EventKind::Life { life: Life::Crashed });
         assert_eq!(told(crashed, 0, 5_000), sentence("to 2.000 s"));
     }
+
     /// A node is a master from the beginning if it never says otherwise, and again when it comes back after a crash.
     #[test]
     fn two_masters_of_a_group_are_told_as_those_of_a_slot() {
-        let group = || Story::failover(LockKind::Exclusive).at(0).became("r", Role::Replica);
+        let group = || Story::failover(LockKind::Exclusive).became("r", Role::Replica);
         let promoted = || group().at(1_000).became("r", Role::Master);
         let told = |story: Story| {
-            two_masters(&story.ends(9_000), Lock(0), True::from_millis(500), True::from_millis(5_000))
+            two_masters_in_words(
+                &story.ends(9_000),
+                Lock(0),
+                True::from_millis(500),
+                True::from_millis(5_000),
+            )
         };
         let sentence = |time: &str| Some(format!("From {time} there were two masters, m and r."));
         assert_eq!(told(group()), None);
@@ -175,6 +176,6 @@ mod tests {
         assert_eq!(told(crashed().at(3_000).life("m", Life::Started)), sentence("3.000 s on"));
         // Of a majority each node is a master, and none of them alone decides.
         let majority = Story::quorum().ends(9_000);
-        assert_eq!(two_masters(&majority, Lock(0), True::ZERO, True::from_millis(5_000)), None);
+        assert_eq!(two_masters_in_words(&majority, Lock(0), True::ZERO, True::from_millis(5_000)), None);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockstorm_sim::time::True;
 
 use super::{
-    authority::{Service, is_replicated, services, two_at_once},
+    authority::{Service, is_replicated, services, two_masters},
     belief::{Belief, beliefs},
     interval::{Interval, overlaps},
     promise::{Promise, promises},
@@ -107,7 +107,7 @@ impl<'a> Evidence<'a> {
 
     /// When a replicated lock had two masters at once.
     pub fn two_masters(&self, lock: Lock) -> Vec<(True, True)> {
-        two_at_once(self.history, lock)
+        two_masters(self.history, lock).iter().map(|two| (two.from, two.until)).collect()
     }
 
     /// When two owners were promised a lock at once that only one may hold.

@@ -115,6 +115,7 @@ mod tests {
             (
                 "the replica that is promoted never had it",
                 Story::failover(LockKind::Exclusive)
+                    .became("r", crate::history::Role::Replica)
                     .at(2)
                     .granted("m", "c1", 30_000)
                     .at(3)

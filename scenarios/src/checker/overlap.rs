@@ -80,7 +80,7 @@ pub(super) fn witness<I: Interval>(
     let (cause, fault) = words::cause(history, lock, &owners, first.from(), *from);
     let mut story = vec![(wording.words)(history, first)];
     story.extend(cause);
-    story.extend(authority::two_masters(history, lock, first.from(), *until));
+    story.extend(authority::two_masters_in_words(history, lock, first.from(), *until));
     story.push((wording.words)(history, second));
     Witness { summary, story, from: *from, until: *until, lock: Some(lock), owners, fault }
 }

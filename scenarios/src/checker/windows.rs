@@ -9,14 +9,19 @@
 //!   node that had granted it was a master still;
 //! * *failover*: the same, and the other node had ceased to be one.
 //!
-//! A node that has been promoted since the hold was granted says which holds it has lost. Of one that it does not speak of it has what the
-//! group had then: the hold, or the loss of it on the master before.
+//! A node that is promoted says which holds it has lost. A hold that it does not call lost is one that it has, as its group had it at the
+//! promotion, unless its master had lost it before.
 //!
 //! These are the cases in which Redis and its documentation let acknowledged writes be lost. Anything else is a mistake of the lock or
-//! of the server: a node that has the hold and grants another one, or a hold that another client deleted. So is a belief of two owners of
-//! which a part is in no such double grant of theirs: one of them counted on the lock for longer than it was promised.
+//! of the server: a node that has the hold and grants another one, or a hold that another client deleted. So is a belief of two owners
+//! that outlasts their double grants: one of them counted on the lock for longer than it was promised, or by a clock that is slower than
+//! the lock allows for.
 
-use std::{ops::Range, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    time::Duration,
+};
 
 use lockstorm_sim::time::Wall;
 
@@ -66,8 +71,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let promises: Vec<_> = evidence.promises.iter().filter(|one| is_asked(one.lock)).cloned().collect();
     let beliefs: Vec<_> = evidence.beliefs.iter().filter(|one| is_asked(one.lock)).cloned().collect();
     let (granted, believed) = (overlaps(&promises), overlaps(&beliefs));
-    let windows: Vec<Option<Window>> =
-        granted.iter().map(|overlap| DoubleGrant::of(history, overlap)?.window()).collect();
+    let locks: BTreeSet<Lock> = granted.iter().map(|overlap| overlap.first.lock).collect();
+    let services: BTreeMap<Lock, Vec<Service>> =
+        locks.into_iter().map(|lock| (lock, services(history, lock))).collect();
+    let window = |overlap| DoubleGrant::of(history, overlap, &services[&overlap.first.lock])?.window();
+    let windows: Vec<Option<Window>> = granted.iter().map(window).collect();
     let with_reason = |has: bool| -> Vec<_> {
         granted
             .iter()
@@ -143,11 +151,11 @@ struct DoubleGrant<'a> {
     /// Who grants, and since when it is a master, where it is one.
     here: Host,
     service: Option<Service>,
-    services: Vec<Service>,
+    services: &'a [Service],
 }
 
 impl<'a> DoubleGrant<'a> {
-    fn of(history: &'a History, overlap: &Overlap<'a, Promise>) -> Option<Self> {
+    fn of(history: &'a History, overlap: &Overlap<'a, Promise>, services: &'a [Service]) -> Option<Self> {
         let (first, second, at) = (overlap.first, overlap.second, overlap.from);
         let events = &history.events;
         let begin = events.partition_point(|event| event.at < first.from);
@@ -161,7 +169,6 @@ impl<'a> DoubleGrant<'a> {
                 && gives(event)
         })?;
         let here = events[granting].host;
-        let services = services(history, first.lock);
         let service =
             services.iter().find(|service| service.node == here && service.is_on(granting)).copied();
         Some(Self { history, first, meanwhile: begin..end, granting, here, service, services })
@@ -169,16 +176,15 @@ impl<'a> DoubleGrant<'a> {
 
     /// Why the second owner was granted the lock; `None` if nothing explains it.
     fn window(&self) -> Option<Window> {
-        let since = self.service.and_then(|service| service.promoted);
+        let promoted = self.service.and_then(|service| service.promoted);
         let last = self.about_first().rfind(|number| self.event(*number).host == self.here);
-        if let Some(last) = last.filter(|last| since.is_none_or(|since| *last > since)) {
+        if let Some(last) = last.filter(|last| promoted.is_none_or(|promoted| *last > promoted)) {
             return self.became(last);
         }
-        let by_others = self.about_first().rfind(|number| gives(self.event(*number)));
-        // One that comes back from a crash as the master that it was has heard of nothing meanwhile.
-        let is_heir = |since: &usize| !matches!(self.event(*since).kind, EventKind::Life { .. });
-        match since.filter(|since| is_heir(since) && by_others.is_some_and(|given| given < *since)) {
-            Some(since) => self.inherited(since),
+        let is_given =
+            |until: usize| self.about_first().any(|number| number < until && gives(self.event(number)));
+        match promoted.filter(|promoted| is_given(*promoted)) {
+            Some(promoted) => self.inherited(promoted),
             None => self.elsewhere(),
         }
     }
@@ -213,12 +219,22 @@ impl<'a> DoubleGrant<'a> {
         }
     }
 
-    /// Where the node was promoted after the first hold was granted, and did not say that it lost it then.
-    fn inherited(&self, since: usize) -> Option<Window> {
-        let last = self.about_first().rfind(|number| *number < since)?;
-        let Some((until, lease)) = expiry(self.event(last)) else { return self.became(last) };
-        let shown = self.history.clock(self.here).reading(ClockId::Wall, self.event(since).at);
-        let passed = self.event(since).at.since(self.event(last).at);
+    /// Where the node was promoted after the first hold was granted, and did not say that it lost the hold then.
+    fn inherited(&self, promoted: usize) -> Option<Window> {
+        let is_lost = |number: usize| matches!(self.event(number).kind, EventKind::Vanished { .. });
+        // That a replica lost its copy is no loss of the group.
+        let counts = |number: usize| {
+            !is_lost(number) || self.history.was_master(self.first.lock, self.event(number).host, number)
+        };
+        let last = self.about_first().rfind(|number| *number < promoted && counts(*number))?;
+        if is_lost(last) {
+            // A master that was deposed may have granted the hold anew.
+            let again = self.about_first().any(|number| number > promoted && gives(self.event(number)));
+            return if again { self.elsewhere() } else { self.became(last) };
+        }
+        let (until, lease) = expiry(self.event(last))?;
+        let shown = self.history.clock(self.here).reading(ClockId::Wall, self.event(promoted).at);
+        let passed = self.event(promoted).at.since(self.event(last).at);
         // Over by the clock of this node, though not by its master's.
         (shown >= until.as_nanos() && passed < lease).then_some(Window::Clock)
     }
@@ -248,8 +264,8 @@ impl<'a> DoubleGrant<'a> {
         let given = self.about_first().rfind(|number| is_other(number) && gives(self.event(*number)))?;
         let other = self.event(given).host;
         let last = self.about_first().rfind(|number| self.event(*number).host == other)?;
-        let since = self.service.and_then(|service| service.promoted);
-        if is_taken(self.event(last)) && since.is_some_and(|since| last < since) {
+        let promoted = self.service.and_then(|service| service.promoted);
+        if is_taken(self.event(last)) && promoted.is_some_and(|promoted| last < promoted) {
             // It was gone before this node had anything to lose.
             return None;
         }
@@ -257,7 +273,7 @@ impl<'a> DoubleGrant<'a> {
             service.node == other && service.is_on(given) && service.is_on(self.granting)
         };
         Some(match (self.services.iter().find(still), self.service) {
-            (Some(theirs), Some(ours)) => Window::TwoMasters(both(self.history, theirs, &ours)),
+            (Some(theirs), Some(ours)) => Window::TwoMasters(both_served(self.history, theirs, &ours)),
             // Slots that are being moved are served by a node that is not their master yet.
             (Some(_), None) => Window::TwoMasters(Duration::ZERO),
             (None, _) => Window::Failover,
@@ -266,7 +282,7 @@ impl<'a> DoubleGrant<'a> {
 }
 
 /// For how long two nodes were masters at once.
-fn both(history: &History, one: &Service, other: &Service) -> Duration {
+fn both_served(history: &History, one: &Service, other: &Service) -> Duration {
     let until = one.end(history).min(other.end(history));
     until.since(one.begin(history).max(other.begin(history)))
 }
@@ -306,7 +322,7 @@ mod tests {
     };
 
     fn group() -> Story {
-        Story::failover(LockKind::Exclusive).at(0).became("m", Role::Master).became("r", Role::Replica)
+        Story::failover(LockKind::Exclusive).became("r", Role::Replica)
     }
 
     /// C1 is granted the lock by `m` for 30 s, and `r` is promoted after 10 s without it.
@@ -454,6 +470,49 @@ mod tests {
                 "promoted with the hold, which was over by its clock",
                 crashed_after_a_grant()
                     .clocks("r", [40_000, 10_000, 10_000], [0; 3])
+                    .became("r", Role::Master)
+                    .granted("r", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "promoted with the hold, which its master went on to renew",
+                group()
+                    .at(2)
+                    .granted("m", "c1", 30_000)
+                    .at(10_000)
+                    .became("r", Role::Master)
+                    .at(11_000)
+                    .extended("m", "c1", 30_000)
+                    .at(12_000)
+                    .granted("r", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "it came back twice, and lost the hold the first time",
+                group()
+                    .at(2)
+                    .granted("m", "c1", 30_000)
+                    .at(1_000)
+                    .life("m", crate::history::Life::Crashed)
+                    .at(2_000)
+                    .life("m", crate::history::Life::Started)
+                    .vanished("m", "c1", LossCause::Crash)
+                    .at(3_000)
+                    .life("m", crate::history::Life::Crashed)
+                    .at(4_000)
+                    .life("m", crate::history::Life::Started)
+                    .granted("m", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
+                "a replica lost its copy, and is promoted with the hold",
+                group()
+                    .at(2)
+                    .granted("m", "c1", 30_000)
+                    .at(1_000)
+                    .vanished("r", "c1", LossCause::Crash)
+                    .at(10_000)
+                    .life("m", crate::history::Life::Crashed)
                     .became("r", Role::Master)
                     .granted("r", "c2", 30_000)
                     .ends(50_000),

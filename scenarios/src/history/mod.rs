@@ -126,6 +126,24 @@ impl History {
         }
     }
 
+    /// Whether nodes share the slots, so that the master of a lock is the one whose slot the lock's is.
+    pub fn is_in_cluster(&self, lock: Lock) -> bool {
+        self.events.iter().any(|event| matches!(event.kind, EventKind::Serves { lock: of, .. } if of == lock))
+    }
+
+    /// Whether a node was a master of a lock, by what it had last said of its role before the event of this number. One that has said
+    /// nothing is a master, where there is no cluster.
+    pub fn was_master(&self, lock: Lock, node: Host, before: usize) -> bool {
+        let in_cluster = self.is_in_cluster(lock);
+        let said = self.events[..before].iter().rev().filter(|event| event.host == node);
+        let mut roles = said.filter_map(|event| match event.kind {
+            EventKind::Serves { lock: of, how } if of == lock => Some(how.is_master()),
+            EventKind::Became { role } if !in_cluster => Some(role == Role::Master),
+            _ => None,
+        });
+        roles.next().unwrap_or(!in_cluster)
+    }
+
     /// Counts one more command of this name, in capitals, that a client sent to a node.
     pub(crate) fn count(&mut self, node: Host, client: Host, name: &str) {
         let is_same =

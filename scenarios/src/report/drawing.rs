@@ -224,6 +224,7 @@ impl Drawing {
         }
         canvas.lanes(&believed, &evidence.beliefs_at_once());
         resource(&mut canvas);
+        failure_detection(&mut canvas);
         let messages = messages(&mut canvas, records, focus.map_or(True::ZERO, |(from, _)| from));
         let clocks = clocks(&mut canvas);
         canvas.y += 10;
@@ -232,23 +233,25 @@ impl Drawing {
     }
 }
 
-/// Which nodes took writes, where that can change.
+/// Which nodes were masters of each lock, where that can change.
 fn masters(canvas: &mut Canvas<'_>, evidence: &Evidence<'_>) {
-    let history = evidence.history;
-    let locks = (0..).zip(&history.header.locks).map(|(at, _)| Lock(at));
-    let locks: Vec<Lock> = locks.filter(|lock| !evidence.mastered(*lock).is_empty()).collect();
-    if locks.is_empty() {
-        return;
+    let locks = (0..).zip(&evidence.history.header.locks).map(|(at, _)| Lock(at));
+    let lanes: Vec<_> = locks.map(|lock| (lock, lanes::masters(evidence, lock))).collect();
+    if lanes.iter().any(|(_, lanes)| !lanes.is_empty()) {
+        canvas.heading("masters", "which nodes were masters; red: two at once");
     }
-    canvas.heading("masters", "which nodes took writes; red: two at once");
-    let mut both: Vec<(True, True)> = locks.iter().flat_map(|lock| evidence.two_masters(*lock)).collect();
-    both.sort();
-    both.dedup();
-    canvas.lanes(&lanes::masters(evidence, &locks), &both);
-    let watchers = lanes::watchers(history);
-    if !watchers.is_empty() {
-        canvas.heading("watchers", "what nodes and Sentinels said of each other; hover for the words");
-        canvas.lanes(&watchers, &[]);
+    for (lock, lanes) in lanes {
+        canvas.lanes(&lanes, &evidence.two_masters(lock));
+    }
+}
+
+/// What Sentinels and nodes of a cluster said of each other: after what it explains, as there may be much of it.
+fn failure_detection(canvas: &mut Canvas<'_>) {
+    let lanes = lanes::failure_detection(canvas.history);
+    if !lanes.is_empty() {
+        canvas
+            .heading("failure detection", "what Sentinels and nodes of a cluster said; hover for the words");
+        canvas.lanes(&lanes, &[]);
     }
 }
 

@@ -117,25 +117,25 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
     history.header.hosts_of(HostKind::Node).map(lane).collect()
 }
 
-/// Per replicated lock and node: when it was a master of the lock.
-pub(super) fn masters(evidence: &Evidence<'_>, locks: &[Lock]) -> Vec<Lane> {
+/// Per node that ever was a master of a replicated lock: when it was.
+pub(super) fn masters(evidence: &Evidence<'_>, lock: Lock) -> Vec<Lane> {
     let history = evidence.history;
-    let mut lanes: BTreeMap<(Lock, Host), Lane> = BTreeMap::new();
-    for lock in locks {
-        for (host, from, until) in evidence.mastered(*lock) {
-            let (node, key) = (history.host_name(host), &history.lock(*lock).name);
-            let label = if locks.len() > 1 { format!("{node} {key}") } else { node.to_owned() };
-            let title = running(&format!("{node} was a master of `{key}`"), from, until);
-            let lane = lanes.entry((*lock, host)).or_insert_with(|| Lane { label, ..Lane::default() });
-            let (label, class) = ("master".to_owned(), "role");
-            lane.bars.push(Bar { from, until, owner: None, class, label, title });
-        }
+    let mut lanes: BTreeMap<Host, Lane> = BTreeMap::new();
+    let key = &history.lock(lock).name;
+    for (host, from, until) in evidence.mastered(lock) {
+        let node = history.host_name(host);
+        let several = history.header.locks.len() > 1;
+        let label = if several { format!("{node} {key}") } else { node.to_owned() };
+        let title = running(&format!("{node} was a master of `{key}`"), from, until);
+        let lane = lanes.entry(host).or_insert_with(|| Lane { label, ..Lane::default() });
+        let (label, class) = ("master".to_owned(), "role");
+        lane.bars.push(Bar { from, until, owner: None, class, label, title });
     }
     lanes.into_values().collect()
 }
 
 /// Per Sentinel and node of a cluster: what it said of the others.
-pub(super) fn watchers(history: &History) -> Vec<Lane> {
+pub(super) fn failure_detection(history: &History) -> Vec<Lane> {
     let mut lanes: BTreeMap<Host, Lane> = BTreeMap::new();
     let is_said = |kind: &EventKind| matches!(kind, EventKind::Cluster { .. } | EventKind::Sentinel { .. });
     for event in history.events.iter().filter(|event| is_said(&event.kind)) {

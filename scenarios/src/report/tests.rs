@@ -13,6 +13,7 @@ use crate::{
 /// refuses, a clock that jumps.
 fn story() -> History {
     let mut history = Story::failover(LockKind::Exclusive)
+        .became("r", crate::history::Role::Replica)
         .fenced(Fence::Greater)
         .at(2)
         .asks("c1")

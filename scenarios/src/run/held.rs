@@ -44,14 +44,18 @@ impl Watched {
     }
 
     /// What it means that this node, which has been a replica, is a master from now on: holds that its group has granted, whose
-    /// lease is not over by its clock, and that it never had are lost. What it has of a latch's count, counts.
+    /// lease is not over by its clock, and that it does not have are lost. That a replica lost its copy of a hold is no loss of the group.
+    /// What the node has of a latch's count, counts.
     pub(super) fn promoted(&self, history: &History, node: Host, now: Wall) -> Vec<EventKind> {
         let authority = &history.lock(self.lock).authority;
         let Some(group) = authority.group_of(node) else { return Vec::new() };
         let mut held: BTreeMap<(Owner, Mode), Option<Wall>> = BTreeMap::new();
-        let of_group = history.events.iter().filter(|event| authority.group_of(event.host) == Some(group));
-        for what in of_group.map(|event| &event.kind).filter(|what| what.lock() == Some(self.lock)) {
-            match what {
+        let of_group = history.events.iter().enumerate().filter(|(_, event)| {
+            authority.group_of(event.host) == Some(group) && event.kind.lock() == Some(self.lock)
+        });
+        for (number, event) in of_group {
+            match &event.kind {
+                EventKind::Vanished { .. } if !history.was_master(self.lock, event.host, number) => {}
                 EventKind::Granted { owner, mode, until, .. }
                 | EventKind::Extended { owner, mode, until, .. } => {
                     held.insert((*owner, *mode), *until);
@@ -426,6 +430,9 @@ mod tests {
         let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);
         let held = story().ends(2_000);
         let released = story().at(300).unlocks("c1", "m").ends(2_000);
+        let copy_lost =
+            story().became("r", history::Role::Replica).at(300).vanished("r", "c1", LossCause::Crash);
+        let copy_lost = copy_lost.ends(2_000);
         let (replica, c1) =
             (held.header.host("r").expect("a replica"), held.find_owner("c1:1").expect("it asked"));
         let (without, mut with) = (lock(), lock());
@@ -434,7 +441,8 @@ mod tests {
         let (how, mode) = (LossCause::Failover, Mode::Exclusive);
         let lost = vec![EventKind::Vanished { lock: LOCK, owner: c1, how, mode }];
         let rows = [
-            ("never had it", &held, &without, 500, lost),
+            ("never had it", &held, &without, 500, lost.clone()),
+            ("lost its copy as a replica", &copy_lost, &without, 500, lost),
             ("has it", &held, &with, 500, Vec::new()),
             ("its lease is over", &held, &without, 1_000, Vec::new()),
             ("it was released", &released, &without, 500, Vec::new()),

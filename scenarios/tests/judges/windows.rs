@@ -2,13 +2,14 @@
 //! promises that clash at an instant is a double grant. It is made by the host of the first grant or renewal of the later
 //! hold at that instant; of two that begin at once, the later one is that of the owner with the greater number.
 //!
-//! A host is a master of a lock while the lock's slot is its own, where any host says whose it is, and else while it is up and no replica:
-//! one that has not said what it became is a master. A crash ends that in any case. What the granting host knows of the earlier hold,
-//! from the beginning of that hold to the instant, is the first of these that there is:
+//! A host is a master of a lock while the lock's slot is its own, where any host says whose it is, and else while it is no replica; one that
+//! has not said what it became is a master. In a cluster a crash ends that. A master serves while it is up and, in a cluster, answers. What
+//! the granting host knows of the earlier hold, from the beginning of that hold to the instant, is the first of these that there is:
 //!
-//! * what it has last said of it since it is a master, or at all if it is one from the beginning or is none: its own word;
-//! * if the last grant or renewal of it came before the host is a master, and the host is not one by its start after a crash: what any host
-//!   has last said of it before that, an heir's word;
+//! * what it has last said of it since it became a master, or at all if it has been one from the beginning or does not serve: its own word;
+//! * if there was a grant or renewal of it before the host became a master, what any host has last said of it before that, an heir's word,
+//!   without the losses of hosts that were no masters then; but nothing where that is a loss, and there is a grant or renewal after it
+//!   became one;
 //! * nothing.
 //!
 //! The word, or that there is none, makes the reason:
@@ -26,9 +27,9 @@
 //!
 //! As for a failover: the last other host that granted or renewed the hold is looked at. If the last thing that it says of the hold is that it was
 //! deleted, overwritten, flushed or evicted, before the granting host became a master, it is `unexplained`. Otherwise it is `two_masters` if
-//! that host has been a master that answers from its grant to the double grant, and `failover` if it has not.
+//! that host has served from its grant to the double grant, and `failover` if it has not.
 //!
-//! `both_served` is the longest time from when the later of two masters began to answer to when the first of them ceased to, or to the end of the
+//! `both_served` is the longest time from when the later of two masters began to serve to when the first of them ceased to, or to the end of the
 //! run. Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double grant of the two owners that has a
 //! reason. The layer is violated iff something is unexplained; it holds if something was promised that two owners wanted.
 
@@ -125,37 +126,39 @@ fn pairs(stretches: &[Stretch]) -> Vec<Pair<'_>> {
     pairs
 }
 
-/// Of one host and one lock, before the event of this number: `None` if it is no master, or else the number of the event that made it
-/// one, which is 0 for one from the beginning, and one more than the number otherwise. `is_one` says it of what a host is to the lock's slot.
-fn master_since(
-    history: &History,
-    lock: Lock,
-    host: Host,
-    before: usize,
-    is_one: fn(Serving) -> bool,
-) -> Option<usize> {
+/// Of one host and one lock, before the event of this number.
+struct Standing {
+    /// When it became a master, if it is one, as the number of the event and one, or 0 from the beginning.
+    master: Option<usize>,
+    /// The same of when it began to serve.
+    serves: Option<usize>,
+}
+
+fn standing(history: &History, lock: Lock, host: Host, before: usize) -> Standing {
     let says = |event: &Event| matches!(event.kind, EventKind::Serves { lock: of, .. } if of == lock);
     let by_slot = history.events.iter().any(says);
-    let (mut role, mut up, mut since) = (!by_slot, true, if by_slot { None } else { Some(0) });
-    for (number, event) in history.events.iter().enumerate().take(before) {
-        if event.host != host {
-            continue;
-        }
+    let from_the_beginning = (!by_slot).then_some(0);
+    let (mut own, mut answers, mut up) = (!by_slot, !by_slot, true);
+    let (mut master, mut serves) = (from_the_beginning, from_the_beginning);
+    for (number, event) in history.events[..before].iter().enumerate() {
         match event.kind {
-            EventKind::Serves { lock: of, how } if of == lock => role = is_one(how),
-            EventKind::Became { role: new } if !by_slot => role = new == Role::Master,
-            EventKind::Life { life: Life::Crashed } => {
-                up = false;
-                role = role && !by_slot;
+            _ if event.host != host => continue,
+            EventKind::Serves { lock: of, how } if of == lock => {
+                own = how != Serving::Elsewhere && how != Serving::Importing;
+                answers = own && how != Serving::Closed;
             }
+            EventKind::Became { role } if !by_slot => {
+                (own, answers) = (role == Role::Master, role == Role::Master)
+            }
+            EventKind::Life { life: Life::Crashed } if by_slot => (own, answers, up) = (false, false, false),
+            EventKind::Life { life: Life::Crashed } => up = false,
             EventKind::Life { life: Life::Started } => up = true,
             _ => {}
         }
-        // What a host of a cluster says of itself, it says while it is up.
-        up = up || (by_slot && role);
-        since = (role && up).then(|| since.unwrap_or(number + 1));
+        master = own.then(|| master.unwrap_or(number + 1));
+        serves = (up && answers).then(|| serves.unwrap_or(number + 1));
     }
-    since
+    Standing { master, serves }
 }
 
 fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option<Reason> {
@@ -173,9 +176,10 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let here = granting.1.host;
     let earlier: Vec<(usize, &Event)> =
         about(first).into_iter().filter(|(_, event)| event.at >= first.from).collect();
-    // Events from this number on are of the time in which the host is the master that it is; 0 where it always was, or is none.
-    let since = master_since(history, first.lock, here, granting.0, Serving::is_master).unwrap_or(0);
-    let answers = |host, before| master_since(history, first.lock, host, before, Serving::answers);
+    let at_grant = standing(history, first.lock, here, granting.0);
+    // Events from this number on are of the time in which the host is the master that it is; 0 where it always was, or does not serve.
+    let since = at_grant.serves.and(at_grant.master).unwrap_or(0);
+    let serves = |host, before| standing(history, first.lock, host, before).serves;
     let as_failover = || {
         let (given, host) = earlier.iter().rev().find_map(|(number, event)| {
             (event.host != here && grants(event)).then_some((*number, event.host))
@@ -192,29 +196,40 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
         if taken && said + 1 < since {
             return None;
         }
-        let was = answers(host, given + 1);
-        let is = answers(host, granting.0 + 1);
+        let was = serves(host, given + 1);
+        let is = serves(host, granting.0 + 1);
         if was.is_none() || was != is {
             return Some(Reason::Failover);
         }
         let end = |host| {
-            let over =
-                (granting.0 + 1..=history.events.len()).find(|before| answers(host, *before).is_none());
+            let over = (granting.0 + 1..=history.events.len()).find(|before| serves(host, *before).is_none());
             over.map_or(history.header.end, |before| history.events[before - 1].at)
         };
         let begin =
             |since: usize| since.checked_sub(1).map_or(True::ZERO, |number| history.events[number].at);
-        let length = match answers(here, granting.0) {
+        let length = match at_grant.serves {
             Some(mine) => end(here).min(end(host)).since(begin(mine).max(begin(was.unwrap_or(0)))),
             None => Duration::ZERO,
         };
         Some(Reason::TwoMasters(length))
     };
     let own = earlier.iter().rev().find(|(number, event)| event.host == here && *number >= since);
-    let starts = |number: usize| matches!(history.events[number].kind, EventKind::Life { .. });
-    let given = earlier.iter().rev().find(|(_, event)| grants(event)).map(|(number, _)| *number);
-    let is_heir = given.is_some_and(|given| given + 1 < since && !starts(since - 1));
-    let heirs = earlier.iter().rev().find(|(number, _)| is_heir && number + 1 < since);
+    let is_loss = |event: &Event| matches!(event.kind, EventKind::Vanished { .. });
+    let (before, after): (Vec<_>, Vec<_>) = earlier.iter().partition(|(number, _)| number + 1 < since);
+    let is_heir = before.iter().any(|(_, event)| grants(event));
+    let of_group = before.iter().rev().find(|(number, event)| {
+        !is_loss(event) || standing(history, first.lock, event.host, *number).master.is_some() || {
+            // What a host of a cluster lost in a crash it says before it says what it is.
+            let mut said = history.events[..*number].iter().rev().filter(|one| one.host == event.host);
+            let last = said.find_map(|one| match one.kind {
+                EventKind::Serves { lock, how } if lock == first.lock => Some(how),
+                _ => None,
+            });
+            last.is_some_and(|how| how != Serving::Elsewhere && how != Serving::Importing)
+        }
+    });
+    let again = after.iter().any(|(_, event)| grants(event));
+    let heirs = of_group.filter(|(_, event)| is_heir && !(again && is_loss(event)));
     let Some((number, word)) = own.or(heirs) else { return as_failover() };
     let lost = match word.kind {
         EventKind::Vanished { how, .. } => how,

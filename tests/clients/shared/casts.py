@@ -65,8 +65,10 @@ class Venue:
 
         try:
             until("all processes have found who serves", are_taught, FINDS_S)
+        except Silent:
+            raise
         except TimeoutError as never:
-            raise never from refusals[-1]
+            raise never from (refusals[-1] if refusals else None)
 
     def warm(self):
         """Processes of both kinds, whose servers know the scripts."""

@@ -206,6 +206,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
     ctx.stand_for(PORT, Some(home.address));
     server.is_opened();
     if let Some(master) = &server.follows {
+        watcher.follows();
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
     tokio::task::spawn_local(operator::operate(ctx, PORT, server.console.clone()));

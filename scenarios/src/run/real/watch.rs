@@ -227,6 +227,16 @@ impl Watcher {
         Some(watcher)
     }
 
+    /// The node follows another one from the beginning.
+    pub(super) fn follows(&self) {
+        let of_role =
+            |event: &Event| event.host == self.host && matches!(event.kind, EventKind::Became { .. });
+        // It may have been promoted in an earlier life.
+        if !self.stage.shared.get().history.events.iter().any(of_role) {
+            self.tell(True::ZERO, EventKind::Became { role: Role::Replica });
+        }
+    }
+
     /// Watches until the node is gone, and tells what it did last; that outlives the node's host. Only what a server had not told
     /// MONITOR when it was killed stays unknown.
     pub(super) async fn watch(mut self, server: Rc<RealServer>, seen_until: Rc<Cell<Option<True>>>) {
