@@ -117,6 +117,8 @@ impl Inquiry {
         if self.verdict(&plan) != "violated" {
             return None;
         }
+        // It may be a sum with what is taken away, and says nothing about the run.
+        let scenario = &Scenario { boundary: None, ..scenario.clone() };
         let suspects = suspects(scenario);
         let mut runs = 1;
         let mut without = |of: &[&Suspect]| {
@@ -343,6 +345,21 @@ storm = "30s"
                 "without all of them: holds",
             ]
         );
+    }
+
+    /// It was left out, and the lock itself called the cause.
+    #[test]
+    fn a_fault_that_the_formula_of_a_boundary_names_can_be_the_cause() {
+        let boundary = r#"
+[boundary]
+key = "fault.jump.clock_step.by"
+from = "0s"
+to = "12s"
+formula = "fault.jump.at - 1s"
+"#;
+        let why = why(&(jump("jump", "+10s", "11s") + boundary));
+        assert!(words(&why).contains(&"without the fault jump: holds".to_owned()), "{why:?}");
+        assert_eq!(why.without_all, "holds");
     }
 
     #[test]
