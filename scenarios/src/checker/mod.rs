@@ -7,6 +7,7 @@ mod authority;
 mod belief;
 pub(crate) mod chain;
 mod commands;
+mod double_grant;
 mod evidence;
 mod fairness;
 mod holds;

@@ -17,18 +17,13 @@
 //! that outlasts their double grants: one of them counted on the lock for longer than it was promised, or by a clock that is slower than
 //! the lock allows for.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-    time::Duration,
-};
-
-use lockstorm_sim::time::Wall;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Checker,
     authority::{Service, is_replicated, services},
     belief::Belief,
+    double_grant::{DoubleGrant, Window},
     evidence::Evidence,
     interval::{Overlap, overlaps},
     overlap::{BELIEVED, PROMISED, witness},
@@ -36,7 +31,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{ClockId, Event, EventKind, History, Host, Life, Lock, LossCause},
+    history::Lock,
     verdict::{Finding, Measure, Verdict},
 };
 
@@ -54,16 +49,6 @@ pub(super) const WINDOWS: Checker = Checker {
     ],
     check,
 };
-
-/// Why two owners were granted a lock at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Window {
-    Failover,
-    /// With the time for which both were masters.
-    TwoMasters(Duration),
-    Crash,
-    Clock,
-}
 
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
@@ -138,180 +123,6 @@ fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>]) -> 
         }
     }
     covered.is_some_and(|covered| covered >= both.until)
-}
-
-/// A node grants a lock to a second owner within the promise to a first one.
-struct DoubleGrant<'a> {
-    history: &'a History,
-    first: &'a Promise,
-    /// The numbers of the events from the beginning of the first hold to the instant of the second one.
-    meanwhile: Range<usize>,
-    /// The number of the event that grants the second one.
-    granting: usize,
-    /// Who grants, and since when it is a master, where it is one.
-    here: Host,
-    service: Option<Service>,
-    services: &'a [Service],
-}
-
-impl<'a> DoubleGrant<'a> {
-    fn of(history: &'a History, overlap: &Overlap<'a, Promise>, services: &'a [Service]) -> Option<Self> {
-        let (first, second, at) = (overlap.first, overlap.second, overlap.from);
-        let events = &history.events;
-        let begin = events.partition_point(|event| event.at < first.from);
-        let end = events.partition_point(|event| event.at <= at);
-        let group = &history.lock(first.lock).authority;
-        let granting = (begin..end).find(|number| {
-            let event = &events[*number];
-            event.at == at
-                && event.kind.hold() == Some((second.lock, second.owner, second.mode))
-                && group.group_of(event.host).is_some()
-                && gives(event)
-        })?;
-        let here = events[granting].host;
-        let service =
-            services.iter().find(|service| service.node == here && service.is_on(granting)).copied();
-        Some(Self { history, first, meanwhile: begin..end, granting, here, service, services })
-    }
-
-    /// Why the second owner was granted the lock; `None` if nothing explains it.
-    fn window(&self) -> Option<Window> {
-        let promoted = self.service.and_then(|service| service.promoted);
-        let last = self.about_first().rfind(|number| self.event(*number).host == self.here);
-        if let Some(last) = last.filter(|last| promoted.is_none_or(|promoted| *last > promoted)) {
-            return self.became(last);
-        }
-        let is_given =
-            |until: usize| self.about_first().any(|number| number < until && gives(self.event(number)));
-        match promoted.filter(|promoted| is_given(*promoted)) {
-            Some(promoted) => self.inherited(promoted),
-            None => self.elsewhere(),
-        }
-    }
-
-    fn event(&self, number: usize) -> &'a Event {
-        &self.history.events[number]
-    }
-
-    /// The events about the first hold meanwhile.
-    fn about_first(&self) -> impl DoubleEndedIterator<Item = usize> {
-        self.about_owner(self.meanwhile.clone())
-    }
-
-    /// The events about holds of the first owner.
-    fn about_owner(&self, numbers: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
-        let group = &self.history.lock(self.first.lock).authority;
-        numbers.filter(move |number| {
-            let event = self.event(*number);
-            event.kind.hold() == Some((self.first.lock, self.first.owner, self.first.mode))
-                && group.group_of(event.host).is_some()
-        })
-    }
-
-    /// By what an event says about the first hold, which is the last word of it here.
-    fn became(&self, last: usize) -> Option<Window> {
-        let EventKind::Vanished { how, .. } = self.event(last).kind else { return None };
-        match how {
-            LossCause::Crash => Some(Window::Crash),
-            LossCause::Failover => self.elsewhere().or(Some(Window::Failover)),
-            LossCause::Expired => self.expired(last),
-            _ => None,
-        }
-    }
-
-    /// Where the node was promoted after the first hold was granted, and did not say that it lost the hold then.
-    fn inherited(&self, promoted: usize) -> Option<Window> {
-        let is_lost = |number: usize| matches!(self.event(number).kind, EventKind::Vanished { .. });
-        // That a replica lost its copy is no loss of the group.
-        let counts = |number: usize| {
-            !is_lost(number) || self.history.was_master(self.first.lock, self.event(number).host, number)
-        };
-        let last = self.about_first().rfind(|number| *number < promoted && counts(*number))?;
-        if is_lost(last) {
-            // A master that was deposed may have granted the hold anew.
-            let again = self.about_first().any(|number| number > promoted && gives(self.event(number)));
-            return if again { self.elsewhere() } else { self.became(last) };
-        }
-        let (until, lease) = expiry(self.event(last))?;
-        let shown = self.history.clock(self.here).reading(ClockId::Wall, self.event(promoted).at);
-        let passed = self.event(promoted).at.since(self.event(last).at);
-        // Over by the clock of this node, though not by its master's.
-        (shown >= until.as_nanos() && passed < lease).then_some(Window::Clock)
-    }
-
-    /// Where the first hold expired on the node that says so.
-    fn expired(&self, last: usize) -> Option<Window> {
-        let Event { at, host, .. } = self.event(last);
-        let shown = self.history.clock(*host).reading(ClockId::Wall, *at);
-        let mut expiries =
-            self.about_owner(0..last).rev().filter_map(|number| Some((number, expiry(self.event(number))?)));
-        let (set, (until, lease)) = expiries.next()?;
-        if shown >= until.as_nanos() {
-            return (at.since(self.event(set).at) < lease).then_some(Window::Clock);
-        }
-        if !expiries.any(|(_, (until, _))| shown >= until.as_nanos()) {
-            return None;
-        }
-        let crashed = (set..last).map(|number| self.event(number)).any(|event| {
-            event.host == *host && matches!(event.kind, EventKind::Life { life: Life::Crashed })
-        });
-        if self.event(set).host == *host && crashed { Some(Window::Crash) } else { self.elsewhere() }
-    }
-
-    /// What became of a grant by another node that this one never had.
-    fn elsewhere(&self) -> Option<Window> {
-        let is_other = |number: &usize| self.event(*number).host != self.here;
-        let given = self.about_first().rfind(|number| is_other(number) && gives(self.event(*number)))?;
-        let other = self.event(given).host;
-        let last = self.about_first().rfind(|number| self.event(*number).host == other)?;
-        let promoted = self.service.and_then(|service| service.promoted);
-        if is_taken(self.event(last)) && promoted.is_some_and(|promoted| last < promoted) {
-            // It was gone before this node had anything to lose.
-            return None;
-        }
-        let still = |service: &&Service| {
-            service.node == other && service.is_on(given) && service.is_on(self.granting)
-        };
-        Some(match (self.services.iter().find(still), self.service) {
-            (Some(theirs), Some(ours)) => Window::TwoMasters(both_served(self.history, theirs, &ours)),
-            // Slots that are being moved are served by a node that is not their master yet.
-            (Some(_), None) => Window::TwoMasters(Duration::ZERO),
-            (None, _) => Window::Failover,
-        })
-    }
-}
-
-/// For how long two nodes were masters at once.
-fn both_served(history: &History, one: &Service, other: &Service) -> Duration {
-    let until = one.end(history).min(other.end(history));
-    until.since(one.begin(history).max(other.begin(history)))
-}
-
-/// Whether a node gives a hold to its owner, or gives it more time.
-fn gives(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
-}
-
-/// Whether a hold was taken from its owner on the master, so that no replica has it either.
-fn is_taken(event: &Event) -> bool {
-    match event.kind {
-        EventKind::Vanished { how, .. } => {
-            !matches!(how, LossCause::Expired | LossCause::Crash | LossCause::Failover)
-        }
-        _ => false,
-    }
-}
-
-/// The expiry that an event has set on a hold, and after how much time.
-fn expiry(event: &Event) -> Option<(Wall, Duration)> {
-    match event.kind {
-        EventKind::Granted { until, lease_ms, .. }
-        | EventKind::Extended { until, lease_ms, .. }
-        | EventKind::Released { until, lease_ms, .. } => {
-            Some((until?, Duration::from_millis(lease_ms.unwrap_or(0))))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]
