@@ -203,7 +203,16 @@ class Cluster(Group):
         return [node for node in self.up() if node.info("replication")["role"] == "master"]
 
     def master_of(self, key):
-        return self.at(self.owner_by(self.up()[0], key_slot(key.encode())))
+        """While a master is being replaced a node may know of none for a moment."""
+        slot, known = key_slot(key.encode()), []
+
+        def is_known():
+            port = self.owner_by(self.up()[0], slot)
+            known[:] = [node for node, server in self.nodes.items() if server.port == port]
+            return known
+
+        until("the slot has a master", is_known, SETTLES_S)
+        return known[0]
 
     def is_promoted(self):
         """Everyone alive says so, and answers again."""
