@@ -287,7 +287,7 @@ impl<G: Got> Wanted for Acquisition<G> {
 
         let sent = session.env().boottime();
         let mut pending = Pending::send(&session, lane, call, wait);
-        let error = match pending.reply(&session).await {
+        let error = match pending.reply().await {
             Ok(replied) => return self.settle(caller, replied, sent).await,
             Err(error) if error.is_definite() => return Err(error),
             Err(error) => error,

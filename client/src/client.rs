@@ -164,6 +164,8 @@ impl Builder {
     }
 
     /// How long to wait for a reply. Default 3 s.
+    ///
+    /// Of a master that Sentinels or a cluster have replaced meanwhile none is waited for beyond a quarter of a second after it is known.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.config.response_timeout = timeout;
         self

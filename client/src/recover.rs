@@ -88,11 +88,11 @@ impl Pending {
     }
 
     /// The reply. After an indefinite error [`Pending::recover`] goes on.
-    pub(crate) async fn reply(&mut self, session: &Session) -> Result<Replied> {
-        let limit = session.env().now() + session.config.response_limit();
-        let replied = within(session.env(), limit, &mut self.reply).await;
+    pub(crate) async fn reply(&mut self) -> Result<Replied> {
+        let (node, at) = (locked(&self.lane).node.clone(), self.lane.clone());
+        let replied = node.reply_in_time(|| locked(&at).replaced(), &mut self.reply).await;
         let lane = locked(&self.lane).clone();
-        lane.verified(replied.unwrap_or_else(|| Err(session.config.no_reply())))
+        lane.verified(replied)
     }
 
     /// The reply did not come, which is `error`: finds out what became of the request. The caller gets the error after a

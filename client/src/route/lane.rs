@@ -52,6 +52,11 @@ impl Lane {
         self.node.verified(&self.connection, done)
     }
 
+    /// See [`Node::replaced`].
+    pub(crate) fn replaced(&self) -> Option<String> {
+        self.node.replaced(&self.connection)
+    }
+
     pub(super) fn leave(&self) -> Left {
         self.connection.leave()
     }

@@ -3,7 +3,9 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use redis::{Cmd, Value};
 use tokio::sync::Mutex;
 
@@ -18,6 +20,13 @@ use crate::script::Call;
 
 /// The number of connected replicas is not known (any more).
 const UNKNOWN: usize = usize::MAX;
+
+/// A server that has not replied by then may be gone: from then on the route looks out for another one.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// How long a server that another one has replaced has for the reply to an earlier request. One that lives refuses it at once, which
+/// leaves no doubt about what became of it; a dead one would cost the whole response time-out.
+const LAST_REPLY: Duration = Duration::from_millis(250);
 
 /// The way to the master that is one node of a route. One connection at a time is used for new requests; it is made when
 /// it is needed.
@@ -196,21 +205,69 @@ impl Node {
         connection: &Connection,
         work: impl Future<Output = Result<T>> + Unpin,
     ) -> Result<T> {
-        let done = within(&*self.env, self.env.now() + self.config.response_limit(), work).await;
-        let done = done.unwrap_or_else(|| Err(self.config.no_reply()));
+        let done = self.reply_in_time(|| self.replaced(connection), work).await;
         self.verified(connection, done)
+    }
+
+    /// The outcome of `work` within the response time-out, or soon after another server has replaced the one that was asked, which
+    /// `replaced` then names.
+    pub(crate) async fn reply_in_time<T>(
+        &self,
+        replaced: impl Fn() -> Option<String>,
+        work: impl Future<Output = Result<T>> + Unpin,
+    ) -> Result<T> {
+        let limit = self.env.now() + self.config.response_limit();
+        match self.route.changes() {
+            None => {
+                let done = within(&*self.env, limit, work).await;
+                done.unwrap_or_else(|| Err(self.config.no_reply()))
+            }
+            // Larger than all the rest, and not for those whose master is one server for good.
+            Some(changes) => Box::pin(self.reply_until_replaced(changes, replaced, limit, work)).await,
+        }
+    }
+
+    async fn reply_until_replaced<T>(
+        &self,
+        changes: &Arc<Moves>,
+        replaced: impl Fn() -> Option<String>,
+        limit: Monotonic,
+        mut work: impl Future<Output = Result<T>> + Unpin,
+    ) -> Result<T> {
+        let slow = limit.min(self.env.now() + SLOW);
+        let mut looking = None;
+        loop {
+            // Before the look, so that a change in between is not missed.
+            let layout = changes.position();
+            if let Some(server) = replaced() {
+                let last = limit.min(self.env.now() + LAST_REPLY);
+                let lost =
+                    || Error::indefinite(ErrorKind::Disconnected(format!("{server} is no master any more")));
+                return within(&*self.env, last, work).await.unwrap_or_else(|| Err(lost()));
+            }
+            let changed = pin!(layout.left());
+            let patience = if looking.is_none() { slow } else { limit };
+            match within(&*self.env, patience, select(&mut work, changed)).await {
+                Some(Either::Left((done, _))) => return done,
+                Some(Either::Right(_)) => {}
+                None if patience < limit => looking = Some(self.route.awaited()),
+                None => return Err(self.config.no_reply()),
+            }
+        }
+    }
+
+    /// The server at the other end, if it is no master any more, as far as is known.
+    pub(crate) fn replaced(&self, connection: &Connection) -> Option<String> {
+        (!self.leads_to_master(connection)).then(|| connection.endpoint.to_string())
     }
 
     /// What `done` on `connection` is worth. A reply of a server that another one has replaced meanwhile says nothing of what
     /// the new master has.
     pub(crate) fn verified<T>(&self, connection: &Connection, done: Result<T>) -> Result<T> {
-        let done = match done {
-            Ok(_) if !self.leads_to_master(connection) => {
-                let endpoint = connection.endpoint.to_string();
-                Err(Error::indefinite(ErrorKind::Replaced { endpoint }))
-            }
-            done => done,
-        };
+        let done = done.and_then(|done| match self.replaced(connection) {
+            Some(endpoint) => Err(Error::indefinite(ErrorKind::Replaced { endpoint })),
+            None => Ok(done),
+        });
         done.map_err(|error| self.retire_on(connection, error))
     }
 

@@ -39,12 +39,7 @@ async fn a_lock_is_kept_while_its_slot_moves() {
     let released = task(guard.release());
     let waiter = task(rival.lock("stock").acquire().lease(LONG).into_future());
     // Neither is possible in an open slot; how long it stays open is decided by the tool that moves it.
-    eventually("the release is tried", async || {
-        let stats = cluster.nodes[to].command(&["INFO", "errorstats"]).await;
-        let stats: String = redis::from_redis_value(stats).unwrap();
-        stats.contains("errorstat_TRYAGAIN")
-    })
-    .await;
+    eventually("the release is tried", async || refusals(&cluster.nodes[to], "TRYAGAIN").await > 0).await;
     assert!(!released.is_finished());
     cluster.finish_move("stock", from, to).await;
     soon("the release", released).await.unwrap().unwrap();
@@ -96,9 +91,7 @@ async fn a_move_costs_one_redirection() {
     for _ in 0..3 {
         client.lock("stock").acquire().await.unwrap().release().await.unwrap();
     }
-    let stats = cluster.nodes[from].command(&["INFO", "errorstats"]).await;
-    let stats: String = redis::from_redis_value(stats).unwrap();
-    assert!(stats.contains("errorstat_MOVED:count=1\r\n"), "{stats}");
+    assert_eq!(refusals(&cluster.nodes[from], "MOVED").await, 1);
 }
 
 /// Two nodes that each send a slot's requests to the other one: few requests, and an error in time.
@@ -111,21 +104,45 @@ async fn nodes_that_send_requests_in_a_circle_are_not_stormed() {
     let client = cluster.client().retry_attempts(0).observer(attempts.clone()).connect().await.unwrap();
     client.lock("stock").acquire().await.unwrap().release().await.unwrap();
     // By its own word the slot is the other's, which importing it takes nothing without ASKING.
-    let (slot, id) = (slot("stock"), |at: usize| cluster.id(at).to_owned());
-    cluster.nodes[from].command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]).await;
+    cluster.nodes[from].command(&["CLUSTER", "SETSLOT", &slot("stock"), "MIGRATING", cluster.id(to)]).await;
     let before = attempts.count();
     // The key is on neither: the one says ASK, and the other, which does not import it, MOVED.
     let error = client.lock("stock").try_acquire().await.unwrap_err();
     assert!(error.is_definite() && error.is_transient(), "{error}");
     assert_eq!(attempts.count(), before + 1);
-    let mut sent = 0;
-    for (at, code) in [(from, "ASK"), (to, "MOVED")] {
-        let stats = cluster.nodes[at].command(&["INFO", "errorstats"]).await;
-        let stats: String = redis::from_redis_value(stats).unwrap();
-        let count = stats.lines().find_map(|line| line.strip_prefix(&format!("errorstat_{code}:count=")));
-        sent += count.map_or(0, |count| count.trim().parse::<usize>().unwrap());
-    }
+    let sent = refusals(&cluster.nodes[from], "ASK").await + refusals(&cluster.nodes[to], "MOVED").await;
     assert!((3..=20).contains(&sent), "{sent} requests");
+}
+
+/// How often a node has refused a request with this code.
+async fn refusals(node: &RedisServer, code: &str) -> usize {
+    let stats: String = redis::from_redis_value(node.command(&["INFO", "errorstats"]).await).unwrap();
+    let count = stats.lines().find_map(|line| line.strip_prefix(&format!("errorstat_{code}:count=")));
+    count.map_or(0, |count| count.trim().parse().unwrap())
+}
+
+/// For a second each of two nodes says MOVED to the other one, as nodes may that know of different halves of a change. The call succeeds
+/// when it is over, after few requests.
+#[tokio::test]
+async fn a_second_of_two_nodes_that_each_name_the_other_is_got_over() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (one, _) = cluster.home("stock");
+    let other = (one + 1) % 3;
+    let client = cluster.client().connect().await.unwrap();
+    let names = async |node: usize, master: usize| {
+        let words = ["CLUSTER", "SETSLOT", &slot("stock"), "NODE", cluster.id(master)];
+        assert_eq!(cluster.nodes[node].command(&words).await, Value::Okay);
+    };
+    // The other one has known the slot as the first one's from the beginning.
+    names(one, other).await;
+    let call = task(client.lock("stock").acquire().into_future());
+    #[expect(clippy::disallowed_methods, reason = "how long the nodes disagree, in real time")]
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!call.is_finished());
+    names(one, one).await;
+    soon("the call", call).await.unwrap().unwrap().release().await.unwrap();
+    let sent = refusals(&cluster.nodes[one], "MOVED").await + refusals(&cluster.nodes[other], "MOVED").await;
+    assert!((4..=20).contains(&sent), "{sent} requests");
 }
 
 /// Of such a name the companion keys are elsewhere, in Redisson as well; no request is sent.
