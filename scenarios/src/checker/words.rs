@@ -108,7 +108,7 @@ pub(super) fn vanished(history: &History, node: Host, how: LossCause) -> String 
             format!("{} wrote over it on {}", by(party), history.host_name(node))
         }
         LossCause::Crash => format!("{} crashed and came back without it", history.host_name(node)),
-        LossCause::Failover => format!("{}, now the master, never had it", history.host_name(node)),
+        LossCause::Failover => format!("{}, now the master, did not have it", history.host_name(node)),
     }
 }
 

@@ -124,7 +124,7 @@ mod tests {
                     "     1.002 s  c1  c1 believes it holds `stock` for 9.000 s by its boottime clock",
                     "     1.003 s  ~   m crashed at 1.003 s",
                     "     1.010 s  r   is a master",
-                    "     1.010 s  r   `stock` of c1 is gone: r never had it",
+                    "     1.010 s  r   `stock` of c1 is gone: r did not have it",
                     "     2.000 s  c2  c2 asks for `stock`",
                     "     2.001 s  r   grants `stock` to c2, 10000 ms",
                     "     2.002 s  c2  c2 believes it holds `stock` for 9.000 s by its boottime clock",

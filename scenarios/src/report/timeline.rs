@@ -183,7 +183,7 @@ fn gone(history: &History, node: Host, how: LossCause) -> String {
         LossCause::Deleted(party) => format!("deleted by {}", by(party)),
         LossCause::Overwritten(party) => format!("written over by {}", by(party)),
         LossCause::Crash => "lost in a crash".to_owned(),
-        LossCause::Failover => format!("{} never had it", history.host_name(node)),
+        LossCause::Failover => format!("{} did not have it", history.host_name(node)),
     }
 }
 
