@@ -84,8 +84,13 @@ fn installed() -> impl Iterator<Item = Whose> {
 /// A Sentinel with these lines in its file, `NAME.conf`.
 fn sentinel_of(whose: Whose, folder: &Path, name: &str, lines: &str) -> Served {
     let file = folder.join(format!("{name}.conf"));
-    let port = TcpListener::bind(("127.0.0.1", 0)).expect("a free port").local_addr().expect("bound").port();
-    fs::write(&file, format!("port {port}\nbind 127.0.0.1\n{lines}")).expect("written");
+    let address = TcpListener::bind(("127.0.0.1", 0)).expect("a free port").local_addr().expect("bound");
+    fs::write(&file, format!("port {}\nbind 127.0.0.1\n{lines}", address.port())).expect("written");
+    sentinel_with(whose, folder, &file, address)
+}
+
+/// A Sentinel with this file, which names the port of `address`; ours takes another one.
+fn sentinel_with(whose: Whose, folder: &Path, file: &Path, address: SocketAddr) -> Served {
     let path = file.to_str().expect("a path in UTF-8");
     match whose {
         Ours => Served::start(folder, &["--sentinel", "--config", path]),
@@ -97,7 +102,7 @@ fn sentinel_of(whose: Whose, folder: &Path, name: &str, lines: &str) -> Served {
                 .spawn()
                 .expect("redis-sentinel runs");
             let out = BufReader::new(child.stdout.take().expect("a pipe"));
-            let mut served = Served { child, out, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+            let mut served = Served { child, out, address };
             let mut line = String::new();
             while !line.contains("+monitor") {
                 line.clear();
@@ -367,6 +372,47 @@ fn a_sentinel_keeps_its_state_in_its_file() {
     }
     let served = Served::start(&folder, &["--sentinel", "--config", "sentinel.conf"]);
     assert_eq!(id_of(&served), id, "it is the same Sentinel after a restart");
+}
+
+/// What a Sentinel has learned stands in its file, and one of the other kind that is started with the file knows it at once.
+#[test]
+fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
+    if installed().count() < 2 {
+        return;
+    }
+    for (one, other) in [(Ours, Redis), (Redis, Ours)] {
+        let folder = folder(&format!("sentinel_file_of_{one:?}"));
+        let master = node(Redis, &folder, "m", None);
+        let replicas = [1, 2].map(|at| node(Redis, &folder, &format!("r{at}"), Some(master.address)));
+        replicas.iter().for_each(until_it_follows);
+        let lines = watching(master.address, 2);
+        let group = ["s1", "s2", "s3"].map(|name| sentinel_of(one, &folder, name, &lines));
+        group.iter().for_each(|served| until_it_knows(served, 2, 2));
+        // No other is left from whom the next one could learn.
+        for served in group {
+            served.signal(Signal::KILL);
+        }
+        let file = folder.join("s1.conf");
+        let written = fs::read_to_string(&file).expect("a file");
+        let count = |word: &str| written.lines().filter(|line| line.starts_with(word)).count();
+        assert_eq!(
+            (count("sentinel known-replica main "), count("sentinel known-sentinel main ")),
+            (2, 2),
+            "{written}"
+        );
+        let port = written.lines().find_map(|line| line.strip_prefix("port ")?.parse().ok());
+        let address = SocketAddr::from(([127, 0, 0, 1], port.expect("its port")));
+        let served = sentinel_with(other, &folder, &file, address);
+        let (mut stream, mut answers) = (served.connect(), Answers::default());
+        for command in ["SENTINEL REPLICAS main", "SENTINEL SENTINELS main"] {
+            stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
+            let Some(Reply::Array(known)) = answer(&mut stream, &mut answers) else { panic!("a list") };
+            assert_eq!(known.len(), 2, "{other:?} with the file of {one:?}: {command}: {known:?}\n{written}");
+        }
+        stream.write_all(b"SENTINEL MYID\r\n").expect("open");
+        let id = text(&answer(&mut stream, &mut answers).expect("answered"));
+        assert!(written.lines().any(|line| line == format!("sentinel myid {id}")), "{id} in {written}");
+    }
 }
 
 /// It wrote its directives behind everything else, so that a comment stood alone that had said what the next line is for.
