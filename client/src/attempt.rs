@@ -139,11 +139,6 @@ pub(crate) trait Lease: Send + Sync + 'static {
 
     /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
-
-    /// The counter of the fencing tokens, of kinds that have one.
-    fn token_key(&self, _key: &str) -> Option<String> {
-        None
-    }
 }
 
 /// A kind of object on one master whose grants are guards.

@@ -165,7 +165,8 @@ impl Builder {
 
     /// How long to wait for a reply. Default 3 s.
     ///
-    /// Of a master that Sentinels or a cluster have replaced meanwhile none is waited for beyond a quarter of a second after it is known.
+    /// Once the client knows that Sentinels or a cluster have replaced a master it waits for a quarter of a second more for replies of the
+    /// old one, and for as long as replicas may take to confirm.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.config.response_timeout = timeout;
         self

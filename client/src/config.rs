@@ -169,9 +169,14 @@ impl Config {
 
     /// How long one request may take, with the confirmations of its replicas.
     pub(crate) fn response_limit(&self) -> Duration {
+        self.response_timeout + self.confirmation_limit()
+    }
+
+    /// How much longer a request may take because replicas confirm it.
+    pub(crate) fn confirmation_limit(&self) -> Duration {
         match self.replica_wait {
-            ReplicaWait::None => self.response_timeout,
-            _ => self.response_timeout + self.replica_timeout,
+            ReplicaWait::None => Duration::ZERO,
+            _ => self.replica_timeout,
         }
     }
 

@@ -91,7 +91,7 @@ pub enum ErrorKind {
         /// The rest of it.
         message: String,
     },
-    /// The connection ended while a reply was awaited, or was given up because another server has become the master.
+    /// The connection ended while a reply was awaited, or the client ended it because another server has become the master.
     #[error("the connection ended before the reply came: {0}")]
     Disconnected(String),
     /// The reply came from a server that another one has replaced meanwhile. What it says may be lost, and it does nothing more.

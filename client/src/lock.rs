@@ -18,6 +18,7 @@ use crate::owner::OwnerId;
 use crate::route::Router;
 use crate::session::Session;
 use crate::wait::WaitLimit;
+use crate::wire::fencing_token;
 
 /// What a [`Handle`] is the handle of. The kinds of this crate implement it, and no others can. It is also what makes code
 /// generic over locks:
@@ -215,8 +216,8 @@ impl FencedLock {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn last_token(&self) -> Result<Option<u64>> {
-        let OnMaster { kind, key, .. } = &self.0;
-        let Some(counter) = kind.token_key(key) else { return Ok(None) };
+        let key = &self.0.key;
+        let counter = fencing_token(key);
         read_number(&self.0.router()?.ask(key.slot(), redis::cmd("GET").arg(counter)).await?)
     }
 }

@@ -205,8 +205,8 @@ crash = "m"
 at = "13s..23s"
 "#
     );
-    /// The old master has its last time to reply to a renewal that was under way to it, and the new one is asked; the whole response
-    /// time-out and the pauses of renewals were waited for, for up to 5.1 s.
+    /// A renewal that is under way to the old master when the new one is known ends 250 ms later, and the next one follows at once: a connection
+    /// and two scripts. The first waited for its whole time-out and the next one for a pause, which took up to 5.1 s.
     const MOST_MS: i64 = KNOWN_MS + 250 + 20;
     let renewed = runs(&text, 100, TraceRetention::All, |seed, outcome| {
         let history = &outcome.history;
@@ -345,9 +345,9 @@ fn grants(history: &History, from_ms: i64) -> Vec<(String, String)> {
     grants.collect()
 }
 
-/// One of three Sentinels was cut off together with the master before the others replaced it, so that it names the old one ever after. A
-/// client that can ask no other goes there: in vain if it is dead, and to a second grant if it lives. One that can ask all follows the
-/// newest of what they know.
+/// One of three Sentinels is cut off together with the master, which the two others then replace: the third goes on naming the old master. A
+/// client that can ask no other Sentinel goes to the old master: in vain if that is dead, and to a second grant if it lives. A client that can
+/// ask all of them follows the newest of what they know.
 #[test]
 fn a_sentinel_that_is_cut_off_with_the_old_master_misleads_those_who_ask_no_other() {
     let text = format!(
@@ -389,9 +389,9 @@ steps = [{{ at = "20.5s", poll = {{ every = "50ms", until = "33s" }} }}, {{ work
     }
 }
 
-/// A partition leaves the master of the lock's slot with its holder, which renews in every third of its lease. It is refused from when the master closes,
-/// which is a node timeout after the cut and some of the time between two pings later. The replica that is elected on the other side knows
-/// nothing of the renewals since the cut, and grants the lock at once: two have it for the rest of the last lease.
+/// A partition leaves the master of the lock's slot with the holder, which renews in every third of its lease. The master refuses renewals
+/// from when it closes, which is a node timeout after the cut and some of the time between two pings later. The replica that is elected on the
+/// other side knows nothing of the renewals since the cut, and grants the lock at once: two owners have it for the rest of the last lease.
 #[test]
 fn a_holder_on_the_minority_side_is_refused_and_has_the_rest_of_its_lease() {
     const NODE_TIMEOUT_MS: i64 = 5_000;
@@ -448,14 +448,16 @@ at = "{cut}ms"
     assert!(granted.2 <= MOST_MS && both.0 > 0 && both.2 < LEASE_MS, "{granted:?}, {both:?}");
 }
 
-/// A client waits for a lock while its master dies, hands over or gives the slot away, and the holder releases it before, meanwhile or after.
-/// A waiter that listens where the lock is released is woken there. One that does not know yet where that is asks when the lease is over:
-/// what announces the release is lost to it, and nothing else.
+/// A client waits for a lock while its master dies, hands over or gives the slot away, and the holder releases the lock before, meanwhile or
+/// after. A waiter that listens at the node where the lock is released is woken. A waiter that does not know that node yet misses the message,
+/// and asks when the lease is over.
 #[test]
 fn a_waiter_that_misses_a_release_asks_when_the_lease_is_over() {
-    const LEASE_MS: i64 = 8_000;
-    /// A request to a dead master: it is slow, the nodes are looked at, and it has its last time.
-    const OF_CLUSTER_MS: i64 = 250 + (100 + 8) + 500 + (100 + 8) + 250 + 20;
+    /// The lease of 8 s begins when the request of 20 s arrives.
+    const OVER_MS: i64 = 20_001 + 8_000;
+    /// The request that the waiter sends to a dead master then: after 250 ms the client looks for another one, and again a second later; what is
+    /// known then ends the request 250 ms later, and a connection and two scripts follow.
+    const OF_CLUSTER_MS: i64 = 250 + (100 + 8) + 1_000 + (100 + 8) + 250 + 20;
     let steps = r#"
 [client.c1]
 SENTINELS
@@ -471,12 +473,14 @@ at = "20.5s..26s"
     let watched = watched.replace("storm = \"34s\"", "storm = \"45s\"");
     let slots = CLUSTER.replace("[client.c]\ncount = 4\n", "").replace("lease = \"10s\"", "lease = \"8s\"")
         + &steps.replace("SENTINELS\n", "");
-    for (text, fault, most) in [
-        (&watched, r#"crash = "m""#, KNOWN_MS + 250 + 20),
-        (&watched, r#"command = { node = "s1", run = ["SENTINEL", "FAILOVER", "m"] }"#, 20),
-        (&slots, r#"crash = "n2""#, OF_CLUSTER_MS),
-        (&slots, r#"failover = { replica = "r" }"#, 20),
-        (&slots, r#"reshard = { slots = "8718", to = "n1" }"#, 20),
+    // At least how many of 20 waiters are woken, and by when the others have the lock. A client of a cluster looks at it every 5 s without a
+    // reason, so that about half of them do not know the new master by the time of the release.
+    for (text, fault, woken_least, most) in [
+        (&watched, r#"crash = "m""#, 15, KNOWN_MS + 250 + 20),
+        (&watched, r#"command = { node = "s1", run = ["SENTINEL", "FAILOVER", "m"] }"#, 20, 0),
+        (&slots, r#"crash = "n2""#, 5, OF_CLUSTER_MS),
+        (&slots, r#"failover = { replica = "r" }"#, 20, 0),
+        (&slots, r#"reshard = { slots = "8718", to = "n1" }"#, 20, 0),
     ] {
         let told = runs(&format!("{text}{fault}\n"), 20, TraceRetention::Nothing, |seed, outcome| {
             let history = &outcome.history;
@@ -486,12 +490,12 @@ at = "20.5s..26s"
             let granted = at(&|kind| matches!(kind, EventKind::Granted { owner, .. } if *owner == waiter));
             let granted = granted.unwrap_or_else(|| panic!("{fault}, seed {seed}: it waits for ever"));
             let released = at(&|kind| matches!(kind, EventKind::Released { owner, .. } if *owner == holder));
-            let over = 20_001 + LEASE_MS;
             let promoted = at(&|kind| matches!(kind, EventKind::Became { role: Role::Master })).unwrap_or(0);
-            let free = released.unwrap_or(over);
-            let is_woken = granted - free <= 2;
+            let free = released.unwrap_or(OVER_MS);
+            // A message and two scripts, and a packet that waits for the next.
+            let is_woken = granted - free <= 10;
             assert!(
-                is_woken || granted <= over.max(promoted) + most,
+                is_woken || granted <= OVER_MS.max(promoted) + most,
                 "{fault}, seed {seed}: free at {free}, granted at {granted}"
             );
             (granted - free, is_woken)
@@ -499,6 +503,6 @@ at = "20.5s..26s"
         let woken = told.iter().filter(|(_, is_woken)| *is_woken).count();
         let late = spread(told.iter().map(|(late, _)| *late).collect());
         println!("{fault}: {woken} of 20 are woken; granted {late:?} ms after it is free");
-        assert!(woken >= 5, "{fault}: {woken}");
+        assert!(woken >= woken_least, "{fault}: {woken}");
     }
 }

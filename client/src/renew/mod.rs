@@ -107,6 +107,8 @@ struct Entry {
     due: Monotonic,
     failures: u32,
     in_flight: bool,
+    /// Another server became the master while a renewal was under way: if it fails, and the one before did not, it is made again at once.
+    is_hastened: bool,
 }
 
 impl Watchdog {
@@ -130,6 +132,7 @@ impl Watchdog {
             due,
             failures: 0,
             in_flight: false,
+            is_hastened: false,
         });
         entry.due = entry.due.min(due);
         if !state.running {
@@ -201,6 +204,7 @@ impl Watchdog {
         for entry in locked(&self.state).entries.values_mut() {
             if matches!(entry.renewal, Renewal::Script(_)) {
                 entry.due = now;
+                entry.is_hastened = entry.in_flight && entry.failures == 0;
             }
         }
     }
@@ -292,9 +296,11 @@ impl Watchdog {
             for (i, name) in names.into_iter().enumerate() {
                 let Some(entry) = state.entries.get_mut(&name) else { continue };
                 entry.in_flight = false;
+                let is_hastened = std::mem::take(&mut entry.is_hastened);
                 let (due, news_of_all) = match &done {
                     Ok(held) if held[i] => (sent_at + self.period(), News::Renewed),
                     Ok(_) => (now + self.period(), News::NotHeld),
+                    Err(_) if is_hastened => (now, News::Failed),
                     Err(_) => (now + self.retry_delay(entry.failures), News::Failed),
                 };
                 entry.due = due;

@@ -1,7 +1,5 @@
 //! The route to the nodes of a Redis Cluster: which of them has a slot, as the newest of their configurations says.
 
-use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -11,8 +9,8 @@ use tokio::sync::Notify;
 
 use super::connection::Connection;
 use super::demand::{Demand, Waiting};
-use super::epochs::Epochs;
 use super::gather::gather;
+use super::masters::{Masters, SUCCESSION};
 use super::moves::Moves;
 use super::redirect::Redirect;
 use super::slots::View;
@@ -41,15 +39,12 @@ const SLOW: Duration = Duration::from_millis(250);
 const ASKED_AT_ONCE: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many addresses a client remembers. A cluster has a thousand nodes at most.
-const MOST: usize = 4096;
-
 /// The masters of a cluster and the slots that they have.
 pub(super) struct Cluster {
     me: Weak<Self>,
     env: Arc<dyn Env>,
     config: Arc<Config>,
-    map: Mutex<Map>,
+    map: Mutex<Masters>,
     /// Connections that the nodes are asked for the slots on.
     asked_on: Mutex<Vec<Arc<Connection>>>,
     refreshing: tokio::sync::Mutex<()>,
@@ -61,75 +56,6 @@ pub(super) struct Cluster {
     closed: AtomicBool,
 }
 
-struct Map {
-    /// By [`NodeId`]: all that have been masters as far as this client knows.
-    masters: Vec<Master>,
-    /// The master of each slot.
-    slots: Vec<NodeId>,
-    /// The same as the nodes told it last, without the redirections since.
-    told: Vec<NodeId>,
-    epochs: Epochs,
-    is_sharded: bool,
-    is_loaded: bool,
-    is_watched: bool,
-}
-
-struct Master {
-    endpoint: Endpoint,
-    /// What it is called in the cluster.
-    id: Option<String>,
-    /// How many replicas the cluster knows.
-    replicas: usize,
-    /// The masters whose slots it took over and that are down, by their ids: they will be its replicas, which count from now on.
-    fallen: BTreeSet<String>,
-    /// Another server has what it had.
-    is_replaced: bool,
-}
-
-impl Map {
-    /// The number of the server there, which is a new one if need be. `None` when too many are known.
-    fn number(&mut self, host: &str, port: u16, config: &Config) -> Result<Option<NodeId>> {
-        let Some(seed) = config.endpoints.first() else { return Ok(None) };
-        let endpoint = seed.at(host, port)?;
-        let known = self.masters.iter().position(|master| master.endpoint.is_same_place(&endpoint));
-        let at = match known {
-            Some(at) => at,
-            None if self.masters.len() == MOST => return Ok(None),
-            None => {
-                self.masters.push(Master {
-                    endpoint,
-                    id: None,
-                    replicas: 0,
-                    fallen: BTreeSet::new(),
-                    is_replaced: false,
-                });
-                self.masters.len() - 1
-            }
-        };
-        Ok(u16::try_from(at).ok().map(NodeId))
-    }
-
-    fn master(&self, node: NodeId) -> Option<&Master> {
-        self.masters.get(usize::from(node.0))
-    }
-
-    /// Those of `fallen` that had any of these slots.
-    fn fallen(&self, slots: RangeInclusive<usize>, fallen: &BTreeSet<String>) -> BTreeSet<String> {
-        let had: BTreeSet<NodeId> = self.told.get(slots).unwrap_or_default().iter().copied().collect();
-        let ids = had.into_iter().filter_map(|node| self.master(node)?.id.clone());
-        ids.filter(|id| fallen.contains(id)).collect()
-    }
-
-    /// The masters that have slots.
-    fn owners(&self) -> Vec<&Master> {
-        let mut ids = self.slots.clone();
-        ids.dedup();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.into_iter().filter_map(|id| self.master(id)).collect()
-    }
-}
-
 /// What a node tells, and where it was asked.
 struct Told {
     host: String,
@@ -139,21 +65,12 @@ struct Told {
 
 impl Cluster {
     pub(super) fn new(env: Arc<dyn Env>, config: Arc<Config>) -> Arc<Self> {
-        let map = Map {
-            masters: Vec::new(),
-            slots: vec![NodeId::NONE; usize::from(Slot::COUNT)],
-            told: vec![NodeId::NONE; usize::from(Slot::COUNT)],
-            epochs: Epochs::default(),
-            is_sharded: false,
-            is_loaded: false,
-            is_watched: false,
-        };
         let reason = Arc::<Notify>::default();
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             env,
             config,
-            map: Mutex::new(map),
+            map: Mutex::new(Masters::unknown()),
             asked_on: Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
             demand: Demand::new(reason.clone()),
@@ -222,9 +139,10 @@ impl Cluster {
         };
         // One that does not answer is not asked again: it is back in the list only when it has.
         locked(&self.asked_on).retain(|other| !other.endpoint.is_same_place(endpoint));
-        let slots = connection.call(redis::cmd("CLUSTER").arg("SLOTS")).await;
-        let slots = slots.map_err(|error| self.no_cluster(endpoint, error))?;
-        let nodes = connection.call(redis::cmd("CLUSTER").arg("NODES")).await?;
+        // The epoch is in this reply, and what changes before the next one is newer than it says, not older.
+        let nodes = connection.call(redis::cmd("CLUSTER").arg("NODES")).await;
+        let nodes = nodes.map_err(|error| self.no_cluster(endpoint, error))?;
+        let slots = connection.call(redis::cmd("CLUSTER").arg("SLOTS")).await?;
         let view = View::read(&slots, &nodes).map_err(Error::made_definite)?;
         let is_sharded = if is_new {
             // As Redisson finds out, whose choice it must be.
@@ -283,6 +201,7 @@ impl Cluster {
             slots[all].fill(id);
             owners.push(id);
         }
+        map.succeed(&slots, now);
         let had: Vec<NodeId> = map.slots.clone();
         for (at, master) in map.masters.iter_mut().enumerate() {
             let id = u16::try_from(at).map_or(NodeId::NONE, NodeId);
@@ -375,7 +294,7 @@ impl Route for Cluster {
     }
 
     fn replicas(&self, node: NodeId) -> usize {
-        locked(&self.map).master(node).map_or(0, |master| master.replicas + master.fallen.len())
+        locked(&self.map).master(node).map_or(0, |master| master.replicas(self.env.now()))
     }
 
     fn divides(&self) -> bool {
@@ -396,7 +315,15 @@ impl Route for Cluster {
         }
         if !to.once {
             let owner = map.slots.get_mut(usize::from(to.slot.0))?;
-            changed |= std::mem::replace(owner, id) != id;
+            let before = std::mem::replace(owner, id);
+            changed |= before != id;
+            // It may be a replica that was promoted: the nodes are asked.
+            let now = self.env.now();
+            let inherited = map.master(before).map(|master| (master.replicas(now), now + SUCCESSION));
+            if let Some(master) = map.masters.get_mut(usize::from(id.0)).filter(|master| master.id.is_none())
+            {
+                master.inherited = master.inherited.or(inherited);
+            }
             self.reason.notify_one();
         }
         drop(map);
@@ -484,6 +411,19 @@ mod tests {
         Told { host: "a".to_owned(), view: View { epoch, ranges, fallen }, is_sharded: false }
     }
 
+    /// The last look of a client that is being closed asks no node.
+    #[tokio::test]
+    async fn a_client_that_is_closed_asks_for_no_slots() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let server = lockstorm_sim::TestServer::start().await.unwrap();
+        let endpoints = vec![Endpoint::parse(&server.url()).unwrap()];
+        let cluster = Cluster::new(env.clone(), Arc::new(Config { endpoints, ..Config::default() }));
+        let refused = async || cluster.refresh(env.now() + PATIENCE).await.1.unwrap_err().to_string();
+        assert!(refused().await.contains("is no node of a cluster"), "it asks while it is open");
+        cluster.close();
+        assert!(refused().await.contains("none answers"), "and then no more");
+    }
+
     /// A master that is down comes back as a replica of the one that took its slots over, which counts it until then.
     #[tokio::test]
     async fn a_fallen_master_counts_as_a_replica_of_the_one_that_has_its_slots() {
@@ -503,5 +443,47 @@ mod tests {
             let counted = [0, 100].map(|slot| cluster.replicas(cluster.node(Slot(slot))));
             assert_eq!(counted, replicas, "{what}");
         }
+    }
+
+    /// After CLUSTER FAILOVER nothing is down, and the replicas have not told yet whose they are now: the promoted one counted none, so that
+    /// a majority of the replicas was none. One that slots are moved to has the replicas that it has.
+    #[tokio::test]
+    async fn a_promoted_replica_counts_the_replicas_of_its_master_for_a_while() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let endpoints = vec![Endpoint::parse("redis://a:7000").unwrap()];
+        let config = || Arc::new(Config { endpoints: endpoints.clone(), ..Config::default() });
+        let slot = Slot(50);
+        let counted = |cluster: &Cluster, later: Duration| {
+            let map = locked(&cluster.map);
+            map.master(map.slots[50]).map(|master| master.replicas(env.now() + later))
+        };
+        let (soon, late) = (Duration::ZERO, SUCCESSION);
+        let known = || {
+            let cluster = Cluster::new(env.clone(), config());
+            cluster.learn(vec![told(1, [("a", 2), ("b", 1)], &[])]).unwrap();
+            cluster
+        };
+        let promoted = known();
+        promoted.learn(vec![told(2, [("c", 0), ("b", 1)], &[])]).unwrap();
+        assert_eq!((counted(&promoted, soon), counted(&promoted, late)), (Some(2), Some(0)));
+
+        let moved = known();
+        let mut view = told(2, [("c", 0), ("b", 1)], &[]);
+        let of_a =
+            Range { first: 0, last: 49, id: Some("a".to_owned()), host: Some("a".to_owned()), ..range() };
+        view.view.ranges[0].first = 50;
+        view.view.ranges.push(of_a);
+        moved.learn(vec![view]).unwrap();
+        assert_eq!(counted(&moved, soon), Some(0));
+
+        // It sends a request there before any node has told what it is.
+        let redirected = known();
+        let to = Redirect { slot, host: "c".to_owned(), port: 7000, once: false };
+        redirected.follow(&to, &endpoints[0]).unwrap();
+        assert_eq!((counted(&redirected, soon), counted(&redirected, late)), (Some(2), Some(0)));
+    }
+
+    fn range() -> Range {
+        Range { first: 0, last: 0, host: None, port: 7000, id: None, replicas: 0, others: Vec::new() }
     }
 }

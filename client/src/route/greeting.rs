@@ -203,6 +203,20 @@ mod tests {
         assert_eq!(greeting.tls_refusal().as_deref(), Some("the server asks for a client certificate"));
     }
 
+    /// A stream of TLS may keep back what is written until it is flushed.
+    #[tokio::test]
+    async fn what_is_flushed_is_flushed_on_the_stream_below() {
+        use tokio::io::AsyncWriteExt;
+        let (near, mut far) = tokio::io::duplex(64);
+        let (_greeting, mut stream) = Greeting::of(Box::new(tokio::io::BufWriter::new(near)));
+        stream.write_all(b"PING").await.unwrap();
+        stream.flush().await.unwrap();
+        let mut read = [0; 4];
+        let read =
+            futures_util::FutureExt::now_or_never(tokio::io::AsyncReadExt::read_exact(&mut far, &mut read));
+        assert!(read.is_some(), "it is kept back");
+    }
+
     /// A server that never stops talking must not fill the memory of its client.
     #[test]
     fn a_refusal_is_kept_up_to_a_length() {

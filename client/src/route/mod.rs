@@ -16,6 +16,7 @@ mod retry;
 mod single;
 mod replica_set;
 mod slots;
+mod masters;
 mod seat;
 mod sentinel;
 mod cluster;

@@ -21,11 +21,12 @@ use crate::script::Call;
 /// The number of connected replicas is not known (any more).
 const UNKNOWN: usize = usize::MAX;
 
-/// A server that has not replied by then may be gone: from then on the route looks out for another one.
+/// A server that has not replied by then may be gone: the route looks for another one, and again once a second.
 const SLOW: Duration = Duration::from_millis(250);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a server that another one has replaced has for the reply to an earlier request. One that lives refuses it at once, which
-/// leaves no doubt about what became of it; a dead one would cost the whole response time-out.
+/// How long a server has for the reply to a request after another one has replaced it. A node of a cluster that lives refuses the request
+/// within that time, after which it is certain that it was not obeyed; a dead one would cost the whole response time-out.
 const LAST_REPLY: Duration = Duration::from_millis(250);
 
 /// The way to the master that is one node of a route. One connection at a time is used for new requests; it is made when
@@ -234,24 +235,37 @@ impl Node {
         limit: Monotonic,
         mut work: impl Future<Output = Result<T>> + Unpin,
     ) -> Result<T> {
-        let slow = limit.min(self.env.now() + SLOW);
-        let mut looking = None;
+        let confirmed = self.config.confirmation_limit();
+        let mut slow = self.env.now() + SLOW + confirmed;
+        // The server that was replaced, and how long it has for its reply.
+        let mut last: Option<(String, Monotonic)> = None;
         loop {
             // Before the look, so that a change in between is not missed.
             let layout = changes.position();
-            if let Some(server) = replaced() {
-                let last = limit.min(self.env.now() + LAST_REPLY);
-                let lost =
-                    || Error::indefinite(ErrorKind::Disconnected(format!("{server} is no master any more")));
-                return within(&*self.env, last, work).await.unwrap_or_else(|| Err(lost()));
+            // What was asked may be another server by now, as nodes of a cluster send requests on.
+            last = replaced().map(|server| match last.take() {
+                Some(same) if same.0 == server => same,
+                _ => (server, self.env.now() + LAST_REPLY + confirmed),
+            });
+            let now = self.env.now();
+            match &last {
+                _ if now >= limit => return Err(self.config.no_reply()),
+                Some((server, until)) if now >= *until => {
+                    let reason = format!("it was given up, for {server} is no master any more");
+                    return Err(Error::indefinite(ErrorKind::Disconnected(reason)));
+                }
+                Some(_) => {}
+                None if now >= slow => {
+                    self.route.suspect();
+                    slow = now + LOOK_AGAIN;
+                }
+                None => {}
             }
+            let next = last.as_ref().map_or(slow, |(_, until)| *until).min(limit);
             let changed = pin!(layout.left());
-            let patience = if looking.is_none() { slow } else { limit };
-            match within(&*self.env, patience, select(&mut work, changed)).await {
-                Some(Either::Left((done, _))) => return done,
-                Some(Either::Right(_)) => {}
-                None if patience < limit => looking = Some(self.route.awaited()),
-                None => return Err(self.config.no_reply()),
+            if let Some(Either::Left((done, _))) = within(&*self.env, next, select(&mut work, changed)).await
+            {
+                return done;
             }
         }
     }

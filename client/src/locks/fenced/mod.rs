@@ -90,10 +90,6 @@ impl Lease for Fenced {
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         reentrant::release(unlock)
     }
-
-    fn token_key(&self, key: &str) -> Option<String> {
-        Some(fencing_token(key))
-    }
 }
 
 impl ForceRelease for Fenced {
