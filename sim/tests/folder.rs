@@ -69,8 +69,12 @@ impl Folder for Memory {
         Ok(())
     }
 
-    fn sync(&self, _: &str, soon: bool) -> io::Result<bool> {
-        self.files().synced[usize::from(soon)] += 1;
+    fn sync(&self, name: &str, soon: bool) -> io::Result<bool> {
+        let mut files = self.files();
+        if !files.files.contains_key(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        files.synced[usize::from(soon)] += 1;
         Ok(true)
     }
 

@@ -95,6 +95,17 @@ def install(name):
     return copy
 
 
+# The suites that run, each with what it has started in a process group of its own.
+RUNNING = set()
+
+
+def end_all(_signal, _frame):
+    """Ends the suites with this process, as nothing else would."""
+    for pid in list(RUNNING):
+        os.killpg(pid, signal.SIGKILL)
+    os._exit(128 + signal.SIGTERM)
+
+
 def play(name, copy, kind, ports):
     """The lines of the suite, what it had to play again, and why it did not come to its end, if it did not."""
     client = CLIENTS[name]
@@ -113,6 +124,7 @@ def play(name, copy, kind, ports):
         client.suite, cwd=copy, env=environment, text=True, start_new_session=True, **pipes
     ) as suite:
         late = False
+        RUNNING.add(suite.pid)
         try:
             said, complained = suite.communicate(timeout=client.patience)
         except subprocess.TimeoutExpired:
@@ -121,6 +133,7 @@ def play(name, copy, kind, ports):
             # With whatever it has started.
             if suite.poll() is None:
                 os.killpg(suite.pid, signal.SIGKILL)
+            RUNNING.discard(suite.pid)
         if late:
             said, complained = suite.communicate()
     lines = said.splitlines()
@@ -160,6 +173,7 @@ def judge(name, kinds):
 
 
 def main():
+    signal.signal(signal.SIGTERM, end_all)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(CLIENTS)}; all without one")
     parser.add_argument("--server", type=Path, help="a built lockstorm; without it, one is built in release")

@@ -352,14 +352,20 @@ def folder_of(mutant):
     return "client/src/**/*.lua" if mutant["genre"] == "Script" else "/".join(parts[:3]).removesuffix(".rs")
 
 
+def reason_for(mutant, survivors):
+    """Why nothing can notice a mutant, if that is known. Of several with the same change in one function `line` says which."""
+    changed = "\n".join(line for line in mutant["diff"].splitlines() if line.startswith("+"))
+    of_mutant = (one for one in survivors if (one["file"], one["change"]) == (mutant["file"], change_of(mutant)))
+    return next((one["reason"] for one in of_mutant if one.get("line", "") in changed), None)
+
+
 def report(mutants, dropped, results):
-    excused = {(one["file"], one["change"]): one["reason"]
-               for one in tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])}
+    survivors = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
     tried = [one for one in mutants if one["key"] in results]
     viable = [one for one in mutants if one["id"] not in dropped]
     left, wrong = [], []
     for one in tried:
-        reason = excused.get((one["file"], change_of(one)))
+        reason = reason_for(one, survivors)
         if not results[one["key"]]["noticed"]:
             print(f"\nNOT NOTICED: {one['name']}\n  {results[one['key']]['by']}; {reason or 'no reason is given'}")
             print(one["diff"])

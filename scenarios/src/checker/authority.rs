@@ -170,10 +170,17 @@ mod tests {
         let sentence = |time: &str| Some(format!("From {time} there were two masters, m and r."));
         assert_eq!(told(group()), None);
         assert_eq!(told(promoted()), sentence("1.000 s on"));
-        assert_eq!(told(promoted().at(2_000).became("m", Role::Replica)), sentence("1.000 s to 2.000 s"));
+        let demoted = || promoted().at(2_000).became("m", Role::Replica);
+        assert_eq!(told(demoted()), sentence("1.000 s to 2.000 s"));
+        let history = demoted().ends(9_000);
+        let shown = crate::checker::Evidence::of(&history).two_masters(Lock(0));
+        assert_eq!(shown, [(True::from_millis(1_000), True::from_millis(2_000))]);
         let crashed = || promoted().at(2_000).life("m", Life::Crashed);
         assert_eq!(told(crashed()), sentence("1.000 s to 2.000 s"));
         assert_eq!(told(crashed().at(3_000).life("m", Life::Started)), sentence("3.000 s on"));
+        // A replica that comes back after a crash is what it was.
+        let replica = group().at(1_000).life("r", Life::Crashed).at(2_000).life("r", Life::Started);
+        assert_eq!(told(replica), None);
         // Of a majority each node is a master, and none of them alone decides.
         let majority = Story::quorum().ends(9_000);
         assert_eq!(two_masters_in_words(&majority, Lock(0), True::ZERO, True::from_millis(5_000)), None);

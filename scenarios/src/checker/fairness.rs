@@ -526,6 +526,18 @@ mod tests {
         assert_eq!(first_line("fairness", &story.ends(1_000)), "holds overtakes=0 swept=0");
     }
 
+    /// C2 gave up and left the queue before c4 came. It is seen to wait again before the node is seen to have queued it again.
+    #[test]
+    fn a_place_that_was_given_up_is_gone_with_the_queue_that_had_it() {
+        let lost = Outcome::Failed { definite: true, message: "timed out".into() };
+        let story = queue().at(100).returns("c2", lost).queue("m", &["c3"]);
+        let story = story.at(200).asks("c4").queue("m", &["c3", "c4"]).at(300).asks("c2").waiting("c2");
+        let story = story.at(301).queue("m", &["c3", "c4", "c2"]).at(400).unlocks("c1", "m");
+        let story = story.granted("m", "c3", 1_000).queue("m", &["c4", "c2"]).at(401).unlocks("c3", "m");
+        let story = story.granted("m", "c4", 1_000).queue("m", &["c2"]);
+        assert_eq!(first_line("fairness", &story.ends(1_000)), "holds overtakes=0 swept=0");
+    }
+
     /// C2 was thrown out of the queue and then crashed: it did not wait on. It was once taken to have waited until the end.
     #[test]
     fn a_client_that_crashed_after_it_left_the_queue_was_not_swept() {

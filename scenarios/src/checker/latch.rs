@@ -321,6 +321,15 @@ mod tests {
                 "a waiter that does not look",
                 down(latch(), 500, "c1", 1).at(600).returns("c3", Outcome::Ok).ends(9_000),
             ),
+            (
+                "a waiter that goes on before the last count-down",
+                down(down(latch(), 500, "c1", 1).at(600).returns("c3", Outcome::Ok), 700, "c2", 0)
+                    .ends(9_000),
+            ),
+            (
+                "a count-down that a failover lost in the instant in which the run ends",
+                down(latch(), 500, "c1", 1).at(700).became("r", Role::Master).counted("r", 2).ends(700),
+            ),
             ("deleted on request", latch().at(500).calls("c1", Call::Delete).counted("m", 0).ends(900)),
             ("gone by itself", latch().at(500).fault("m flushed", &["m"]).counted("m", 0).ends(900)),
             ("a waiter that is not told", down(down(latch(), 500, "c1", 1), 600, "c2", 0).ends(9_000)),

@@ -224,6 +224,20 @@ mod tests {
                     .calm()
                     .ends(10_000),
             ),
+            (
+                "who waits for another lock meanwhile is none of those who wanted it",
+                held()
+                    .about("other")
+                    .at(20)
+                    .locks("c3", "m", 30_000)
+                    .at(30)
+                    .asks("c4")
+                    .at(500)
+                    .about("stock")
+                    .disbelieves("c1", Reason::Lost)
+                    .calm()
+                    .ends(10_000),
+            ),
             ("no calm", held().ends(10_000)),
             (
                 "no owner wants it",

@@ -351,5 +351,7 @@ mod tests {
         for (room, since) in [(0, 1_000), (1, 990), (2, 5)] {
             assert_eq!(free_since(&grants, room, at(5)), at(since), "room for {room}");
         }
+        // What leaves the window in the instant of the next grant made room for it.
+        assert_eq!(free_since(&[grant(0, 10), grant(10, 1_000)], 1, at(5)), at(5));
     }
 }

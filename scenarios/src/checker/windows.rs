@@ -408,6 +408,19 @@ mod tests {
                     .granted("m", "c2", 30_000)
                     .ends(50_000),
             ),
+            (
+                "deleted at the master before the promotion, which then had nothing to lose",
+                group()
+                    .at(2)
+                    .granted("m", "c1", 30_000)
+                    .at(5_000)
+                    .deleted("m", "c1", "c3")
+                    .at(10_000)
+                    .became("r", Role::Master)
+                    .at(11_000)
+                    .granted("r", "c2", 30_000)
+                    .ends(50_000),
+            ),
             ("one node has no window", Story::one_node().at(0).locks("c1", "m", 1_000).ends(3_000)),
         ];
         insta::assert_snapshot!(explained("windows", &stories));

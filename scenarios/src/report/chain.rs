@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::{
         checker,
-        history::{LockKind, LossCause, Reason, Role, Wake, story::Story},
+        history::{EventKind, LockKind, LossCause, Reason, Role, Serving, Wake, story::Story},
     };
 
     fn chain(of: &str, history: &History) -> Vec<String> {
@@ -167,6 +167,61 @@ mod tests {
         ] {
             assert_eq!(chain(checker, &history), expected, "{checker}");
         }
+    }
+
+    fn says(story: Story, node: &str, word: &str, about: &str) -> Story {
+        story.tell(node, EventKind::Cluster { event: word.into(), about: about.into() })
+    }
+
+    fn announces(story: Story, by: &str, event: &str) -> Story {
+        let message = "master main 10.0.0.1 6379".into();
+        story.tell(by, EventKind::Sentinel { event: event.into(), message })
+    }
+
+    /// A promotion came of what Sentinels decided, or of an election that the node itself has won; what others said of it, or saw meanwhile,
+    /// did not lead to it. A message came of what ended the hold, not of what the node did besides.
+    #[test]
+    fn a_chain_has_what_a_promotion_and_a_message_came_of() {
+        let served = |how| EventKind::Serves { lock: crate::history::Lock(0), how };
+        let granted = || asks_and_gets(Story::failover(LockKind::Exclusive), "c1", &["m"], 1_000).at(1_003);
+        let watched = ["+sdown", "+odown", "+try-failover", "+selected-slave", "+slave"]
+            .into_iter()
+            .fold(granted().fault("m crashed", &["m"]).at(1_005), |story, event| {
+                announces(story, "c3", event)
+            })
+            .at(1_010)
+            .became("r", Role::Master)
+            .vanished("r", "c1", LossCause::Failover);
+        let elected = says(granted().fault("m crashed", &["m"]).at(1_005), "r", "elected", "2");
+        let elected = says(elected.at(1_006), "m", "fail", "r")
+            .at(1_010)
+            .tell("r", served(Serving::Whole))
+            .vanished("r", "c1", LossCause::Failover);
+        let told = asks_and_gets(Story::one_node(), "c1", &["m"], 1_000)
+            .at(1_500)
+            .asks("c2")
+            .waiting("c2")
+            .at(2_000)
+            .deleted("m", "c1", "c3")
+            .about("other")
+            .granted("m", "c4", 1_000)
+            .released("m", "c4")
+            .about("stock")
+            .published("m", 1)
+            .at(2_001)
+            .woken("c2", Wake::Message)
+            .at(2_002)
+            .granted("m", "c2", 10_000)
+            .at(2_003)
+            .believes("c2", 9_000);
+        let chains = [
+            ("by Sentinels", asks_and_gets(watched, "c2", &["r"], 2_000)),
+            ("by an election", asks_and_gets(elected, "c2", &["r"], 2_000)),
+            ("by a message", told),
+        ];
+        let chains = chains
+            .map(|(title, story)| format!("## {title}\n{}\n", chain("l2", &story.ends(60_000)).join("\n")));
+        insta::assert_snapshot!(chains.join("\n"));
     }
 
     /// Of a long chain the end is kept, where the violation is.

@@ -78,6 +78,8 @@ fn conversation(server: SocketAddr, key: &str, verbs: &[(i64, Verb)]) -> (Vec<(S
                 let stream = ctx.dial("r", 6379).await.expect("the server listens");
                 let (reading, mut writing) = tokio::io::split(stream);
                 ctx.spawn(listen(ctx.clone(), reading));
+                // A later one, over which nothing goes: faults are of all connections.
+                let _idle = ctx.dial("r", 6379).await.expect("the server listens");
                 for at in [100, 200, 300] {
                     ctx.sleep_until(Monotonic::from_millis(at)).await;
                     if writing.write_all(increment.as_bytes()).await.is_err() {

@@ -330,7 +330,7 @@ pub(super) const ROWS: &[Row] = &[
             open_after("the eighth", 7),
             open_after("the ninth", 8),
             open_after("the tenth", 9),
-            // What was under way to the replicas when the master died.
+            // The client writes one number at a time: at each kill one may have been answered that no replica has.
             Count(LOST, 0, 10),
         ],
         ..CLUSTER_ROW

@@ -388,8 +388,8 @@ fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
         let lines = watching(master.address, 2);
         let group = ["s1", "s2", "s3"].map(|name| sentinel_of(one, &folder, name, &lines));
         group.iter().for_each(|served| until_it_knows(served, 2, 2));
-        // No other is left from whom the next one could learn.
-        for served in group {
+        // No process is left from which the next Sentinel could learn of any other.
+        for served in group.into_iter().chain(replicas).chain([master]) {
             served.signal(Signal::KILL);
         }
         let file = folder.join("s1.conf");
