@@ -217,8 +217,7 @@ impl FencedLock {
     /// When Redis cannot be asked.
     pub async fn last_token(&self) -> Result<Option<u64>> {
         let key = &self.0.key;
-        let counter = fencing_token(key);
-        read_number(&self.0.router()?.ask(key.slot(), redis::cmd("GET").arg(counter)).await?)
+        read_number(&self.0.router()?.ask(key.slot(), redis::cmd("GET").arg(fencing_token(key))).await?)
     }
 }
 

@@ -89,8 +89,8 @@ impl Pending {
 
     /// The reply. After an indefinite error [`Pending::recover`] goes on.
     pub(crate) async fn reply(&mut self) -> Result<Replied> {
-        let (node, at) = (locked(&self.lane).node.clone(), self.lane.clone());
-        let replied = node.reply_in_time(|| locked(&at).replaced(), &mut self.reply).await;
+        let node = locked(&self.lane).node.clone();
+        let replied = node.reply_in_time(|| locked(&self.lane).replaced(), &mut self.reply).await;
         let lane = locked(&self.lane).clone();
         lane.verified(replied)
     }

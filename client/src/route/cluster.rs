@@ -10,8 +10,9 @@ use tokio::sync::Notify;
 use super::connection::Connection;
 use super::demand::{Demand, Waiting};
 use super::gather::gather;
-use super::masters::{Masters, SUCCESSION};
+use super::masters::Masters;
 use super::moves::Moves;
+use super::node::SLOW;
 use super::redirect::Redirect;
 use super::slots::View;
 use super::{NodeId, Route};
@@ -31,9 +32,6 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 
 /// How many times the pause doubles while no node answers: to 2 s at most.
 const DOUBLINGS: u32 = 2;
-
-/// A server that has not taken a connection by then may be gone.
-const SLOW: Duration = Duration::from_millis(250);
 
 /// How many nodes are asked at once, and for how long.
 const ASKED_AT_ONCE: usize = 3;
@@ -319,7 +317,7 @@ impl Route for Cluster {
             changed |= before != id;
             // It may be a replica that was promoted: the nodes are asked.
             let now = self.env.now();
-            let inherited = map.master(before).map(|master| (master.replicas(now), now + SUCCESSION));
+            let inherited = map.master(before).map(|master| master.legacy(now));
             if let Some(master) = map.masters.get_mut(usize::from(id.0)).filter(|master| master.id.is_none())
             {
                 master.inherited = master.inherited.or(inherited);
@@ -396,6 +394,7 @@ async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::masters::SUCCESSION;
     use super::super::slots::Range;
     use super::*;
     use crate::env::TokioEnv;

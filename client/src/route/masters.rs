@@ -54,6 +54,11 @@ impl Master {
         let inherited = self.inherited.filter(|(_, until)| now < *until).map_or(0, |(replicas, _)| replicas);
         inherited.max(self.replicas + self.fallen.len())
     }
+
+    /// What a replica inherits that replaces it: how many replicas, and until when they count.
+    pub(super) fn legacy(&self, now: Monotonic) -> (usize, Monotonic) {
+        (self.replicas(now), now + SUCCESSION)
+    }
 }
 
 impl Masters {
@@ -100,15 +105,17 @@ impl Masters {
 
     /// Those of `fallen` that had any of these slots.
     pub(super) fn fallen(&self, slots: RangeInclusive<usize>, fallen: &BTreeSet<String>) -> BTreeSet<String> {
-        let had: BTreeSet<NodeId> = self.told.get(slots).unwrap_or_default().iter().copied().collect();
+        let had = nodes_of(self.told.get(slots).unwrap_or_default());
         let ids = had.into_iter().filter_map(|node| self.master(node)?.id.clone());
         ids.filter(|id| fallen.contains(id)).collect()
     }
 
     /// Of a master that has no slots any more the one that has them now is a replica that was promoted, unless it had some before.
     pub(super) fn succeed(&mut self, slots: &[NodeId], now: Monotonic) {
-        let owners = |slots: &[NodeId]| slots.iter().copied().collect::<BTreeSet<NodeId>>();
-        let (before, after) = (owners(&self.told), owners(slots));
+        if self.told == slots {
+            return;
+        }
+        let (before, after) = (nodes_of(&self.told), nodes_of(slots));
         let mut pairs: Vec<(NodeId, NodeId)> = self.told.iter().copied().zip(slots.iter().copied()).collect();
         pairs.dedup();
         for (old, new) in pairs {
@@ -116,19 +123,20 @@ impl Masters {
                 continue;
             }
             let inherited =
-                self.master(old).filter(|_| !after.contains(&old)).map(|master| master.replicas(now));
+                self.master(old).filter(|_| !after.contains(&old)).map(|master| master.legacy(now));
             if let Some(master) = self.masters.get_mut(usize::from(new.0)) {
-                master.inherited = inherited.map(|replicas| (replicas, now + SUCCESSION));
+                master.inherited = inherited;
             }
         }
     }
 
     /// The masters that have slots.
     pub(super) fn owners(&self) -> Vec<&Master> {
-        let mut ids = self.slots.clone();
-        ids.dedup();
-        ids.sort_unstable();
-        ids.dedup();
-        ids.into_iter().filter_map(|id| self.master(id)).collect()
+        nodes_of(&self.slots).into_iter().filter_map(|id| self.master(id)).collect()
     }
+}
+
+/// The nodes that have slots, each once.
+fn nodes_of(slots: &[NodeId]) -> BTreeSet<NodeId> {
+    slots.chunk_by(|one, next| one == next).filter_map(|same| same.first().copied()).collect()
 }

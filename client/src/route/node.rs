@@ -21,8 +21,10 @@ use crate::script::Call;
 /// The number of connected replicas is not known (any more).
 const UNKNOWN: usize = usize::MAX;
 
-/// A server that has not replied by then may be gone: the route looks for another one, and again once a second.
-const SLOW: Duration = Duration::from_millis(250);
+/// A server that has not taken a connection or replied by then may be gone: the route looks for another one.
+pub(super) const SLOW: Duration = Duration::from_millis(250);
+
+/// Between two looks for another server than one that does not reply.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a server has for the reply to a request after another one has replaced it. A node of a cluster that lives refuses the request
@@ -242,28 +244,32 @@ impl Node {
         loop {
             // Before the look, so that a change in between is not missed.
             let layout = changes.position();
-            // What was asked may be another server by now, as nodes of a cluster send requests on.
-            last = replaced().map(|server| match last.take() {
-                Some(same) if same.0 == server => same,
-                _ => (server, self.env.now() + LAST_REPLY + confirmed),
-            });
             let now = self.env.now();
-            match &last {
-                _ if now >= limit => return Err(self.config.no_reply()),
+            if now >= limit {
+                return Err(self.config.no_reply());
+            }
+            // What was asked may be another server by now, as nodes of a cluster send requests on.
+            last = replaced().map(|server| {
+                let same = last.take().filter(|(known, _)| *known == server);
+                same.unwrap_or_else(|| (server, now + LAST_REPLY + confirmed))
+            });
+            let next = match &last {
                 Some((server, until)) if now >= *until => {
                     let reason = format!("it was given up, for {server} is no master any more");
                     return Err(Error::indefinite(ErrorKind::Disconnected(reason)));
                 }
-                Some(_) => {}
-                None if now >= slow => {
-                    self.route.suspect();
-                    slow = now + LOOK_AGAIN;
+                Some((_, until)) => *until,
+                None => {
+                    if now >= slow {
+                        self.route.suspect();
+                        slow = now + LOOK_AGAIN;
+                    }
+                    slow
                 }
-                None => {}
-            }
-            let next = last.as_ref().map_or(slow, |(_, until)| *until).min(limit);
+            };
             let changed = pin!(layout.left());
-            if let Some(Either::Left((done, _))) = within(&*self.env, next, select(&mut work, changed)).await
+            if let Some(Either::Left((done, _))) =
+                within(&*self.env, next.min(limit), select(&mut work, changed)).await
             {
                 return done;
             }
