@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use lockstorm::{
-    history::{EventKind, History, Reason, Role, Serving},
+    history::{self, EventKind, History, Reason, Role, Serving},
     plan::Plan,
     run::{self, Engine, Outcome},
     scenario::parse,
@@ -43,10 +43,18 @@ fn run(text: &str, seed: u64, keep: TraceRetention) -> Outcome {
     run::run(&plan, "failover", Engine::Event, keep)
 }
 
+/// It answers for the slot of the lock.
+fn serves(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Serves { how: Serving::Whole, .. })
+}
+
+fn is_grant(kind: &EventKind) -> bool {
+    matches!(kind, EventKind::Granted { .. })
+}
+
 /// From the moment `r` has the slot to the first grant of the last client that gets one, in milliseconds.
 fn delay(history: &History) -> i64 {
     let of_r = || history.events.iter().filter(|event| history.host_name(event.host) == "r");
-    let serves = |kind: &EventKind| matches!(kind, EventKind::Serves { how: Serving::Whole, .. });
     let promoted = of_r().find(|event| serves(&event.kind)).expect("it is promoted").at;
     let mut first = BTreeMap::new();
     for event in of_r() {
@@ -141,6 +149,18 @@ down_after = "2s"
 latency = "1ms"
 "#;
 
+/// A client that asks for the lock again and again until a second of the run, and holds it for as long as it can until the next one.
+fn rival(name: &str, from: &str, until: u32) -> String {
+    format!(
+        r#"
+[client.{name}]
+sentinels = ["s"]
+steps = [{{ at = "{from}", poll = {{ every = "50ms", until = "{until}s" }} }}, {{ work = {{ until = "{}s", until_lost = true }} }}]
+"#,
+        until + 1
+    )
+}
+
 /// A client knows the new master by the leader, which has it in a reply to INFO that it asks for once a second, when it asks the Sentinels,
 /// once a second as well; or sooner, by an announcement.
 const KNOWN_MS: i64 = 1_150 + 1_050;
@@ -211,7 +231,7 @@ at = "13s..23s"
     let renewed = runs(&text, 100, TraceRetention::All, |seed, outcome| {
         let history = &outcome.history;
         let (promoted, new) = promotion(history);
-        let grants = history.events.iter().filter(|event| matches!(event.kind, EventKind::Granted { .. }));
+        let grants = history.events.iter().filter(|event| is_grant(&event.kind));
         assert_eq!(grants.count(), 1, "seed {seed}: nothing else is granted");
         let ends: Vec<Reason> = history
             .events
@@ -251,21 +271,19 @@ watchdog = "30s"
 [client.c1]
 sentinels = ["s"]
 steps = [{{ at = "12s", try_acquire = {{}} }}, {{ work = {{ until = "33s", until_lost = true }} }}]
-[client.c2]
-sentinels = ["s"]
-steps = [{{ at = "12.1s", poll = {{ every = "50ms", until = "32s" }} }}, {{ work = {{ until = "33s", until_lost = true }} }}]
+{}
 [fault.cut]
 cut = {{ from = "m", to = ["r1", "r2"], one_way = true }}
 at = "11.99s"
 [fault.crash]
 crash = "m"
 on = {{ event = "acquired", nth = 1, delay = "1ms..50ms" }}
-"#
+"#,
+        rival("c2", "12.1s", 32)
     );
     let told = runs(&text, 20, TraceRetention::Nothing, |seed, outcome| {
         let history = &outcome.history;
         let (promoted, new) = promotion(history);
-        let is_grant = |kind: &EventKind| matches!(kind, EventKind::Granted { .. });
         let granted =
             first(history, Some(new), is_grant).unwrap_or_else(|| panic!("seed {seed}: no second grant"));
         let is_loss = |kind: &EventKind| matches!(kind, EventKind::Disbelieves { why: Reason::Lost, .. });
@@ -306,7 +324,6 @@ at = "12.5s"
             let history = &outcome.history;
             let (promoted, new) = promotion(history);
             assert!(promoted < HEAL_MS, "seed {seed}: the cut outlasts the failover");
-            let is_grant = |kind: &EventKind| matches!(kind, EventKind::Granted { .. });
             let is_told = |kind: &EventKind| matches!(kind, EventKind::Became { role: Role::Replica });
             let mut by_old = history
                 .events
@@ -354,14 +371,9 @@ fn a_sentinel_that_is_cut_off_with_the_old_master_misleads_those_who_ask_no_othe
         r#"{GROUP}
 [lock]
 watchdog = "30s"
-[client.c1]
-sentinels = ["s"]
-steps = [{{ at = "20s", poll = {{ every = "50ms", until = "33s" }} }}, {{ work = {{ until = "34s", until_lost = true }} }}]
-[client.c2]
-sentinels = ["s"]
-steps = [{{ at = "20.5s", poll = {{ every = "50ms", until = "33s" }} }}, {{ work = {{ until = "34s", until_lost = true }} }}]
 "#
-    );
+    ) + &rival("c1", "20s", 33)
+        + &rival("c2", "20.5s", 33);
     let dies = "[fault.crash]\ncrash = \"m\"\nat = \"13.1s\"\n";
     // Which side of the cut `c1` is on, whether the old master is dead, and who grants it the lock: `m`, the new one or no node.
     for (what, cut, dies, granted_by) in [
@@ -414,23 +426,27 @@ at = "{cut}ms"
         let outcome = run(&text, 0, TraceRetention::All);
         let history = &outcome.history;
         let is_refusal = |event: &Event| {
-            matches!(event, Event::Reply { client, bytes, .. } if &**client == "c1" && bytes.starts_with(b"-CLUSTERDOWN"))
+            let to_holder = |client: &str, bytes: &[u8]| client == "c1" && bytes.starts_with(b"-CLUSTERDOWN");
+            matches!(event, Event::Reply { client, bytes, .. } if to_holder(client, bytes))
         };
         // While the cluster is made it refuses as well.
         let mut later = outcome.records.iter().filter(|record| record.at.as_millis() >= cut);
         let refused = later.find(|record| is_refusal(&record.event));
         let refused = refused.expect("a renewal is refused").at.as_millis();
-        let last_until = history.events.iter().rev().find_map(|event| match event.kind {
-            EventKind::Extended { .. } if history.host_name(event.host) == "n2" => Some(event.at.as_millis() + LEASE_MS),
-            _ => None,
-        });
-        let last_until = last_until.expect("it was renewed before");
-        let serves = |kind: &EventKind| matches!(kind, EventKind::Serves { how: Serving::Whole, .. });
-        let promoted = first(history, Some("r"), |kind| serves(kind)).expect("it is promoted");
-        let granted = first(history, Some("r"), |kind| matches!(kind, EventKind::Granted { .. })).expect("to the rival");
-        let ended = first(history, Some("c1"), |kind| matches!(kind, EventKind::Disbelieves { .. })).expect("by its lease");
+        let is_renewal = |kind: &EventKind| matches!(kind, EventKind::Extended { .. });
+        let of_old =
+            |event: &&history::Event| is_renewal(&event.kind) && history.host_name(event.host) == "n2";
+        let renewed = history.events.iter().rfind(of_old).expect("it was renewed before").at.as_millis();
+        let last_until = renewed + LEASE_MS;
+        let promoted = first(history, Some("r"), serves).expect("it is promoted");
+        let granted = first(history, Some("r"), is_grant).expect("to the rival");
+        let is_end = |kind: &EventKind| matches!(kind, EventKind::Disbelieves { .. });
+        let ended = first(history, Some("c1"), is_end).expect("by its lease");
         // What the client leaves off a lease for the time that a reply takes, and for clocks that differ.
-        assert!((last_until - 100..=last_until).contains(&ended), "cut at {cut}: it ended at {ended}, the lease at {last_until}");
+        assert!(
+            (last_until - 100..=last_until).contains(&ended),
+            "cut at {cut}: it ended at {ended}, the lease at {last_until}"
+        );
         (refused - cut, granted - promoted, last_until - granted)
     });
     let told: Vec<_> = told.collect();

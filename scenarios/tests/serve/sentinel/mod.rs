@@ -84,13 +84,13 @@ fn installed() -> impl Iterator<Item = Whose> {
 /// A Sentinel with these lines in its file, `NAME.conf`.
 fn sentinel_of(whose: Whose, folder: &Path, name: &str, lines: &str) -> Served {
     let file = folder.join(format!("{name}.conf"));
-    let address = TcpListener::bind(("127.0.0.1", 0)).expect("a free port").local_addr().expect("bound");
-    fs::write(&file, format!("port {}\nbind 127.0.0.1\n{lines}", address.port())).expect("written");
-    sentinel_with(whose, folder, &file, address)
+    let port = TcpListener::bind(("127.0.0.1", 0)).expect("a free port").local_addr().expect("bound").port();
+    fs::write(&file, format!("port {port}\nbind 127.0.0.1\n{lines}")).expect("written");
+    sentinel_with(whose, folder, &file)
 }
 
-/// A Sentinel with this file, which names the port of `address`; ours takes another one.
-fn sentinel_with(whose: Whose, folder: &Path, file: &Path, address: SocketAddr) -> Served {
+/// A Sentinel with this file. That of Redis takes the port that the file names; ours takes another one.
+fn sentinel_with(whose: Whose, folder: &Path, file: &Path) -> Served {
     let path = file.to_str().expect("a path in UTF-8");
     match whose {
         Ours => Served::start(folder, &["--sentinel", "--config", path]),
@@ -102,7 +102,10 @@ fn sentinel_with(whose: Whose, folder: &Path, file: &Path, address: SocketAddr) 
                 .spawn()
                 .expect("redis-sentinel runs");
             let out = BufReader::new(child.stdout.take().expect("a pipe"));
-            let mut served = Served { child, out, address };
+            let lines = fs::read_to_string(file).expect("a file");
+            let port =
+                lines.lines().find_map(|line| line.strip_prefix("port ")?.parse().ok()).expect("a port");
+            let mut served = Served { child, out, address: SocketAddr::from(([127, 0, 0, 1], port)) };
             let mut line = String::new();
             while !line.contains("+monitor") {
                 line.clear();
@@ -400,9 +403,7 @@ fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
             (2, 2),
             "{written}"
         );
-        let port = written.lines().find_map(|line| line.strip_prefix("port ")?.parse().ok());
-        let address = SocketAddr::from(([127, 0, 0, 1], port.expect("its port")));
-        let served = sentinel_with(other, &folder, &file, address);
+        let served = sentinel_with(other, &folder, &file);
         let (mut stream, mut answers) = (served.connect(), Answers::default());
         for command in ["SENTINEL REPLICAS main", "SENTINEL SENTINELS main"] {
             stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
