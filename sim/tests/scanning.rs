@@ -76,6 +76,9 @@ enum Between {
     Go(usize),
 }
 
+/// The calls after which nothing changes any more.
+const CHANGES: usize = 60;
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
@@ -110,7 +113,7 @@ proptest! {
         come(&mut bench, &mut passing, at_first);
         stays.iter().for_each(|name| drop(bench.line(&over.add(name))));
         let mut found = BTreeSet::new();
-        let (mut cursor, mut calls) = (0, 0);
+        let (mut cursor, mut calls, mut most) = (0, 0, staying + at_first);
         let mut between = between.iter().cycle();
         loop {
             let (next, words) = scan(&mut bench, &over.scan(cursor, count));
@@ -119,11 +122,12 @@ proptest! {
             if next == 0 {
                 break;
             }
-            // However it changes, the iteration ends.
-            prop_assert!(calls < 20_000, "it does not end");
+            // However it changes, the iteration ends: a call walks one bucket or more, and a table has at most
+            // twice as many buckets as the power of two that holds its elements.
+            prop_assert!(calls <= CHANGES + 2 * most.next_power_of_two(), "it does not end");
             cursor = next;
             // Changes come to an end, or the table might grow faster than it is walked.
-            if calls > 60 {
+            if calls > CHANGES {
                 continue;
             }
             match between.next() {
@@ -136,6 +140,7 @@ proptest! {
                 }
                 None => {}
             }
+            most = most.max(staying + passing.len());
         }
         let missed: Vec<&String> = stays.difference(&found).collect();
         prop_assert!(missed.is_empty(), "{missed:?} of {staying} were not found");
