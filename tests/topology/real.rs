@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 
 use crate::{
     client::{Asking, Client, Place, text},
+    clock::Clocks,
     cluster,
     relay::{self, Addresses, BEHIND, Cuts},
     row::{Act, Row},
@@ -111,18 +112,19 @@ struct Processes {
     commands: BTreeMap<String, Vec<String>>,
     children: BTreeMap<String, Child>,
     lines: Lines,
+    /// Where the row steps a wall clock.
+    clocks: Option<Clocks>,
 }
 
 impl Processes {
     fn start(&mut self, name: &str) -> io::Result<()> {
         let program = if name.starts_with('s') { "redis-sentinel" } else { "redis-server" };
-        let mut child = Command::new(program)
-            .args(&self.commands[name])
-            .current_dir(self.folder.join(name))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut command = Command::new(program);
+        command.args(&self.commands[name]).current_dir(self.folder.join(name));
+        if let Some(clocks) = &self.clocks {
+            clocks.keep(name, &mut command)?;
+        }
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let (out, lines, by) = (child.stdout.take().expect("a pipe"), self.lines.clone(), name.to_owned());
         thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
@@ -216,6 +218,7 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
         commands: BTreeMap::new(),
         children: BTreeMap::new(),
         lines: Lines::default(),
+        clocks: None,
     };
     let cuts = Cuts::default();
     let (nodes, sentinels) = (row.rig.nodes(), row.rig.sentinels());
@@ -253,6 +256,9 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
         }
         fs::write(processes.folder.join(name).join("own.conf"), file).map_err(why)?;
         processes.commands.insert(name.clone(), vec!["own.conf".into()]);
+    }
+    if row.acts.iter().any(|(_, act)| matches!(act, Act::Step(..))) {
+        processes.clocks = Some(Clocks::compile(&processes.folder).map_err(why)?);
     }
     let begun = instant();
     let place = Machine { zero: begun, addresses: addresses.clone() };
@@ -366,7 +372,12 @@ fn perform(
         Act::HealOneWay(from, to) => set_one_way(from, to, false),
         // The client does it by itself.
         Act::Run(..) => {}
-        Act::Step(..) => return Err(io::Error::other("the clock of a process cannot be set")),
+        Act::Step(names, by) => {
+            let clocks = processes.clocks.as_ref().expect("a row that steps has clocks");
+            for name in hosts(names, seen) {
+                clocks.step(&name, by)?;
+            }
+        }
     }
     Ok(())
 }

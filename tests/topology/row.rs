@@ -194,14 +194,6 @@ pub(crate) enum Expect {
     Answers(&'static str, &'static str, &'static str),
 }
 
-/// Where a row can be played.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Where {
-    Everywhere,
-    /// Not on real processes, for this reason.
-    OnlySimulated(&'static str),
-}
-
 /// One behaviour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
@@ -213,7 +205,6 @@ pub(crate) struct Row {
     /// When the run is over.
     pub(crate) lasts: i64,
     pub(crate) expect: &'static [Expect],
-    pub(crate) place: Where,
     /// Seeds in an ordinary run on simulated hosts.
     pub(crate) seeds: u64,
     /// Where reality is otherwise than the reference has it, or the simulator.
@@ -221,18 +212,8 @@ pub(crate) struct Row {
 }
 
 /// What most rows have.
-pub(crate) const ROW: Row = Row {
-    id: "",
-    about: "",
-    rig: S3,
-    watches: &[],
-    acts: &[],
-    lasts: 0,
-    expect: &[],
-    place: Where::Everywhere,
-    seeds: 4,
-    note: "",
-};
+pub(crate) const ROW: Row =
+    Row { id: "", about: "", rig: S3, watches: &[], acts: &[], lasts: 0, expect: &[], seeds: 4, note: "" };
 
 /// What most rows of clusters have.
 pub(crate) const CLUSTER_ROW: Row = Row { rig: C6, seeds: 1, ..ROW };

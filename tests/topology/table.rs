@@ -3,7 +3,7 @@
 use std::{sync::mpsc, thread};
 
 use crate::{
-    row::{Expect, Row, Where},
+    row::{Expect, Row},
     rows, seen, simulated,
 };
 
@@ -37,18 +37,16 @@ pub(crate) fn print(runs: u64, names: &[String]) -> bool {
         "| row | what | real: median [least..most] | simulated | expected |\n| --- | --- | --- | --- | --- |"
     );
     for row in rows::all().filter(chosen) {
-        let (real, split) = if row.place == Where::Everywhere { real(row, runs) } else { Default::default() };
+        let (real, split) = real(row, runs);
         let simulated: Vec<seen::Verdict> =
             (0..row.seeds * TIMES).map(|run| seen::judge(row, &simulated::play(row, run), 0)).collect();
         println!(
             "| **{}** | {} | {} | {} runs | |",
             row.id,
             row.about,
-            match row.place {
-                Where::Everywhere if split > 0 =>
-                    format!("{} runs, and {split} with split votes", real.len()),
-                Where::Everywhere => format!("{} runs", real.len()),
-                Where::OnlySimulated(why) => why.to_owned(),
+            match split {
+                0 => format!("{} runs", real.len()),
+                _ => format!("{} runs, and {split} with split votes", real.len()),
             },
             simulated.len()
         );

@@ -1,6 +1,6 @@
 //! Masters of a cluster that are lost, stand still or are cut off.
 
-use super::{ACCEPTED, LOST, NO_CLOCK, REFUSED};
+use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
     Act::{self, Cut, CutOneWay, Freeze, Heal, HealOneWay, Kill, Run, Start, Step, Thaw},
     C6, CLUSTER_ROW,
@@ -8,7 +8,7 @@ use crate::row::{
     Moment::{At, First, Last},
     Rig, Row, Sight,
     Watch::{Views, Writes},
-    Where, see,
+    see,
 };
 
 const A_DOWN: Sight = see("fail?").about("A");
@@ -288,7 +288,6 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Step("A", 4_000))],
         lasts: 6_000,
         expect: &[Never(see("fail")), Never(CLOSED), Never(REFUSED), Count(see("fail?"), 0, 5)],
-        place: Where::OnlySimulated(NO_CLOCK),
         seeds: 2,
         ..CLUSTER_ROW
     },

@@ -16,7 +16,6 @@ pub(super) const ACCEPTED: Sight = see("accepted");
 pub(super) const REFUSED: Sight = see("refused");
 pub(super) const LOST: Sight = see("lost");
 
-pub(super) const NO_CLOCK: &str = "the wall clock of one real process cannot be stepped";
 pub(super) const CKQUORUM: &str = "SENTINEL CKQUORUM main";
 pub(super) const FAIL_OVER: &str = "SENTINEL FAILOVER main";
 pub(super) const NO_FAILURE: &str = "SENTINEL SIMULATE-FAILURE help";

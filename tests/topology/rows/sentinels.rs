@@ -1,8 +1,7 @@
 //! Sentinels that are lost or do not trust themselves, and which replica they choose.
 
 use super::{
-    ALL_SENTINELS, LOST, MASTER_DOWN, NO_CLOCK, NO_FAILURE, PROMOTED, REFUSED, SWITCHED, TRIED, VOTE_ONE,
-    VOTE_TWO,
+    ALL_SENTINELS, LOST, MASTER_DOWN, NO_FAILURE, PROMOTED, REFUSED, SWITCHED, TRIED, VOTE_ONE, VOTE_TWO,
 };
 use crate::row::{
     Act::{Cut, Freeze, Kill, Run, Start, Step, Thaw},
@@ -10,7 +9,6 @@ use crate::row::{
     Moment::{At, First, Last},
     ROW, Rig, Row, S3,
     Watch::Writes,
-    Where::OnlySimulated,
     see,
 };
 
@@ -215,7 +213,6 @@ pub(super) const ROWS: &[Row] = &[
             Count(see("+tilt"), 1, 1),
             Takes("`+tilt` after the last", At(6_000), First(see("+tilt")), 0, 110),
         ],
-        place: OnlySimulated(NO_CLOCK),
         ..ROW
     },
     Row {
@@ -224,7 +221,6 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Step("s1", 2_500))],
         lasts: 2_000,
         expect: &[Takes("`+tilt`", At(0), First(see("+tilt").by("s1")), 0, 110)],
-        place: OnlySimulated(NO_CLOCK),
         ..ROW
     },
     Row {
@@ -240,7 +236,37 @@ pub(super) const ROWS: &[Row] = &[
             Count(REFUSED.about("NOREPLICAS"), 0, 105),
             Count(REFUSED.about("NOREPLICAS").from(2_100), 0, 0),
         ],
-        place: OnlySimulated(NO_CLOCK),
+        ..ROW
+    },
+    Row {
+        id: "T29a",
+        about: "the replicas stand still for 1.5 s, and the wall clock of the master steps by +30 s, with min-replicas-to-write 1",
+        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        watches: &[Writes("m")],
+        acts: &[(0, Freeze("r1 r2")), (100, Step("m", 30_000)), (1_500, Thaw("r1 r2"))],
+        lasts: 8_000,
+        expect: &[
+            Never(MASTER_DOWN),
+            Takes("first write refused", At(100), First(REFUSED.about("NOREPLICAS")), 0, 1_200),
+            Takes("last write refused, after the replicas go on", At(1_500), Last(REFUSED), 0, 2_200),
+        ],
+        note: "A real node counts its ticks, which stop with it, so that its next acknowledgement comes up to a second after it goes on; that of \
+               a simulated node comes at once.",
+        ..ROW
+    },
+    Row {
+        id: "T29b",
+        about: "the same with +61 s, after which the master drops its replicas",
+        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        watches: &[Writes("m")],
+        acts: &[(0, Freeze("r1 r2")), (100, Step("m", 61_000)), (1_500, Thaw("r1 r2"))],
+        lasts: 8_000,
+        expect: &[
+            Never(MASTER_DOWN),
+            Takes("first write refused", At(100), First(REFUSED.about("NOREPLICAS")), 0, 1_200),
+            Takes("last write refused, after the replicas go on", At(1_500), Last(REFUSED), -50, 200),
+        ],
+        note: "The replicas find the connection closed, come back at once, and count from then on: sooner than those that were not dropped.",
         ..ROW
     },
     Row {
