@@ -1,9 +1,9 @@
 /* The wall clock of one real process: preloaded into it, this adds to the machine's clock the milliseconds that the file
  * LOCKSTORM_CLOCK holds, eight bytes in the machine's own order. The monotonic clock stays as it is, so that a change of the file
- * is what a step of the wall clock is to the process.
+ * is what a step of the wall clock is to the process. Waits until a wall-clock time are not shifted: Redis has none.
  *
- * It asks the kernel, and not the C library's own functions, because looking those up takes memory: the allocator of redis-server
- * asks for the time itself. */
+ * It asks the kernel. To look up the C library's own functions (dlsym) allocates, and jemalloc asks for the time while it
+ * allocates: without end. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -13,6 +13,8 @@
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+_Static_assert(sizeof(long) == 8, "a kernel of 32 bits has another timespec");
 
 static const int64_t none = 0;
 static const volatile int64_t *ahead = &none;

@@ -7,19 +7,22 @@ use std::{
     process::Command,
 };
 
-/// The library, compiled, and the files that it reads.
+/// The library, compiled, and the files that it reads. The library goes when this is dropped.
 pub(crate) struct Clocks {
+    /// It has a folder for each process.
     folder: PathBuf,
     library: PathBuf,
 }
 
 impl Clocks {
-    /// Compiles the library into this folder. The C compiler is the one that links programs of Rust.
+    /// Compiles the library for the rig whose files are in this folder. The C compiler is the one that links programs of Rust.
     ///
     /// # Errors
     /// There is no `cc`, or it refuses the source.
     pub(crate) fn compile(folder: &Path) -> io::Result<Clocks> {
-        let library = folder.join("clock.so");
+        // From a folder in memory a process may not be allowed to load code.
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/topology/clock.c");
         let compiled =
             Command::new("cc").args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).output()?;
@@ -29,11 +32,23 @@ impl Clocks {
         Err(io::Error::other(format!("cc {source}: {}", String::from_utf8_lossy(&compiled.stderr))))
     }
 
+    /// Whether a process has loaded the library: one that ignores it would pass a test of steps that never came.
+    ///
+    /// # Errors
+    /// It has not, as a program that is linked statically.
+    pub(crate) fn is_kept_by(&self, process: u32) -> io::Result<()> {
+        let maps = fs::read_to_string(format!("/proc/{process}/maps"))?;
+        if maps.contains(&*self.library.to_string_lossy()) {
+            return Ok(());
+        }
+        Err(io::Error::other(format!("process {process} has not loaded {}", self.library.display())))
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name).join("clock")
     }
 
-    /// Has a process keep a clock of its own, by this name. Where it was stepped before, it stays so.
+    /// Gives a process of this name a clock of its own. A process that is started again keeps the steps of its clock.
     pub(crate) fn keep(&self, name: &str, command: &mut Command) -> io::Result<()> {
         let file = self.file(name);
         if !file.exists() {
@@ -51,5 +66,11 @@ impl Clocks {
         file.read_exact(&mut ahead)?;
         file.rewind()?;
         file.write_all(&(i64::from_ne_bytes(ahead) + by).to_ne_bytes())
+    }
+}
+
+impl Drop for Clocks {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.library);
     }
 }

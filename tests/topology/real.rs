@@ -295,6 +295,9 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
         }
         instant() + Duration::from_millis(1_100 + phase(run) as u64)
     };
+    if let Some(clocks) = &processes.clocks {
+        processes.children.values().try_for_each(|child| clocks.is_kept_by(child.id())).map_err(why)?;
+    }
     let place = Machine { zero, addresses: addresses.clone() };
     let mut client = Client::new(place.clone(), log.clone());
     (client.ids, client.addresses) = (making.ids, making.addresses);

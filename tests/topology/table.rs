@@ -57,7 +57,11 @@ pub(crate) fn print(runs: u64, names: &[String]) -> bool {
                     (format!("{what}, ms"), format!("{least}..{most}"))
                 }
                 Expect::Count(sight, least, most) => {
-                    (format!("`{}` {}, times", sight.event, sight.by), format!("{least}..{most}"))
+                    let words = [sight.by, sight.about].into_iter().filter(|word| !word.is_empty());
+                    let of: String = words.map(|word| format!(" {word}")).collect();
+                    let from =
+                        if sight.from > 0 { format!(" from {} ms on", sight.from) } else { String::new() };
+                    (format!("`{}`{of}{from}, times", sight.event), format!("{least}..{most}"))
                 }
                 Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) => continue,
             };

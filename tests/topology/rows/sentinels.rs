@@ -236,6 +236,8 @@ pub(super) const ROWS: &[Row] = &[
             Count(REFUSED.about("NOREPLICAS"), 0, 105),
             Count(REFUSED.about("NOREPLICAS").from(2_100), 0, 0),
         ],
+        note: "Whether any is refused depends on which comes first after the step: the next acknowledgement, or the master's next count of \
+               its replicas.",
         ..ROW
     },
     Row {
