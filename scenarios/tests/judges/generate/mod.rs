@@ -69,6 +69,8 @@ struct Cast {
     clients: Vec<Host>,
     shop: Host,
     owners: Vec<Owner>,
+    /// Whether the nodes are those of a cluster, which say of each lock what they are to its slot.
+    in_cluster: bool,
 }
 
 fn cast(of: &[u8; 12]) -> Cast {
@@ -143,7 +145,8 @@ fn cast(of: &[u8; 12]) -> Cast {
     // Firsts first, so that small bytes mean owners of different clients.
     let firsts = names.iter().step_by(2).chain(names.iter().skip(1).step_by(2)).cloned().collect::<Vec<_>>();
     let owners = firsts.iter().map(|(name, client)| history.owner(name, *client)).collect();
-    Cast { history, nodes, clients, shop, owners }
+    let in_cluster = !quorum && of[7] / 4 % 4 == 3;
+    Cast { history, nodes, clients, shop, owners, in_cluster }
 }
 
 fn history_name(history: &History, host: Host) -> String {

@@ -3,7 +3,7 @@
 
 use lockstorm::history::{
     Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, History, Host, KeyLeft, Life, Lock,
-    LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Wait, Wake,
+    LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Serving, Wait, Wake,
 };
 use lockstorm_sim::time::{True, Wall};
 use proptest::strategy::Strategy;
@@ -19,7 +19,7 @@ pub(crate) fn strategy() -> impl Strategy<Value = Bytes> {
 }
 
 pub(crate) fn history((of, steps): Bytes) -> History {
-    let Cast { mut history, nodes, clients, shop, owners } = cast(&of);
+    let Cast { mut history, nodes, clients, shop, owners, in_cluster } = cast(&of);
     let mut now = ms(0);
     let mut greatest = None;
     // An owner asks for one thing at a time, and each call has a number of its own.
@@ -144,6 +144,16 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     dead.insert(any_host);
                 }
                 (any_host, EventKind::Life { life })
+            }
+            20 if in_cluster && *much > 64 => {
+                let how = [
+                    Serving::Whole,
+                    Serving::Elsewhere,
+                    Serving::Closed,
+                    Serving::Migrating,
+                    Serving::Importing,
+                ];
+                (node, EventKind::Serves { lock, how: one_of(&how, *much) })
             }
             20 => (node, EventKind::Became { role: one_of(&[Role::Master, Role::Replica], *how) }),
             21 if how.is_multiple_of(2) => {

@@ -1,0 +1,138 @@
+//! What goes wrong in a world: nodes and clients that crash or stand still, clocks that jump, failovers.
+
+use std::mem;
+
+use lockstorm::history::{
+    Clock, ClockId, EventKind, Host, Life, Lock, LossCause, Owner, Role, Segment, Serving,
+};
+
+use super::{Node, World, one_of};
+
+impl World {
+    /// A node crashes, or comes back: with its disk, or without.
+    pub(super) fn crashes_node(&mut self, node: usize, how: u8) {
+        let host = self.nodes[node];
+        if !self.state[node].down {
+            self.state[node].down = true;
+            self.tell(host, EventKind::Life { life: Life::Crashed });
+            return;
+        }
+        self.state[node].down = false;
+        self.tell(host, EventKind::Life { life: Life::Started });
+        if how.is_multiple_of(2) {
+            let locks: Vec<Lock> = self.state[node].keys.keys().copied().collect();
+            for lock in locks {
+                self.loses(node, lock, LossCause::Crash);
+                self.queue(node, lock, Vec::clear);
+            }
+        }
+        // A node says what it lost in a crash before it says what it is.
+        if self.masters[0] == node {
+            self.serves(node, Serving::Whole);
+        }
+    }
+
+    /// A client crashes, or comes back having forgotten everything.
+    pub(super) fn crashes_client(&mut self, client: Host) {
+        if self.down.contains(&client) {
+            self.down.retain(|host| *host != client);
+            self.still.retain(|host| *host != client);
+            self.tell(client, EventKind::Life { life: Life::Started });
+            // A process that starts is another owner than the one that crashed.
+            for number in 0..self.owners.len() {
+                if self.history.client_of(self.owners[number]) == client {
+                    let name =
+                        format!("another {}", self.history.owners[self.owners[number].0 as usize].name);
+                    self.owners[number] = self.history.owner(&name, client);
+                }
+            }
+            return;
+        }
+        self.down.push(client);
+        self.still.push(client);
+        self.tell(client, EventKind::Life { life: Life::Crashed });
+        let gone: Vec<Owner> =
+            self.owners.iter().filter(|owner| self.history.client_of(**owner) == client).copied().collect();
+        for owner in gone {
+            self.calls.remove(&owner);
+            self.tokens.remove(&owner);
+        }
+    }
+
+    pub(super) fn stands_still(&mut self, host: Host, how: u8) {
+        if self.down.contains(&host) {
+            return;
+        }
+        let life = if self.able(host) {
+            self.still.push(host);
+            one_of(&[Life::Paused, Life::Suspended], how)
+        } else {
+            self.still.retain(|other| *other != host);
+            Life::Resumed
+        };
+        self.tell(host, EventKind::Life { life });
+    }
+
+    /// A wall clock jumps, or all of a host's clocks change their speed.
+    pub(super) fn changes_clock(&mut self, host: Host, how: u8, much: u8) {
+        let clock = self.history.clock(host);
+        let mut readings = ClockId::ALL.map(|clock_id| clock.reading(clock_id, self.now));
+        let mut segments = clock.segments().to_vec();
+        let rates = segments.last().expect("never none").rates;
+        segments.retain(|segment| segment.from < self.now);
+        let rates = match how % 4 {
+            3 => [one_of(&[1_000_000_000, 1_100_000_000, 900_000_000], much); 3],
+            2 => [rates[0], one_of(&[0, rates[2]], much), rates[2]],
+            _ => {
+                readings[0] += one_of(&[2_000, 400, -400, -20_000, 40_000], much) * 1_000_000;
+                rates
+            }
+        };
+        segments.push(Segment { from: self.now, readings, rates });
+        self.history.clocks[usize::from(host.0)] = Clock::try_from(segments).expect("in order");
+    }
+
+    /// A node of a cluster that is up says what it is to the slots of all locks. The cluster is always well: only in impossible histories
+    /// is a node closed, or a slot on its way.
+    pub(super) fn serves(&mut self, node: usize, how: Serving) {
+        if self.in_cluster && !self.state[node].down {
+            for lock in Vec::from_iter(self.history.header.locks()) {
+                self.tell(self.nodes[node], EventKind::Serves { lock, how });
+            }
+        }
+    }
+
+    /// Another node of the first group takes over, with what it has of the master's keys or without.
+    pub(super) fn fails_over(&mut self, how: u8) {
+        if self.nodes.len() != 2 {
+            return;
+        }
+        let (old, new) = (self.masters[0], 1 - self.masters[0]);
+        self.masters[0] = new;
+        let (old_host, new_host) = (self.nodes[old], self.nodes[new]);
+        let Node { keys, queues, counts, .. } = &mut self.state[old];
+        let (held, queues, counts) = (mem::take(keys), mem::take(queues), mem::take(counts));
+        self.tell(old_host, EventKind::Became { role: Role::Replica });
+        self.serves(old, Serving::Elsewhere);
+        self.tell(new_host, EventKind::Became { role: Role::Master });
+        self.serves(new, Serving::Whole);
+        if !how.is_multiple_of(2) {
+            self.state[new].counts = counts.clone();
+        }
+        for lock in counts.into_keys() {
+            let left = self.state[new].counts.get(&lock).copied().unwrap_or(0);
+            self.tell(new_host, EventKind::Counted { lock, left });
+        }
+        if how.is_multiple_of(2) {
+            for (lock, key) in held {
+                for owner in key.holders.into_keys() {
+                    let (how, mode) = (LossCause::Failover, self.mode(lock, owner));
+                    self.tell(new_host, EventKind::Vanished { lock, owner, how, mode });
+                }
+            }
+        } else {
+            (self.state[new].keys, self.state[new].queues) = (held, queues);
+            self.state[new].token = self.state[old].token;
+        }
+    }
+}
