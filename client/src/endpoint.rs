@@ -265,10 +265,10 @@ mod tests {
     fn urls() {
         let parsed = Endpoint::parse("redis://user:secret@10.0.0.1:7000/3").unwrap();
         assert_eq!((parsed.to_string().as_str(), parsed.db()), ("10.0.0.1:7000", 3));
-        assert_eq!(parsed.login.username(), Some("user"));
+        assert_eq!((parsed.login.username(), parsed.host()), (Some("user"), Some("10.0.0.1")));
         let parsed = Endpoint::parse("redis+unix:///run/redis.sock?db=3&user=clerk&pass=secret").unwrap();
         assert_eq!((parsed.to_string().as_str(), parsed.db()), ("/run/redis.sock", 3));
-        assert_eq!(parsed.login.username(), Some("clerk"));
+        assert_eq!((parsed.login.username(), parsed.host()), (Some("clerk"), None));
         for bad in ["", "10.0.0.1", "http://10.0.0.1", "redis+unix://"] {
             assert!(Endpoint::parse(bad).unwrap_err().is_definite(), "{bad}");
         }

@@ -98,6 +98,22 @@ mod tests {
         assert_eq!(spent.any_slot(), None);
     }
 
+    /// A store that is full has room again for as many as were taken.
+    #[test]
+    fn what_is_taken_makes_room() {
+        let spent = SpentLatches::default();
+        let (now, life) = (Monotonic(Duration::ZERO), Duration::from_secs(20));
+        let add = |latch: &str| spent.add(Slot(1), latch.to_owned(), now, life);
+        (0..=MOST).for_each(|latch| add(&latch.to_string()));
+        assert_eq!(
+            spent.take(Slot(1), now).last(),
+            Some(&(MOST - 1).to_string()),
+            "the last one had no room"
+        );
+        add("new");
+        assert_eq!(spent.take(Slot(1), now).last().map(String::as_str), Some("new"));
+    }
+
     #[test]
     fn latches_that_had_ended_in_other_slots_left_no_room() {
         let at = |secs| Monotonic(Duration::from_secs(secs));

@@ -82,5 +82,6 @@ mod tests {
         let owners: BTreeSet<OwnerId> = (0..100).map(|_| OwnerId::fresh(&env)).collect();
         assert_eq!(owners.len(), 100);
         assert!(owners.iter().all(|owner| owner.get() < 0), "{owners:?}");
+        assert_eq!(OwnerId::new(52).get(), 52);
     }
 }

@@ -323,6 +323,30 @@ storm = "20s"
     assert!(together.verdict.witness().is_none(), "{:?}", together.verdict);
 }
 
+/// Where the file does not say how often, a client writes once under several locks as under one: in the middle of its hold.
+#[test]
+fn a_holder_of_several_locks_writes_in_the_middle() {
+    let history = run(r#"
+[resource]
+[node.m]
+[network]
+latency = "1ms"
+[lock]
+lease = "30s"
+[lock.stock]
+[lock.cash]
+[client.c]
+workload.contend = { together = true, hold = "2s", think = "1s", rounds = 1 }
+[run]
+storm = "6s"
+"#);
+    let writes = history.events.iter().filter(|event| matches!(event.kind, EventKind::Write { .. }));
+    let last_grant = grants(&history).last().expect("it gets both").2;
+    let after: Vec<i64> = writes.map(|event| event.at.as_millis() - last_grant).collect();
+    // A reply and a write of 1 ms each.
+    assert_eq!(after, [1_002]);
+}
+
 #[test]
 fn lines_of_work_may_be_many_and_have_a_workload() {
     let history = run(r#"

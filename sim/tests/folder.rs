@@ -203,6 +203,26 @@ fn a_file_that_has_outgrown_its_base_is_begun_anew() {
     assert_eq!(folder.files().files.len(), 3, "what was before is removed");
 }
 
+/// What INFO tells of the size is what is in the folder, also while a new base was made, and of an AOF that is only begun.
+#[test]
+fn the_size_of_the_files_is_known_without_looking() {
+    let folder = Memory::default();
+    let (mut server, mut env) = start(appending(Fsync::No), &folder);
+    let mut is_told = |lines: &str| {
+        ask(&mut server, &mut env, lines);
+        pass(&mut server, &mut env, TICK);
+        let info = ask(&mut server, &mut env, "INFO persistence");
+        let told = info.lines().find_map(|line| line.strip_prefix("aof_current_size:")).expect("it is on");
+        let files = folder.files();
+        let parts = files.files.iter().filter(|(name, _)| name.ends_with(".aof") || name.ends_with(".rdb"));
+        assert_eq!(told.parse(), Ok(parts.map(|(_, bytes)| bytes.len()).sum::<usize>()), "{lines:?}");
+    };
+    is_told("SET a 1");
+    is_told("SET b 1\r\nBGREWRITEAOF\r\nSET c 1\r\nSET d 1");
+    is_told("CONFIG SET appendonly no\r\nSET e 1\r\nCONFIG SET appendonly yes\r\nSET f 1");
+    is_told("SET g 1");
+}
+
 #[test]
 fn what_one_step_does_before_and_behind_a_switch_is_kept() {
     let folder = Memory::default();

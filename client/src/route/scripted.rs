@@ -60,6 +60,17 @@ impl Scripted {
         self.says("SENTINELS", "*0\r\n".to_owned());
     }
 
+    /// It names these other Sentinels, each with the id that it is known by.
+    pub(super) fn names(&self, others: &[(&Endpoint, &str)]) {
+        let mut reply = format!("*{}\r\n", others.len());
+        for (endpoint, id) in others {
+            let at = endpoint.to_string();
+            let (host, port) = at.rsplit_once(':').unwrap();
+            reply += &list(["ip", host, "port", port, "runid", id, "flags", "sentinel"]);
+        }
+        self.says("SENTINELS", reply);
+    }
+
     /// The subcommands that it was asked with since this was called last.
     pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut locked(&self.state).asked)

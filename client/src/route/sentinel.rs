@@ -310,4 +310,34 @@ mod tests {
             assert_eq!(set.replicas(NodeId::ONLY), replicas);
         }
     }
+
+    /// A Sentinel that has moved is named at two addresses, by ids that the others remember, and calls itself the same at both.
+    #[tokio::test]
+    async fn of_two_sentinels_that_call_themselves_the_same_the_first_stays() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let mut sentinels = Vec::new();
+        for id in ["one", "two", "two"] {
+            let sentinel = Scripted::start(&env).await;
+            sentinel.describes("10.0.0.1", 1, 2);
+            sentinel.says("MYID", format!("${}\r\n{id}\r\n", id.len()));
+            sentinels.push(sentinel);
+        }
+        let at: Vec<Endpoint> = sentinels.iter().map(|sentinel| sentinel.endpoint.clone()).collect();
+        sentinels[0].names(&[(&at[1], "before"), (&at[2], "after")]);
+        let config = Config { endpoints: vec![at[0].clone()], ..Config::default() };
+        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
+        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        let seats = || locked(&set.seats).iter().map(|seat| seat.endpoint.to_string()).collect::<Vec<_>>();
+        let named = |known: usize| at.iter().take(known).map(ToString::to_string).collect::<Vec<_>>();
+        set.look(env.now() + PATIENCE).await.unwrap();
+        assert_eq!(seats(), named(3));
+        // What they call themselves is known when they have been asked themselves.
+        for _ in 0..20 {
+            set.look(env.now() + PATIENCE).await.unwrap();
+            if seats().len() < 3 {
+                break;
+            }
+        }
+        assert_eq!(seats(), named(2));
+    }
 }

@@ -42,6 +42,7 @@ async fn has_reached_all(servers: &[RedisServer]) {
 async fn holds_a_majority_and_frees_all() {
     let Some(servers) = servers(3) else { return };
     let (lock, other) = (redlock(&servers), redlock(&servers));
+    assert_eq!(lock.quorum(), 2);
     let guard = lock.acquire().lease(LEASE).await.unwrap();
     // 10 s less 1 % and 2 ms.
     assert!(guard.validity() <= Duration::from_millis(9_898));

@@ -95,3 +95,49 @@ pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
 pub(super) fn worst<'o, 'a, I>(overlaps: &'o [Overlap<'a, I>]) -> Option<&'o Overlap<'a, I>> {
     overlaps.iter().rev().max_by_key(|overlap| overlap.length())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interval of the first lock, from and until a millisecond.
+    macro_rules! stretch {
+        ($kind:ident, $end:ident) => {
+            #[derive(Debug)]
+            struct $kind {
+                lock: Lock,
+                owner: Owner,
+                mode: Mode,
+                from: True,
+                until: True,
+            }
+            interval!($kind, $end);
+
+            impl $kind {
+                fn of((owner, from, until): (u32, i64, i64)) -> Self {
+                    let (lock, owner, mode) = (Lock(0), Owner(owner), Mode::Exclusive);
+                    Self { lock, owner, mode, from: True::from_millis(from), until: True::from_millis(until) }
+                }
+            }
+        };
+    }
+    stretch!(Held, without_end);
+    stretch!(Acted, with_end);
+
+    #[test]
+    fn an_instant_within_another_interval_overlaps_only_where_ends_count() {
+        for (second, held, acted) in [
+            ((1, 5, 7), 1, 1),
+            // Within, at its beginning and at its end.
+            ((1, 5, 5), 0, 1),
+            ((1, 0, 0), 0, 0),
+            ((1, 10, 10), 0, 0),
+            ((1, 10, 12), 0, 0),
+            ((0, 5, 7), 0, 0),
+        ] {
+            let pair = [(0, 0, 10), second];
+            assert_eq!(overlaps(&pair.map(Held::of)).len(), held, "{second:?}");
+            assert_eq!(overlaps(&pair.map(Acted::of)).len(), acted, "{second:?}");
+        }
+    }
+}

@@ -228,6 +228,22 @@ mod tests {
         insta::assert_snapshot!(explained("l4", &stories));
     }
 
+    /// Of the holds of others the newest decides, also where an owner that writes behind them has a newer one of its own.
+    #[test]
+    fn a_stale_write_is_compared_with_the_newest_of_another_owner() {
+        let next = |story: Story, at: i64, before: &str, client: &str| {
+            story.at(at).vanished("m", before, LossCause::Expired).granted("m", client, 400)
+        };
+        let story = Story::one_node().fenced(Fence::Greater).at(0).granted("m", "c1", 400);
+        let story = next(story, 500, "c1", "c3");
+        let story = next(story, 1_000, "c3", "c2");
+        let story = next(story, 1_500, "c2", "c3").at(1_600).wrote("c3", Some(35), 1_599);
+        // In the order of their tokens, though not of their holds.
+        let story = story.at(1_700).wrote("c1", Some(36), 300).at(1_800).wrote("c2", Some(37), 1_100);
+        let history = story.at(1_900).wrote("c3", Some(38), 600).ends(3_000);
+        assert_eq!(first_line("l4", &history), "violated stale=3 accepted=4 rejected=0");
+    }
+
     /// C1 holds the lock before C2 and after it. Its new write once hid that its old one came after C2's.
     #[test]
     fn a_stale_write_is_seen_behind_a_new_one_of_its_owner() {

@@ -334,6 +334,14 @@ mod tests {
             ("gone by itself", latch().at(500).fault("m flushed", &["m"]).counted("m", 0).ends(900)),
             ("a waiter that is not told", down(down(latch(), 500, "c1", 1), 600, "c2", 0).ends(9_000)),
             (
+                "a waiter that is not told, while the latch is set and opens in one instant",
+                down(down(latch(), 500, "c1", 1), 600, "c2", 0)
+                    .at(1_000)
+                    .counted("m", 2)
+                    .counted("m", 0)
+                    .ends(9_000),
+            ),
+            (
                 "a count-down that a failover lost",
                 down(latch(), 500, "c1", 1).at(700).became("r", Role::Master).counted("r", 2).ends(9_000),
             ),

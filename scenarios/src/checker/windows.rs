@@ -218,6 +218,24 @@ mod tests {
                     .ends(50_000),
             ),
             (
+                "the master's hold was deleted before a replica without its last renewal was promoted",
+                group()
+                    .at(0)
+                    .locks("c1", "m", 5_000)
+                    .at(1_000)
+                    .extended("m", "c1", 30_000)
+                    .believes("c1", 30_000)
+                    .at(2_000)
+                    .deleted("m", "c1", "c3")
+                    .at(3_000)
+                    .became("r", Role::Master)
+                    .at(5_001)
+                    .vanished("r", "c1", LossCause::Expired)
+                    .at(6_000)
+                    .locks("c2", "r", 30_000)
+                    .ends(50_000),
+            ),
+            (
                 "one node granted both",
                 group().at(2).granted("m", "c1", 30_000).at(1_000).granted("m", "c2", 30_000).ends(50_000),
             ),

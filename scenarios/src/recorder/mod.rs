@@ -211,3 +211,33 @@ impl Recorder {
         self.beliefs.waiter(lock)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::story::Story;
+
+    /// Each attempt at a quorum is an owner of its own, which stands for the line of work of its client, and not for that of another client
+    /// that writes the same name.
+    #[test]
+    fn a_client_that_writes_another_clients_name_acts_for_its_own_line_of_work() {
+        let shared = Shared::new(Story::quorum().ends(1_000));
+        let mut recorder = shared.get();
+        let [c1, c2] =
+            ["c1", "c2"].map(|name| recorder.history.header.host(name).expect("it is in the story"));
+        let lines = [c1, c2].map(|client| {
+            let name = format!("line of {}", client.0);
+            let owner = recorder.history.owner(&name, client);
+            recorder.names.begin(client, Line::FIRST, &name, owner);
+            recorder.names.write(client, "token", owner);
+            owner
+        });
+        let attempt = recorder.owner_granted(Lock(0), "token", Some(c1), Host(0));
+        let party = |client| {
+            let sender = recorder.sender(client, None, ["token"]);
+            recorder.party(Lock(0), &sender, ("token", attempt))
+        };
+        assert_eq!(party(c1), Party { client: c1, owner: Some(attempt) });
+        assert_eq!(party(c2), Party { client: c2, owner: Some(lines[1]) });
+    }
+}

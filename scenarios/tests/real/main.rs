@@ -1,5 +1,6 @@
 //! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there must be.
 
+mod unseen;
 mod wire;
 
 use lockstorm::{

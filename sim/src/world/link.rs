@@ -274,6 +274,18 @@ mod tests {
         }
     }
 
+    /// What was due while the link was cut starts when it heals; what becomes due just then was never held up.
+    #[test]
+    fn a_packet_that_is_due_when_the_link_heals_arrives_in_time() {
+        for (healed, arrives) in [(0, 1), (1, 1), (2, 3)] {
+            let mut link = Link::new(Latency::Fixed(Duration::from_millis(1)));
+            let mut stream = Entropy::new(1).stream("network");
+            link.send(True::ZERO, 1, Parcel::OnTurmoil, &mut stream);
+            link.reopen(True::from_millis(healed), &mut stream);
+            assert_eq!(link.head(), Some((True::from_millis(arrives), 1)), "healed at {healed} ms");
+        }
+    }
+
     /// A normal number's deviation of one is passed by 15.87 % of the draws: a factor of e to the power of sigma.
     #[test]
     fn a_log_normal_latency_spreads_as_its_sigma_says() {

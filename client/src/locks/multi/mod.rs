@@ -285,10 +285,7 @@ impl Collector {
     }
 
     fn patience(&self) -> Duration {
-        let members = u32::try_from(self.lock.members.len()).unwrap_or(u32::MAX);
-        // What the first member was granted must last until the last one is.
-        let most = self.options.lease.map_or(PATIENCE, |lease| PATIENCE.min(lease / (2 * members)));
-        let half = most / 2;
+        let half = most_patience(self.options.lease, self.lock.members.len()) / 2;
         half + drawn(&*self.env, half)
     }
 
@@ -365,5 +362,29 @@ impl IntoFuture for TryAcquireAll {
 
     fn into_future(self) -> Self::IntoFuture {
         self.0.run()
+    }
+}
+
+/// How long one of so many members is waited for at most: what the first was granted must last until the last one is.
+fn most_patience(lease: Option<Duration>, members: usize) -> Duration {
+    let members = u32::try_from(members).unwrap_or(u32::MAX);
+    lease.map_or(PATIENCE, |lease| PATIENCE.min(lease / members.saturating_mul(2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_share_half_of_the_lease() {
+        let ms = Duration::from_millis;
+        for (lease, members, most) in [
+            (None, 2, PATIENCE),
+            (Some(ms(30_000)), 2, PATIENCE),
+            (Some(ms(3_000)), 2, ms(750)),
+            (Some(ms(3_000)), 5, ms(300)),
+        ] {
+            assert_eq!(most_patience(lease, members), most, "{lease:?} for {members}");
+        }
     }
 }

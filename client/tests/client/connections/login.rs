@@ -94,6 +94,14 @@ async fn a_password_that_stays_wrong_is_refused_after_two_questions() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_not_there_asks_the_provider_once() {
+    let vault = Arc::new(Vault::default());
+    let error = vault.client("redis://127.0.0.1:1").connect().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Connect { .. }), "{error}");
+    assert_eq!(vault.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
 async fn a_provider_that_fails_or_is_silent_is_a_server_that_cannot_be_reached() {
     let of =
         |builder: Builder| builder.endpoint("redis://127.0.0.1:1").connect_timeout(Duration::from_millis(50));

@@ -204,6 +204,10 @@ mod tests {
         ] {
             assert_eq!(Manifest::parse(text.as_bytes()), Err(expected), "{text}");
         }
+        // The longest line that redis-server reads.
+        let padded = |length: usize| format!("{:x<length$}\n", "file a.aof seq 1 type i pad ");
+        assert!(Manifest::parse(padded(1023).as_bytes()).is_ok());
+        assert_eq!(Manifest::parse(padded(1024).as_bytes()), Err((Long, 1)));
         let text = "# mine\nfile a seq 1 type i newkey newvalue\n";
         let manifest = Manifest::parse(text.as_bytes()).expect("comments and new pairs are passed over");
         assert_eq!(manifest.to_string(), "file a seq 1 type i\n");

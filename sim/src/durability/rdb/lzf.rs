@@ -208,6 +208,16 @@ mod tests {
         assert_eq!(unpack(&packed, text.len()), Ok(text));
     }
 
+    /// A run of literals begins with its length. Where none are between two references, that byte is not needed.
+    #[test]
+    fn a_repetition_behind_another_one_needs_a_byte_less() {
+        // Two literals in three bytes, 264 that repeat them in three, 3 more in two; and at the end there must be room for a run of two more.
+        let text = [b'a'; 2 + 264 + 3];
+        assert_eq!(Packer::default().pack(&text, 11), None);
+        let packed = Packer::default().pack(&text, 12).expect("there is room");
+        assert_eq!((packed.len(), unpack(&packed, text.len())), (8, Ok(text.to_vec())));
+    }
+
     /// Three bytes stand for at most 264, and nothing for nothing.
     #[test]
     fn a_length_that_no_packing_has_is_refused_before_there_is_room_for_it() {

@@ -26,6 +26,51 @@ fn in_real_time_code_runs_and_the_clocks_of_processes_cannot_be_bent() {
     assert!(observed(&world, "it").starts_with("answered@"));
 }
 
+/// A reset is between two hosts: the connection of a third one to either of them stays.
+#[test]
+fn a_reset_in_real_time_is_of_no_connection_but_those_between_its_two_hosts() {
+    async fn ask(stream: &mut TcpStream) -> io::Result<()> {
+        stream.write_all(b"x").await?;
+        stream.read_exact(&mut [0]).await.map(drop)
+    }
+    let barrier = std::rc::Rc::new(tokio::sync::Barrier::new(3));
+    let client = |kind: &'static str| {
+        let barrier = barrier.clone();
+        move |ctx: HostCtx| {
+            let barrier = barrier.clone();
+            async move {
+                let mut stream = ctx.dial("s", 7).await.expect("it listens");
+                ask(&mut stream).await.expect("open");
+                barrier.wait().await;
+                barrier.wait().await;
+                let answered = ask(&mut stream).await.is_ok();
+                ctx.observe(kind, if answered { "answered" } else { "reset" });
+                barrier.wait().await;
+            }
+        }
+    };
+    let (a, b, operators) = (client("a"), client("b"), barrier.clone());
+    let operator = move |ctx: HostCtx| {
+        let barrier = operators.clone();
+        async move {
+            barrier.wait().await;
+            ctx.control().now(Verb::Reset { one: "a".into(), other: "s".into() });
+            // An order is carried out before a host sleeps.
+            ctx.wire_delay(ms(20)).await;
+            barrier.wait().await;
+            barrier.wait().await;
+            ctx.control().now(Verb::Finish);
+        }
+    };
+    let builder = World::builder(1).engine(Engine::Real).host("s", echo).host("a", a).host("b", b);
+    let mut world = builder.host("operator", operator).keep(TraceRetention::All).build();
+    world.run(MS(30_000)).expect("it runs");
+    for (client, outcome) in [("a", "reset@"), ("b", "answered@")] {
+        let seen = observed(&world, client);
+        assert!(seen.starts_with(outcome), "{client}: {seen}");
+    }
+}
+
 #[test]
 fn no_condition_bends_the_clock_of_a_process() {
     let host = || "c".to_owned();

@@ -59,6 +59,16 @@ fn recorded() -> Vec<(&'static str, &'static str, Vec<String>)> {
     ]
 }
 
+/// As redis-server refuses them (RESTORE, with its checksums switched off).
+#[test]
+fn a_list_has_no_empty_nodes() {
+    for (hex, expected) in [("010161", Ok(1)), ("0100", Err(())), ("0200", Err(()))] {
+        let bytes = unhex(&format!("01{hex}"));
+        let read = value(&mut Input::new(&bytes), kind::LIST_QUICKLIST2, &Encodings::default());
+        assert_eq!(read.map(|value| contents(&value).1.len()).map_err(drop), expected, "{hex}");
+    }
+}
+
 #[test]
 fn every_encoding_that_a_real_server_dumps_is_read_and_written_again() {
     for (hex, kind, expected) in recorded() {
