@@ -92,7 +92,7 @@ fn real(row: &'static Row, runs: u64) -> (Vec<seen::Verdict>, usize) {
             scope.spawn(move || {
                 for run in (worker..runs).step_by(AT_A_TIME) {
                     let verdict = match crate::real::play(row, run) {
-                        Ok(seen) if seen::is_split(&seen) => None,
+                        Ok(seen) if seen::is_split(row, &seen) => None,
                         Ok(seen) => {
                             let verdict = seen::judge(row, &seen, crate::SLACK);
                             if !verdict.wrong.is_empty() && std::env::var_os("LOCKSTORM_TOLD").is_some() {

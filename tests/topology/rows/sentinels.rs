@@ -4,7 +4,7 @@ use super::{
     ALL_SENTINELS, LOST, MASTER_DOWN, NO_FAILURE, PROMOTED, REFUSED, SWITCHED, TRIED, VOTE_ONE, VOTE_TWO,
 };
 use crate::row::{
-    Act::{Cut, Freeze, Kill, Run, Start, Step, Thaw},
+    Act::{Cut, Freeze, Heal, Kill, Run, Start, Step, Thaw},
     Expect::{Answers, Count, InOrder, Never, Takes},
     Moment::{At, First, Last},
     ROW, Rig, Row, S3,
@@ -13,6 +13,32 @@ use crate::row::{
 };
 
 pub(super) const ROWS: &[Row] = &[
+    Row {
+        id: "T15",
+        about: "each of three Sentinels is cut off from the others while the master is killed, stands for election by itself (a quorum of 1), and \
+                hears of the others when it has voted",
+        rig: Rig { quorum: 1, ..S3 },
+        acts: &[
+            (0, Cut("s1", "s2 s3")),
+            (0, Cut("s2", "s3")),
+            // A hello by way of a replica would tell one of the epoch of another, and have it stand in the next.
+            (0, Cut(ALL_SENTINELS, "r1 r2")),
+            (10, Kill("m")),
+            (3_000, Heal("s1", "s2 s3")),
+            (3_000, Heal("s2", "s3")),
+            (3_000, Heal(ALL_SENTINELS, "r1 r2")),
+        ],
+        lasts: 14_500,
+        expect: &[
+            Count(TRIED, 3, 3),
+            Takes("first `+try-failover`", At(10), First(TRIED), 2_000, 2_350),
+            Count(see("+vote-for-leader"), 3, 3),
+            Never(see("+elected-leader")),
+            Takes("abort after it", First(TRIED), First(see("-failover-abort-not-elected")), 10_000, 11_200),
+            Count(see("-failover-abort-not-elected"), 3, 3),
+        ],
+        ..ROW
+    },
     Row {
         id: "T17",
         about: "a Sentinel votes, is killed and started again, and asked for another vote in the same epoch",
@@ -221,6 +247,18 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Step("s1", 2_500))],
         lasts: 2_000,
         expect: &[Takes("`+tilt`", At(0), First(see("+tilt").by("s1")), 0, 110)],
+        ..ROW
+    },
+    Row {
+        id: "T28b",
+        about: "the master stands still for 1.95 s, and the wall clocks of all Sentinels step by +1.8 s after 1.5 s of it",
+        acts: &[(0, Freeze("m")), (1_500, Step(ALL_SENTINELS, 1_800)), (1_950, Thaw("m"))],
+        lasts: 8_000,
+        expect: &[
+            Never(see("+tilt")),
+            Takes("first `+sdown` after the step", At(1_500), First(MASTER_DOWN), 0, 110),
+            Takes("promotion after it", At(1_500), First(PROMOTED), 200, 2_600),
+        ],
         ..ROW
     },
     Row {
