@@ -50,7 +50,7 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     let adoption = Acquisition::new(request);
     let (session, owner) = (adoption.request.session.clone(), adoption.owner.clone());
     if session.ctx.work.is_closing() {
-        return Err(Error::definite(ErrorKind::Shutdown));
+        return Err(Error::definite(ErrorKind::Closed));
     }
     let Request { kind, key, owner: field, .. } = &adoption.request;
     let not_held = || Error::definite(ErrorKind::NotHeld { lock: key.to_string(), owner: field.clone() });

@@ -27,7 +27,7 @@ impl Client {
     ///
     /// Guards that the application still has are released: they are not valid any more, and to release them once more is
     /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). Acquisitions, also later ones, fail with
-    /// [`ErrorKind::Shutdown`](crate::ErrorKind::Shutdown). A Redlock belongs to the first of its clients, which is to be
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A Redlock belongs to the first of its clients, which is to be
     /// closed first.
     ///
     /// ```

@@ -167,6 +167,9 @@ pub enum ErrorKind {
     /// The reply is none that the script can give.
     #[error("unexpected reply: {0}")]
     UnexpectedReply(String),
+    /// The client [is closed](crate::Client::close), and takes no new work.
+    #[error("the client is closed")]
+    Closed,
     /// The task that did the work was dropped: the runtime on which the client was built has shut down.
     #[error("the runtime on which the client was built has shut down, and the work with it")]
     Shutdown,

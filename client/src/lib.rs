@@ -178,7 +178,7 @@
 //! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait for a message gets an error that says so. A [spin lock](Client::spin_lock), a [rate limiter](Client::rate_limiter) and a [`Redlock`] wait without messages |
 //!
 //! The tests of this crate run on another server when `LOCKSTORM_REDIS_SERVER` names one:
-//! `LOCKSTORM_REDIS_SERVER=/opt/valkey/bin/valkey-server cargo test -p lockstorm-client --test waiting --test connections`.
+//! `LOCKSTORM_REDIS_SERVER=/opt/valkey/bin/valkey-server cargo test -p lockstorm-client --test client -- waiting:: connections::`.
 //!
 //! # What goes on in the background
 //!

@@ -183,12 +183,12 @@ impl<T: Send + 'static> Caller<T> {
         }
         let work = self.session.ctx.work.clone();
         if work.is_closing() {
-            self.answer(Err(Error::definite(ErrorKind::Shutdown)));
+            self.answer(Err(Error::definite(ErrorKind::Closed)));
             return;
         }
         let outcome = match self.get(&mut wanted).await {
             // The caller has not given up.
-            Ok(None) if work.is_closing() => Err(Error::definite(ErrorKind::Shutdown)),
+            Ok(None) if work.is_closing() => Err(Error::definite(ErrorKind::Closed)),
             outcome => outcome,
         };
         let told = match &outcome {

@@ -91,7 +91,7 @@ impl Node {
         let connections = &mut *connections;
         if self.closed.load(Ordering::Acquire) {
             connections.current = None;
-            return Err(Error::definite(ErrorKind::Shutdown));
+            return Err(Error::definite(ErrorKind::Closed));
         }
         // Requests that waited for the same try share its outcome, instead of trying one after another.
         if let Some(error) = &connections.failure

@@ -41,10 +41,10 @@ async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     assert!(taken.iter().all(lockstorm_client::Guard::is_valid));
     for waiting in waiting {
         let error = soon("it is told", waiting).await.unwrap().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Shutdown), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Closed), "{error}");
     }
     let error = soon("it is told", with_a_limit).await.unwrap().unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Shutdown), "its limit is not over: {error}");
+    assert!(matches!(error.kind(), ErrorKind::Closed), "its limit is not over: {error}");
     for guard in [in_hand, outer, inner] {
         assert!(!guard.is_valid());
         let error = guard.release().await.unwrap_err();
@@ -52,7 +52,8 @@ async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     }
     for late in [client.lock("late"), client.fair_lock("late")] {
         let error = late.try_acquire().await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Shutdown) && error.is_definite(), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Closed) && error.is_definite(), "{error}");
+        assert_eq!(error.to_string(), "the client is closed");
     }
     client.close().await.unwrap();
     other.close().await.unwrap();
@@ -154,7 +155,7 @@ async fn closing_the_first_client_frees_a_redlock() {
         assert_eq!(int(server, &["EXISTS", "stock"]).await, 0);
     }
     let error = lock.acquire().await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Shutdown), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Closed), "{error}");
 }
 
 fn alive_tasks() -> usize {

@@ -116,7 +116,7 @@ async fn four_thousand_dropped_waiters_leave_within_two_seconds() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// `cargo test --release -p lockstorm-client --test fair_queue -- --ignored --nocapture`: the figures of BENCHMARKS.md.
+/// `cargo test --release -p lockstorm-client --test client -- fair_queue:: --ignored --nocapture`: the figures of BENCHMARKS.md.
 #[tokio::test]
 #[ignore = "a load of a minute and a half, by real time"]
 async fn four_thousand_waiters_whose_time_is_up_leave_within_two_seconds() {

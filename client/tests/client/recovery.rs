@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, OwnerId};
+use lockstorm_client::{Client, ErrorKind, Handle, Object, OwnerId};
 
 use crate::support::{Attempts, Flow, Proxy, RedisServer, eventually, impatient, task};
 
@@ -149,6 +149,38 @@ async fn a_dropped_acquire_leaves_nothing_behind() {
     proxy.replies(Flow::Pass);
     eventually("the lock is free", async || !exists(&server).await).await;
     assert_eq!(attempts.count(), 2);
+}
+
+/// An undone level gives back what it has taken, and the watchdog's thirty seconds are no part of that.
+#[tokio::test]
+async fn a_level_that_is_undone_leaves_the_lease_of_the_others() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = Client::connect(&proxy.url()).await.unwrap();
+    is_undone(&server, &proxy, client.lock("plain")).await;
+    is_undone(&server, &proxy, client.fair_lock("fair")).await;
+    is_undone(&server, &proxy, client.fenced_lock("fenced")).await;
+}
+
+async fn is_undone<O: Object>(server: &RedisServer, proxy: &Proxy, lock: Handle<O>) {
+    let (owner, lease) = (OwnerId::new(1), Duration::from_secs(15));
+    let outer = lock.acquire().owner(owner).lease(lease).await.unwrap();
+    let levels = async |count: &str| {
+        let levels = server.command(&["HVALS", lock.key()]).await;
+        levels == redis::Value::Array(vec![redis::Value::BulkString(count.into())])
+    };
+    proxy.replies(Flow::Hold);
+    let inner = task({
+        let lock = lock.clone();
+        async move { lock.acquire().owner(owner).lease(lease).await }
+    });
+    eventually("the second level is granted", async || levels("2").await).await;
+    inner.abort();
+    assert!(inner.await.unwrap_err().is_cancelled());
+    proxy.replies(Flow::Pass);
+    eventually("the second level is given back", async || levels("1").await).await;
+    assert!(lock.remaining().await.unwrap().unwrap() <= lease, "{lock:?}");
+    outer.release().await.unwrap();
 }
 
 /// A waiter that gives up leaves the queue of a fair lock.

@@ -296,7 +296,7 @@ async fn closing_gives_permits_back() {
         assert_eq!(command(url, "KEYS *").await, Value::Array(vec![Value::BulkString(b"seats".into())]));
         drop(guard);
         let error = seats.release(1).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Shutdown), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Closed), "{error}");
     })
     .await;
 }

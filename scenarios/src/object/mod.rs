@@ -46,7 +46,8 @@ pub enum LockKind {
     NonReentrant,
     /// The same, granted in the order of asking.
     NonReentrantFair,
-    /// Redlock over independent masters.
+    /// Redlock over independent masters. Files of before the kind had this name say `red`.
+    #[serde(alias = "red")]
     Redlock,
     /// Many readers or one writer.
     ReadWrite,

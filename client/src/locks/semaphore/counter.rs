@@ -77,7 +77,7 @@ impl Counter {
         let (env, time) = (session.ctx.env.clone(), session.config.call_timeout);
         let work = session.ctx.work.clone();
         if work.is_closing() {
-            return Err(Error::definite(ErrorKind::Shutdown));
+            return Err(Error::definite(ErrorKind::Closed));
         }
         let under_way = work.begin();
         let limit = env.now() + time;
