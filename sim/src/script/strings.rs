@@ -85,8 +85,9 @@ fn plain(lua: &Lua, text: &[u8], wanted: &[u8], from: usize) -> mlua::Result<Opt
     let mut at = from;
     while at + wanted.len() <= text.len() {
         let places = &text[at..=text.len() - wanted.len()];
-        let Some(skipped) = places.iter().position(|&b| b == first) else { break };
-        Desk::charge_bytes(lua, skipped)?;
+        let found = places.iter().position(|&b| b == first);
+        Desk::charge_bytes(lua, found.unwrap_or(places.len()))?;
+        let Some(skipped) = found else { break };
         at += skipped;
         let equal = text[at..].iter().zip(wanted).take_while(|(a, b)| a == b).count();
         if equal == wanted.len() {

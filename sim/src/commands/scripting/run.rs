@@ -338,6 +338,16 @@ mod tests {
         assert_eq!(rig.send(1, "GET k"), [(1, "$-1".into())]);
     }
 
+    /// What a plain search looks through in vain was free: such a loop took hours before it counted as endless.
+    #[test]
+    fn a_search_for_what_is_not_there_was_not_charged() {
+        let mut rig = Rig::new();
+        let script = "local s = ('x'):rep(1e7) while true do s:find('y', 1, true) end";
+        assert_eq!(rig.send(1, &format!("EVAL \"{script}\" 0")), []);
+        rig.wait(5000);
+        assert_eq!(rig.send(2, "GET k"), [(2, BUSY.into())]);
+    }
+
     /// Outside of Lua only some 8,000 values can be held at once, and scripts and functions that are not running are none of them.
     #[test]
     fn there_may_be_any_number_of_scripts_and_functions() {
