@@ -3,6 +3,7 @@
 
     tests/mutants/run.py --scripts                 every mutant of the scripts
     tests/mutants/run.py --sample 600 --seed 1     so many of the Rust code, drawn at random
+    tests/mutants/run.py --shard 2/8               the second of eight parts of all of it
     tests/mutants/run.py --only client/src/wait    those whose name has this
 
 One build holds all mutants: in a copy of the workspace each is a branch on a switch that is read at run time. Each test runs
@@ -390,11 +391,20 @@ def change_of(mutant):
     return mutant["name"].split(": ", 1)[1]
 
 
+def shard(text):
+    """`2/8`: the second of eight."""
+    number, of = (int(part) for part in text.split("/"))
+    if not 1 <= number <= of:
+        raise ValueError(text)
+    return number, of
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--scripts", action="store_true", help="the mutants of the scripts")
     options.add_argument("--sample", type=int, help="so many, drawn at random")
     options.add_argument("--seed", type=int, default=0, help="of the sample")
+    options.add_argument("--shard", type=shard, default=(1, 1), metavar="K/N", help="the K-th of N parts of them, for N machines or nights")
     options.add_argument("--only", default="", help="those whose name has this")
     options.add_argument("--fresh", action="store_true", help="build the sources as they are now")
     options.add_argument("--again", action="store_true", help="also those again that nothing noticed")
@@ -435,6 +445,8 @@ def main():
     chosen = [one for one in chosen if options.only in one["name"]]
     random.Random(options.seed).shuffle(chosen)
     chosen = chosen[:options.sample]
+    number, of = options.shard
+    chosen = chosen[number - 1::of]
     todo = [one for one in chosen
             if one["key"] not in results or options.again and not results[one["key"]]["noticed"]]
     print(f"{len(chosen)} mutants chosen, {len(todo)} to try", flush=True)

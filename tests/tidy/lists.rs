@@ -283,6 +283,37 @@ fn each_subcommand_has_its_file() {
     }
 }
 
+/// `cargo test --test NAME` of a document, a comment or a script: there are tests of that name.
+#[test]
+fn each_command_names_tests_that_are_there() {
+    let crates = sources::CRATES.iter().map(|name| format!("{name}/tests"));
+    let folders = crates.chain(["tests".to_owned()]);
+    let mut known: BTreeSet<String> = folders.flat_map(|folder| sources::names_in(&folder, ".rs")).collect();
+    let mut texts = sources::all(&[".rs", ".py", ".toml"]);
+    texts.extend(sources::below("book", &[".md"]));
+    texts.extend(sources::top(&[".md", ".toml"]));
+    for manifest in texts.iter().filter(|source| source.path.ends_with("Cargo.toml")) {
+        let names = manifest.text.lines().filter_map(|line| line.strip_prefix("name = \""));
+        known.extend(names.map(|name| name.trim_end_matches('"').to_owned()));
+    }
+    let mut named = 0;
+    for source in &texts {
+        let words: Vec<&str> = source.text.split_whitespace().collect();
+        for pair in words.windows(2).filter(|pair| pair[0] == "--test") {
+            let name = pair[1].trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            // `NAME` stands for any, and `{}` in this file.
+            assert!(
+                ["", "NAME"].contains(&name) || known.contains(name),
+                "{}: --test {}",
+                source.path,
+                pair[1]
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 10, "only {named} are named");
+}
+
 fn stem(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned()
 }
