@@ -46,7 +46,7 @@ pub enum LockKind {
     NonReentrant,
     /// The same, granted in the order of asking.
     NonReentrantFair,
-    /// Redlock over independent masters. Files of before the kind had this name say `red`.
+    /// Redlock over independent masters. Older files call it `red`.
     #[serde(alias = "red")]
     Redlock,
     /// Many readers or one writer.
