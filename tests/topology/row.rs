@@ -40,6 +40,9 @@ pub(crate) const S3: Rig = Rig {
     starts_at_zero: false,
 };
 
+/// The same, and the master takes writes only while a replica acknowledges (`min-replicas-to-write` 1).
+pub(crate) const S3_GUARDED: Rig = Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 };
+
 /// Two nodes and two Sentinels.
 pub(crate) const S2: Rig = Rig { replicas: 1, sentinels: 2, ..S3 };
 

@@ -8,7 +8,7 @@ use crate::row::{
     Act::{Cut, Freeze, Heal, Kill, Run, Start},
     Expect::{Answers, Count, Every, InOrder, Never, Takes},
     Moment::{At, First, Last},
-    ROW, Rig, Row, S2, S3,
+    ROW, Rig, Row, S2, S3, S3_GUARDED,
     Watch::{Asks, Holds, Monitors, Writes},
     see,
 };
@@ -220,7 +220,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "T9",
         about: "the same with min-replicas-to-write 1",
-        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        rig: S3_GUARDED,
         watches: &[Writes("m")],
         acts: &[(0, Cut("m", ALL_BUT_M))],
         lasts: 16_000,
@@ -249,7 +249,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "T10a",
         about: "the same with min-replicas-to-write 1",
-        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        rig: S3_GUARDED,
         watches: &[Writes("m")],
         acts: &[(0, Run("s1", FAIL_OVER))],
         lasts: 8_000,

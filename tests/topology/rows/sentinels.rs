@@ -7,7 +7,7 @@ use crate::row::{
     Act::{Cut, Freeze, Heal, Kill, Run, Start, Step, Thaw},
     Expect::{Answers, Count, InOrder, Never, Takes},
     Moment::{At, First, Last},
-    ROW, Rig, Row, S3,
+    ROW, Rig, Row, S3, S3_GUARDED,
     Watch::Writes,
     see,
 };
@@ -264,7 +264,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "T29",
         about: "the wall clock of the master steps by +30 s, with min-replicas-to-write 1",
-        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        rig: S3_GUARDED,
         watches: &[Writes("m")],
         acts: &[(0, Step("m", 30_000))],
         lasts: 10_000,
@@ -281,7 +281,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "T29a",
         about: "the replicas stand still for 1.5 s, and the wall clock of the master steps by +30 s, with min-replicas-to-write 1",
-        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        rig: S3_GUARDED,
         watches: &[Writes("m")],
         acts: &[(0, Freeze("r1 r2")), (100, Step("m", 30_000)), (1_500, Thaw("r1 r2"))],
         lasts: 8_000,
@@ -297,7 +297,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "T29b",
         about: "the same with +61 s, after which the master drops its replicas",
-        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        rig: S3_GUARDED,
         watches: &[Writes("m")],
         acts: &[(0, Freeze("r1 r2")), (100, Step("m", 61_000)), (1_500, Thaw("r1 r2"))],
         lasts: 8_000,
