@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Rigs of real processes that run at a time; each mostly waits.
-const AT_A_TIME: usize = 8;
+const AT_A_TIME: usize = 10;
 
 /// Runs on simulated hosts for each seed of an ordinary run.
 const TIMES: u64 = 10;

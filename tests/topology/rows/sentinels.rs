@@ -358,7 +358,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         id: "T33",
         about: "the master is told by hand to follow an address where nothing listens",
-        acts: &[(0, Run("m", "REPLICAOF {c} 6379"))],
+        acts: &[(0, Run("m", "REPLICAOF {client} 6379"))],
         lasts: 40_000,
         expect: &[
             Takes("`-role-change`", At(0), First(see("-role-change").about("master main")), 0, 10_300),
