@@ -11,11 +11,11 @@ use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, check_lease, mi
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Got, Guard};
-use crate::hold::{Grant, Hold, Keeper, OwnerState};
+use crate::hold::{Grant, Hold, Keeper, Known, OwnerState};
 use crate::keeper::{Held, give_back};
 use crate::key::Key;
 use crate::observer::EventKind;
-use crate::recover::{Pending, Probe, Recovered, Replied};
+use crate::recover::{Pending, Probe, Recovered, Replied, Told};
 use crate::renew::Renewal;
 use crate::route::Confirm;
 use crate::session::Session;
@@ -63,7 +63,11 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     for question in kind.probe(&adoption.request()) {
         answers.push(session.router.ask(key.slot(), &question).await?);
     }
-    let Some(Found { got, .. }) = kind.found(&answers, &owner.counts(&kind.parts()))? else {
+    // Whatever may be a level of this client is none to adopt.
+    let mut levels = owner.levels(&kind.parts(), session.env().boottime());
+    levels.iter_mut().for_each(|levels| levels.least = levels.most);
+    let known = Known { levels, old_left: Duration::ZERO, new_left: Duration::ZERO };
+    let Told::Obeyed(Found { got, .. }) = kind.found(&answers, &known)? else {
         return Err(not_held());
     };
     let sent = session.env().boottime();
@@ -116,7 +120,8 @@ impl<G: Got> Acquisition<G> {
 
     /// Whether the owner has no level of what is asked for, as far as this client knows.
     fn has_nothing(&self) -> bool {
-        self.owner.counts(&self.request.kind.parts()).iter().all(|count| *count == 0)
+        let levels = self.owner.levels(&self.request.kind.parts(), self.env().boottime());
+        levels.iter().all(|levels| levels.least == 0)
     }
 
     /// Whether a grant never ends by itself.
@@ -215,12 +220,18 @@ impl<G: Got> Acquisition<G> {
         let probe = Probe {
             slot: self.request.key.slot(),
             questions: kind.probe(&self.request()),
-            read: |answers: &[Value]| {
+            read: |answers: &[Value], asked: Boottime| {
+                let now = session.env().boottime();
                 // A machine that was suspended asks late: what the server has forgotten it may still have obeyed.
-                if self.is_endless() && session.env().boottime() >= sent + PERMIT_MEMORY {
+                if self.is_endless() && now >= sent + PERMIT_MEMORY {
                     return Err(session.config.no_reply());
                 }
-                kind.found(answers, &self.owner.counts(&kind.parts()))
+                let known = Known {
+                    levels: self.owner.levels(&kind.parts(), asked),
+                    old_left: self.owner.lasts_until() - asked,
+                    new_left: self.deadline(sent) - now,
+                };
+                kind.found(answers, &known)
             },
         };
         match pending.recover(session, caller, &error, self.patience(), probe).await {
@@ -246,7 +257,13 @@ impl<G: Got> Acquisition<G> {
 
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
+        self.may_have_lasted();
         give_back(&self.request.session, &*self.request.kind, &self.owner, Confirm::No).await.is_ok()
+    }
+
+    /// A grant that no guard came of may have made the owner's older levels last longer.
+    fn may_have_lasted(&self) {
+        self.owner.may_last(self.env().boottime(), Duration::ZERO, self.lease());
     }
 
     /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.
@@ -287,13 +304,16 @@ impl<G: Got> Wanted for Acquisition<G> {
 
         let sent = session.env().boottime();
         let mut pending = Pending::send(&session, lane, call, wait);
-        let error = match pending.reply().await {
-            Ok(replied) => return self.settle(caller, replied, sent).await,
+        let answer = match pending.reply().await {
+            Ok(replied) => self.settle(caller, replied, sent).await,
             Err(error) if error.is_definite() => return Err(error),
-            Err(error) => error,
+            // As rare as an undo.
+            Err(error) => Box::pin(self.resolve(caller, pending, error, sent)).await,
         };
-        // As rare as an undo.
-        Box::pin(self.resolve(caller, pending, error, sent)).await
+        if answer.is_err() {
+            self.may_have_lasted();
+        }
+        answer
     }
 
     fn listen(&self) -> Option<Subscription> {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::{Error, Result};
-use crate::hold::Parts;
+use crate::hold::{Known, Parts};
+use crate::recover::Told;
 use crate::renew::RenewalScript;
 use crate::script::Call;
 use crate::spin::SpinBackoff;
@@ -97,9 +98,9 @@ pub(crate) trait Attempt: Send + Sync + 'static {
     /// The questions whose answers tell, after a lost reply, whether the request was obeyed.
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd>;
 
-    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` are the levels of the owner that
-    /// this client knows of, at each of the [parts](Lease::parts).
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<Self::Got>>>;
+    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` is what this client knows of the
+    /// owner's levels, at each of the [parts](Lease::parts).
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<Self::Got>>>;
 
     /// Of kinds whose waiters get a place in a queue, which they keep by asking again within their wait: how it is given
     /// back.
@@ -223,13 +224,12 @@ pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
     vec![count, left]
 }
 
-/// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has more levels than are `known`.
-pub(crate) fn found_in_hash(answers: &[Value], known: &[usize]) -> Result<Option<Duration>> {
-    let [known] = *known else { return Err(Error::unexpected(&Value::Nil)) };
+/// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has a level more than are `known`.
+pub(crate) fn found_in_hash(answers: &[Value], known: &Known) -> Result<Told<Duration>> {
     let [count, left, ..] = answers else { return Err(Error::unexpected(&Value::Nil)) };
     let count = read_number(count)?.unwrap_or(0);
     let Value::Int(left) = left else { return Err(Error::unexpected(left)) };
-    Ok((count > known as u64).then(|| remaining(*left).unwrap_or_default()))
+    known.told(&[count], remaining(*left).unwrap_or_default()).ok_or_else(|| Error::unexpected(&Value::Nil))
 }
 
 /// Reads a number that Redis keeps as text; `None` when there is none.
@@ -247,21 +247,27 @@ pub(crate) fn read_number(reply: &Value) -> Result<Option<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::Levels;
 
     #[test]
     fn a_probe_finds_what_is_more_than_known() {
         let count = |count: &str| Value::BulkString(count.as_bytes().to_vec());
-        let ms = |ms| Some(Duration::from_millis(ms));
+        let ms = |ms| Told::Obeyed(Duration::from_millis(ms));
+        let levels = |count| Known {
+            levels: vec![Levels { least: count, most: count }],
+            old_left: Duration::ZERO,
+            new_left: Duration::ZERO,
+        };
         for (answers, known, found) in [
-            ([Value::Nil, Value::Int(-2)], 0, None),
+            ([Value::Nil, Value::Int(-2)], 0, Told::NotObeyed),
             ([count("1"), Value::Int(500)], 0, ms(500)),
-            ([count("1"), Value::Int(500)], 1, None),
+            ([count("1"), Value::Int(500)], 1, Told::NotObeyed),
             ([count("2"), Value::Int(500)], 1, ms(500)),
             // The lease ended between the two questions.
             ([count("1"), Value::Int(-2)], 0, ms(0)),
         ] {
-            assert_eq!(found_in_hash(&answers, &[known]).unwrap(), found, "{answers:?} {known}");
+            assert_eq!(found_in_hash(&answers, &levels(known)).unwrap(), found, "{answers:?} {known}");
         }
-        found_in_hash(&[count("many"), Value::Int(1)], &[0]).unwrap_err();
+        found_in_hash(&[count("many"), Value::Int(1)], &levels(0)).unwrap_err();
     }
 }

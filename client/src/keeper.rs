@@ -47,6 +47,7 @@ impl Keeper for Held {
             let Some(renewal) = self.kind.renewal() else { return Ok(()) };
             let call = renewal.call_one(lease, &hold.key, &hold.owner, &hold.parts);
             let sent = self.session.env().boottime();
+            self.owner.may_last(sent, self.session.config.call_timeout, lease);
             let reply = self.session.router.run_repeatable(&call).await?;
             if !renewal.read_one(&reply)? {
                 hold.lose(LossCause::NotHeld);

@@ -60,8 +60,27 @@ pub(crate) struct Probe<R> {
     pub(crate) slot: Slot,
     /// Questions that change nothing.
     pub(crate) questions: Vec<Cmd>,
-    /// Reads the answers: `Some` when the request was obeyed.
+    /// Reads the answers to questions that were asked from this moment on. After an error asking again would not help.
     pub(crate) read: R,
+}
+
+/// What the answers to the questions of a [`Probe`] tell of its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told<F> {
+    Obeyed(F),
+    NotObeyed,
+    /// Nothing yet: later answers will.
+    Unclear,
+}
+
+impl<F> Told<F> {
+    pub(crate) fn map<G>(self, found: impl FnOnce(F) -> G) -> Told<G> {
+        match self {
+            Self::Obeyed(what) => Told::Obeyed(found(what)),
+            Self::NotObeyed => Told::NotObeyed,
+            Self::Unclear => Told::Unclear,
+        }
+    }
 }
 
 impl Pending {
@@ -107,7 +126,7 @@ impl Pending {
     ) -> Recovered<F>
     where
         T: Send + 'static,
-        R: Fn(&[Value]) -> Result<Option<F>>,
+        R: Fn(&[Value], Boottime) -> Result<Told<F>>,
     {
         caller.progress.failed(error);
         let patience = session.env().now() + session.config.response_timeout;
@@ -131,14 +150,14 @@ impl Pending {
     /// Waits for the late reply, and meanwhile tries to ask on a new connection.
     async fn find_out<F, R>(&mut self, session: &Session, probe: &Probe<R>) -> Recovered<F>
     where
-        R: Fn(&[Value]) -> Result<Option<F>>,
+        R: Fn(&[Value], Boottime) -> Result<Told<F>>,
     {
         let asked = async {
             let mut repeats = Repeats::default();
             loop {
                 let outlook = session.router.outlook(probe.slot);
                 let error = match ask_on_new_connection(session, probe).await {
-                    Ok(told) => return told,
+                    Ok(recovered) => return recovered,
                     Err(error) => error,
                 };
                 let delay = session.config.retry_delay(session.env(), repeats.number());
@@ -148,28 +167,15 @@ impl Pending {
         tokio::select! {
             biased;
             Ok(replied) = &mut self.reply => Recovered::Replied(replied),
-            told = asked => match told {
-                Told::Obeyed(found, sent) => Recovered::Obeyed(found, sent),
-                Told::NotObeyed => Recovered::Unknown,
-                Told::Nothing => Recovered::Untold { is_fenced: false },
-            },
+            recovered = asked => recovered,
         }
     }
 }
 
-/// What the answers to the questions say.
-enum Told<F> {
-    /// The request was obeyed, by questions asked from this moment on.
-    Obeyed(F, Boottime),
-    NotObeyed,
-    /// Nothing, and they never will.
-    Nothing,
-}
-
 /// Asks on a connection before which the old one was ended. An error is one that may pass.
-async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>) -> Result<Told<F>>
+async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>) -> Result<Recovered<F>>
 where
-    R: Fn(&[Value]) -> Result<Option<F>>,
+    R: Fn(&[Value], Boottime) -> Result<Told<F>>,
 {
     let mut lane = session.router.lane(probe.slot).await?;
     let sent = session.env().boottime();
@@ -177,13 +183,16 @@ where
     for question in &probe.questions {
         match session.router.once(probe.slot, &mut lane, &Request::Question(question)).await {
             Ok(answer) => answers.push(answer),
-            Err(error) if error.is_definite() && !error.is_transient() => return Ok(Told::Nothing),
+            Err(error) if error.is_definite() && !error.is_transient() => {
+                return Ok(Recovered::Untold { is_fenced: false });
+            }
             Err(error) => return Err(error),
         }
     }
-    Ok(match (probe.read)(&answers) {
-        Ok(Some(found)) => Told::Obeyed(found, sent),
-        Ok(None) => Told::NotObeyed,
-        Err(_) => Told::Nothing,
-    })
+    match (probe.read)(&answers, sent) {
+        Ok(Told::Obeyed(found)) => Ok(Recovered::Obeyed(found, sent)),
+        Ok(Told::NotObeyed) => Ok(Recovered::Unknown),
+        Ok(Told::Unclear) => Err(session.config.no_reply()),
+        Err(_) => Ok(Recovered::Untold { is_fenced: false }),
+    }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::{Hold, Parts};
-use crate::env::Env;
+use super::{Hold, Levels, Parts};
+use crate::env::{Boottime, Env};
 use crate::key::Key;
 use crate::mutex::locked;
 use crate::observer::LossCause;
+use crate::wire::drift_margin;
 
 /// The owners of one client and their holds.
 #[derive(Default)]
@@ -55,6 +56,7 @@ impl Ledger {
             owner,
             serial: tokio::sync::Mutex::default(),
             holds: Mutex::default(),
+            lasts: Mutex::new(Lasts { until: Boottime(Duration::ZERO), from: 0 }),
         });
         book.owners.insert(name, Arc::downgrade(&state));
         state
@@ -135,6 +137,15 @@ pub(crate) struct OwnerState {
     pub(crate) serial: tokio::sync::Mutex<()>,
     /// The levels that were not given back, by number.
     holds: Mutex<BTreeMap<u64, Weak<Hold>>>,
+    lasts: Mutex<Lasts>,
+}
+
+/// Until when a server may have levels of an owner, given back or over.
+#[derive(Clone, Copy)]
+struct Lasts {
+    until: Boottime,
+    /// Levels with lower numbers are of a key that was gone before the last request.
+    from: u64,
 }
 
 impl OwnerState {
@@ -164,18 +175,39 @@ impl OwnerState {
         holds
     }
 
-    /// The levels that Redis counts for the owner at each of the parts, as far as this client knows. A level does not end with its
-    /// own lease, but with what it is of, which the longest lease keeps.
-    pub(crate) fn counts(&self, parts: &Parts) -> Vec<usize> {
+    /// A request that sets the owner's lease to `lease` is obeyed within `patience` from `now` on, if it ever is, or was before.
+    pub(crate) fn may_last(&self, now: Boottime, patience: Duration, lease: Duration) {
+        let next = locked(&self.ledger.0).granted;
+        let mut lasts = locked(&self.lasts);
+        if now >= lasts.until {
+            lasts.from = next;
+        }
+        lasts.until = lasts.until.max(now + patience + lease.saturating_add(drift_margin(lease)));
+    }
+
+    /// Until when a server may have any level of the owner, by all that was set until now.
+    pub(crate) fn lasts_until(&self) -> Boottime {
+        locked(&self.lasts).until
+    }
+
+    /// The levels that Redis counts for the owner at each of the parts, as far as this client knows at `now`. A level does not end with
+    /// its own lease, but with what it is of, which the longest lease keeps. One that is over by this client's clock may be there still.
+    pub(crate) fn levels(&self, parts: &Parts, now: Boottime) -> Vec<Levels> {
         let holds = self.holds();
         let of_owner: Vec<_> = holds.iter().filter(|hold| hold.owner == self.owner).collect();
-        let count = |part| {
-            let counts = |hold: &Arc<Hold>| {
-                hold.outermost(part).is_some() && (hold.why_lost().is_none() || is_kept(hold, part, &holds))
-            };
-            of_owner.iter().filter(|hold| counts(hold)).count()
+        let lasts = *locked(&self.lasts);
+        let levels = |part| {
+            let (mut least, mut most) = (0, 0);
+            for hold in of_owner.iter().filter(|hold| hold.outermost(part).is_some()) {
+                let is_there = hold.keeps_the_key() || is_kept(hold, part, &holds);
+                let is_over = matches!(hold.why_lost(), None | Some(LossCause::Expired));
+                least += usize::from(is_there);
+                let may_be_there = now < lasts.until && hold.number >= lasts.from;
+                most += usize::from(is_there || is_over && may_be_there);
+            }
+            Levels { least, most }
         };
-        parts.iter().map(count).collect()
+        parts.iter().map(levels).collect()
     }
 
     /// The hold that the next grant is inside of at a part, with which the key, or the part in it, came into being: its number.

@@ -2,6 +2,7 @@
 //! holds of a client.
 
 mod ledger;
+mod levels;
 mod parts;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -21,6 +22,7 @@ use crate::observer::{Event, EventKind, LossCause, Observer};
 use crate::wire::drift_margin;
 use crate::work::{Token, Work};
 pub(crate) use ledger::{Ledger, OwnerState};
+pub(crate) use levels::{Known, Levels};
 pub(crate) use parts::Parts;
 
 /// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.
@@ -114,6 +116,7 @@ impl Hold {
         grant: Grant,
     ) -> Arc<Self> {
         let Grant { deadline, lease, renewed, token, parts } = grant;
+        of.may_last(ctx.env.boottime(), Duration::ZERO, lease);
         let number = ctx.ledger.next_number();
         ctx.emit(&of.key, owner, EventKind::Acquired { hold: number, lease, deadline, token });
         let hold = Arc::new(Self {

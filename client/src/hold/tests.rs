@@ -108,8 +108,10 @@ impl Setting {
         self.grant_for(LEASE)
     }
 
-    fn count(&self) -> usize {
-        self.owner.counts(&Parts::WHOLE)[0]
+    /// How many levels the server must have, and how many it may have.
+    fn levels(&self) -> (usize, usize) {
+        let levels = self.owner.levels(&Parts::WHOLE, self.clock.boottime())[0];
+        (levels.least, levels.most)
     }
 
     fn grant_for(&self, lease: Duration) -> Arc<Hold> {
@@ -279,27 +281,74 @@ fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     let inner = setting.grant_for(Duration::from_secs(1));
     setting.clock.set(2_000);
     assert!(!inner.is_valid());
-    assert_eq!(setting.count(), 2);
+    assert_eq!(setting.levels(), (2, 2));
     let later = setting.grant();
-    assert_eq!(setting.count(), 3);
+    assert_eq!(setting.levels(), (3, 3));
     assert!(!setting.owner.superseded(&inner), "it is counted beside the later one");
     // The later one keeps the key when the outer one is given back.
     assert!(outer.releasing());
     setting.owner.remove(outer.number);
-    assert_eq!(setting.count(), 2);
+    assert_eq!(setting.levels(), (2, 2));
     // All are over, and the key with them: what is taken now is a key of its own.
     setting.clock.set(60_000);
     assert!(!later.is_valid());
-    assert_eq!(setting.count(), 0);
+    assert_eq!(setting.levels(), (0, 0));
     let anew = setting.grant();
-    assert_eq!(setting.count(), 1);
+    assert_eq!(setting.levels(), (1, 1));
     assert_eq!([&inner, &later, &anew].map(|hold| setting.owner.superseded(hold)), [true, true, false]);
     // The server has said that the key is gone: there is none that an older level could be counted in.
     anew.lose(LossCause::NotHeld);
-    assert_eq!(setting.count(), 0);
+    assert_eq!(setting.levels(), (0, 0));
     let last = setting.grant();
     assert!(setting.owner.superseded(&anew));
     assert!(!setting.owner.superseded(&last));
+}
+
+/// A level that was over by the client's clock was not known any more when a request got no reply, while the server, which counts a
+/// lease from when it got the request, still counted it: it was taken for the grant.
+#[test]
+fn a_level_that_is_over_may_be_counted_until_the_server_must_have_dropped_it() {
+    // Of a lease of 30 s, with a margin for drift of 302 ms. What happens before its end at 29,698 ms puts off until when it may be there.
+    type Happens = fn(&Setting);
+    let rows: [(&str, Happens, u64); 4] = [
+        ("a grant whose reply came at once", |_| (), 30_302),
+        (
+            "a renewal that has from 10 s until 20 s",
+            |setting| setting.owner.may_last(sent(10_000), LEASE / 3, LEASE),
+            50_302,
+        ),
+        (
+            "a shorter lease",
+            |setting| setting.owner.may_last(sent(20_000), Duration::ZERO, LEASE / 30),
+            30_302,
+        ),
+        (
+            "given back meanwhile: another level",
+            |setting| {
+                setting.clock.set(15_000);
+                let other = setting.grant();
+                assert!(other.releasing());
+                setting.owner.remove(other.number);
+            },
+            45_302,
+        ),
+    ];
+    for (name, happens, until) in rows {
+        let setting = Setting::new();
+        let hold = setting.grant();
+        happens(&setting);
+        for (ms, levels) in [(29_697, (1, 1)), (29_698, (0, 1)), (until - 1, (0, 1)), (until, (0, 0))] {
+            setting.clock.set(ms);
+            // Whether it is noticed makes no difference.
+            assert_eq!(setting.levels(), levels, "{name}, at {ms} ms");
+            hold.is_valid();
+            assert_eq!(setting.levels(), levels, "{name}, at {ms} ms, noticed");
+        }
+    }
+    let setting = Setting::new();
+    let hold = setting.grant();
+    hold.lose(LossCause::NotHeld);
+    assert_eq!(setting.levels(), (0, 0), "the server has said that it is gone");
 }
 
 /// A lease that ends now has ended: the server may have dropped the key.

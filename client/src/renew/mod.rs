@@ -288,6 +288,12 @@ impl Watchdog {
     async fn renew(self: Arc<Self>, script: &'static RenewalScript, names: Vec<Name>) {
         let call = (script.call)(self.config.watchdog_timeout, &names);
         let (sent, sent_at) = (self.env.boottime(), self.env.now());
+        {
+            let state = locked(&self.state);
+            for entry in names.iter().filter_map(|name| state.entries.get(name)) {
+                entry.of.may_last(sent, self.period(), self.config.watchdog_timeout);
+            }
+        }
         let done = self.send(&call).await.and_then(|reply| (script.read)(&reply, names.len()));
         let mut news = Vec::new();
         {

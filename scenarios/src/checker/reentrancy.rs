@@ -8,9 +8,7 @@
 //!
 //! A hold that the node dropped allows a difference of one, too, until its owner has released it or learned of the loss: the owner
 //! assumes that the next count includes it, and so takes an acquire whose reply was lost for one that was not executed. It acquires
-//! again, and both holds go with its releases. Conversely, an owner whose lease is over by its own clock may find its hold on
-//! the node when the reply of its next acquire is lost, and take it for the new one: an acquire that succeeded without a grant,
-//! after its owner had learned that it holds nothing, is one of the holds that the node still counts.
+//! again, and both holds go with its releases.
 //!
 //! The count of a real node is read from outside, a moment after a command: the reading may come after the call has returned, and may
 //! already show the effect of the owner's next call. There the count is judged once the owner has sent nothing more for a while, and by
@@ -210,11 +208,10 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
     match (call, outcome) {
         (Call::Acquire { .. }, Outcome::Ok) => {
             let again = account.maybe_more > 0 || account.refused_unheard;
-            let granted = std::mem::take(&mut account.unheard);
-            account.refused_unheard = false;
+            (account.unheard, account.refused_unheard) = (false, false);
             account.expected += 1;
             let disabused = std::mem::take(&mut account.disabused);
-            if std::mem::take(&mut account.lost) || (disabused && !granted) {
+            if std::mem::take(&mut account.lost) {
                 // What was lost was not released: the count goes on from what the node had left of it.
                 let left = counted.clamp(1, account.expected);
                 account.unaware += if disabused { 0 } else { account.expected - left };
@@ -379,7 +376,7 @@ mod tests {
             ("a lost reply after a loss that the owner did not notice", after_a_loss(false)),
             ("a lost reply after a loss that the owner noticed", after_a_loss(true)),
             (
-                "a lost reply, and what is left of holds that are over by their owner's clock",
+                "what is left of a hold that is over by its owner's clock, taken for the grant of a lost request",
                 once()
                     .at(10)
                     .locks("c1", "m", 30_000)

@@ -6,9 +6,7 @@
 //! without saying whether it was done leaves room for one hold more or less until the owner's next acquire that succeeds; what the
 //! node counts then says how many of the releases in doubt were done. So does each hold by which the calls came to fewer after a
 //! loss, until a release that finds no other, a refused one, or the owner's learning that it holds nothing; none if it had learned
-//! that since its acquire before. An acquire that succeeds after the owner has learned that, although the node has granted nothing
-//! since its success before, found what the node still had: the calls come to that many holds, as after a loss. Once a
-//! crash has ended a call, nothing is known of the owner: a client that starts again is another.
+//! that since its acquire before. Once a crash has ended a call, nothing is known of the owner: a client that starts again is another.
 //!
 //! The two are compared whenever an acquire or a release has succeeded and the owner's other calls of that kind are all over:
 //! `off` is by how much the count was too high or too low at most; it is not too low where a hold was lost since the owner's
@@ -125,7 +123,7 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
         (true, Some(Outcome::Ok)) => {
             account.holds += 1;
             let knows = std::mem::take(&mut account.knows);
-            if std::mem::take(&mut account.lost) || (knows && !account.granted) {
+            if std::mem::take(&mut account.lost) {
                 let left = account.counted().clamp(1, account.holds);
                 if !knows {
                     account.thought += account.holds - left;

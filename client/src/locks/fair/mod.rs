@@ -22,7 +22,9 @@ use crate::attempt::{
 };
 use crate::client::Client;
 use crate::error::Result;
+use crate::hold::Known;
 use crate::lock::Lock;
+use crate::recover::Told;
 use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
 use crate::wake::Wakes;
@@ -87,7 +89,7 @@ impl Attempt for Fair {
         probe_hash(ask)
     }
 
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<()>>> {
         Ok(found_in_hash(answers, known)?.map(|left| Found { got: (), left }))
     }
 

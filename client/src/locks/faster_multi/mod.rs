@@ -10,8 +10,9 @@ use crate::attempt::{Answer, Ask, Attempt, ForceRelease, Found, Lease, Taken, Un
 use crate::client::Client;
 use crate::config::millis;
 use crate::error::{Error, Result};
-use crate::hold::Parts;
+use crate::hold::{Known, Parts};
 use crate::lock::Lock;
+use crate::recover::Told;
 use crate::renew::{Name, RenewalScript, read_flags};
 use crate::script::{Call, script};
 use crate::wake::{Wake, Wakes};
@@ -129,14 +130,11 @@ impl Attempt for FasterMulti {
         vec![self.levels(ask.key, ask.owner)]
     }
 
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<()>>> {
         let [reply] = answers else { return Err(Error::unexpected(&Value::Nil)) };
         let (levels, left) = read_levels(reply)?;
-        if levels.len() != known.len() {
-            return Err(Error::unexpected(reply));
-        }
-        let is_obeyed = levels.iter().zip(known).all(|(levels, known)| *levels > *known as u64);
-        Ok(is_obeyed.then_some(Found { got: (), left }))
+        let told = known.told(&levels, left).ok_or_else(|| Error::unexpected(reply))?;
+        Ok(told.map(|left| Found { got: (), left }))
     }
 }
 

@@ -10,7 +10,9 @@ use crate::attempt::{
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::guard::Token;
+use crate::hold::Known;
 use crate::lock::FencedLock;
+use crate::recover::Told;
 use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
 use crate::wake::Wakes;
@@ -73,12 +75,16 @@ impl Attempt for Fenced {
         questions
     }
 
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<Token>>> {
-        let Some(left) = found_in_hash(answers, known)? else { return Ok(None) };
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<Token>>> {
+        let left = match found_in_hash(answers, known)? {
+            Told::Obeyed(left) => left,
+            Told::NotObeyed => return Ok(Told::NotObeyed),
+            Told::Unclear => return Ok(Told::Unclear),
+        };
         // No other grant has followed: the owner has the lock.
         let token = answers.last().map(read_number).transpose()?.flatten();
         let token = token.ok_or_else(|| Error::unexpected(&Value::Nil))?;
-        Ok(Some(Found { got: Token(token), left }))
+        Ok(Told::Obeyed(Found { got: Token(token), left }))
     }
 }
 

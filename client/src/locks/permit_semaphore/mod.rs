@@ -12,6 +12,8 @@ use super::semaphore::{Change, wakes};
 use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Sleep, Unlock};
 use crate::config::millis;
 use crate::error::{Error, Result};
+use crate::hold::Known;
+use crate::recover::Told;
 use crate::renew::{Name, RenewalScript, read_flags};
 use crate::script::{Call, script};
 use crate::wake::Wakes;
@@ -67,10 +69,12 @@ impl Attempt for Permits {
         vec![deadline, redis::cmd("TIME")]
     }
 
-    fn found(&self, answers: &[Value], _known: &[usize]) -> Result<Option<Found<PermitIds>>> {
+    fn found(&self, answers: &[Value], _known: &Known) -> Result<Told<Found<PermitIds>>> {
         let [deadline, time] = answers else { return Err(Error::unexpected(&Value::Nil)) };
-        let (Some(deadline), now) = (read_deadline(deadline)?, read_time(time)?) else { return Ok(None) };
-        Ok(Some(Found { got: self.ids.clone(), left: deadline.saturating_sub(now) }))
+        let (Some(deadline), now) = (read_deadline(deadline)?, read_time(time)?) else {
+            return Ok(Told::NotObeyed);
+        };
+        Ok(Told::Obeyed(Found { got: self.ids.clone(), left: deadline.saturating_sub(now) }))
     }
 }
 

@@ -8,7 +8,9 @@ use super::{wakes, writer};
 use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Unlock, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
+use crate::hold::Known;
 use crate::locks::reentrant::read_acquired;
+use crate::recover::Told;
 use crate::renew::{Name, RenewalScript, read_flags};
 use crate::script::{Call, script};
 use crate::wake::Wakes;
@@ -44,14 +46,14 @@ impl Attempt for Read {
     }
 
     /// The count in the hash does not tell: while others read, it keeps levels that have ended.
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<()>>> {
         let [Value::Array(answer)] = answers else { return Err(Error::unexpected(&Value::Nil)) };
         let [Value::Int(living), Value::Int(left)] = answer[..] else {
             return Err(Error::unexpected(&answers[0]));
         };
-        let [known] = *known else { return Err(Error::unexpected(&answers[0])) };
-        let is_obeyed = usize::try_from(living).is_ok_and(|living| living > known);
-        Ok(is_obeyed.then(|| Found { got: (), left: remaining(left).unwrap_or_default() }))
+        let living = u64::try_from(living).unwrap_or(0);
+        let told = known.told(&[living], remaining(left).unwrap_or_default());
+        Ok(told.ok_or_else(|| Error::unexpected(&answers[0]))?.map(|left| Found { got: (), left }))
     }
 }
 

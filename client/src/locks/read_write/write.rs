@@ -5,7 +5,9 @@ use redis::{Cmd, Value};
 use super::wakes;
 use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash};
 use crate::error::Result;
+use crate::hold::Known;
 use crate::locks::reentrant::read_acquired;
+use crate::recover::Told;
 use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
 use crate::wake::Wakes;
@@ -35,7 +37,7 @@ impl Attempt for Write {
         probe_hash(ask)
     }
 
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<()>>> {
         Ok(found_in_hash(answers, known)?.map(|left| Found { got: (), left }))
     }
 }

@@ -7,7 +7,9 @@ use crate::attempt::{
 };
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
+use crate::hold::Known;
 use crate::lock::Lock;
+use crate::recover::Told;
 use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
 use crate::wake::{Wake, Wakes};
@@ -65,7 +67,7 @@ impl Attempt for Plain {
         probe_hash(ask)
     }
 
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<()>>> {
         Ok(found_in_hash(answers, known)?.map(|left| Found { got: (), left }))
     }
 }

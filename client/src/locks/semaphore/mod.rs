@@ -7,6 +7,8 @@ use redis::{Cmd, Value};
 
 use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Sleep, Unlock};
 use crate::error::{Error, Result};
+use crate::hold::Known;
+use crate::recover::Told;
 use crate::renew::RenewalScript;
 use crate::script::{Call, script};
 use crate::wake::{Wake, Wakes};
@@ -53,10 +55,10 @@ impl Attempt for Permits {
         vec![remembered]
     }
 
-    fn found(&self, answers: &[Value], _known: &[usize]) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], _known: &Known) -> Result<Told<Found<()>>> {
         match answers {
-            [Value::Int(1)] => Ok(Some(Found { got: (), left: std::time::Duration::MAX })),
-            [Value::Int(0)] => Ok(None),
+            [Value::Int(1)] => Ok(Told::Obeyed(Found { got: (), left: std::time::Duration::MAX })),
+            [Value::Int(0)] => Ok(Told::NotObeyed),
             _ => Err(Error::unexpected(answers.first().unwrap_or(&Value::Nil))),
         }
     }

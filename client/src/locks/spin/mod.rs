@@ -6,7 +6,9 @@ use super::reentrant::Plain;
 use crate::attempt::{Answer, Ask, Attempt, ForceRelease, Found, Lease, Unlock};
 use crate::client::Client;
 use crate::error::Result;
+use crate::hold::Known;
 use crate::lock::Lock;
+use crate::recover::Told;
 use crate::renew::RenewalScript;
 use crate::script::{Call, script};
 use crate::spin::SpinBackoff;
@@ -88,7 +90,7 @@ impl Attempt for Spin {
         PLAIN.probe(ask)
     }
 
-    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<()>>> {
         PLAIN.found(answers, known)
     }
 }

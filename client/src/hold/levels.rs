@@ -1,0 +1,126 @@
+//! How many levels Redis counts for an owner, as far as its client knows, and what a count tells of a request without a reply.
+
+use std::time::Duration;
+
+use crate::recover::Told;
+
+/// The levels that Redis counts for an owner at one part of a key, as far as the client knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Levels {
+    /// Those that the server must have.
+    pub(crate) least: usize,
+    /// With those that are over by the client's clock, which the server may still have: it counts a lease from when it got the
+    /// request, the client from when it sent it.
+    pub(crate) most: usize,
+}
+
+impl Levels {
+    /// Whether a request for one more was obeyed, by the count that followed; `None` if what is more than `least` may be a level that
+    /// is over.
+    fn have_grown(self, count: u64) -> Option<bool> {
+        match count {
+            _ if count <= self.least as u64 => Some(false),
+            _ if count > self.most as u64 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+/// What a client knows of an owner's levels when it asks what became of a request for one more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// The levels before the request, at each part that was asked for.
+    pub(crate) levels: Vec<Levels>,
+    /// How much longer the levels that are over may last at most, from the questions on.
+    pub(crate) old_left: Duration,
+    /// How much longer what was asked for would last at least, from the answers on.
+    pub(crate) new_left: Duration,
+}
+
+impl Known {
+    /// What the counts at each part tell, and where they do not, the rest of the lease. `None` if the parts are others.
+    pub(crate) fn told(&self, counts: &[u64], left: Duration) -> Option<Told<Duration>> {
+        if counts.len() != self.levels.len() {
+            return None;
+        }
+        let grown: Vec<_> =
+            self.levels.iter().zip(counts).map(|(levels, count)| levels.have_grown(*count)).collect();
+        // All parts are granted or none.
+        Some(if grown.contains(&Some(false)) {
+            Told::NotObeyed
+        } else if grown.contains(&Some(true)) || left > self.old_left {
+            Told::Obeyed(left)
+        } else if left < self.new_left {
+            Told::NotObeyed
+        } else {
+            Told::Unclear
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn what_a_count_tells() {
+        let (obeyed, not, unclear) = (Some(true), Some(false), None);
+        // For each count from 0 on.
+        for (least, most, told) in [
+            (0, 0, &[not, obeyed, obeyed][..]),
+            (1, 1, &[not, not, obeyed]),
+            (0, 1, &[not, unclear, obeyed]),
+            (0, 2, &[not, unclear, unclear, obeyed]),
+            (1, 2, &[not, not, unclear, obeyed]),
+        ] {
+            for (count, told) in told.iter().enumerate() {
+                assert_eq!(
+                    Levels { least, most }.have_grown(count as u64),
+                    *told,
+                    "{least}..{most}: {count}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn where_the_counts_do_not_tell_the_rest_of_the_lease_may() {
+        let levels = |most| Levels { least: 0, most };
+        let obeyed = |ms| Told::Obeyed(MS(ms));
+        // What is over lasts for 500 ms at most, and what was asked for 900 ms at least.
+        for (name, most, counts, left, told) in [
+            ("shorter than a new one", &[1][..], &[1][..], 400, Told::NotObeyed),
+            ("longer than an old one", &[1], &[1], 900, obeyed(900)),
+            ("gone between the questions", &[1], &[1], 0, Told::NotObeyed),
+            ("one part tells that it was", &[1, 0], &[1, 1], 400, obeyed(400)),
+            ("one part tells that it was not", &[1, 0], &[1, 0], 900, Told::NotObeyed),
+            ("a part is neither", &[1, 1], &[1, 1], 900, obeyed(900)),
+        ] {
+            let levels = most.iter().copied().map(levels).collect();
+            let known = Known { levels, old_left: MS(500), new_left: MS(900) };
+            assert_eq!(known.told(counts, MS(left)), Some(told), "{name}");
+        }
+    }
+
+    /// An old key that may last as long as a new one: later, it is gone or it is new.
+    #[test]
+    fn neither_may_tell_yet() {
+        let known = |old_left, new_left| Known {
+            levels: vec![Levels { least: 0, most: 1 }],
+            old_left: MS(old_left),
+            new_left: MS(new_left),
+        };
+        for left in [300, 500] {
+            assert_eq!(known(500, 300).told(&[1], MS(left)), Some(Told::Unclear), "{left}");
+        }
+        assert_eq!(known(0, 0).told(&[1], MS(1)), Some(Told::Obeyed(MS(1))));
+    }
+
+    #[test]
+    fn counts_of_other_parts_tell_nothing() {
+        let known = Known { levels: Vec::new(), old_left: MS(0), new_left: MS(0) };
+        assert_eq!(known.told(&[1], MS(1)), None);
+    }
+}
