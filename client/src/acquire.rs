@@ -47,7 +47,7 @@ pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<
 /// A guard for a level that the owner has by the server and that no guard of this client stands for. Its lease becomes the
 /// watchdog's, unless what is left is longer.
 pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
-    let adoption = Acquisition::new(request);
+    let mut adoption = Acquisition::new(request);
     let (session, owner) = (adoption.request.session.clone(), adoption.owner.clone());
     if session.ctx.work.is_closing() {
         return Err(Error::definite(ErrorKind::Closed));
@@ -70,13 +70,13 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     let Told::Obeyed(Found { got, .. }) = kind.found(&answers, &known)? else {
         return Err(not_held());
     };
-    let sent = session.env().boottime();
+    adoption.sent = session.env().boottime();
     let reply =
         session.router.run_repeatable(&renewal.call_one(adoption.lease(), key, field, &kind.parts())).await?;
     if !renewal.read_one(&reply)? {
         return Err(not_held());
     }
-    Ok(adoption.grant(adoption.deadline(sent), got))
+    Ok(adoption.grant(adoption.deadline(), got))
 }
 
 struct Acquisition<G: 'static> {
@@ -84,6 +84,8 @@ struct Acquisition<G: 'static> {
     owner: Arc<OwnerState>,
     /// The wait with which it is queued, in kinds that have a queue.
     wait_ms: u64,
+    /// When the request was sent.
+    sent: Boottime,
     /// A request that may have put the owner into the queue was sent.
     queued: bool,
     backoff: Backoff,
@@ -101,6 +103,7 @@ impl<G: Got> Acquisition<G> {
             request,
             owner,
             wait_ms: millis(wait),
+            sent: Boottime(Duration::ZERO),
             queued: false,
             backoff: Backoff::default(),
             spins: Spins::default(),
@@ -152,7 +155,6 @@ impl<G: Got> Acquisition<G> {
         &self,
         caller: &Caller<Guard<G>>,
         Replied { value, acked, needed, node }: Replied,
-        sent: Boottime,
     ) -> Result<Answer<Guard<G>>> {
         match self.request.kind.read(&value)? {
             Answer::Busy(busy) => Ok(Answer::Busy(busy)),
@@ -160,7 +162,7 @@ impl<G: Got> Acquisition<G> {
                 if let Err(error) = node.acknowledged(acked, needed) {
                     return Err(Box::pin(self.undone(error)).await);
                 }
-                self.accept(caller, self.deadline(sent), got).await
+                self.accept(caller, self.deadline(), got).await
             }
         }
     }
@@ -183,13 +185,14 @@ impl<G: Got> Acquisition<G> {
         Ok(Answer::Got(self.grant(deadline, got)))
     }
 
-    /// Until when a lease counts that a request sent at `sent` was granted. The server's lease began later, so that
+    /// Until when the lease counts that the request was granted. The server's lease began after it was sent, so that
     /// this is on the safe side.
-    fn deadline(&self, sent: Boottime) -> Boottime {
-        sent + self.lease().saturating_sub(drift_margin(self.lease()))
+    fn deadline(&self) -> Boottime {
+        self.sent + self.lease().saturating_sub(drift_margin(self.lease()))
     }
 
     fn grant(&self, deadline: Boottime, got: G) -> Guard<G> {
+        self.may_have_been_obeyed();
         let Request { session, kind, .. } = &self.request;
         let held = Held { session: session.clone(), kind: kind.clone(), owner: self.owner.clone() };
         let keeper: Arc<dyn Keeper> = Arc::new(held);
@@ -214,7 +217,6 @@ impl<G: Got> Acquisition<G> {
         caller: &mut Caller<Guard<G>>,
         pending: Pending,
         error: Error,
-        sent: Boottime,
     ) -> Result<Answer<Guard<G>>> {
         let (session, kind) = (&self.request.session, &self.request.kind);
         let probe = Probe {
@@ -223,26 +225,26 @@ impl<G: Got> Acquisition<G> {
             read: |answers: &[Value], asked: Boottime| {
                 let now = session.env().boottime();
                 // A machine that was suspended asks late: what the server has forgotten it may still have obeyed.
-                if self.is_endless() && now >= sent + PERMIT_MEMORY {
+                if self.is_endless() && now >= self.sent + PERMIT_MEMORY {
                     return Err(session.config.no_reply());
                 }
                 let known = Known {
                     levels: self.owner.levels(&kind.parts(), asked),
                     old_left: self.owner.lasts_until() - asked,
-                    new_left: self.deadline(sent) - now,
+                    new_left: self.deadline() - now,
                 };
                 kind.found(answers, &known)
             },
         };
         match pending.recover(session, caller, &error, self.patience(), probe).await {
-            Recovered::Replied(replied) => self.settle(caller, replied, sent).await,
+            Recovered::Replied(replied) => self.settle(caller, replied).await,
             // Whether the replicas have it is not known, so that it does not count.
             Recovered::Obeyed(..) if session.config.replica_wait != ReplicaWait::None => {
                 Err(self.undone(error).await)
             }
             Recovered::Obeyed(Found { got, left }, asked) => {
                 let until = asked + left.saturating_sub(drift_margin(left));
-                self.accept(caller, self.deadline(sent).min(until), got).await
+                self.accept(caller, self.deadline().min(until), got).await
             }
             Recovered::Never => Err(error.made_definite()),
             // What an owner has that had nothing before is this grant, if anything.
@@ -257,13 +259,14 @@ impl<G: Got> Acquisition<G> {
 
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
-        self.may_have_lasted();
+        self.may_have_been_obeyed();
         give_back(&self.request.session, &*self.request.kind, &self.owner, Confirm::No).await.is_ok()
     }
 
-    /// A grant that no guard came of may have made the owner's older levels last longer.
-    fn may_have_lasted(&self) {
-        self.owner.may_last(self.env().boottime(), Duration::ZERO, self.lease());
+    /// The request may have made the owner's older levels last longer, whatever comes of it.
+    fn may_have_been_obeyed(&self) {
+        let patience = self.env().boottime() - self.sent;
+        self.owner.may_last(self.sent, patience, self.lease());
     }
 
     /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.
@@ -302,16 +305,16 @@ impl<G: Got> Wanted for Acquisition<G> {
         }
         caller.progress.sent();
 
-        let sent = session.env().boottime();
+        self.sent = session.env().boottime();
         let mut pending = Pending::send(&session, lane, call, wait);
         let answer = match pending.reply().await {
-            Ok(replied) => self.settle(caller, replied, sent).await,
+            Ok(replied) => self.settle(caller, replied).await,
             Err(error) if error.is_definite() => return Err(error),
             // As rare as an undo.
-            Err(error) => Box::pin(self.resolve(caller, pending, error, sent)).await,
+            Err(error) => Box::pin(self.resolve(caller, pending, error)).await,
         };
         if answer.is_err() {
-            self.may_have_lasted();
+            self.may_have_been_obeyed();
         }
         answer
     }

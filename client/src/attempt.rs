@@ -216,17 +216,19 @@ pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
     u64::try_from(pttl).ok().map(Duration::from_millis)
 }
 
-/// The questions for a level of a lock that is a hash with a field for each owner: the count and the time to live.
+/// The questions for a level of a lock that is a hash with a field for each owner: the time to live and the count. In this order: what
+/// the owner has at the second question it had at the first one, as nothing that it asks for is under way, so that both are of the
+/// same key.
 pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
-    let (mut count, mut left) = (redis::cmd("HGET"), redis::cmd("PTTL"));
-    count.arg(ask.key).arg(ask.owner);
+    let (mut left, mut count) = (redis::cmd("PTTL"), redis::cmd("HGET"));
     left.arg(ask.key);
-    vec![count, left]
+    count.arg(ask.key).arg(ask.owner);
+    vec![left, count]
 }
 
 /// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has a level more than are `known`.
 pub(crate) fn found_in_hash(answers: &[Value], known: &Known) -> Result<Told<Duration>> {
-    let [count, left, ..] = answers else { return Err(Error::unexpected(&Value::Nil)) };
+    let [left, count, ..] = answers else { return Err(Error::unexpected(&Value::Nil)) };
     let count = read_number(count)?.unwrap_or(0);
     let Value::Int(left) = left else { return Err(Error::unexpected(left)) };
     known.told(&[count], remaining(*left).unwrap_or_default()).ok_or_else(|| Error::unexpected(&Value::Nil))
@@ -259,15 +261,15 @@ mod tests {
             new_left: Duration::ZERO,
         };
         for (answers, known, found) in [
-            ([Value::Nil, Value::Int(-2)], 0, Told::NotObeyed),
-            ([count("1"), Value::Int(500)], 0, ms(500)),
-            ([count("1"), Value::Int(500)], 1, Told::NotObeyed),
-            ([count("2"), Value::Int(500)], 1, ms(500)),
+            ([Value::Int(-2), Value::Nil], 0, Told::NotObeyed),
+            ([Value::Int(500), count("1")], 0, ms(500)),
+            ([Value::Int(500), count("1")], 1, Told::NotObeyed),
+            ([Value::Int(500), count("2")], 1, ms(500)),
             // The lease ended between the two questions.
-            ([count("1"), Value::Int(-2)], 0, ms(0)),
+            ([Value::Int(500), Value::Nil], 0, Told::NotObeyed),
         ] {
             assert_eq!(found_in_hash(&answers, &levels(known)).unwrap(), found, "{answers:?} {known}");
         }
-        found_in_hash(&[count("many"), Value::Int(1)], &levels(0)).unwrap_err();
+        found_in_hash(&[Value::Int(1), count("many")], &levels(0)).unwrap_err();
     }
 }

@@ -175,14 +175,14 @@ impl OwnerState {
         holds
     }
 
-    /// A request that sets the owner's lease to `lease` is obeyed within `patience` from `now` on, if it ever is, or was before.
-    pub(crate) fn may_last(&self, now: Boottime, patience: Duration, lease: Duration) {
+    /// A request that was sent at `sent` sets the owner's lease to `lease`. It is obeyed within `patience` from then on, if it ever is.
+    pub(crate) fn may_last(&self, sent: Boottime, patience: Duration, lease: Duration) {
         let next = locked(&self.ledger.0).granted;
         let mut lasts = locked(&self.lasts);
-        if now >= lasts.until {
+        if sent >= lasts.until {
             lasts.from = next;
         }
-        lasts.until = lasts.until.max(now + patience + lease.saturating_add(drift_margin(lease)));
+        lasts.until = lasts.until.max(sent + patience + lease.saturating_add(drift_margin(lease)));
     }
 
     /// Until when a server may have any level of the owner, by all that was set until now.

@@ -116,7 +116,6 @@ impl Hold {
         grant: Grant,
     ) -> Arc<Self> {
         let Grant { deadline, lease, renewed, token, parts } = grant;
-        of.may_last(ctx.env.boottime(), Duration::ZERO, lease);
         let number = ctx.ledger.next_number();
         ctx.emit(&of.key, owner, EventKind::Acquired { hold: number, lease, deadline, token });
         let hold = Arc::new(Self {
