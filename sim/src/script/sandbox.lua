@@ -248,7 +248,7 @@ end
 
 local strings = rust.strings
 local libraries = {
-  string = copied(string, "byte char dump format len lower reverse sub upper"),
+  string = copied(string, "byte char dump len"),
   table = copied(table, "concat foreach foreachi getn insert maxn remove setn sort"),
   math = copied(math, "abs acos asin atan atan2 ceil cos cosh deg exp floor fmod frexp huge ldexp log log10 max min "
     .. "mod modf pi pow rad sin sinh sqrt tan tanh"),
@@ -256,9 +256,7 @@ local libraries = {
 }
 -- Lua's own matcher knows no budget. What a replacement calls or looks up is called from here, so that its errors and its
 -- instructions are the script's.
-libraries.string.find = strings.find
-libraries.string.match = strings.match
-libraries.string.rep = strings.rep
+for name in ("find format lower match rep reverse sub upper"):gmatch("%a+") do libraries.string[name] = strings[name] end
 local seek, concat = strings.seek, table.concat
 local gmatch_arguments, gsub_arguments = strings.gmatch_arguments, strings.gsub_arguments
 

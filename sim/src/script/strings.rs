@@ -1,17 +1,17 @@
-//! The functions of `string` whose time and memory a script chooses freely: find, match, gmatch, gsub and rep, charged to
-//! its budget. In C they would run for as long as they like inside one instruction.
+//! The functions of `string` whose time and memory a script chooses freely, charged to its budget: in C they would run for as long as
+//! they like inside one instruction. Patterns and `rep` are done here; others are C's, charged for the text that they make.
 //!
 //! What calls back into Lua is a loop in `sandbox.lua` over `seek`, so that errors and budget are those of the script.
 
 use std::rc::Rc;
 
-use mlua::{Lua, MultiValue, Table, Value};
+use mlua::{Function, Lua, MultiValue, Table, Value};
 
 use super::{
     args::Args,
     convert::truncated,
     desk::{Desk, MEMORY_MAX},
-    failure::Failure,
+    failure::{Failure, fault},
     pattern::{Captured, Fault, Matcher},
 };
 
@@ -241,6 +241,33 @@ fn rep(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(std::iter::once(Value::String(args.lua.create_string(repeated)?)).collect())
 }
 
+/// Functions of C that take as long as what they make is long.
+const CHARGED: [&str; 5] = ["format", "lower", "reverse", "sub", "upper"];
+
+/// Calls a function of C, and charges the script for the text that it made.
+fn charged(function: &Function, args: &Args<'_>) -> mlua::Result<MultiValue> {
+    let made: MultiValue = function.call(args.values.clone()).map_err(|error| as_called(args, &error))?;
+    let text = |value: &Value| value.as_string().map_or(0, |text| text.as_bytes().len());
+    Desk::charge_bytes(args.lua, made.iter().map(text).sum())?;
+    Ok(made)
+}
+
+/// A complaint of C, which knows neither the name that the script called the function by nor where.
+fn as_called(args: &Args<'_>, error: &mlua::Error) -> mlua::Error {
+    let Failure::Library(text) = fault(error) else { return error.clone() };
+    // mlua says where it was raised, too, by its own account.
+    let text = text.split_once("\nstack traceback:").map_or(&*text, |(text, _)| text);
+    let of_argument = || {
+        let (number, why) = text.strip_prefix("bad argument #")?.split_once(" to '?' (")?;
+        let at = number.parse::<usize>().ok()?.checked_sub(1)?;
+        Some(args.error(at, why.strip_suffix(')')?))
+    };
+    of_argument().unwrap_or_else(|| match text {
+        "not enough memory" => Failure::out_of_memory(),
+        text => Failure::library(args.lua, text),
+    })
+}
+
 /// The functions, for `sandbox.lua`.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     type Operation = fn(&Args<'_>) -> mlua::Result<MultiValue>;
@@ -258,6 +285,13 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         let of = name.strip_suffix("_arguments").unwrap_or(name);
         let function = move |lua: &Lua, values: MultiValue| operation(&Args { lua, function: of, values });
         table.raw_set(name, lua.create_function(function)?)?;
+    }
+    let own: Table = lua.globals().get("string")?;
+    for name in CHARGED {
+        let function: Function = own.get(name)?;
+        let call =
+            move |lua: &Lua, values: MultiValue| charged(&function, &Args { lua, function: name, values });
+        table.raw_set(name, lua.create_function(call)?)?;
     }
     Ok(table)
 }
