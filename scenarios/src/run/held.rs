@@ -33,6 +33,20 @@ impl Watched {
         self.state.adopt((self.lock, &*self.object), values, names);
     }
 
+    /// Takes over what the keys say when the node has started again, and says what the crash took: what it had and has no more.
+    pub(super) fn restarted(&mut self, values: &[Value], names: &dyn Names) -> Vec<EventKind> {
+        let before = self.state.clone();
+        self.adopt(values, names);
+        let gone = before.holders.iter().filter(|(key, _)| !self.state.holders.contains_key(*key));
+        let lost = gone.map(|((_, mode), hold)| EventKind::Vanished {
+            lock: self.lock,
+            owner: hold.owner,
+            how: LossCause::Crash,
+            mode: *mode,
+        });
+        lost.collect()
+    }
+
     /// Takes over what the keys say after a change, and says what it means for the lock.
     pub(super) fn change(
         &mut self,

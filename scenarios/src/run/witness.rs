@@ -16,8 +16,7 @@ use lockstorm_sim::{
 use super::held::{Cause, Names, Watched};
 use crate::{
     history::{
-        CommandCount, EventKind, Host, KeyLeft, Life, Lock, LockInfo, LossCause, Owner, Party,
-        Role as NodeRole, Serving,
+        CommandCount, EventKind, Host, KeyLeft, Life, Lock, LockInfo, Owner, Party, Role as NodeRole, Serving,
     },
     object::{Keys, Role, Value},
     recorder::{Sender, Shared},
@@ -68,15 +67,8 @@ impl Witness {
         self.serving.fill(Serving::Elsewhere);
         for at in 0..self.locks.len() {
             self.with_lock(at, |witness, watched| {
-                let before = watched.state.clone();
                 let values = watched.keys.read(server.node(), |_| true);
-                watched.adopt(&values, witness);
-                let now = &watched.state.holders;
-                let gone = before.holders.iter().filter(|(key, _)| !now.contains_key(*key));
-                for ((_, mode), hold) in gone {
-                    let (lock, owner, how, mode) = (watched.lock, hold.owner, LossCause::Crash, *mode);
-                    witness.tell(EventKind::Vanished { lock, owner, how, mode });
-                }
+                watched.restarted(&values, witness).into_iter().for_each(|lost| witness.tell(lost));
                 if let Some(what) = watched.queue(&values, witness) {
                     witness.tell(what);
                 }

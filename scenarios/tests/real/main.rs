@@ -1,10 +1,11 @@
 //! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there must be.
 
+mod two_ways;
 mod unseen;
 mod wire;
 
 use lockstorm::{
-    history::{Ended, EventKind, HostKind, LossCause, Owner, Party},
+    history::{Ended, EventKind},
     plan::Plan,
     run::{Engine, Outcome, real},
     runner::{Case, Judged, Runner, judge},
@@ -12,6 +13,8 @@ use lockstorm::{
     verdict::{Match, Verdict},
 };
 use lockstorm_sim::world::TraceRetention;
+
+use two_ways::changes;
 
 const HANDOVER: &str = r#"
 about = "One client takes the lock twice and hands it to another, which waits for it."
@@ -334,49 +337,6 @@ fn a_lock_is_handed_over_on_a_real_server() {
         return;
     }
     comes_out_as_expected(HANDOVER);
-}
-
-/// What became of locks, in order: by whom, of whom, and how often they were held then.
-fn changes(outcome: &Outcome) -> Vec<String> {
-    let history = &outcome.history;
-    let name = |owner: Owner| &*history.owners[owner.0 as usize].name;
-    let party = |by: Party| by.owner.map_or(history.host_name(by.client), name);
-    let events = history.events.iter().filter(|event| {
-        let kind = history.header.hosts[usize::from(event.host.0)].kind;
-        kind == HostKind::Node && event.kind.lock().is_some()
-    });
-    let told = events.filter_map(|event| match event.kind {
-        EventKind::Granted { owner, count, .. } => Some(format!("{} granted, {count}", name(owner))),
-        EventKind::Released { owner, by, left, .. } => {
-            Some(format!("{} released by {}, {left}", name(owner), party(by)))
-        }
-        EventKind::Vanished { owner, how: LossCause::Deleted(by), .. } => {
-            Some(format!("{} deleted by {}", name(owner), party(by)))
-        }
-        EventKind::Vanished { owner, how, .. } => Some(format!("{} {how:?}", name(owner))),
-        _ => None,
-    });
-    told.collect()
-}
-
-/// The recorder looks into a simulated node, and sees a real one by MONITOR and a shadow copy: two ways to the same history.
-#[test]
-fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
-    if !redis() {
-        return;
-    }
-    for text in [HANDOVER, LINES] {
-        let sources = [source(text)];
-        let trial = Runner::new(&sources).seeds(Some(0..1)).engine(Engine::Event);
-        let case = Case { source: 0, variant: 0, seed: 0 };
-        let simulated = changes(&trial.outcome(case, TraceRetention::Nothing));
-        // On a busy machine less happens than was meant to.
-        let mut told = Vec::new();
-        while told.last() != Some(&simulated) {
-            assert!(told.len() < PLAYS as usize, "{simulated:#?}\n{told:#?}");
-            told.push(changes(&outcome(text)));
-        }
-    }
 }
 
 #[test]

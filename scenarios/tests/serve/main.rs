@@ -3,6 +3,7 @@
 
 mod cluster;
 mod data;
+mod protection;
 mod renames;
 mod sentinel;
 mod served;

@@ -32,6 +32,7 @@ use watch::Watcher;
 
 use super::{
     Engine, Stage,
+    held::Watched,
     operator::{self, BACK_DOOR, Console, Operated},
     process::{Planned, Process as HostProcess, Program},
 };
@@ -69,6 +70,8 @@ pub(super) struct RealServer {
     /// Until when it is known what the running server did: a cell for each of its lives, because what one did last is found
     /// out after it.
     seen_until: RefCell<Rc<Cell<Option<True>>>>,
+    /// The locks as they were when it crashed.
+    last_seen: RefCell<Option<Vec<Watched>>>,
 }
 
 impl RealServer {
@@ -77,8 +80,20 @@ impl RealServer {
         opening.awaits_one_more();
         let (written, follows) = (planned.node.clone(), planned.master.clone());
         let master = Cell::new(follows.is_none());
-        let (console, home, process, paused, is_open, seen_until) = Default::default();
-        RealServer { written, follows, console, home, process, paused, master, opening, is_open, seen_until }
+        let (console, home, process, paused, is_open, seen_until, last_seen) = Default::default();
+        RealServer {
+            written,
+            follows,
+            console,
+            home,
+            process,
+            paused,
+            master,
+            opening,
+            is_open,
+            seen_until,
+            last_seen,
+        }
     }
 
     /// Clients need not wait for it any more: it takes connections, or is gone before it did.
@@ -200,7 +215,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         let words = home.last_words();
         return stage.fail(&ctx, format!("redis-server of {} did not start: {words}", ctx.name()));
     }
-    let Some(watcher) = Watcher::begin(ctx.clone(), stage.clone()).await else {
+    let Some(watcher) = Watcher::begin(ctx.clone(), stage.clone(), server.last_seen.take()).await else {
         return stage.fail(&ctx, format!("redis-server of {} does not let itself be watched", ctx.name()));
     };
     ctx.stand_for(PORT, Some(home.address));

@@ -195,11 +195,15 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to watch the node on this host; what is there now was there from the start. `None` if the node is gone already,
-    /// or does not let itself be watched.
-    pub(super) async fn begin(ctx: HostCtx, stage: Rc<Stage>) -> Option<Watcher> {
+    /// Begins to watch the node on this host; what is there now was there from the start, or came from its disk, if it was watched
+    /// `before`. `None` if the node is gone already, or does not let itself be watched.
+    pub(super) async fn begin(
+        ctx: HostCtx,
+        stage: Rc<Stage>,
+        before: Option<Vec<Watched>>,
+    ) -> Option<Watcher> {
         let (reader, monitor) = connections(&ctx).await?;
-        let (locks, host) = (stage.locks(), stage.host(ctx.name()));
+        let (locks, host) = (before.unwrap_or_else(|| stage.locks()), stage.host(ctx.name()));
         let of_lock = |watched: &Watched| {
             let Keys { list, leases, .. } = watched.keys.clone();
             list.into_iter().map(move |key| {
@@ -221,7 +225,8 @@ impl Watcher {
         watcher.evicted = evicted;
         watcher.mirror.check(&read, at);
         watcher.each_lock(&read, |watcher, watched, values, _| {
-            watched.adopt(values, watcher);
+            let lost = watched.restarted(values, watcher);
+            lost.into_iter().for_each(|lost| watcher.tell(watcher.ctx.moment().0, lost));
             watched.queue(values, watcher);
         });
         Some(watcher)
@@ -266,6 +271,7 @@ impl Watcher {
                     // A client may end the connections of others; a server that is gone does nothing any more.
                     let Some((reader, monitor)) = self.connect_again(&server, &seen_until).await else {
                         seen_until.set(None);
+                        server.last_seen.replace(Some(self.locks));
                         return;
                     };
                     (self.reader, self.monitor) = (reader, monitor);
