@@ -68,7 +68,8 @@ impl Sentinel {
         own.flags = Flags::empty();
         own.run_id.clear();
         own.replica.master = None;
-        own.link = Link::new(now);
+        // A master that is dead is dialed every second: the next one has to wait for as long.
+        own.link = Link { dialed: own.link.dialed, ..Link::new(now) };
         (own.role_reported, own.role_reported_time) = (Role::Master, now);
     }
 
