@@ -24,7 +24,7 @@ use crate::{
     client::{Asking, Client, Place, text},
     clock::Clocks,
     cluster,
-    relay::{self, Addresses, BEHIND, Cuts},
+    relay::{self, Addresses, BEHIND, Cuts, Relays},
     row::{Act, Row},
     seen::{Log, Seen},
     simulated::{hosts, phase},
@@ -221,14 +221,14 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
         clocks: None,
     };
     let cuts = Cuts::default();
+    let mut relays = Relays::new(cuts.clone());
     let (nodes, sentinels) = (row.rig.nodes(), row.rig.sentinels());
     for name in nodes.iter().chain(&sentinels) {
         let at = addresses.of(name);
         fs::create_dir_all(processes.folder.join(name)).map_err(why)?;
-        relay::listen(SocketAddr::new(at, port(name)), cuts.clone()).await.map_err(why)?;
-        if row.rig.masters > 0 {
-            relay::listen(SocketAddr::new(at, port(name) + BUS), cuts.clone()).await.map_err(why)?;
-        }
+        let bus = (row.rig.masters > 0).then(|| port(name) + BUS);
+        let ports = [port(name)].into_iter().chain(bus);
+        relays.open(name, ports.map(|port| SocketAddr::new(at, port)).collect()).map_err(why)?;
         let own = (port(name) + BEHIND).to_string();
         let at = at.to_string();
         let mut file = format!("port {own}\nbind {at}\nbind-source-addr {at}\nloglevel verbose\n");
@@ -306,7 +306,9 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
     for (at, act) in row.acts {
         place.until(*at).await;
         let seen = processes.events(&place);
-        perform(act, &seen, &mut processes, &cuts, &addresses).map_err(why)?;
+        perform(act, &seen, &mut processes, &mut relays, &cuts, &addresses).map_err(why)?;
+        // A relay that is closed is so before the next act.
+        tokio::task::yield_now().await;
     }
     watching.await.map_err(|error| error.to_string())?;
     let mut seen = log.take();
@@ -342,6 +344,7 @@ fn perform(
     act: &Act,
     seen: &[Seen],
     processes: &mut Processes,
+    relays: &mut Relays,
     cuts: &Cuts,
     addresses: &Addresses,
 ) -> io::Result<()> {
@@ -357,11 +360,17 @@ fn perform(
         set_one_way(other, one, cut);
     };
     match *act {
-        Act::Kill(names) => hosts(names, seen).iter().for_each(|name| processes.kill(name)),
+        Act::Kill(names) => {
+            for name in hosts(names, seen) {
+                relays.close(&name);
+                processes.kill(&name);
+            }
+        }
         Act::Start(names) => {
             for name in hosts(names, seen) {
                 // One that has ended by itself is there no more, either.
                 processes.kill(&name);
+                relays.reopen(&name)?;
                 processes.start(&name)?;
             }
         }

@@ -13,6 +13,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
     sync::Notify,
+    task::JoinHandle,
 };
 
 /// How far the ports of a process are above those that its relays listen at. The port of a cluster's bus is 10,000 above the other one.
@@ -57,13 +58,48 @@ pub(crate) async fn dial(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> 
     Ok(stream)
 }
 
+/// The relays of a rig's hosts.
+pub(crate) struct Relays {
+    cuts: Cuts,
+    /// Where a host listens.
+    at: BTreeMap<String, Vec<SocketAddr>>,
+    listening: BTreeMap<String, Vec<JoinHandle<()>>>,
+}
+
+impl Relays {
+    pub(crate) fn new(cuts: Cuts) -> Relays {
+        Relays { cuts, at: BTreeMap::new(), listening: BTreeMap::new() }
+    }
+
+    /// Listens for a host, also if its process is not there yet.
+    pub(crate) fn open(&mut self, host: &str, at: Vec<SocketAddr>) -> io::Result<()> {
+        self.at.insert(host.to_owned(), at);
+        self.reopen(host)
+    }
+
+    /// Listens for a host again, unless it does so already.
+    pub(crate) fn reopen(&mut self, host: &str) -> io::Result<()> {
+        if self.listening.contains_key(host) {
+            return Ok(());
+        }
+        let listening = self.at[host].iter().map(|at| listen(*at, self.cuts.clone()));
+        self.listening.insert(host.to_owned(), listening.collect::<io::Result<_>>()?);
+        Ok(())
+    }
+
+    /// A host that is dialed from now on refuses, as one on which no process listens: a node of a cluster sends a ping as soon as it is connected.
+    pub(crate) fn close(&mut self, host: &str) {
+        self.listening.remove(host).into_iter().flatten().for_each(|task| task.abort());
+    }
+}
+
 /// Relays what comes to an address to the process behind it.
-pub(crate) async fn listen(at: SocketAddr, cuts: Cuts) -> io::Result<()> {
+fn listen(at: SocketAddr, cuts: Cuts) -> io::Result<JoinHandle<()>> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
     socket.bind(at)?;
     let listener: TcpListener = socket.listen(128)?;
-    tokio::task::spawn_local(async move {
+    Ok(tokio::task::spawn_local(async move {
         while let Ok((stream, peer)) = listener.accept().await {
             let cuts = cuts.clone();
             tokio::task::spawn_local(async move {
@@ -79,8 +115,7 @@ pub(crate) async fn listen(at: SocketAddr, cuts: Cuts) -> io::Result<()> {
                 tokio::join!(there, back);
             });
         }
-    });
-    Ok(())
+    }))
 }
 
 async fn copy(
