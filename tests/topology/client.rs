@@ -143,6 +143,8 @@ impl<P: Place> Client<P> {
                     go(Box::pin(async move { client.write(node, &key).await }));
                 }
                 Watch::Views => {
+                    let order: Vec<String> = self.ids.borrow().values().cloned().collect();
+                    self.note("client", "order", &order.join(" "));
                     for node in row.rig.nodes() {
                         let client = client.clone();
                         go(Box::pin(async move { cluster::view(&client, &node).await }));
@@ -150,8 +152,9 @@ impl<P: Place> Client<P> {
                 }
                 Watch::Asks => {
                     for sentinel in sentinels.clone() {
-                        let client = client.clone();
+                        let (client, informed, of) = (client.clone(), client.clone(), sentinel.clone());
                         go(Box::pin(async move { client.ask_for_master(&sentinel).await }));
+                        go(Box::pin(async move { informed.ask_for_info(&of).await }));
                     }
                 }
                 Watch::Holds(node) => {
@@ -160,6 +163,7 @@ impl<P: Place> Client<P> {
                         go(Box::pin(async move { client.hold(node, kind, first).await }));
                     }
                 }
+                Watch::Links(node) => go(Box::pin(async move { client.look_at_links(node).await })),
                 Watch::Monitors(node) => go(Box::pin(async move { client.monitor(node).await })),
             }
         }
@@ -227,6 +231,61 @@ impl<P: Place> Client<P> {
                     if answer != last {
                         self.note(&by, "answers", &answer);
                         last = answer;
+                    }
+                    self.place.until(self.place.now() + PERIOD).await;
+                }
+            }
+            self.place.until(self.place.now() + PERIOD).await;
+        }
+    }
+
+    /// `master0:name=main,status=ok,address=10.0.0.1:6379,slaves=2,sentinels=3`
+    async fn ask_for_info(&self, sentinel: &str) {
+        let mut last = [("status", String::new()), ("address", String::new())];
+        loop {
+            if let Ok(stream) = self.place.dial(sentinel).await {
+                let mut asking = Asking::new(stream);
+                while let Ok(reply) = asking.ask("INFO sentinel").await {
+                    let info = text(&reply);
+                    let line = info.lines().find(|line| line.starts_with("master0:")).unwrap_or_default();
+                    for (field, last) in &mut last {
+                        let value =
+                            line.split(',').find_map(|pair| pair.strip_prefix(*field)?.strip_prefix('='));
+                        if let Some(value) = value.filter(|value| value != last) {
+                            self.note(sentinel, &format!("INFO {field}"), value);
+                            value.clone_into(last);
+                        }
+                    }
+                    self.place.until(self.place.now() + PERIOD).await;
+                }
+            }
+            self.place.until(self.place.now() + PERIOD).await;
+        }
+    }
+
+    /// `id=7 addr=10.0.0.1:5000 .. name=sentinel-1c2d3e4f-cmd ..`
+    async fn look_at_links(&self, node: &str) {
+        let mut known: BTreeMap<(String, &str), u64> = BTreeMap::new();
+        loop {
+            if let Ok(stream) = self.place.dial(node).await {
+                let mut asking = Asking::new(stream);
+                while let Ok(reply) = asking.ask("CLIENT LIST").await {
+                    for line in text(&reply).lines() {
+                        let field = |name: &str| {
+                            line.split(' ').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+                        };
+                        let name = field("name").filter(|name| name.starts_with("sentinel-"));
+                        let kinds = ["cmd", "pubsub"];
+                        let kind =
+                            kinds.into_iter().find(|kind| name.is_some_and(|name| name.ends_with(kind)));
+                        let ip = field("addr").and_then(|addr| addr.rsplit_once(':')).map(|(ip, _)| ip);
+                        let by = ip.and_then(|ip| self.place.host_at(ip));
+                        let id = field("id").and_then(|id| id.parse::<u64>().ok());
+                        let (Some(by), Some(kind), Some(id)) = (by, kind, id) else { continue };
+                        let before = known.entry((by.clone(), kind)).or_insert(id);
+                        if std::mem::replace(before, id.max(*before)) < id {
+                            self.note(&by, "linked", &format!("{node} {kind}"));
+                        }
                     }
                     self.place.until(self.place.now() + PERIOD).await;
                 }

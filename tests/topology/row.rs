@@ -131,10 +131,14 @@ pub(crate) enum Act {
 pub(crate) enum Watch {
     /// It writes numbers to one node, every 20 ms: `accepted`, `refused`, and in the end `lost`, by `writes`.
     Writes(&'static str),
-    /// It asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new answer.
+    /// It asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new answer; and `INFO address` and `INFO status`,
+    /// by the Sentinel, with every new value of `master0` in its INFO.
     Asks,
     /// It stays connected to a node, also as a subscriber: `closed`, by `client` or `subscriber`, about the node.
     Holds(&'static str),
+    /// It reads CLIENT LIST of a node, every 20 ms: `linked`, by a Sentinel, with each new connection that replaces one to the node (`r1 cmd`,
+    /// `r1 pubsub`).
+    Links(&'static str),
     /// It asks each node of a cluster what it thinks of itself and of all others, every 40 ms, and notes what has changed, by the node: `fail?`,
     /// `fail` and `well` about another one, `master`, `replica` (`a of A`) and `epoch` (`A 7`), `state` (`ok` or `fail`), and `ping` for each that it
     /// has sent.
@@ -149,7 +153,8 @@ pub(crate) struct Sight {
     pub(crate) event: &'static str,
     /// A host; `leader` or `observers`; any if empty.
     pub(crate) by: &'static str,
-    /// A part of the message.
+    /// A part of the message. In rows that watch [`Watch::Views`] it may have `{first A B}`, that node of the two whose id is the smaller one, or
+    /// `{last A B}`, the other one.
     pub(crate) about: &'static str,
     /// It does not count before.
     pub(crate) from: i64,
@@ -212,11 +217,53 @@ pub(crate) struct Row {
     pub(crate) seeds: u64,
     /// Where reality is otherwise than the reference has it, or the simulator.
     pub(crate) note: &'static str,
+    /// What the simulator is known to be out of tolerance with.
+    pub(crate) differs: &'static [Differs],
+}
+
+/// A simulated median that is further from the real one than [`tolerance::of`](crate::tolerance::of) allows: of which expectation (its label),
+/// by how much at most, and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Differs(pub(crate) &'static str, pub(crate) i64, pub(crate) &'static str);
+
+impl Expect {
+    /// What it measures, as the table has it: a time (in milliseconds), or how often. Nothing if it measures nothing.
+    pub(crate) fn label(&self) -> Option<String> {
+        match self {
+            Expect::Takes(what, ..) | Expect::Every(what, ..) => Some(format!("{what}, ms")),
+            Expect::Count(sight, ..) => {
+                let words = [sight.by, sight.about].into_iter().filter(|word| !word.is_empty());
+                let of: String = words.map(|word| format!(" {word}")).collect();
+                let from = if sight.from > 0 { format!(" from {} ms on", sight.from) } else { String::new() };
+                Some(format!("`{}`{of}{from}, times", sight.event))
+            }
+            Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) => None,
+        }
+    }
+
+    /// The least and the most that a row demands of what is measured.
+    pub(crate) fn bounds(&self) -> Option<(i64, i64)> {
+        match *self {
+            Expect::Takes(.., least, most) | Expect::Every(.., least, most) => Some((least, most)),
+            Expect::Count(_, least, most) => Some((least as i64, most as i64)),
+            Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) => None,
+        }
+    }
 }
 
 /// What most rows have.
-pub(crate) const ROW: Row =
-    Row { id: "", about: "", rig: S3, watches: &[], acts: &[], lasts: 0, expect: &[], seeds: 4, note: "" };
+pub(crate) const ROW: Row = Row {
+    id: "",
+    about: "",
+    rig: S3,
+    watches: &[],
+    acts: &[],
+    lasts: 0,
+    expect: &[],
+    seeds: 4,
+    note: "",
+    differs: &[],
+};
 
 /// What most rows of clusters have.
 pub(crate) const CLUSTER_ROW: Row = Row { rig: C6, seeds: 1, ..ROW };

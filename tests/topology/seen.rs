@@ -56,11 +56,19 @@ fn is_by(by: &str, wanted: &str, leader: Option<&str>) -> bool {
     }
 }
 
-fn is(seen: &Seen, sight: &Sight, leader: Option<&str>) -> bool {
-    is_by(&seen.by, sight.by, leader)
-        && seen.event == sight.event
-        && seen.at >= sight.from
-        && seen.message.contains(sight.about)
+/// A part of a message with the name of a node in the place of `{first A B}` or `{last A B}`.
+fn with_names(about: &str, seen: &[Seen]) -> String {
+    let Some((before, rest)) = about.split_once('{') else { return about.to_owned() };
+    let (choice, after) = rest.split_once('}').expect("a choice of nodes in braces");
+    let mut words = choice.split(' ');
+    let which = words.next();
+    let order = seen.iter().find(|seen| seen.event == "order").expect("its row watches views");
+    let place = |name: &&str| order.message.split(' ').position(|node| node == *name);
+    let name = match which {
+        Some("first") => words.min_by_key(place),
+        _ => words.max_by_key(place),
+    };
+    format!("{before}{}{after}", name.unwrap_or_default())
 }
 
 /// Holds a run to its row; a bound may be missed by `slack` milliseconds.
@@ -68,8 +76,14 @@ pub(crate) fn judge(row: &Row, seen: &[Seen], slack: i64) -> Verdict {
     let mut verdict = Verdict::default();
     let leader = leader(seen);
     let all = |sight: &Sight| {
-        let sight = *sight;
-        seen.iter().filter(move |seen| is(seen, &sight, leader))
+        let (sight, about) = (*sight, with_names(sight.about, seen));
+        let is = move |seen: &&Seen| {
+            is_by(&seen.by, sight.by, leader)
+                && seen.event == sight.event
+                && seen.at >= sight.from
+                && seen.message.contains(&*about)
+        };
+        seen.iter().filter(is)
     };
     let moment = |moment: &Moment| match moment {
         Moment::At(at) => Ok(*at),

@@ -2,9 +2,9 @@
 
 use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
-    Act::{Cut, Freeze, Kill, Run, Start, Thaw},
+    Act::{Cut, CutOneWay, Freeze, Heal, HealOneWay, Kill, Run, Start, Thaw},
     C6, CLUSTER_ROW,
-    Expect::{Answers, Count, Never, Takes},
+    Expect::{self, Answers, Count, Never, Takes},
     Moment::{At, First, Last},
     Rig, Row, Sight,
     Watch::{Views, Writes},
@@ -36,6 +36,17 @@ const MOVE_BAR: [(i64, crate::row::Act); 4] = [
     (100, Run("B", "CLUSTER SETSLOT 5061 IMPORTING <A>")),
     (200, Run("A", "CLUSTER SETSLOT 5061 MIGRATING <B>")),
     (300, Run("A", "MIGRATE {B} 6379 bar 0 5000")),
+];
+
+/// As a client releases a lock: its key, and two more of the slot.
+const UNLOCK: &str = "EVAL \"return redis.call('del', KEYS[1])\" 3 bar channel5522 latch5838";
+
+/// What the replica lacks is lost, and what is written until the old master hears of it.
+const BEHIND: &[Expect] = &[
+    Takes("promotion", At(300), First(PROMOTED), 0, 350),
+    Takes("demotion after it", First(PROMOTED), First(DEMOTED), -100, 200),
+    Takes("first write lost", At(0), First(LOST), -50, 50),
+    Takes("last write lost", At(300), Last(LOST), -50, 400),
 ];
 
 pub(super) const ROWS: &[Row] = &[
@@ -89,6 +100,40 @@ pub(super) const ROWS: &[Row] = &[
             ),
             Never(REFUSED.about("CLUSTERDOWN")),
             Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T54a",
+        about: "CLUSTER FAILOVER FORCE, with a writer at the master, whose writes have not reached the replica for 300 ms",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, CutOneWay("A", "a")), (300, Run("a", FORCE)), (1_500, HealOneWay("A", "a"))],
+        lasts: 4_000,
+        expect: BEHIND,
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T54b",
+        about: "the same with TAKEOVER",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, CutOneWay("A", "a")), (300, Run("a", TAKE_OVER)), (1_500, HealOneWay("A", "a"))],
+        lasts: 4_000,
+        expect: BEHIND,
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T54c",
+        about: "a master is cut off with a writer, and a second later its replica is told CLUSTER FAILOVER TAKEOVER; a node timeout of 5 s",
+        rig: Rig { node_timeout: 5_000, ..C6 },
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", "B C a b c")), (1_000, Run("a", TAKE_OVER))],
+        lasts: 10_000,
+        expect: &[
+            Answers("a", TAKE_OVER, "OK"),
+            Takes("promotion", At(1_000), First(PROMOTED), 0, 100),
+            Takes("last write taken", At(0), Last(ACCEPTED), 4_900, 7_800),
+            Takes("both take writes, for", First(PROMOTED), Last(ACCEPTED), 3_800, 6_800),
+            Takes("last write lost", At(0), Last(LOST), 4_900, 7_800),
         ],
         ..CLUSTER_ROW
     },
@@ -185,6 +230,56 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "T58",
+        about: "two masters take a new epoch while one of them is cut off for a second",
+        watches: &[Views],
+        acts: &[
+            (0, Cut("A", "B C a b c")),
+            (500, Run("A B", "CLUSTER BUMPEPOCH")),
+            (1_000, Heal("A", "B C a b c")),
+        ],
+        lasts: 8_000,
+        expect: &[
+            Answers("A", "CLUSTER BUMPEPOCH", "BUMPED 7"),
+            Answers("B", "CLUSTER BUMPEPOCH", "BUMPED 7"),
+            Takes(
+                "the one with the smaller id takes the next, after the heal",
+                At(1_000),
+                First(see("epoch").about("{first A B} 8")),
+                0,
+                2_200,
+            ),
+            Takes("all know, after the heal", At(1_000), Last(see("epoch").about("{first A B} 8")), 0, 4_500),
+            Count(see("epoch").about("{first A B} 8"), 6, 6),
+            Never(see("epoch").about("{last A B} 8")),
+            Never(see("epoch").about(" 9")),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T58a",
+        about: "two replicas take over their masters, on two sides of a partition that lasts a second",
+        watches: &[Views],
+        acts: &[(0, Cut("A a", "B C b c")), (500, Run("a b", TAKE_OVER)), (1_000, Heal("A a", "B C b c"))],
+        lasts: 8_000,
+        expect: &[
+            Count(see("epoch").by("a").about("a 7"), 1, 1),
+            Count(see("epoch").by("b").about("b 7"), 1, 1),
+            Takes(
+                "the one with the smaller id takes the next, after the heal",
+                At(1_000),
+                First(see("epoch").about("{first a b} 8")),
+                0,
+                2_200,
+            ),
+            Takes("all know, after the heal", At(1_000), Last(see("epoch").about("{first a b} 8")), 0, 4_500),
+            Count(see("epoch").about("{first a b} 8"), 6, 6),
+            Never(see("epoch").about("{last a b} 8")),
+            Never(see("epoch").about(" 9")),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T58b",
         about: "two masters take a new epoch at once",
         watches: &[Views],
         acts: &[(0, Run("A B", "CLUSTER BUMPEPOCH"))],
@@ -195,6 +290,41 @@ pub(super) const ROWS: &[Row] = &[
             Takes("one of them takes the next", At(0), First(see("epoch").about(" 8")), 0, 2_200),
             Takes("all know", At(0), Last(see("epoch").about(" 8")), 0, 4_500),
             Never(see("epoch").about(" 9")),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T60",
+        about: "a slot moves while a lock of it is held, and a rival asks at each step",
+        watches: &[Views],
+        acts: &[
+            MOVE_BAR[0],
+            MOVE_BAR[1],
+            MOVE_BAR[2],
+            (250, Run("A", "SET bar 3 NX")),
+            (260, Run("A", UNLOCK)),
+            MOVE_BAR[3],
+            (1_000, Run("A", "SET bar 4 NX")),
+            (1_000, Run("B", "SET bar 4 NX")),
+            (1_500, Run("B", "CLUSTER SETSLOT 5061 NODE <B>")),
+            (1_600, Run("A", "CLUSTER SETSLOT 5061 NODE <B>")),
+            (3_000, Run("A", "SET bar 5 NX")),
+            (3_000, Run("B", "SET bar 6 NX")),
+            (3_100, Run("B", "PTTL bar")),
+            (3_200, Run("B", UNLOCK)),
+        ],
+        lasts: 4_000,
+        expect: &[
+            Answers("A", "SET bar 3 NX", "nil"),
+            // Two of its three keys were never there.
+            Answers("A", UNLOCK, "TRYAGAIN *"),
+            Answers("A", "MIGRATE {B} 6379 bar 0 5000", "OK"),
+            Answers("A", "SET bar 4 NX", "ASK 5061 B:6379"),
+            Answers("B", "SET bar 4 NX", "MOVED 5061 A:6379"),
+            Answers("A", "SET bar 5 NX", "MOVED 5061 B:6379"),
+            Answers("B", "SET bar 6 NX", "nil"),
+            Answers("B", "PTTL bar", "5*"),
+            Answers("B", UNLOCK, "1"),
         ],
         ..CLUSTER_ROW
     },

@@ -137,6 +137,30 @@ pub(super) const ROWS: &[Row] = &[
         ..CLUSTER_ROW
     },
     Row {
+        id: "T44a",
+        about: "a master without persistence is killed, and started again a second later, with a node timeout of 5 s",
+        rig: Rig { node_timeout: 5_000, ..C6 },
+        watches: &[Views, Writes("A")],
+        acts: &[
+            (-500, Run("A", "SET bar 1")),
+            (0, Kill("A")),
+            (1_000, Start("A")),
+            (6_000, Run("a", "DBSIZE")),
+        ],
+        lasts: 9_000,
+        expect: &[
+            Never(see("fail")),
+            Never(see("master")),
+            // Closed for two seconds after its start.
+            Takes("it takes writes, after its start", At(1_000), First(ACCEPTED.from(1_000)), 1_900, 2_600),
+            Takes("first write lost", At(-1_000), First(LOST.from(-1_000)), -50, 100),
+            Takes("last write lost", At(0), Last(LOST.from(-1_000)), -100, 0),
+            // The list of the writer alone: its replica is as empty as it was.
+            Answers("a", "DBSIZE", "1"),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
         id: "T45",
         about: "a master is cut off with a writer for 20 s",
         watches: &[Views, Writes("A")],
@@ -243,6 +267,25 @@ pub(super) const ROWS: &[Row] = &[
         ],
         note: "Late is worse than never: but for the vote about the request that has waited, the second election would have been won. Where the other master is the one to find the majority, the replica hears nothing of it \
                until the heal, and its first election is won.",
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T50a",
+        about: "a replica is told CLUSTER FAILOVER FORCE while two of three votes are held up for 5 s, and its master is killed a second later",
+        watches: &[Views],
+        acts: &[
+            (0, CutOneWay("A C", "a")),
+            (200, Run("a", FORCE)),
+            (1_200, Kill("A")),
+            (5_000, HealOneWay("A C", "a")),
+        ],
+        lasts: 13_000,
+        expect: &[
+            Answers("a", FORCE, "OK"),
+            Takes("`fail`, after the kill", At(1_200), First(A_FAILED.by("a")), 1_900, 4_500),
+            // Four node timeouts after the election that has failed, and half a second to a second and some ticks.
+            Takes("promotion, after FORCE", At(200), First(PROMOTED), 8_450, 9_400),
+        ],
         ..CLUSTER_ROW
     },
     Row {

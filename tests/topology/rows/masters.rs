@@ -5,13 +5,33 @@ use super::{
     TRIED,
 };
 use crate::row::{
-    Act::{Cut, Freeze, Heal, Kill, Run, Start},
-    Expect::{Answers, Count, Every, InOrder, Never, Takes},
-    Moment::{At, First, Last},
-    ROW, Rig, Row, S2, S3, S3_GUARDED,
-    Watch::{Asks, Holds, Monitors, Writes},
+    Act::{self, Cut, Freeze, Heal, Kill, Run, Start, Thaw},
+    Expect::{self, Answers, Count, Every, InOrder, Never, Takes},
+    Moment::{self, At, First, Last},
+    ROW, Rig, Row, S2, S3, S3_GUARDED, Sight,
+    Watch::{Asks, Holds, Links, Monitors, Writes},
     see,
 };
+
+/// INFO of a Sentinel names another master.
+const INFORMED: Sight = see("INFO address").from(1);
+const LINKED: Sight = see("linked").from(1_000);
+
+/// A link that was closed is dialed by the next tick, unless it was dialed within the last second.
+const fn back(what: &'static str, link: Moment) -> Expect {
+    Takes(what, First(see("+failover-state-wait-promotion")), link, 0, 1_150)
+}
+
+/// Whether a key from before the kill is there, when the old master is back and when it has been told.
+const WAS_THERE: &str = "GET before";
+const IS_THERE: &str = "EXISTS before";
+const RETURNS: &[(i64, Act)] = &[
+    (-500, Run("m", "SET before 1")),
+    (0, Kill("m")),
+    (20_000, Start("m")),
+    (22_000, Run("m", WAS_THERE)),
+    (35_000, Run("m", IS_THERE)),
+];
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -134,6 +154,22 @@ pub(super) const ROWS: &[Row] = &[
         ..ROW
     },
     Row {
+        id: "T4b",
+        about: "the master stands still for 10 s, with a writer",
+        watches: &[Writes("m")],
+        acts: &[(0, Freeze("m")), (10_000, Thaw("m"))],
+        lasts: 25_000,
+        expect: &[
+            Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
+            Takes("told, after it goes on", At(10_000), First(CONVERTED), 9_900, 11_300),
+            Takes("last write taken, after it goes on", At(10_000), Last(ACCEPTED), 9_800, 11_300),
+            // What was written before it stood still has reached the replicas.
+            Takes("first write lost, after it goes on", At(10_000), First(LOST), -100, 100),
+            Takes("last write lost, after it goes on", At(10_000), Last(LOST), 9_800, 11_300),
+        ],
+        ..ROW
+    },
+    Row {
         id: "T5",
         about: "the master is killed, and all Sentinels are asked for it",
         watches: &[Asks],
@@ -150,16 +186,43 @@ pub(super) const ROWS: &[Row] = &[
                 80,
             ),
             Takes("the observers do", Last(SWITCHED.by("observers")), Last(see("answers").from(1)), 0, 80),
+            // The leader answers with the promoted one from the promotion on, but is informed of it as of its master only when it switches.
+            Count(INFORMED, 3, 3),
+            Takes(
+                "INFO of the leader shows the promoted one, after its switch",
+                First(SWITCHED.by("leader")),
+                First(INFORMED.by("leader")),
+                0,
+                80,
+            ),
+            Takes(
+                "INFO of the observers does, after theirs",
+                Last(SWITCHED.by("observers")),
+                Last(INFORMED.by("observers")),
+                0,
+                80,
+            ),
+            Takes("INFO has `sdown`", First(MASTER_DOWN), First(see("INFO status").about("sdown")), 0, 80),
+            Takes("INFO has `odown`", First(see("+odown")), First(see("INFO status").about("odown")), 0, 80),
+            Takes(
+                "INFO has `ok` again, after the last switch",
+                Last(SWITCHED),
+                Last(see("INFO status").about("ok").from(1)),
+                0,
+                80,
+            ),
         ],
         ..ROW
     },
     Row {
         id: "T6",
-        about: "the master is killed, and clients stay connected to the replicas",
-        watches: &[Holds("r1"), Holds("r2")],
+        about: "the master is killed, and clients stay connected to all nodes",
+        watches: &[Holds("m"), Holds("r1"), Holds("r2"), Links("r1"), Links("r2")],
         acts: &[(0, Kill("m"))],
         lasts: 12_000,
         expect: &[
+            Count(see("closed").about("m"), 2, 2),
+            Takes("the master's, when it is killed", At(0), Last(see("closed").about("m")), 0, 50),
             Count(see("closed").by("client").about("r1"), 1, 1),
             Count(see("closed").by("client").about("r2"), 1, 1),
             Count(see("closed").by("subscriber").about("r1"), 1, 1),
@@ -167,7 +230,7 @@ pub(super) const ROWS: &[Row] = &[
             Takes(
                 "closed at SLAVEOF NO ONE",
                 First(see("+failover-state-wait-promotion")),
-                First(see("closed")),
+                First(see("closed").from(1_000)),
                 0,
                 50,
             ),
@@ -178,16 +241,27 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 50,
             ),
+            // Each Sentinel has two to each replica, and begins anew with both when it switches. What the leader tells a replica closes all links
+            // but the one by which it does: it may be about then that the observers switch.
+            Count(LINKED.about("cmd"), 8, 10),
+            Count(LINKED.about("pubsub"), 9, 12),
+            back("links of s1 are back, after SLAVEOF NO ONE", First(LINKED.by("s1"))),
+            back("links of s2 are", First(LINKED.by("s2"))),
+            back("links of s3 are", First(LINKED.by("s3"))),
+            Takes("the last ones, after the last switch", Last(SWITCHED), Last(LINKED), 0, 1_150),
         ],
         ..ROW
     },
     Row {
         id: "T7",
-        about: "the old master is started again 20 s later",
-        watches: &[Writes("m")],
-        acts: &[(0, Kill("m")), (20_000, Start("m"))],
+        about: "the old master is started again 20 s later, empty",
+        watches: &[Writes("m"), Holds("m")],
+        acts: RETURNS,
         lasts: 36_000,
         expect: &[
+            Answers("m", WAS_THERE, "nil"),
+            Answers("m", IS_THERE, "1"),
+            Takes("`-sdown`", At(20_000), First(see("-sdown").about("slave m").from(20_000)), 0, 1_500),
             Takes("seen", At(20_000), First(see("-role-change").from(20_000)), 0, 2_000),
             Takes(
                 "told after that",
@@ -196,6 +270,33 @@ pub(super) const ROWS: &[Row] = &[
                 9_900,
                 11_300,
             ),
+            Takes("its clients are closed, after that", First(CONVERTED), Last(see("closed")), -50, 50),
+            Takes("last write taken, after that", First(CONVERTED), Last(ACCEPTED), -50, 50),
+            Takes("first write lost", At(20_000), First(LOST.from(20_000)), 0, 500),
+            Takes("last write lost", First(CONVERTED), Last(LOST), -50, 50),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T7a",
+        about: "the same with its data",
+        rig: Rig { options: &[("m", "appendonly", "yes"), ("m", "appendfsync", "always")], ..S3 },
+        watches: &[Writes("m"), Holds("m")],
+        acts: RETURNS,
+        lasts: 36_000,
+        expect: &[
+            Answers("m", WAS_THERE, "1"),
+            Answers("m", IS_THERE, "1"),
+            Takes("`-sdown`", At(20_000), First(see("-sdown").about("slave m").from(20_000)), 0, 1_500),
+            Takes("seen", At(20_000), First(see("-role-change").from(20_000)), 0, 2_000),
+            Takes(
+                "told after that",
+                First(see("-role-change").from(20_000)),
+                First(CONVERTED),
+                9_900,
+                11_300,
+            ),
+            Takes("its clients are closed, after that", First(CONVERTED), Last(see("closed")), -50, 50),
             Takes("last write taken, after that", First(CONVERTED), Last(ACCEPTED), -50, 50),
             Takes("first write lost", At(20_000), First(LOST.from(20_000)), 0, 500),
             Takes("last write lost", First(CONVERTED), Last(LOST), -50, 50),
