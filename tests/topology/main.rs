@@ -2,7 +2,9 @@
 //! processes. `sim/TOPOLOGY.md` has what was measured.
 //!
 //! `cargo test -p lockstorm-lab --test topology` plays all of them on simulated hosts, and a few on real ones.
-//! `.. --test topology -- --real 10 [T3 ..]` plays each ten times on real ones, and prints the table.
+//! `.. --test topology -- --real 10 [T3 ..]` plays each ten times on real ones, and prints the table; `-- --simulated`
+//! prints `sim/TOPOLOGY.md` with the simulated side measured anew. An ordinary run also holds the table to its
+//! tolerance ([`tolerance`]), and the simulated runs to the table.
 
 mod client;
 mod clock;
@@ -14,11 +16,14 @@ mod rows;
 mod seen;
 mod simulated;
 mod table;
+mod tolerance;
+mod tolerance_tests;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lockstorm_lab::support::redis::{Availability, availability};
 
 use row::Row;
+use tolerance::Table;
 
 /// Rows that an ordinary run plays on real processes as well: short ones.
 const ALSO_REAL: &[&str] = &["T3", "T10", "T12", "T29a", "T42", "T54"];
@@ -37,11 +42,16 @@ fn main() {
         let wrong = table::print(runs, &words[at + 2..]);
         std::process::exit(i32::from(wrong));
     }
+    if words.iter().any(|word| word == "--simulated") {
+        std::process::exit(i32::from(table::print_again(TABLE)));
+    }
     let mut trials: Vec<Trial> = Vec::new();
     for row in rows::all() {
         trials.push(Trial::test(format!("simulated::{}", row.id), || simulate(row)));
     }
     trials.push(Trial::test("simulated::T15_T16", elections));
+    trials.push(Trial::test("table::is_within_its_tolerance", tolerance_of_the_table));
+    trials.extend(tolerance_tests::all().map(|(name, test)| Trial::test(name, test)));
     match availability() {
         Availability::Present => {
             for row in rows::all().filter(|row| ALSO_REAL.contains(&row.id)) {
@@ -56,10 +66,22 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
+/// What was measured, and when it was printed also simulated.
+const TABLE: &str = include_str!("../../sim/TOPOLOGY.md");
+
+fn tolerance_of_the_table() -> Result<(), Failed> {
+    let wrong = Table::parse(TABLE).check(rows::all());
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
+
 fn simulate(row: &Row) -> Result<(), Failed> {
+    let table = Table::parse(TABLE);
     for run in 0..row.seeds {
         let seen = simulated::play(row, run);
-        let verdict = seen::judge(row, &seen, 0);
+        let mut verdict = seen::judge(row, &seen, 0);
+        for (at, values) in &verdict.measured {
+            verdict.wrong.extend(table.holds(row, &row.expect[*at], values).err());
+        }
         if !verdict.wrong.is_empty() {
             let (wrong, told) = (verdict.wrong.join("\n"), seen::told(&seen));
             return Err(format!("{} ({}), seed {run}: {wrong}\n{told}", row.id, row.about).into());

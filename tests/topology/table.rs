@@ -1,10 +1,11 @@
 //! What was measured, as a table: real processes beside simulated ones.
 
-use std::{sync::mpsc, thread};
+use std::{collections::BTreeMap, sync::mpsc, thread};
 
 use crate::{
-    row::{Expect, Row},
+    row::{Differs, Row},
     rows, seen, simulated,
+    tolerance::{self, Span, Table},
 };
 
 /// Rigs of real processes that run at a time; each mostly waits.
@@ -13,74 +14,107 @@ const AT_A_TIME: usize = 10;
 /// Runs on simulated hosts for each seed of an ordinary run.
 const TIMES: u64 = 10;
 
-/// The middle one, the least and the most, for each expectation that measures something.
-fn spans(row: &Row, runs: &[seen::Verdict]) -> Vec<Option<[i64; 3]>> {
+/// .. but so many at least.
+const AT_LEAST: u64 = 40;
+
+/// What was measured for each expectation that measures something.
+fn spans(row: &Row, runs: &[seen::Verdict]) -> Vec<Option<Span>> {
     let of = |at: usize| {
         let values = runs.iter().flat_map(|run| run.measured.iter().filter(move |(of, _)| *of == at));
-        let mut values: Vec<i64> = values.flat_map(|(_, values)| values.clone()).collect();
-        values.sort_unstable();
-        Some([*values.get(values.len() / 2)?, *values.first()?, *values.last()?])
+        Span::of(values.flat_map(|(_, values)| values.clone()).collect())
     };
     (0..row.expect.len()).map(of).collect()
 }
 
-fn words(span: Option<[i64; 3]>) -> String {
-    span.map_or_else(|| "–".into(), |[middle, least, most]| format!("{middle} [{least}..{most}]"))
+fn words(span: Option<Span>) -> String {
+    span.map_or_else(|| "–".into(), |span| span.to_string())
 }
 
 /// Plays the rows of these names (all, if none is given) on real processes and on simulated hosts, and prints a table of them;
-/// answers whether one came out otherwise than expected.
+/// answers whether one came out otherwise than expected, or simulated further from real than it may be.
 pub(crate) fn print(runs: u64, names: &[String]) -> bool {
     let chosen = |row: &&Row| names.is_empty() || names.iter().any(|name| name == row.id);
-    let (mut any_wrong, mut notes) = (false, Vec::new());
     println!(
         "| row | what | real: median [least..most] | simulated | expected |\n| --- | --- | --- | --- | --- |"
     );
+    let mut wrong = Vec::new();
     for row in rows::all().filter(chosen) {
         let (real, split) = real(row, runs);
-        let simulated: Vec<seen::Verdict> =
-            (0..row.seeds * TIMES).map(|run| seen::judge(row, &simulated::play(row, run), 0)).collect();
-        println!(
-            "| **{}** | {} | {} | {} runs | |",
-            row.id,
-            row.about,
-            match split {
-                0 => format!("{} runs", real.len()),
-                _ => format!("{} runs, and {split} with split votes", real.len()),
-            },
-            simulated.len()
-        );
-        let (reals, simulateds) = (spans(row, &real), spans(row, &simulated));
-        for (expect, (real, simulated)) in row.expect.iter().zip(reals.into_iter().zip(simulateds)) {
-            let (what, expected) = match expect {
-                Expect::Takes(what, _, _, least, most) | Expect::Every(what, _, least, most) => {
-                    (format!("{what}, ms"), format!("{least}..{most}"))
+        let told = match split {
+            0 => format!("{} runs", real.len()),
+            _ => format!("{} runs, and {split} with split votes", real.len()),
+        };
+        let of_real = real.iter().flat_map(|verdict| &verdict.wrong);
+        wrong.extend(of_real.map(|wrong| format!("{} real: {wrong}", row.id)));
+        let (text, others) = text(row, &told, &spans(row, &real), &simulated(row));
+        print!("{text}");
+        wrong.extend(others);
+    }
+    tell(&wrong)
+}
+
+/// Prints a text with tables again, in which the simulated side is measured anew; answers as [`print`] does.
+pub(crate) fn print_again(printed: &str) -> bool {
+    let table = Table::parse(printed);
+    let known: Vec<&Row> = rows::all().filter(|row| table.runs(row).is_some()).collect();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        for worker in 0..workers {
+            let (sender, known, table) = (sender.clone(), &known, &table);
+            scope.spawn(move || {
+                for row in known.iter().skip(worker).step_by(workers) {
+                    let reals: Vec<_> = row.expect.iter().map(|expect| table.real(row, expect)).collect();
+                    let runs = table.runs(row).unwrap_or_default();
+                    let _ = sender.send((row.id, text(row, runs, &reals, &simulated(row))));
                 }
-                Expect::Count(sight, least, most) => {
-                    let words = [sight.by, sight.about].into_iter().filter(|word| !word.is_empty());
-                    let of: String = words.map(|word| format!(" {word}")).collect();
-                    let from =
-                        if sight.from > 0 { format!(" from {} ms on", sight.from) } else { String::new() };
-                    (format!("`{}`{of}{from}, times", sight.event), format!("{least}..{most}"))
-                }
-                Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) => continue,
-            };
-            println!("| | {what} | {} | {} | {expected} |", words(real), words(simulated));
+            });
         }
-        if !row.note.is_empty() {
-            println!("| | *{}* | | | |", row.note);
-        }
-        for (kind, verdicts) in [("real", &real), ("simulated", &simulated)] {
-            for wrong in verdicts.iter().flat_map(|verdict| &verdict.wrong) {
-                notes.push(format!("{} {kind}: {wrong}", row.id));
-            }
+    });
+    drop(sender);
+    let texts: BTreeMap<&str, (String, Vec<String>)> = receiver.into_iter().collect();
+    let mut is_replaced = false;
+    for line in printed.lines() {
+        let text = line.strip_prefix("| **").and_then(|line| texts.get(line.split("**").next()?));
+        is_replaced = text.is_some() || (is_replaced && line.starts_with("| | "));
+        match text {
+            Some((text, _)) => print!("{text}"),
+            None if is_replaced => {}
+            None => println!("{line}"),
         }
     }
-    for note in &notes {
-        any_wrong = true;
-        eprintln!("{note}");
+    tell(&texts.into_values().flat_map(|(_, wrong)| wrong).collect::<Vec<_>>())
+}
+
+fn tell(wrong: &[String]) -> bool {
+    wrong.iter().for_each(|wrong| eprintln!("{wrong}"));
+    !wrong.is_empty()
+}
+
+fn simulated(row: &Row) -> Vec<seen::Verdict> {
+    let runs = (row.seeds * TIMES).max(AT_LEAST);
+    (0..runs).map(|run| seen::judge(row, &simulated::play(row, run), 0)).collect()
+}
+
+/// A row as the table has it, and what is wrong with it.
+fn text(row: &Row, runs: &str, reals: &[Option<Span>], simulated: &[seen::Verdict]) -> (String, Vec<String>) {
+    let of_simulated = simulated.iter().flat_map(|verdict| &verdict.wrong);
+    let mut wrong: Vec<String> = of_simulated.map(|wrong| format!("{} simulated: {wrong}", row.id)).collect();
+    let mut text = format!("| **{}** | {} | {runs} | {} runs | |\n", row.id, row.about, simulated.len());
+    for (expect, (real, simulated)) in row.expect.iter().zip(reals.iter().zip(spans(row, simulated))) {
+        let (Some(what), Some((least, most))) = (expect.label(), expect.bounds()) else { continue };
+        let (told, simulated_told) = (words(*real), words(simulated));
+        text += &format!("| | {what} | {told} | {simulated_told} | {least}..{most} |\n");
+        let compared = tolerance::compare(row, expect, *real, simulated);
+        wrong.extend(compared.map(|why| format!("{}: {why}", row.id)));
     }
-    any_wrong
+    if !row.note.is_empty() {
+        text += &format!("| | *{}* | | | |\n", row.note);
+    }
+    for Differs(what, _, why) in row.differs {
+        text += &format!("| | *{what}: {why}* | | | |\n");
+    }
+    (text, wrong)
 }
 
 /// Plays a row so often on real processes. Runs in which votes were split are only counted.

@@ -1,0 +1,199 @@
+//! How near to real processes simulated ones must come, and whether the table has them so.
+//!
+//! A simulated median must lie within [`TOLERANCE`] and a third of the real range from the real median. The third is for what a run cannot
+//! choose: where in the periods of PING and INFO its zero falls. Of ten times that are spread evenly over an interval the median is
+//! within a third of their range from the middle of the interval 93 times of 100; where all runs take the same time nothing is added. How
+//! often something is seen must be within the real range, or a tenth of its end beside it. What is known to be further off has its reason in
+//! its row ([`Differs`]), with a limit: a difference beyond it is wrong, and so is a reason for what is within [`TOLERANCE`].
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::row::{Differs, Expect, Row};
+
+/// Between a real and a simulated median, in milliseconds.
+const TOLERANCE: i64 = 150;
+
+/// What was measured in all runs of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) median: i64,
+    pub(crate) least: i64,
+    pub(crate) most: i64,
+}
+
+impl Span {
+    pub(crate) fn of(mut values: Vec<i64>) -> Option<Span> {
+        values.sort_unstable();
+        let (least, most) = (*values.first()?, *values.last()?);
+        Some(Span { median: values[values.len() / 2], least, most })
+    }
+
+    /// `2045 [2023..2084]`
+    fn parse(text: &str) -> Option<Span> {
+        let (median, range) = text.strip_suffix(']')?.split_once(" [")?;
+        let (least, most) = range.split_once("..")?;
+        Some(Span { median: median.parse().ok()?, least: least.parse().ok()?, most: most.parse().ok()? })
+    }
+
+    fn third(self) -> i64 {
+        (self.most - self.least + 2) / 3
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}..{}]", self.median, self.least, self.most)
+    }
+}
+
+/// By how much a simulated median may be off, if the row gives no reason; nothing for a number of times.
+fn tolerance(expect: &Expect, real: Span) -> Option<i64> {
+    (!matches!(expect, Expect::Count(..))).then(|| TOLERANCE + real.third())
+}
+
+/// What is wrong with the two medians of an expectation that measures something.
+pub(crate) fn compare(
+    row: &Row,
+    expect: &Expect,
+    real: Option<Span>,
+    simulated: Option<Span>,
+) -> Option<String> {
+    let label = expect.label()?;
+    let (real, simulated) = match (real, simulated) {
+        (Some(real), Some(simulated)) => (real, simulated),
+        (None, None) => return Some(format!("{label}: it was not measured")),
+        _ => return Some(format!("{label}: it was measured on one side only")),
+    };
+    let off = (simulated.median - real.median).abs();
+    let is_within = match tolerance(expect, real) {
+        Some(tolerance) => off <= tolerance,
+        None => {
+            let tenth = real.most / 10;
+            (real.least - tenth..=real.most + tenth).contains(&simulated.median)
+        }
+    };
+    let told = format!("{label}: real {real}, simulated {simulated}");
+    match row.differs.iter().find(|Differs(what, ..)| *what == label) {
+        None => (!is_within).then(|| format!("{told}: off by {off}, which no reason is given for")),
+        Some(Differs(_, most, _)) if off > *most => {
+            Some(format!("{told}: off by {off}, and the reason is for {most}"))
+        }
+        Some(_) if is_within && off <= TOLERANCE => {
+            Some(format!("{told}: it has a reason for a difference that there is not"))
+        }
+        Some(_) => None,
+    }
+}
+
+/// What the table has of an expectation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    real: Option<Span>,
+    simulated: Option<Span>,
+    expected: String,
+}
+
+/// What the table has of a row.
+#[derive(Debug, Default, Clone)]
+struct Printed {
+    about: String,
+    /// How many real runs there were.
+    runs: String,
+    /// Its expectations, by their labels.
+    lines: BTreeMap<String, Line>,
+}
+
+/// A table that was printed.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: BTreeMap<String, Printed>,
+    wrong: Vec<String>,
+}
+
+impl Table {
+    pub(crate) fn parse(text: &str) -> Table {
+        let (mut table, mut current) = (Table::default(), String::new());
+        for line in text.lines() {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let &[id, what, real, simulated, expected] = cells.as_slice() else { continue };
+            if let Some(id) = id.strip_prefix("**").and_then(|id| id.strip_suffix("**")) {
+                id.clone_into(&mut current);
+                let (about, runs) = (what.to_owned(), real.to_owned());
+                let printed = Printed { about, runs, lines: BTreeMap::new() };
+                if table.rows.insert(id.to_owned(), printed).is_some() {
+                    table.wrong.push(format!("{id} is in the table twice"));
+                }
+            } else if id.is_empty() && !expected.is_empty() {
+                let (real, simulated) = (Span::parse(real), Span::parse(simulated));
+                let line = Line { real, simulated, expected: expected.to_owned() };
+                let Some(printed) = table.rows.get_mut(&current) else { continue };
+                if printed.lines.insert(what.to_owned(), line).is_some() {
+                    table.wrong.push(format!("{current}: the table has {what} twice"));
+                }
+            }
+        }
+        table
+    }
+
+    fn line(&self, row: &Row, expect: &Expect) -> Option<&Line> {
+        self.rows.get(row.id)?.lines.get(&expect.label()?)
+    }
+
+    /// What was measured on real processes.
+    pub(crate) fn real(&self, row: &Row, expect: &Expect) -> Option<Span> {
+        self.line(row, expect)?.real
+    }
+
+    /// In how many real runs, in words; nothing if the row is not in the table.
+    pub(crate) fn runs(&self, row: &Row) -> Option<&str> {
+        self.rows.get(row.id).map(|printed| &*printed.runs)
+    }
+
+    /// What is in the table and not in the rows, or the other way round, and which medians are further off than they may be.
+    pub(crate) fn check<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Vec<String> {
+        let mut wrong = self.wrong.clone();
+        let mut left = self.rows.clone();
+        for row in rows {
+            let Some(Printed { about, mut lines, .. }) = left.remove(row.id) else {
+                wrong.push(format!("{} is not in the table", row.id));
+                continue;
+            };
+            if about != row.about {
+                wrong.push(format!("{} is about something else: {about}", row.id));
+            }
+            let unknown = |Differs(what, ..): &&Differs| !lines.contains_key(*what);
+            wrong.extend(row.differs.iter().filter(unknown).map(|Differs(what, ..)| {
+                format!("{}: a reason why {what} differs, which is not measured", row.id)
+            }));
+            for expect in row.expect {
+                let (Some(label), Some((least, most))) = (expect.label(), expect.bounds()) else { continue };
+                let Some(line) = lines.remove(&label) else {
+                    wrong.push(format!("{}: the table does not have {label}", row.id));
+                    continue;
+                };
+                if line.expected != format!("{least}..{most}") {
+                    wrong.push(format!("{}: {label} is expected otherwise: {}", row.id, line.expected));
+                }
+                let compared = compare(row, expect, line.real, line.simulated);
+                wrong.extend(compared.map(|why| format!("{}: {why}", row.id)));
+            }
+            wrong.extend(lines.keys().map(|label| format!("{} has no {label}", row.id)));
+        }
+        wrong.extend(left.keys().map(|id| format!("there is no row {id}")));
+        wrong
+    }
+
+    /// Whether what one simulated run has measured is what the table says of simulated ones: within their range, and the tolerance.
+    ///
+    /// # Errors
+    /// What is not.
+    pub(crate) fn holds(&self, row: &Row, expect: &Expect, values: &[i64]) -> Result<(), String> {
+        let Some(label) = expect.label() else { return Ok(()) };
+        let Some(span) = self.line(row, expect).and_then(|line| line.simulated) else { return Ok(()) };
+        let by = tolerance(expect, span).unwrap_or_else(|| span.third());
+        match values.iter().find(|value| !(span.least - by..=span.most + by).contains(value)) {
+            Some(value) => Err(format!("{label}: {value}, and sim/TOPOLOGY.md has {span} of simulated runs")),
+            None => Ok(()),
+        }
+    }
+}
