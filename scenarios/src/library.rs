@@ -22,6 +22,7 @@ macro_rules! stock {
 /// All of them, sorted by path.
 pub const ALL: &[Stock] = stock![
     "cluster/crash_of_master.toml",
+    "cluster/failed_election.toml",
     "cluster/full_coverage.toml",
     "cluster/manual_failover.toml",
     "cluster/minority_master.toml",
