@@ -2,11 +2,12 @@
 """A peer of `lockstorm trial` with one of Python's lock libraries: peer.py LIBRARY.
 
 Each library is a class below: what it calls its keys, what it can do, and how a lock is acquired, released and extended by it, with the
-library's own defaults where the trial does not say otherwise. The classes of BROKEN are locks with a mistake, for trials of the trial.
+library's own defaults where the trial does not say otherwise. Those after `Broken` are locks with a mistake, for trials of the trial.
 """
 
 import importlib
 import json
+import random
 import sys
 import threading
 import time
@@ -278,6 +279,108 @@ class NoLease(Broken):
         return Granted((name, token), token) if self.redis.set(name, token, nx=True) else None
 
 
+class LateDeadline(Broken):
+    """It lets its holder rely on the lock for twice the lease."""
+
+    library = "control: a deadline that is too late"
+
+    def acquire(self, name, wait, lease_ms):
+        granted = super().acquire(name, wait, lease_ms)
+        if granted:
+            granted.until_ms = int(time.time() * 1000) + 2 * lease_ms
+        return granted
+
+
+class NeverRenews(Broken):
+    """It promises to renew, and does not."""
+
+    library, can = "control: a watchdog that never renews", ["watchdog"]
+
+    def acquire(self, name, wait, lease_ms):
+        return super().acquire(name, wait, lease_ms or self.init["watchdog_ms"])
+
+
+class SilentWatchdog(Broken):
+    """It renews its own lock, and does not say when it cannot."""
+
+    library, can = "control: a watchdog that tells no loss", ["watchdog"]
+    RENEW = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0"
+
+    def acquire(self, name, wait, lease_ms):
+        lease_ms = lease_ms or self.init["watchdog_ms"]
+        granted = super().acquire(name, wait, lease_ms)
+        if granted:
+            threading.Thread(target=self.renew, args=(granted.held, lease_ms), daemon=True).start()
+        return granted
+
+    def renew(self, held, lease_ms):
+        from redis import RedisError
+
+        while True:
+            time.sleep(lease_ms / 3000)
+            try:
+                if not self.redis.eval(self.RENEW, 1, *held, lease_ms):
+                    return
+            except RedisError:
+                pass
+
+
+class Quorum(Broken):
+    """A majority of independent nodes, with the deadline that it leaves; the classes that follow have a mistake each."""
+
+    can = ["quorum"]
+
+    def open(self, lock):
+        self.nodes = self.connections(lock)
+
+    def each(self, ask, nodes=None):
+        """What each node answers; nothing of one that does not."""
+        from redis import RedisError
+
+        answers = []
+        for node in nodes or self.nodes:
+            try:
+                answers.append(ask(node))
+            except RedisError:
+                answers.append(None)
+        return answers
+
+    def acquire(self, name, wait, lease_ms):
+        token, begun = uuid.uuid4().hex, time.time()
+        got = self.each(lambda node: node.set(name, token, nx=True, px=lease_ms))
+        until_ms = int(begun * 1000 + lease_ms - lease_ms / 100 - 2)
+        if 2 * sum(map(bool, got)) > len(self.nodes) and time.time() * 1000 < until_ms:
+            return Granted((name, token), token, until_ms)
+        self.give_back((name, token))
+
+    def give_back(self, held):
+        self.each(lambda node: node.eval(self.RELEASE, 1, *held))
+
+    def release(self, held):
+        self.give_back(held)
+
+
+class QuorumOfOne(Quorum):
+    """It is content with the first node that grants."""
+
+    library = "control: a quorum of one"
+
+    def acquire(self, name, wait, lease_ms):
+        token, begun = uuid.uuid4().hex, time.time()
+        for node in random.sample(self.nodes, len(self.nodes)):
+            if any(self.each(lambda node: node.set(name, token, nx=True, px=lease_ms), [node])):
+                return Granted((name, token), token, int(begun * 1000) + lease_ms)
+
+
+class QuorumBareDel(Quorum):
+    """It releases whatever lock is there, on all nodes."""
+
+    library = "control: release of a quorum by DEL"
+
+    def release(self, held):
+        self.each(lambda node: node.delete(held[0]))
+
+
 LIBRARIES = {
     "redis-py": RedisPy,
     "python-redis-lock": PythonRedisLock,
@@ -288,6 +391,11 @@ LIBRARIES = {
     "blind-extend": BlindExtend,
     "look-then-set": LookThenSet,
     "no-lease": NoLease,
+    "late-deadline": LateDeadline,
+    "never-renews": NeverRenews,
+    "silent-watchdog": SilentWatchdog,
+    "quorum-of-one": QuorumOfOne,
+    "quorum-bare-del": QuorumBareDel,
 }
 
 
