@@ -280,10 +280,16 @@ impl Runner<'_> {
         format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}", peer.command)
     }
 
-    /// Runs one case.
+    /// Runs one case. The header of its history has what was drawn, for whoever reads it in a file.
     pub fn outcome(&self, case: Case, keep: TraceRetention) -> Outcome {
         let plan = self.plan(case);
-        let mut outcome = run(&plan, &self.token(case), self.engine, keep);
+        let mut outcome = self.outcome_of(&plan, case, keep);
+        outcome.history.header.drawn = plan.drawn().into_iter().map(Into::into).collect();
+        outcome
+    }
+
+    fn outcome_of(&self, plan: &Plan, case: Case, keep: TraceRetention) -> Outcome {
+        let mut outcome = run(plan, &self.token(case), self.engine, keep);
         outcome.history.header.replay = self.again(case).into();
         outcome
     }
@@ -358,7 +364,7 @@ impl Runner<'_> {
     }
 
     fn judged(&self, case: &Case, told: &(dyn Fn(&Judged) + Sync)) -> ControlFlow<Judged, Judged> {
-        let outcome = self.outcome(*case, TraceRetention::Nothing);
+        let outcome = self.outcome_of(&self.plan(*case), *case, TraceRetention::Nothing);
         let mut one = judge(self.variant(*case), *case, &outcome);
         if self.keeps_holds {
             one.holds = checker::holds(&Evidence::of(&outcome.history));

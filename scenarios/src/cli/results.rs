@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     cause::{self, Inquiry},
+    history::Drawn,
     plot::Plot,
     report::{Besides, Causes, Picture, Report},
     run::Outcome,
@@ -317,11 +318,15 @@ fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Res
         findings: &'a [Finding],
         fingerprint: &'a str,
         simulated_seconds: f64,
+        /// As the header of a history has it.
+        drawn: Vec<Drawn>,
         plan: Vec<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<&'a cause::Causes>,
     }
-    let plan = trial.plan(judged.case).to_string();
+    let plan = trial.plan(judged.case);
+    let drawn = plan.drawn().into_iter().map(Into::into).collect();
+    let plan = plan.to_string();
     let line = Line {
         case: trial.token(judged.case),
         point: &trial.variant(judged.case).point,
@@ -330,6 +335,7 @@ fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Res
         findings: &judged.findings,
         fingerprint: &judged.fingerprint,
         simulated_seconds: judged.simulated,
+        drawn,
         plan: plan.lines().map(|line| line.trim_end().to_owned()).collect(),
         why,
     };

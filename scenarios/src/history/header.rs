@@ -6,7 +6,7 @@ use lockstorm_client::wire;
 use lockstorm_sim::time::True;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{
     event::{Accepted, Mode},
@@ -26,6 +26,9 @@ pub struct Header {
     pub claim: Option<Claim>,
     /// The seed everything was drawn from.
     pub seed: u64,
+    /// What the seed drew, where a scenario leaves it to the seed and the file was written by a trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drawn: Vec<Drawn>,
     /// What moved time on: `event`, `turmoil` or `real`.
     pub engine: Box<str>,
     /// SHA-256 of everything that happened, in hexadecimal; empty where there is none.
@@ -55,6 +58,18 @@ pub struct Header {
     /// What the scenario expects of each checker, by its name, as a scenario file would say it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub expect: Map<String, Value>,
+}
+
+/// A value that the seed drew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drawn {
+    /// The path of its key, by which a column of the results is called as well: `fault.jump.clock_step.by`.
+    pub key: Box<str>,
+    /// The value as a file would write it; of hosts, their names.
+    pub value: Box<str>,
+    /// The value as a number, where it is one: seconds of a time, percent of a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<Number>,
 }
 
 /// A claim about Redis locks: `[claim]` in a scenario.
@@ -314,6 +329,7 @@ impl Header {
             about: "".into(),
             claim: None,
             seed: 0,
+            drawn: Vec::new(),
             engine: "event".into(),
             fingerprint: "".into(),
             replay: "".into(),

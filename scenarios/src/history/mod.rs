@@ -24,7 +24,8 @@ pub use event::{
 };
 pub use file::ReadError;
 pub use header::{
-    Authority, Bounds, Claim, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind, Resource,
+    Authority, Bounds, Claim, Drawn, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind,
+    Resource,
 };
 pub use id::{Host, Lock, Op, Owner};
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Occurrence, Plan, PlannedClient, PlannedHost, Target, When};
 use crate::{
     fault::Fault,
+    history,
     scenario::{Clock, StepEntry, Ticks, group},
     selector::Selector,
     units::{Draw, Span},
@@ -24,6 +25,14 @@ pub struct Drawn {
     pub text: String,
     /// The value as a number, where it is one: seconds of a time, percent of a rate.
     pub number: Option<f64>,
+}
+
+impl From<Drawn> for history::Drawn {
+    fn from(drawn: Drawn) -> history::Drawn {
+        let Drawn { path, text, number } = drawn;
+        let number = number.and_then(serde_json::Number::from_f64);
+        history::Drawn { key: path.into(), value: text.into(), number }
+    }
 }
 
 impl Plan {

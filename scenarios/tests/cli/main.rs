@@ -277,6 +277,33 @@ fn what_the_seed_has_drawn_is_shown() {
     for file in ["drawn.html", "drawn.jsonl"] {
         assert_eq!(step(&fs::read_to_string(folder.0.join(file)).expect("just written")), by, "{file}");
     }
+    // The same values by the paths of their keys, as a program reads them: in the JSON, in the header of the history, in the columns.
+    let values = |text: &str, at: &str| {
+        let line = text.lines().next().expect("a line");
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        let drawn = line.pointer(at).and_then(|drawn| drawn.as_array()).expect("what was drawn").clone();
+        drawn.into_iter().map(|one| [one["key"].clone(), one["value"].clone(), one["number"].clone()])
+    };
+    let values = |text: &str, at: &str| values(text, at).collect::<Vec<_>>();
+    let drawn = values(&json, "/drawn");
+    let keys: Vec<_> = drawn.iter().map(|[key, ..]| key.as_str().expect("a path")).collect();
+    assert_eq!(keys, ["node.redis.clock.offset", "fault.jump.at", "fault.jump.clock_step.by"]);
+    assert_eq!(drawn[2][1], format!("+{by}s"));
+    let recorded = fs::read_to_string(folder.0.join("drawn.jsonl")).expect("just written");
+    assert_eq!(values(&recorded, "/header/drawn"), drawn);
+    folder.run(&["run", "drawn.toml", "--seed", "3", "--results", "drawn.csv"]);
+    let table = fs::read_to_string(folder.0.join("drawn.csv")).expect("just written");
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    for [key, _, number] in &drawn {
+        let name = format!("drawn.{}", key.as_str().expect("a path"));
+        let column = rows[0].iter().position(|column| *column == name).expect("its column");
+        assert_eq!(rows[1][column].parse::<f64>().ok(), number.as_f64(), "{name}");
+    }
+    // Where nothing is drawn a header has no word of it, as before.
+    let fixed = Folder::with("fixed", "fixed.toml", GOOD);
+    fixed.run(&["run", "fixed.toml", "--history", "fixed.jsonl"]);
+    let recorded = fs::read_to_string(fixed.0.join("fixed.jsonl")).expect("just written");
+    assert!(!recorded.contains("\"drawn\""), "{recorded}");
     // The page of a run showed what was drawn of its faults alone.
     assert_eq!(offset(&fs::read_to_string(folder.0.join("drawn.html")).expect("just written")), ahead);
 }
