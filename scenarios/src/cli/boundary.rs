@@ -26,6 +26,10 @@ const WITHIN: u32 = 10_000;
 const PARTS: u32 = 8;
 
 /// Find the value of a key at which a verdict changes, by bisection: exact for each seed, with an interval over many
+///
+/// Of many seeds it prints the median of their places, and its interval by order statistics: as many of the places lie below the true
+/// median as of so many coins show heads. That assumes no shape of a curve, as a logistic estimate does, and approximates nothing.
+/// An isotonic one would pool nothing: the place of each seed is known, so that the share of seeds that have changed never falls.
 #[derive(Debug, Args)]
 pub(super) struct Boundary {
     /// A scenario file, on the disk or among the stock scenarios; of a file with variants, each that has a boundary
