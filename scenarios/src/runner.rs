@@ -18,7 +18,7 @@ use crate::{
     plan::Plan,
     report::{self, Entry, Report},
     run::{Engine, Outcome, run},
-    scenario::{SEEDS_MAX, Scenario, Source, Variant},
+    scenario::{Compared, SEEDS_MAX, Scenario, Source, Variant},
     verdict::{Count, Finding, Match, Verdict},
     worklist::{work_in_order, work_through},
 };
@@ -150,6 +150,8 @@ pub struct Judged {
     pub findings: Vec<Finding>,
     /// What was expected, by checker, and whether it came out so.
     pub matches: Vec<(String, Match)>,
+    /// Each measure that has a formula beside it; none of a run in real time, whose times no formula knows.
+    pub compared: Vec<Compared>,
     /// SHA-256 of everything that happened.
     pub fingerprint: String,
     /// SHA-256 of what was recorded of it and of the report: it changes with the fingerprint, and where the same run is recorded, judged or
@@ -192,13 +194,23 @@ impl Judged {
 pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     let findings = checker::check(&outcome.history);
     let expected = &variant.scenario.expect;
+    let is_real = *outcome.history.header.engine == *Engine::Real.name();
+    let compared = if is_real { Vec::new() } else { variant.scenario.compared(&findings) };
     let matches = findings.iter().filter_map(|finding| {
-        expected.get(finding.checker).map(|expected| (finding.checker.to_owned(), expected.matches(finding)))
+        let matched = match expected.get(finding.checker)?.matches(finding) {
+            Match::AsExpected => {
+                let mut of_checker = compared.iter().filter(|one| one.checker == finding.checker);
+                let off = of_checker.find_map(Compared::otherwise);
+                off.map_or(Match::AsExpected, Match::Otherwise)
+            }
+            otherwise => otherwise,
+        };
+        Some((finding.checker.to_owned(), matched))
     });
     let matches = matches.collect();
     let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
     let (fingerprint, report_digest, holds) = (outcome.fingerprint.clone(), String::new(), Vec::new());
-    Judged { case, findings, matches, fingerprint, report_digest, simulated, holds }
+    Judged { case, findings, matches, compared, fingerprint, report_digest, simulated, holds }
 }
 
 impl Runner<'_> {
@@ -252,7 +264,13 @@ impl Runner<'_> {
     /// What was found in a case, beside what was expected of each checker.
     pub fn entries(&self, judged: &Judged) -> Vec<Entry> {
         let expected = &self.variant(judged.case).scenario.expect;
-        report::entries(judged.findings.clone(), |checker| expected.get(checker).cloned())
+        let mut entries = report::entries(judged.findings.clone(), |checker| expected.get(checker).cloned());
+        for entry in &mut entries {
+            let of_checker = || judged.compared.iter().filter(|one| one.checker == entry.finding.checker);
+            (entry.formulas, entry.off) =
+                (of_checker().map(ToString::to_string).collect(), of_checker().find_map(Compared::otherwise));
+        }
+        entries
     }
 
     /// What a case is called: the file, the variant, the seed.

@@ -368,6 +368,26 @@ fn a_mistake_in_a_boundary_is_pointed_at() {
 }
 
 #[test]
+fn a_mistake_in_a_measure_is_pointed_at() {
+    let measure = |keys: &str, says| {
+        with("[expect]\nl1", &format!("[measure]\n{keys}\n[expect]\nprogress = \"holds\"\nl1"), says);
+    };
+    // A measure that the checker has not: the nearest that it has, or all of them.
+    measure("progress.«stalld» = { formula = \"1s\" }", "did you mean `stalled`?");
+    measure("progress.«wait» = { formula = \"1s\" }", "there is no measure of progress `wait`");
+    measure("progress.«wait» = { formula = \"1s\" }", "there are: stalled, stalled_in_storm");
+    measure("«progres».stalled = { formula = \"1s\" }", "did you mean `progress`?");
+    measure("«l2».overlap = { formula = \"1s\" }", "nothing is expected of `l2`");
+    measure("progress.stalled = «{ within = \"1s\" }»", "missing field `formula`");
+    let stalled =
+        |formula: &str, says| measure(&format!("progress.stalled = {{ formula = {formula} }}"), says);
+    stalled("«\"fault.crash.in\"»", "the scenario says nothing of fault.crash.in");
+    stalled("«\"2%\"»", "+2% is neither a time nor a number");
+    stalled("\"1s\", within = «3»", "3 is no distance from 1s");
+    stalled("\"1s .. 2s\", within = «\"1%\"»", "+1% is no distance from 1s to 2s");
+}
+
+#[test]
 fn an_empty_file_is_told_what_it_needs() {
     for (text, says) in [("", "has no Redis node"), ("[node.redis]", "has no client")] {
         let error = parse("my.toml", text).expect_err("it is no scenario");

@@ -13,7 +13,7 @@ use crate::{
     plan::Plan,
     run::Engine,
     runner,
-    scenario::{Clock, Scenario, Source},
+    scenario::{Clock, Measures, Scenario, Source},
     units::{Draw, Span},
     verdict::Counterfactual,
 };
@@ -117,8 +117,8 @@ impl Inquiry {
         if self.verdict(&plan) != "violated" {
             return None;
         }
-        // It may be a sum with what is taken away, and says nothing about the run.
-        let scenario = &Scenario { boundary: None, ..scenario.clone() };
+        // Their formulas may have what is taken away, and say nothing about the run.
+        let scenario = &Scenario { boundary: None, measure: Measures::new(), ..scenario.clone() };
         let suspects = suspects(scenario);
         let mut runs = 1;
         let mut without = |of: &[&Suspect]| {

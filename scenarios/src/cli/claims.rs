@@ -10,6 +10,7 @@ use super::{
     Exit,
     boundary::{Claimed, at_each_point, search_of},
     conditions::has_share,
+    measures::claimed_measures,
     options::{Jobs, virtual_engines},
     out::outln,
     pages::Pages,
@@ -78,6 +79,11 @@ impl Claims {
             as_claimed += usize::from(exit == Exit::Expected);
             worst = worst.max(exit);
             self.print(&trial, source, &of, &tallies, exit);
+            let measures = claimed_measures(&trial, &of);
+            for row in &measures {
+                outln!("       {}", row.heading);
+                row.lines.iter().for_each(|line| outln!("         {line}"));
+            }
             for found in boundaries {
                 outln!("       boundary{}", found.heading());
                 for line in found.lines() {
@@ -85,7 +91,7 @@ impl Claims {
                 }
             }
             if let Some(pages) = &mut pages {
-                pages.add(&trial, source, &of, &tallies, boundaries, exit)?;
+                pages.add(&trial, source, &of, &tallies, (measures, boundaries), exit)?;
             }
         }
         outln!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());

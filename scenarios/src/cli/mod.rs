@@ -16,6 +16,7 @@ mod conditions;
 mod exit;
 mod list;
 mod match_rate;
+mod measures;
 mod new;
 mod options;
 mod out;

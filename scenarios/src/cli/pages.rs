@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     boundary::{Found, Search},
-    report::{BoundaryRow, ClaimRow, Condition, Mark, Site},
+    report::{ClaimRow, Condition, FormulaRow, Mark, Site},
     runner::{Judged, Runner},
     scenario::Source,
     tally::Tally,
@@ -48,7 +48,7 @@ impl Pages {
         source: &Source,
         of: &[Judged],
         tallies: &[Tally<'_>],
-        boundaries: &[Claimed<'_>],
+        (measures, boundaries): (Vec<FormulaRow>, &[Claimed<'_>]),
         exit: Exit,
     ) -> Result<()> {
         let Some(claim) = source.claim() else { return Ok(()) };
@@ -85,7 +85,7 @@ impl Pages {
             finding: source.finding().map(str::to_owned),
             file,
             conditions,
-            boundaries: boundaries.iter().map(boundary_row).collect(),
+            formulas: measures.into_iter().chain(boundaries.iter().map(boundary_row)).collect(),
         });
         Ok(())
     }
@@ -112,8 +112,8 @@ impl Pages {
     }
 }
 
-fn boundary_row(found: &Claimed<'_>) -> BoundaryRow {
-    BoundaryRow {
+fn boundary_row(found: &Claimed<'_>) -> FormulaRow {
+    FormulaRow {
         heading: format!("boundary{}", found.heading()),
         lines: found.lines().to_vec(),
         mark: mark(found.exit()),

@@ -26,7 +26,7 @@ use crate::{
     report::{Besides, Causes, Picture, Report},
     run::Outcome,
     runner::{Case, Judged, Runner},
-    scenario::Coordinate,
+    scenario::{Compared, Coordinate},
     tally::Tally,
     verdict::{Finding, Match},
 };
@@ -316,6 +316,8 @@ fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Res
         verdict: Match,
         expected: std::collections::BTreeMap<&'a str, &'a Match>,
         findings: &'a [Finding],
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        measures: &'a [Compared],
         fingerprint: &'a str,
         simulated_seconds: f64,
         /// As the header of a history has it.
@@ -333,6 +335,7 @@ fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Res
         verdict: judged.verdict(),
         expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),
         findings: &judged.findings,
+        measures: &judged.compared,
         fingerprint: &judged.fingerprint,
         simulated_seconds: judged.simulated,
         drawn,

@@ -232,5 +232,9 @@ fn row(page: &mut String, history: &History, entry: &Entry) {
         .map(|measure| format!("{} {}", measure.name.replace('_', " "), measure.quantity))
         .collect();
     let measures = if is_aside(entry) { String::new() } else { measures.join(" · ") };
-    let _ = writeln!(page, "<div class=\"measures\">{}</div></td></tr>", escape(&measures));
+    let _ = write!(page, "<div class=\"measures\">{}</div>", escape(&measures));
+    for formula in &entry.formulas {
+        let _ = write!(page, "<div class=\"measures\">{}</div>", escape(formula));
+    }
+    page.push_str("</td></tr>\n");
 }

@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
-pub use site::{BoundaryRow, ClaimRow, Condition, Mark, Site};
+pub use site::{ClaimRow, Condition, FormulaRow, Mark, Site};
 pub use timeline::timeline;
 
 /// A finding with what was expected of it.
@@ -34,18 +34,28 @@ pub struct Entry {
     pub finding: Finding,
     /// What the scenario expects, if it expects anything of this checker.
     pub expected: Option<Expectation>,
+    /// Each of its measures that the scenario has a formula for, beside that, in a line.
+    pub formulas: Vec<String>,
+    /// The first measure that is not what its formula comes to, and in what.
+    pub off: Option<String>,
 }
 
 impl Entry {
     /// Whether the finding is what was expected; `None` if nothing was.
     pub fn matched(&self) -> Option<Match> {
-        self.expected.as_ref().map(|expected| expected.matches(&self.finding))
+        self.expected.as_ref().map(|expected| match (expected.matches(&self.finding), &self.off) {
+            (Match::AsExpected, Some(off)) => Match::Otherwise(off.clone()),
+            (matched, _) => matched,
+        })
     }
 }
 
 /// Findings with what was expected of each checker, by its name.
 pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expectation>) -> Vec<Entry> {
-    let entry = |finding: Finding| Entry { expected: expected(finding.checker), finding };
+    let entry = |finding: Finding| {
+        let expected = expected(finding.checker);
+        Entry { finding, expected, formulas: Vec::new(), off: None }
+    };
     findings.into_iter().map(entry).collect()
 }
 

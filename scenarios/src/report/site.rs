@@ -65,8 +65,8 @@ pub struct ClaimRow {
     pub file: String,
     /// Each condition that was tried.
     pub conditions: Vec<Condition>,
-    /// Each boundary that the file claims.
-    pub boundaries: Vec<BoundaryRow>,
+    /// Each measure and each boundary for which the file has a formula.
+    pub formulas: Vec<FormulaRow>,
 }
 
 /// One condition of a claim.
@@ -84,16 +84,17 @@ pub struct Condition {
     pub page: String,
 }
 
-/// Where a verdict changes.
+/// A number that was found beside what the file claims: a measure, or the place on an axis where a verdict changes.
 #[derive(Debug, Clone)]
-pub struct BoundaryRow {
+pub struct FormulaRow {
     /// What was looked for.
     pub heading: String,
     /// What was found, a line each.
     pub lines: Vec<String>,
     /// How it came out.
     pub mark: Mark,
-    /// From the beginning of the axis to its end, the parts with the same verdict: which share of the axis each is, and the word.
+    /// From the beginning of an axis to its end, the parts with the same verdict: which share of the axis each is, and the word. Of a measure
+    /// there are none.
     pub strip: Vec<(f64, &'static str)>,
 }
 
@@ -146,8 +147,8 @@ impl ClaimRow {
             condition.write(page);
         }
         page.push_str("</table>");
-        for boundary in &self.boundaries {
-            boundary.write(page);
+        for formula in &self.formulas {
+            formula.write(page);
         }
         page.push_str("</td></tr>\n");
     }
@@ -183,14 +184,16 @@ impl Condition {
     }
 }
 
-impl BoundaryRow {
+impl FormulaRow {
     fn write(&self, page: &mut String) {
         let _ = write!(page, "<div class=\"boundary\"><div class=\"facts\">{}</div>", escape(&self.heading));
-        page.push_str("<div class=\"strip\">");
-        for (share, word) in &self.strip {
-            let _ = write!(page, "<i class=\"{word}\" style=\"flex-grow:{share:.4}\">{word}</i>");
+        if !self.strip.is_empty() {
+            page.push_str("<div class=\"strip\">");
+            for (share, word) in &self.strip {
+                let _ = write!(page, "<i class=\"{word}\" style=\"flex-grow:{share:.4}\">{word}</i>");
+            }
+            page.push_str("</div>");
         }
-        page.push_str("</div>");
         for line in &self.lines {
             let _ = write!(page, "<div>{}</div>", escape(line));
         }
@@ -213,11 +216,17 @@ mod tests {
             mark: Mark::Undecided,
             page: "S4/lag-of-50ms.html".to_owned(),
         };
-        let boundary = BoundaryRow {
+        let boundary = FormulaRow {
             heading: "l1 while link.lag.latency goes from 1ms to 50ms".to_owned(),
             lines: vec!["each of 1 seeds: holds up to 9ms".to_owned()],
             mark: Mark::AsStated,
             strip: vec![(0.2, "holds"), (0.8, "violated")],
+        };
+        let measure = FormulaRow {
+            heading: "measure: l1.overlap".to_owned(),
+            lines: vec!["formula  lease - 1s = 29s, as found".to_owned()],
+            mark: Mark::AsStated,
+            strip: Vec::new(),
         };
         let claim = ClaimRow {
             id: "S4".to_owned(),
@@ -229,7 +238,7 @@ mod tests {
             finding: Some("not always".to_owned()),
             file: "files/single/async_failover.toml".to_owned(),
             conditions: vec![condition],
-            boundaries: vec![boundary],
+            formulas: vec![measure, boundary],
         };
         Site { claims: vec![claim] }
     }
@@ -248,6 +257,8 @@ mod tests {
             "l1 <b class=\"word violated-word\">violated</b> <span class=\"facts\">overlap 29s</span>",
             "<i class=\"violated\" style=\"flex-grow:0.8000\">violated</i>",
             "<p class=\"finding\">not always</p>",
+            // A measure has no axis.
+            "measure: l1.overlap</div><div>formula  lease - 1s = 29s, as found</div></div>",
         ] {
             assert!(page.contains(part), "{part} is not in\n{page}");
         }

@@ -78,6 +78,9 @@ fn line(out: &mut String, colour: bool, entry: &Entry) {
     if let Some(Match::Otherwise(because)) = entry.matched() {
         let _ = writeln!(out, "                {}", paint(colour, code, &because));
     }
+    for formula in &entry.formulas {
+        let _ = writeln!(out, "                {}", paint(colour, DIM, formula));
+    }
     for line in finding.verdict.witness().iter().flat_map(|witness| &witness.story) {
         let _ = writeln!(out, "                {}", paint(colour, DIM, line));
     }

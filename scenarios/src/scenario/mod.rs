@@ -10,6 +10,7 @@ mod form;
 mod limits;
 mod load;
 mod lock;
+mod measure;
 mod merge;
 mod places;
 mod sentinel;
@@ -37,6 +38,7 @@ pub(crate) use form::{fault as fault_form, trait_values};
 pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync};
+pub use measure::{Compared, Measures, Stated};
 pub use sentinel::Sentinel;
 pub use step::{
     Acquire, Asks, Block, Check, Extend, Poll, Release, Repeat, Sleep, Step, StepEntry, StepKind, Steps,
@@ -84,6 +86,10 @@ pub struct Scenario {
     pub real: IndexMap<String, Otherwise>,
     /// Where a verdict changes, if the experiment is about that.
     pub boundary: Option<Boundary>,
+    /// What measures should come to, by checker and name: `progress.stalled = { formula = "lease - 1s" }`. A run in virtual time in which
+    /// one is another is not as expected.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub measure: Measures,
     /// Keys that take several values, by their paths: the experiment is repeated at every point of their grid. A list of values, or
     /// `{ from, to, step }`, or `{ from, to, points }`; perhaps with a `name` for the axis.
     #[schemars(with = "IndexMap<String, serde_json::Value>")]

@@ -10,7 +10,10 @@ use toml::{
 };
 
 use super::error::Mistake;
-use crate::units::{Rate, Span, Step};
+use crate::{
+    units::{Rate, Span, Step},
+    verdict::Quantity,
+};
 
 /// The most points of one sweep: each is a scenario of its own in memory.
 const POINTS_MAX: usize = 10_000;
@@ -339,6 +342,19 @@ impl Ticks {
             Scale::Number => ticks,
             Scale::Time => ticks / 1e9,
             Scale::Rate => ticks / 1e6,
+        }
+    }
+
+    /// The value as what checkers measure, which is never less than nothing; `None` of a rate, which none of them measures.
+    pub fn quantity(self) -> Option<Quantity> {
+        let ticks = self.ticks.max(0);
+        match self.scale {
+            Scale::Number => Some(Quantity::Number(ticks as f64)),
+            Scale::Time => {
+                let nanos = u64::try_from(ticks).unwrap_or(u64::MAX);
+                Some(Quantity::Time(std::time::Duration::from_nanos(nanos)))
+            }
+            Scale::Rate => None,
         }
     }
 

@@ -9,6 +9,7 @@ use super::{
     Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, cluster,
     error::Mistake,
     limits::{self, Wrong},
+    measure,
     places::Places,
     sentinel, word,
 };
@@ -69,6 +70,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     for (name, expected) in &scenario.expect {
         check_expected(name, expected, &["expect", name], places)?;
     }
+    measure::check(scenario, places)?;
     for (name, otherwise) in &scenario.real {
         let comes = otherwise.comes.as_ref().or(scenario.expect.get(name));
         if let Some(comes) = comes {

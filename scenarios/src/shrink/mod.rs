@@ -83,6 +83,7 @@ impl Shrink {
         let mut shape = Shape::of(text);
         let mut left = scenario.clone();
         (left.claim, left.finding, left.boundary) = (None, None, None);
+        left.measure.clear();
         left.real.clear();
         left.expect.clear();
         left.expect.insert(self.checker.name.to_owned(), Expectation::violated());

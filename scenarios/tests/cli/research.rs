@@ -219,6 +219,72 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     folder.run(&["boundary", "jump.toml"]).ends(1, "= 9s to 10s, NOT AS FOUND");
 }
 
+/// The jump frees the key for c2 at once, and what was promised to c1 lasts as long as its lease: 10 s + 10 s - 12 s.
+#[test]
+fn a_measure_is_judged_by_the_formula_of_its_file() {
+    let jump = JUMP.replace("+1s", "+9s");
+    let overlap = "client.c1.steps.0.at + lease - client.c2.steps.0.at";
+    for (measure, exit, says) in [
+        (
+            format!("l1.overlap = {{ formula = \"{overlap}\" }}"),
+            0,
+            format!("l1.overlap is 8s: formula  {overlap} = 8s (within 1ms), as found"),
+        ),
+        // Off by more than is allowed, by as much, and to the other side.
+        (
+            "l1.overlap = { formula = \"lease - 1.9s\", within = \"99ms\" }".to_owned(),
+            1,
+            "expected overlap lease - 1.9s = 8.1s (within 99ms), found 8s".to_owned(),
+        ),
+        (
+            "l1.overlap = { formula = \"lease - 1.9s\", within = \"100ms\" }".to_owned(),
+            0,
+            "8.1s (within 100ms), as found".to_owned(),
+        ),
+        ("l1.overlap = { formula = \"lease - 2.002s\" }".to_owned(), 1, "found 8s".to_owned()),
+        // Between two sums.
+        (
+            "l1.overlap = { formula = \"lease - 3s .. lease - latency\" }".to_owned(),
+            0,
+            "7s to 9.999s".to_owned(),
+        ),
+        ("l1.overlap = { formula = \"lease - 3s .. lease - 2.5s\" }".to_owned(), 1, "found 8s".to_owned()),
+        // A number, exact or nearly; a time is none.
+        (
+            "l1.times = { formula = \"1\" }".to_owned(),
+            0,
+            "l1.times is 1: formula  1 = 1, as found".to_owned(),
+        ),
+        ("l1.times = { formula = \"2\" }".to_owned(), 1, "expected times 2 = 2, found 1".to_owned()),
+        ("l1.times = { formula = \"2\", within = 1 }".to_owned(), 0, "2 = 2 (within 1), as found".to_owned()),
+        ("l1.times = { formula = \"1s\" }".to_owned(), 1, "found 1".to_owned()),
+        // The second of two that are stated of one checker.
+        (
+            "l1.times = { formula = \"1\" }\nl1.overlap = { formula = \"lease\" }".to_owned(),
+            1,
+            "found 8s".to_owned(),
+        ),
+    ] {
+        let text = format!("{jump}[expect]\nl1 = \"violated\"\n[measure]\n{measure}\n");
+        let folder = Folder::with("measure", "jump.toml", &text);
+        folder.run(&["run", "jump.toml"]).ends(exit, &says);
+        let json = folder.run(&["run", "jump.toml", "--json"]);
+        json.ends(exit, "\"measures\":[{\"checker\":\"l1\",\"measure\":");
+        json.ends(exit, if exit == 0 { "\"as_claimed\":true" } else { "\"as_claimed\":false" });
+        folder.run(&["run", "jump.toml", "--report", "page.html"]);
+        let page = fs::read_to_string(folder.0.join("page.html")).expect("the page was written");
+        let word = if exit == 0 { ", as found<" } else { ", NOT AS FOUND<" };
+        assert!(page.contains(word), "{measure} is on the page");
+    }
+    // A formula may name what a cause or a smaller file takes away, and says nothing of either.
+    let text = format!(
+        "{jump}[expect]\nl1 = \"violated\"\n[measure]\nl1.overlap.formula = \"fault.jump.at - 3s\"\n"
+    );
+    let folder = Folder::with("measure_of_fault", "jump.toml", &text);
+    folder.run(&["why", "jump.toml@0", "--checker", "l1"]).ends(0, "without the fault jump: holds");
+    folder.run(&["shrink", "jump.toml@0", "--output", "small.toml"]).ends(0, "small.toml is written");
+}
+
 /// Each claim with a number has its boundary beside what was found, and the folder has a page for each condition.
 #[test]
 fn claims_are_a_folder_of_pages() {
@@ -234,6 +300,12 @@ fn claims_are_a_folder_of_pages() {
         assert!(!read(name).is_empty(), "{name}");
     }
     assert!(read("R1/one-try-after-8890ms.html").contains("R1"));
+    // A number that is measured in a run has its formula as well, for each condition, on the terminal and on the page.
+    let measured = "measure#new-token: progress.stalled is ";
+    let ran = folder.run(&["claims", "S12", "--report", "measured"]);
+    ran.ends(0, measured).ends(0, "formula  lease + ");
+    let index = fs::read_to_string(folder.0.join("measured/index.html")).expect("the page was written");
+    assert!(index.contains(measured) && index.contains(", as found</div>"), "{index}");
     folder.run(&["claims", "R1", "--report", "site/index.html"]).ends(64, "cannot be written");
 }
 
