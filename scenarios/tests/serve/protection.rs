@@ -10,7 +10,6 @@ use crate::served::{PATIENCE, Served, asks, folder, nothing_to_compare_with, red
 /// An address of this machine that is not its loopback. A socket that is told its peer has one; no packet is sent.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    #[expect(clippy::disallowed_methods, reason = "it asks for a route on the real network")]
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let own = socket.local_addr().ok()?.ip();
     (!own.is_loopback() && !own.is_unspecified()).then_some(own)
