@@ -522,3 +522,56 @@ at = "20.5s..26s"
         assert!(woken >= woken_least, "{fault}: {woken}");
     }
 }
+
+/// What the Sentinels of this group say within 20 s, the master of which crashes after ten: when, which event, about what.
+fn said_by_sentinels(nodes: &str, sentinels: &str) -> Vec<(i64, String, String)> {
+    let group = GROUP.replace("[sentinel.s]\n", &format!("[sentinel.s]\n{sentinels}\n"));
+    let group = group.replace("[node.m]\n", &format!("[node.m]\n{nodes}\n"));
+    let group = group.replace("replica_of", &format!("{nodes}\nreplica_of"));
+    let text = group.replace("34s", "20s") + "[client.c]\n[fault.f]\ncrash = \"m\"\nat = \"10s\"\n";
+    let events = run(&text, 0, TraceRetention::Nothing).history.events;
+    let said = events.into_iter().filter_map(|event| match event.kind {
+        EventKind::Sentinel { event: name, message } => {
+            Some((event.at.as_millis(), name.into(), message.into()))
+        }
+        _ => None,
+    });
+    said.collect()
+}
+
+/// What stands in `config` of Sentinels is what they go by: without the password of the nodes the master is down for them while it is well, and
+/// so are the other Sentinels without theirs; a command that no node has in the place of SLAVEOF promotes none.
+#[test]
+fn sentinels_follow_the_options_that_they_are_given() {
+    let secret = r#"config = { requirepass = "of nodes", masterauth = "of nodes" }"#;
+    let options = |options: &str| format!("config = {{ {options} }}");
+    for (what, nodes, sentinels, down, promoted) in [
+        ("there are no passwords", "", "", None, true),
+        ("without the password", secret, "", Some("master"), false),
+        ("with it", secret, r#"auth-pass = "'of nodes'""#, None, true),
+        ("with another one", secret, r#"auth-pass = "guess""#, Some("master"), false),
+        (
+            "as an unknown user",
+            secret,
+            r#"auth-pass = "'of nodes'", auth-user = "guest""#,
+            Some("master"),
+            false,
+        ),
+        ("one password for all Sentinels", "", r#"requirepass = "secret""#, None, true),
+        (
+            "another one for the others",
+            "",
+            r#"requirepass = "secret", sentinel-pass = "guess""#,
+            Some("sentinel"),
+            false,
+        ),
+        ("no such command", "", r#"rename-command = "SLAVEOF FOLLOW""#, None, false),
+    ] {
+        let said = said_by_sentinels(nodes, &options(sentinels));
+        let early = |(at, event, _): &&(i64, String, String)| *at < 10_000 && event == "+sdown";
+        let seen = said.iter().find(early).map(|(_, _, message)| message.split(' ').next().unwrap_or(""));
+        assert_eq!(seen, down, "{what}: {said:#?}");
+        let is_promoted = said.iter().any(|(_, event, _)| event == "+promoted-slave");
+        assert_eq!(is_promoted, promoted, "{what}: {said:#?}");
+    }
+}

@@ -154,6 +154,25 @@ fn a_cluster_that_cannot_be_is_pointed_at() {
 }
 
 #[test]
+fn options_of_sentinels_are_checked_as_those_of_nodes() {
+    for (config, says) in [
+        ("«auth-pas» = \"x\"", "did you mean `auth-pass`?"),
+        ("«maxmemory» = \"1mb\"", "there is no option of a Sentinel `maxmemory`"),
+        ("«known-replica» = \"r 6379\"", "there is no option of a Sentinel `known-replica`"),
+        ("«down-after-milliseconds» = \"500\"", "write `down_after` of the Sentinel instead"),
+        ("«resolve-hostnames» = \"no\"", "hosts of a scenario know each other by their names"),
+        ("auth-pass = «\"two words\"»", "auth-pass = \"two words\": expected a password"),
+        ("rename-command = «\"SLAVEOF\"»", "expected the name of a command, and what is sent in its place"),
+        ("master-reboot-down-after-period = «\"1s\"»", "expected a number of milliseconds"),
+        ("deny-scripts-reconfig = «\"maybe\"»", "expected yes or no"),
+        ("sentinel-user = «\"x\\nsentinel myid y\"»", "expected the name of a user"),
+        ("maxclients = «\"many\"»", "sentinel s: maxclients = \"many\""),
+    ] {
+        with("[client.c1]", &format!("[sentinel.s]\nconfig = {{ {config} }}\n[client.c1]"), says);
+    }
+}
+
+#[test]
 fn a_client_asks_sentinels_that_are_there_and_knows_no_nodes_beside_them() {
     with("steps =", "sentinels = [«\"s\"»]\nsteps =", "there is no Sentinel `s`");
     let sentinel = GOOD.replace("[client.c1]", "[sentinel.s]\n[client.c1]");

@@ -7,7 +7,7 @@ use std::{
 
 use lockstorm_sim::{
     cluster::key_slot,
-    config::{Config, options},
+    config::Config,
     drive::DrivenNode,
     durability::Disk,
     env::Env,
@@ -50,12 +50,8 @@ impl SimulatedServer {
 
     fn config(&self) -> Config {
         let mut config = Config::default();
-        for (name, value) in operator::options(&self.written) {
-            let option = options::find(&name).expect("a scenario's options are checked before it runs");
-            let value =
-                option.check(&config, &value).expect("a scenario's options are checked before it runs");
-            option.set(&mut config, &value);
-        }
+        let options = operator::options(&self.written);
+        operator::set(&mut config, options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         config.cluster.enabled = self.nodes_conf.is_some();
         config.mutations.wall_from_monotonic = self.written.expire_by_monotonic;
         config.mutations.replicate_relative_ttl = self.written.replicate_relative_ttl;

@@ -2,7 +2,11 @@
 
 use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
-use lockstorm_sim::{time::True, world::HostCtx};
+use lockstorm_sim::{
+    config::{Config, options},
+    time::True,
+    world::HostCtx,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::{Notify, oneshot},
@@ -81,6 +85,15 @@ impl Console {
                 None => self.0.1.notified().await,
             }
         }
+    }
+}
+
+/// Sets options, which were checked with the scenario.
+pub(super) fn set<'a>(config: &mut Config, given: impl Iterator<Item = (&'a str, &'a str)>) {
+    for (name, value) in given {
+        let option = options::find(name).expect("a scenario's options are checked before it runs");
+        let value = option.check(config, value).expect("a scenario's options are checked before it runs");
+        option.set(config, &value);
     }
 }
 

@@ -24,6 +24,7 @@ const PORT: u16 = 26379;
 struct SimulatedSentinel {
     stage: Rc<Stage>,
     file: String,
+    options: Vec<(String, String)>,
     node: DrivenNode,
     operated: Rc<OperatedSentinel>,
 }
@@ -52,8 +53,17 @@ impl Operated for OperatedSentinel {
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
     let sentinel = planned.software::<PlannedSentinel>().filter(|_| planned.engine != Engine::Real)?;
-    let (stage, file) = (planned.stage.clone(), sentinel.file.clone());
-    Some(Box::new(SimulatedSentinel { stage, file, node: DrivenNode::new(), operated: Rc::default() }))
+    let (stage, file, options) = (planned.stage.clone(), sentinel.file.clone(), sentinel.options.clone());
+    let node = DrivenNode::new();
+    Some(Box::new(SimulatedSentinel { stage, file, options, node, operated: Rc::default() }))
+}
+
+impl SimulatedSentinel {
+    fn config(&self) -> Config {
+        let mut config = Config { port: PORT, ..Config::default() };
+        operator::set(&mut config, self.options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        config
+    }
 }
 
 impl Process for SimulatedSentinel {
@@ -65,7 +75,7 @@ impl Process for SimulatedSentinel {
             let what = EventKind::Sentinel { event: text(channel), message: text(message) };
             shared.get().history.record(now.moment().0, host, what);
         });
-        let (file, config) = (self.file.clone(), Config { port: PORT, ..Config::default() });
+        let (file, config) = (self.file.clone(), self.config());
         let operated = self.operated.clone();
         let start = move |env: &mut Env, before: Option<Server>| {
             let before = before.filter(|_| !operated.disk_lost.take());

@@ -164,28 +164,28 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
     Ok(())
 }
 
-fn check_sentinel(names: &Names<'_, '_>, name: &str, sentinel: &Sentinel) -> Result<(), Mistake> {
+fn check_sentinel(names: &Names<'_, '_>, name: &str, written: &Sentinel) -> Result<(), Mistake> {
     let place = |key| names.places.of_value(&["sentinel", name, key]);
-    for watched in sentinel.watches.iter().flatten() {
+    for watched in written.watches.iter().flatten() {
         names.node(watched)?;
         if names.scenario.node.get(watched.as_str()).is_some_and(|node| node.replica_of.is_some()) {
             let why = format!("{} is a replica: Sentinels find replicas by their master", watched.as_str());
             return Err(Mistake::at(watched.span(), why));
         }
     }
-    let count = sentinel.count.unwrap_or(1);
-    if let Some(quorum) = sentinel.quorum.filter(|quorum| !(1..=count).contains(quorum)) {
+    let count = written.count.unwrap_or(1);
+    if let Some(quorum) = written.quorum.filter(|quorum| !(1..=count).contains(quorum)) {
         let message = format!("a quorum of {quorum} cannot be reached by {count}: from 1 to {count} can");
         return Err(Mistake::at(place("quorum"), message));
     }
-    let (down, whole) = (sentinel.down_after, sentinel.failover_timeout);
+    let (down, whole) = (written.down_after, written.failover_timeout);
     for (key, span) in [("down_after", down), ("failover_timeout", whole)] {
         if span.is_some_and(|span| span < Span::millis(1) || span > PHASE_MAX) {
             let message = format!("{} is not from 1ms to {PHASE_MAX}", span.unwrap_or_default());
             return Err(Mistake::at(place(key), message));
         }
     }
-    Ok(())
+    sentinel::check_config(name, written, names.places)
 }
 
 fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mistake> {

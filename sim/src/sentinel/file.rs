@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Address, MasterSettings, Sentinel, Times,
+    Address, MasterSettings, Sentinel, Settings, Times,
     instance::{Instance, Kind},
     master::Master,
 };
@@ -16,6 +16,54 @@ use crate::{
     config::file::{SIGNATURE, quoted},
     resp::split_words,
 };
+
+/// What an option of the file is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The Sentinel as a whole: `sentinel <option> <value>`.
+    Sentinel,
+    /// A master that it watches: `sentinel <option> <master> <value>`.
+    Master,
+}
+
+/// The options of the file, what each is about, and what it is set to. The file also has `monitor`, and the state of the Sentinel.
+pub const OPTIONS: [(&str, Scope, &str); 14] = [
+    ("announce-hostnames", Scope::Sentinel, YES_OR_NO),
+    ("announce-ip", Scope::Sentinel, "a host"),
+    ("announce-port", Scope::Sentinel, "a port, or 0 for the one that it listens on"),
+    ("auth-pass", Scope::Master, "a password"),
+    ("auth-user", Scope::Master, "the name of a user"),
+    ("deny-scripts-reconfig", Scope::Sentinel, YES_OR_NO),
+    ("down-after-milliseconds", Scope::Master, "a number of milliseconds"),
+    ("failover-timeout", Scope::Master, "a number of milliseconds"),
+    ("master-reboot-down-after-period", Scope::Master, "a number of milliseconds, or 0 for any time"),
+    ("parallel-syncs", Scope::Master, "a number of replicas"),
+    ("rename-command", Scope::Master, "the name of a command, and what is sent in its place"),
+    ("resolve-hostnames", Scope::Sentinel, YES_OR_NO),
+    ("sentinel-pass", Scope::Sentinel, "a password"),
+    ("sentinel-user", Scope::Sentinel, "the name of a user"),
+];
+
+const YES_OR_NO: &str = "yes or no";
+
+/// Whether a file may set this option to what is written behind it there.
+///
+/// # Errors
+/// What was expected.
+pub fn check_option(option: &str, value: &str) -> Result<(), String> {
+    let Some((_, scope, expected)) = OPTIONS.iter().find(|(name, ..)| *name == option) else {
+        return Err("there is no such option".into());
+    };
+    let is_line = !value.contains(['\n', '\r']);
+    let words = split_words(value.as_bytes()).filter(|_| is_line).unwrap_or_default();
+    let words: Vec<String> = words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let set = match scope {
+        Scope::Sentinel => set_own(&mut Settings::default(), option, &words),
+        Scope::Master => set(&mut MasterSettings::new(Address::new("", 0), 1), option, &words),
+    };
+    set.map_err(|_| format!("expected {expected}"))
+}
 
 /// A line of the file that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,17 +125,8 @@ impl Sentinel {
                 let wrong = |why: String| Mistake { line: at + 1, text: line.into(), why };
                 let this = match words.first().map(|word| word.to_ascii_lowercase()).as_deref() {
                     Some("monitor") => 1,
-                    Some(
-                        "myid"
-                        | "announce-ip"
-                        | "announce-port"
-                        | "current-epoch"
-                        | "resolve-hostnames"
-                        | "announce-hostnames"
-                        | "sentinel-user"
-                        | "sentinel-pass"
-                        | "deny-scripts-reconfig",
-                    ) => 0,
+                    Some("myid" | "current-epoch") => 0,
+                    Some(option) if is_own(option) => 0,
                     _ => 2,
                 };
                 if this == pass {
@@ -100,19 +139,9 @@ impl Sentinel {
 
     fn directive(&mut self, words: &[&str], now: i64) -> Result<(), String> {
         let lower: Vec<String> = words.iter().take(1).map(|word| word.to_ascii_lowercase()).collect();
-        let settings = &mut self.settings;
         match (lower.first().map_or("", String::as_str), &words[1..]) {
             ("myid", [id]) if id.len() == 40 => (*id).clone_into(&mut self.my_id),
-            ("announce-ip", [ip]) => (*ip).clone_into(&mut settings.announce_ip),
-            ("announce-port", [port]) => settings.announce_port = number(port, 0)?,
             ("current-epoch", [epoch]) => self.current_epoch = self.current_epoch.max(number(epoch, 0)?),
-            ("resolve-hostnames", [word]) => settings.resolve_hostnames = yes(word)?,
-            ("announce-hostnames", [word]) => settings.announce_hostnames = yes(word)?,
-            ("sentinel-user", [user]) => (*user).clone_into(&mut settings.sentinel_user),
-            ("sentinel-pass", [pass]) => (*pass).clone_into(&mut settings.sentinel_pass),
-            ("deny-scripts-reconfig", [word]) => {
-                yes(word)?;
-            }
             ("monitor", [name, ip, port, quorum]) => {
                 let address = Address::new(*ip, number(port, 1)?);
                 self.monitor(name, address, number(quorum, 1)?, now)?;
@@ -120,6 +149,7 @@ impl Sentinel {
             ("notification-script" | "client-reconfig-script", _) => {
                 return Err("there are no scripts here".into());
             }
+            (option, values) if is_own(option) => set_own(&mut self.settings, option, values)?,
             (directive, [name, rest @ ..]) => return self.directive_of(directive, name, rest, now),
             _ => return Err("there is no such directive, or it has other arguments".into()),
         }
@@ -283,6 +313,30 @@ fn alias(kind: &str) -> &str {
     if kind == "known-slave" { "known-replica" } else { kind }
 }
 
+/// Whether this is an option of the Sentinel as a whole.
+fn is_own(option: &str) -> bool {
+    OPTIONS.iter().any(|(name, scope, _)| *name == option && *scope == Scope::Sentinel)
+}
+
+/// Sets an option of the Sentinel as a whole.
+///
+/// # Errors
+/// What is wrong with it.
+fn set_own(settings: &mut Settings, option: &str, values: &[&str]) -> Result<(), String> {
+    match (option, values) {
+        ("announce-ip", [ip]) => (*ip).clone_into(&mut settings.announce_ip),
+        ("announce-port", [port]) => settings.announce_port = number(port, 0)?,
+        ("resolve-hostnames", [word]) => settings.resolve_hostnames = yes(word)?,
+        ("announce-hostnames", [word]) => settings.announce_hostnames = yes(word)?,
+        ("sentinel-user", [user]) => (*user).clone_into(&mut settings.sentinel_user),
+        ("sentinel-pass", [pass]) => (*pass).clone_into(&mut settings.sentinel_pass),
+        // There are no scripts to reconfigure.
+        ("deny-scripts-reconfig", [word]) => _ = yes(word)?,
+        _ => return Err("there is no such directive, or it has other arguments".into()),
+    }
+    Ok(())
+}
+
 /// Sets an option of a master, of the file or of SENTINEL SET.
 ///
 /// # Errors
@@ -306,4 +360,34 @@ pub(super) fn set(settings: &mut MasterSettings, option: &str, values: &[&str]) 
         _ => return Err(format!("there is no option `{option}` of a master, or it has other arguments")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file may say of an option, and a word too many or too few, which it may not.
+    #[test]
+    fn each_option_says_what_it_expects() {
+        for (option, scope, expected) in OPTIONS {
+            let good = match expected {
+                YES_OR_NO => "no",
+                "a host" | "a password" | "the name of a user" => "\"one word\"",
+                "the name of a command, and what is sent in its place" => "SLAVEOF OTHER",
+                _ => "1",
+            };
+            assert_eq!(check_option(option, good), Ok(()), "{option} {scope:?}");
+            let bad = ["", "one two three", "\"open", "1\n"];
+            for bad in bad.into_iter().chain((expected == YES_OR_NO).then_some("1")) {
+                assert_eq!(
+                    check_option(option, bad),
+                    Err(format!("expected {expected}")),
+                    "{option} {bad:?}"
+                );
+            }
+        }
+        for unknown in ["", "monitor", "myid", "known-replica", "quorum"] {
+            assert_eq!(check_option(unknown, "1"), Err("there is no such option".into()), "{unknown}");
+        }
+    }
 }

@@ -15,6 +15,8 @@ use crate::{
 pub struct PlannedSentinel {
     /// Its configuration file at first.
     pub file: String,
+    /// The options in it that every server has.
+    pub options: Vec<(String, String)>,
 }
 
 impl Software for PlannedSentinel {
@@ -36,7 +38,10 @@ pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> 
     let mut hosts = Vec::new();
     for (name, sentinel) in &scenario.sentinel {
         for name in group(name, sentinel.count) {
-            let software = Rc::new(PlannedSentinel { file: sentinel.file(scenario, &name) });
+            let options =
+                sentinel.options_of_servers().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let file = sentinel.file(scenario, &name);
+            let software = Rc::new(PlannedSentinel { file, options: options.collect() });
             hosts.push(PlannedHost::draw(entropy, name, &sentinel.clock, software));
         }
     }

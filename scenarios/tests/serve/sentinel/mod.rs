@@ -492,3 +492,39 @@ fn a_refused_subscription_is_tried_again() {
         }
     }
 }
+
+/// What a scenario writes for its Sentinels is a file of `redis-sentinel`, with any option of `config` in it.
+#[test]
+fn a_sentinel_starts_from_the_file_of_a_scenario() {
+    let text = r#"
+[node.localhost]
+[sentinel.s]
+down_after = "7s"
+[sentinel.s.config]
+announce-port = "26379"
+auth-pass = "'of nodes'"
+auth-user = "default"
+deny-scripts-reconfig = "yes"
+master-reboot-down-after-period = "5000"
+maxclients = "100"
+rename-command = "SLAVEOF FOLLOW"
+requirepass = "of this one"
+sentinel-pass = "'of the others'"
+sentinel-user = "default"
+timeout = "0"
+[client.c]
+"#;
+    let source = lockstorm::scenario::parse("file.toml", text).expect("a scenario");
+    let scenario = &source.variants[0].scenario;
+    let file = scenario.sentinel["s"].file(scenario, "localhost");
+    for whose in installed() {
+        let folder = folder("file-of-a-scenario");
+        let sentinel = sentinel_of(whose, &folder, "s", &file);
+        let (mut stream, mut answers) = (sentinel.connect(), Answers::default());
+        stream.write_all(b"AUTH \"of this one\"\r\nSENTINEL MASTER localhost\r\n").expect("open");
+        let welcome = answer(&mut stream, &mut answers).expect("a reply");
+        let master = answer(&mut stream, &mut answers).map(|reply| format!("{reply:?}")).expect("a reply");
+        assert!(matches!(welcome, Reply::Status(_)), "{whose:?}: {welcome:?}");
+        assert!(master.contains("down-after-milliseconds") && master.contains("7000"), "{whose:?}: {master}");
+    }
+}
