@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockstorm_sim::time::True;
 
-use super::{Checker, evidence::Evidence, words};
+use super::{Checker, cause, evidence::Evidence, words};
 use crate::{
     history::{Call, EventKind, History, Host, Life, Lock, LockKind, Op, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -284,7 +284,7 @@ fn witness(history: &History, first: &(Lock, Owner, Wrong), overtakes: usize, sw
         }
     };
     owners.push(*owner);
-    let (faults, fault) = words::faults(history, *lock, &owners, at);
+    let (faults, fault) = cause::faults(history, *lock, &owners, at);
     let mut story =
         vec![format!("In all {}; live waiters thrown out: {swept}.", words::many(overtakes, "overtake"))];
     story.extend(faults);

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::{
-    Checker,
+    Checker, cause,
     evidence::Evidence,
     interval::{Overlap, overlaps, worst},
     section::{Section, Write, sections, tested, writes},
@@ -70,7 +70,7 @@ fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
     } else {
         format!("{one} wrote at {} inside the critical section of {other}.", words::instant(first.until))
     };
-    let (cause, fault) = words::cause(history, first.lock, &owners, first.from, *from);
+    let (cause, fault) = cause::cause(history, first.lock, &owners, first.from, *from);
     let mut story = vec![section(evidence, first)];
     story.extend(cause);
     story.push(section(evidence, second));

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Checker,
+    Checker, cause,
     evidence::Evidence,
     section::{Write, tested, writes},
     words,
@@ -121,7 +121,7 @@ fn witness(evidence: &Evidence<'_>, stale: &Stale<'_>) -> Witness {
     };
     let since = write.since.unwrap_or(write.sent);
     let owners = [write.owner, before.owner];
-    let (cause, fault) = words::cause(history, write.lock, &owners, since, before.arrived.max(since));
+    let (cause, fault) = cause::cause(history, write.lock, &owners, since, before.arrived.max(since));
     let mut story = vec![held(before), held(write)];
     story.extend(cause);
     let (from, until) = (before.arrived, write.arrived);

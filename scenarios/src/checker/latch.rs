@@ -15,7 +15,7 @@ use std::time::Duration;
 use lockstorm_sim::time::True;
 
 use super::{
-    Checker,
+    Checker, cause,
     evidence::{Asked, Evidence},
     words,
 };
@@ -263,7 +263,7 @@ fn witness(evidence: &Evidence<'_>, wrong: Wrong) -> Witness {
     let Wrong { lock, summary, from, until, mut owners } = wrong;
     owners.sort_unstable();
     owners.dedup();
-    let (story, fault) = words::faults(evidence.history, lock, &owners, until);
+    let (story, fault) = cause::faults(evidence.history, lock, &owners, until);
     Witness { summary, story: story.into_iter().collect(), from, until, lock: Some(lock), owners, fault }
 }
 

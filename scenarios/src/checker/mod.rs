@@ -5,6 +5,7 @@
 
 mod authority;
 mod belief;
+mod cause;
 pub(crate) mod chain;
 mod commands;
 mod double_grant;

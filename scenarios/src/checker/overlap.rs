@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     Checker, authority,
     belief::Belief,
+    cause,
     evidence::Evidence,
     interval::{Interval, Overlap, overlaps, worst},
     promise::Promise,
@@ -77,7 +78,7 @@ pub(super) fn witness<I: Interval>(
         words::instant(*from),
         words::instant(*until)
     );
-    let (cause, fault) = words::cause(history, lock, &owners, first.from(), *from);
+    let (cause, fault) = cause::cause(history, lock, &owners, first.from(), *from);
     let mut story = vec![(wording.words)(history, first)];
     story.extend(cause);
     story.extend(authority::two_masters_in_words(history, lock, first.from(), *until));

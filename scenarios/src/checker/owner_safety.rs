@@ -3,7 +3,7 @@
 //! A forced release is a deletion like any other: the key does not show by which command it went.
 
 use super::{
-    Checker,
+    Checker, cause,
     evidence::{Asked, Evidence},
     words,
 };
@@ -86,7 +86,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
     );
     let lock = event.kind.lock();
     let (story, fault) = match lock {
-        Some(lock) => words::cause(history, lock, &[owner], event.at, event.at),
+        Some(lock) => cause::cause(history, lock, &[owner], event.at, event.at),
         None => (Vec::new(), None),
     };
     let story = if fault.is_some() { story } else { Vec::new() };

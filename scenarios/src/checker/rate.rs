@@ -15,7 +15,7 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 use lockstorm_sim::time::True;
 
 use super::{
-    Checker,
+    Checker, cause,
     evidence::{Asked, Evidence},
     words,
 };
@@ -236,7 +236,7 @@ fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) ->
             format!("{client} was granted {} at {}.", grant.permits, words::instant(grant.at))
         })
         .collect();
-    let (faults, fault) = words::faults(history, lock, &[], from);
+    let (faults, fault) = cause::faults(history, lock, &[], from);
     story.extend(faults);
     Witness { summary, story, from, until, lock: Some(lock), owners: Vec::new(), fault }
 }
@@ -253,7 +253,7 @@ fn kept_waiting(evidence: &Evidence<'_>, wait: &Starved, calm: True) -> Witness 
         words::instant(from)
     );
     let owners = vec![wait.owner];
-    let (story, fault) = words::faults(history, lock, &owners, until);
+    let (story, fault) = cause::faults(history, lock, &owners, until);
     Witness { summary, story: story.into_iter().collect(), from, until, lock: Some(lock), owners, fault }
 }
 

@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use super::{Checker, evidence::Evidence, words};
+use super::{Checker, cause, evidence::Evidence, words};
 use crate::{
     history::{Call, Event, EventKind, History, Lock, Mode, Op, Outcome, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -275,7 +275,7 @@ fn witness(
         },
         words::instant(event.at)
     );
-    let (story, fault) = words::cause(history, lock, &[owner], lockstorm_sim::time::True::ZERO, event.at);
+    let (story, fault) = cause::cause(history, lock, &[owner], lockstorm_sim::time::True::ZERO, event.at);
     Witness { summary, story, from: event.at, until: event.at, lock: Some(lock), owners: vec![owner], fault }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use lockstorm_sim::time::True;
 
 use super::{
-    Checker,
+    Checker, cause,
     evidence::{Asked, Evidence},
     promise::Promise,
     words,
@@ -164,7 +164,7 @@ fn witness(evidence: &Evidence<'_>, odd: &Odd, summary: String) -> Witness {
     let last = evidence.promises.iter().rfind(of);
     let story = last.map(|promise| words::promise(evidence.history, promise)).into_iter().collect();
     let owners = vec![owner];
-    let (_, fault) = words::faults(evidence.history, lock, &owners, from);
+    let (_, fault) = cause::faults(evidence.history, lock, &owners, from);
     Witness { summary, story, from, until, lock: Some(lock), owners, fault }
 }
 

@@ -1,4 +1,4 @@
-//! Instants, lengths and causes as a reader wants them.
+//! Instants and lengths, promises and losses as a reader wants them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{
     chain,
     promise::{Promise, PromiseEnd},
 };
-use crate::history::{Call, Event, EventKind, Fault, History, Host, HostKind, Lock, LossCause, Owner, Party};
+use crate::history::{Fault, History, Host, LossCause, Party};
 
 /// A true instant in seconds, to the millisecond where that is exact enough.
 pub(crate) fn instant(at: True) -> String {
@@ -93,6 +93,19 @@ pub(super) fn party(history: &History, party: Party) -> String {
     }
 }
 
+/// What a clock that was wrong made of the time that has passed.
+pub(crate) fn shown(history: &History, shown: &chain::Shown) -> String {
+    let sign = if shown.passed < 0 { "-" } else { "" };
+    let (passed, truth) =
+        (length(Duration::from_nanos(shown.passed.unsigned_abs())), length(shown.at.since(shown.since)));
+    let of = match shown.of {
+        of if of == shown.host => String::new(),
+        of => format!(" by that of {}", history.host_name(of)),
+    };
+    let since = instant(shown.since);
+    format!("by its {} {sign}{passed} have passed since {since}{of}, and {truth} in truth", shown.clock)
+}
+
 /// How a hold went away, as the end of a sentence that begins with the node.
 pub(super) fn vanished(history: &History, node: Host, how: LossCause) -> String {
     let by = |of: Party| party(history, of);
@@ -111,138 +124,6 @@ pub(super) fn vanished(history: &History, node: Host, how: LossCause) -> String 
         LossCause::Failover => format!("{}, now the master, did not have it", history.host_name(node)),
     }
 }
-
-/// The reasons why `owner`, holding a lock `since` then, was not the only holder `by` then: in sentences, and as the
-/// nearest fault of the history.
-///
-/// The latest disappearance of its hold comes first, including its own release that the node executed late. Then the relevant
-/// faults since the hold began, in order. Of many, the most relevant are listed: first those in force when the hold disappeared, then those
-/// in the [chain] that leads to it, and of equals those on the node where it disappeared, on the owner's client, on another of the lock's
-/// nodes; at last the latest. `owners` are the holder and who came in between.
-pub(super) fn cause(
-    history: &History,
-    lock: Lock,
-    owners: &[Owner],
-    since: True,
-    by: True,
-) -> (Vec<String>, Option<usize>) {
-    let owner = owners[0];
-    let within = history.events.partition_point(|event| event.at < since)
-        ..history.events.partition_point(|event| event.at <= by);
-    let authority = &history.lock(lock).authority;
-    let gone = history.events[within].iter().rev().find(|event| {
-        let ends = match event.kind {
-            EventKind::Vanished { .. } => true,
-            EventKind::Released { left, .. } => left == 0,
-            _ => false,
-        };
-        let of_hold = event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner);
-        ends && of_hold && authority.group_of(event.host).is_some()
-    });
-    let client = history.client_of(owner);
-    // What is done to a Sentinel may replace the lock's master.
-    let sentinels: Vec<Host> = history.header.hosts_of(HostKind::Sentinel).collect();
-    let is_sentinel = |host: Host| sentinels.contains(&host);
-    let near = |fault: &Fault| {
-        let on = |host: Host| fault.targets.contains(&host);
-        match gone {
-            Some(event) if on(event.host) => 3,
-            _ if on(client) => 2,
-            _ if fault
-                .targets
-                .iter()
-                .any(|host| authority.group_of(*host).is_some() || is_sentinel(*host)) =>
-            {
-                1
-            }
-            _ => 0,
-        }
-    };
-    // A fault that is over may still be the cause (a step of a clock is over at once), unless it was before the hold. What Sentinels were
-    // made to do goes on: the old master may take writes for long after another one has granted the hold.
-    let since_hold = |fault: &Fault| {
-        let lasts = fault.targets.iter().any(|host| is_sentinel(*host));
-        fault.from <= by && (lasts || fault.until.is_none_or(|until| until >= since))
-    };
-    let instant = gone.map_or(by, |event| event.at);
-    let faults = history.faults.iter().enumerate();
-    let faults = faults.filter(|(_, fault)| since_hold(fault) && near(fault) > 0);
-    let in_chain = chain::faults(history, lock, owners, by);
-    let (told, nearest) = told(faults, instant, |number, fault| (in_chain.contains(&number), near(fault)));
-    let mut story: Vec<String> = gone.map(|event| ended(history, owner, event)).into_iter().collect();
-    match told {
-        Some(faults) => story.push(faults),
-        None if gone.is_none() => story.push("No fault was needed.".to_owned()),
-        None => {}
-    }
-    (story, nearest)
-}
-
-/// How a hold of an owner ended on a node.
-fn ended(history: &History, owner: Owner, event: &Event) -> String {
-    let (at, node) = (instant(event.at), history.host_name(event.host));
-    match event.kind {
-        EventKind::Vanished { how, .. } => format!("At {at} {}.", vanished(history, event.host, how)),
-        EventKind::Released { by, .. } if !history.is_own(owner, by) => {
-            format!("At {at} {} released it on {node}.", party(history, by))
-        }
-        _ => {
-            let before = history.events.partition_point(|other| other.at <= event.at);
-            let asked = history.events[..before].iter().rev().find(|asked| {
-                let release = matches!(asked.kind, EventKind::Invoke { call: Call::Release, .. });
-                release && (asked.kind.lock(), asked.kind.owner()) == (event.kind.lock(), Some(owner))
-            });
-            let asked = asked
-                .map_or_else(String::new, |call| format!(" that it had asked for at {}", instant(call.at)));
-            format!("At {at} {node} executed a release by {} itself{asked}.", history.owner_name(owner))
-        }
-    }
-}
-
-/// All faults that began by then: in a sentence, and the one that matters most to these owners of a lock.
-pub(super) fn faults(
-    history: &History,
-    lock: Lock,
-    owners: &[Owner],
-    by: True,
-) -> (Option<String>, Option<usize>) {
-    let involved = |host: &Host| {
-        let client = owners.iter().any(|owner| history.client_of(*owner) == *host);
-        client || history.lock(lock).authority.group_of(*host).is_some()
-    };
-    let faults = history.faults.iter().enumerate().filter(|(_, fault)| fault.from <= by);
-    told(faults, by, |_, fault| (false, if fault.targets.iter().any(involved) { 2 } else { 1 }))
-}
-
-/// Those of these faults that matter most for what happened at an instant, in a sentence and in the order they began, with how
-/// many were left out; and the one that matters most.
-fn told<'a>(
-    faults: impl Iterator<Item = (usize, &'a Fault)>,
-    instant: True,
-    near: impl Fn(usize, &Fault) -> (bool, u8),
-) -> (Option<String>, Option<usize>) {
-    let mut faults: Vec<(usize, &Fault)> = faults.collect();
-    // What happens at once, a crash or a step of a clock, stays in force.
-    let in_force = |fault: &Fault| fault.from <= instant && fault.until.is_none_or(|until| until >= instant);
-    faults.sort_by_key(|(number, fault)| {
-        let (leads, near) = near(*number, fault);
-        std::cmp::Reverse((in_force(fault), leads, near, fault.from))
-    });
-    let nearest = faults.first().map(|(number, _)| *number);
-    let left_out = faults.len().saturating_sub(FAULTS_TOLD);
-    faults.truncate(FAULTS_TOLD);
-    faults.sort_by_key(|(number, _)| *number);
-    let said: Vec<String> =
-        faults.iter().map(|(_, fault)| format!("{} {}", fault.words, span(fault))).collect();
-    let others = match left_out {
-        0 => String::new(),
-        others => format!("; and {} that seemed to matter less", many(others, "other")),
-    };
-    ((!said.is_empty()).then(|| format!("The faults before it: {}{others}.", said.join("; "))), nearest)
-}
-
-/// How many faults one explanation lists.
-const FAULTS_TOLD: usize = 4;
 
 /// `at 1.000 s`, `from 1.000 s to 2.000 s`, or `from 1.000 s on`.
 pub(crate) fn span(fault: &Fault) -> String {

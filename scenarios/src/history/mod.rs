@@ -56,6 +56,13 @@ pub struct Fault {
     pub targets: Vec<Host>,
 }
 
+impl Fault {
+    /// Whether it had begun by then, and was not over.
+    pub fn is_in_force(&self, at: True) -> bool {
+        self.from <= at && self.lasts && self.until.is_none_or(|until| until >= at)
+    }
+}
+
 /// How many times a client sent a command to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandCount {

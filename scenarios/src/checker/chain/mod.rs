@@ -4,7 +4,11 @@
 //! made of the reply: *happens-before* of Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System" (1978). Much more
 //! happened before a violation than led to it. A chain has, from the end to the beginning, what each event needed: a belief the grants
 //! that it is made of, a grant the call and the end of the hold that was in its way, an end the grant that ended and what promoted the
-//! node, a wake-up its message. A fault is in it if it was in force on a host between an event and what that needed.
+//! node, a wake-up its message. A fault is in it if it was in force on a host between an event and what that needed, and a clock if it was
+//! wrong meanwhile and decided ([`clocks`]). Where a chain begins to be followed, [`roots`] says.
+
+mod clocks;
+mod roots;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,9 +18,13 @@ use std::{
 use lockstorm_sim::time::True;
 
 use crate::{
-    history::{Call, Event, EventKind, Fault, History, Host, HostKind, Lock, LossCause, Owner, Role, Wake},
+    history::{
+        Call, Event, EventKind, Fault, History, Host, HostKind, Life, Lock, LossCause, Owner, Role, Wake,
+    },
     verdict::Witness,
 };
+
+pub(crate) use clocks::Shown;
 
 /// How many links a chain may have: the latest.
 const LINKS_MAX: usize = 24;
@@ -24,10 +32,11 @@ const LINKS_MAX: usize = 24;
 /// So long ago is what an order, or a fault that is over, has done to a host that does something by itself.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
-/// An event or a fault of a history, by its place there.
+/// An event or a fault of a history, by its place there, or a clock that was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
     Fault(usize),
+    Clock(Shown),
     Event(usize),
 }
 
@@ -39,7 +48,7 @@ pub(crate) struct Link {
     pub(crate) after: Vec<usize>,
 }
 
-/// The chain of a witness, in the order of true time. Empty where the witness is about no owner of a lock.
+/// The chain of a witness, in the order of true time. Empty where the witness is about no lock.
 pub(crate) fn of_witness(history: &History, witness: &Witness) -> Vec<Link> {
     let Some(lock) = witness.lock else { return Vec::new() };
     Chain::to(history, lock, &witness.owners, witness.from, witness.until).links()
@@ -60,35 +69,16 @@ struct Chain<'a> {
     events: BTreeMap<usize, Vec<usize>>,
     /// By each fault the events that came of it.
     faults: BTreeMap<usize, BTreeSet<usize>>,
+    /// By each clock that was wrong the events that came of it.
+    clocks: BTreeMap<Shown, BTreeSet<usize>>,
 }
 
 impl<'a> Chain<'a> {
-    /// What led to the state of these owners' holds at `from`, and to what they wrote until `until`.
+    /// What led to the state of these owners' holds at `from`, and to what happened until `until`.
     fn to(history: &'a History, lock: Lock, owners: &[Owner], from: True, until: True) -> Self {
-        let mut chain = Chain { history, lock, begin: 0, events: BTreeMap::new(), faults: BTreeMap::new() };
-        let end = history.events.partition_point(|event| event.at <= from);
-        let late = history.events.partition_point(|event| event.at <= until);
-        chain.begin = owners.first().and_then(|owner| chain.call(end, *owner)).unwrap_or(0);
-        let mut todo = Vec::new();
-        for owner in owners {
-            let of = |event: &Event| chain.is_about(event, *owner);
-            let client = history.client_of(*owner);
-            let called = chain.call(end, *owner).unwrap_or(0);
-            let belief = chain.last(end, |event| of(event) && event.host == client);
-            todo.extend(belief);
-            for node in history.header.hosts_of(HostKind::Node) {
-                let on = |event: &Event| of(event) && event.host == node;
-                let granted = |event: &Event| on(event) && matches!(event.kind, EventKind::Granted { .. });
-                todo.extend(chain.last(end, granted).filter(|at| *at > called));
-                todo.extend(chain.last(end, |event| on(event) && ends(event)).filter(|at| *at > chain.begin));
-            }
-            let wrote = |event: &Event| of(event) && matches!(event.kind, EventKind::Write { .. });
-            todo.extend(chain.last(late, wrote).filter(|at| *at > called));
-            // Its holder went on believing up to here.
-            if let Some(belief) = belief {
-                chain.find_faults(&[client], history.events[belief].at, from, belief);
-            }
-        }
+        let (events, faults, clocks) = Default::default();
+        let mut chain = Chain { history, lock, begin: 0, events, faults, clocks };
+        let mut todo = chain.roots(owners, from, until);
         while let Some(at) = todo.pop() {
             if chain.events.contains_key(&at) {
                 continue;
@@ -96,6 +86,7 @@ impl<'a> Chain<'a> {
             let mut needed = chain.needed(at);
             needed.retain(|needed| *needed < at);
             chain.find_faults_before(at, &needed);
+            chain.find_clocks_before(at);
             todo.extend(&needed);
             chain.events.insert(at, needed);
         }
@@ -149,7 +140,7 @@ impl<'a> Chain<'a> {
                 let believes = |event: &Event| of(event) && matches!(event.kind, EventKind::Believes { .. });
                 self.last(at, believes).into_iter().collect()
             }
-            EventKind::Waiting { .. } => call.into_iter().collect(),
+            EventKind::Waiting { .. } => call.into_iter().chain(self.in_the_way(at, owner)).collect(),
             EventKind::Woken { by, .. } => {
                 let publishes = |event: &Event| {
                     matches!(event.kind, EventKind::Published { .. }) && event.kind.lock() == Some(self.lock)
@@ -225,9 +216,54 @@ impl<'a> Chain<'a> {
         let latest = |is: &dyn Fn(&Event) -> bool| self.last(at, is);
         match kind {
             EventKind::Published { .. } => {
-                let ends =
-                    |event: &Event| event.host == host && event.kind.lock() == Some(self.lock) && ends(event);
+                let ends = |event: &Event| {
+                    let counted = matches!(event.kind, EventKind::Counted { left: 0, .. });
+                    event.host == host && event.kind.lock() == Some(self.lock) && (ends(event) || counted)
+                };
                 latest(&ends).into_iter().collect()
+            }
+            EventKind::Return { op, .. } => {
+                let call =
+                    |event: &Event| matches!(event.kind, EventKind::Invoke { op: of, .. } if of == *op);
+                latest(&call).into_iter().collect()
+            }
+            EventKind::Counted { .. } => {
+                let counts = |event: &Event| {
+                    let call = matches!(
+                        event.kind,
+                        EventKind::Invoke { call: Call::Set | Call::CountDown | Call::Delete, .. }
+                    );
+                    call && event.kind.lock() == Some(self.lock)
+                };
+                let before = |event: &Event| {
+                    matches!(event.kind, EventKind::Counted { .. }) && event.kind.lock() == Some(self.lock)
+                };
+                let parts =
+                    [latest(&counts), latest(&before), self.restarted(at, host), self.promoted(at, host)];
+                parts.into_iter().flatten().collect()
+            }
+            EventKind::Passed { by, .. } => {
+                let takes = |event: &Event| {
+                    let call = matches!(event.kind, EventKind::Invoke { call: Call::Take { .. }, .. });
+                    call && event.kind.lock() == Some(self.lock) && event.host == by.client
+                };
+                let parts = [latest(&takes), self.restarted(at, host), self.promoted(at, host)];
+                parts.into_iter().flatten().collect()
+            }
+            EventKind::Queue { waiters, .. } => {
+                let before = |event: &Event| {
+                    event.host == host
+                        && matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock)
+                };
+                let before = latest(&before);
+                let gone =
+                    before.into_iter().flat_map(|at| self.waiters(at)).filter(|one| !waiters.contains(one));
+                let calls = gone.filter_map(|owner| self.call(at, *owner));
+                let asks = |event: &Event| {
+                    let tries = matches!(event.kind, EventKind::Invoke { .. } | EventKind::Woken { .. });
+                    tries && event.kind.lock() == Some(self.lock)
+                };
+                calls.chain(latest(&asks)).chain(self.promoted(at, host)).collect()
             }
             EventKind::Became { .. } => {
                 let sentinels = ["+odown", "+try-failover", "+selected-slave"].map(|name| {
@@ -249,6 +285,31 @@ impl<'a> Chain<'a> {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The latest grant to another owner, which a refused one waits for.
+    fn in_the_way(&self, before: usize, owner: Owner) -> Option<usize> {
+        let grants = |event: &Event| {
+            let of_other = event.kind.owner() != Some(owner) && event.kind.lock() == Some(self.lock);
+            of_other && matches!(event.kind, EventKind::Granted { .. })
+        };
+        self.last(before, grants)
+    }
+
+    /// The owners in a queue as an event says it.
+    fn waiters(&self, at: usize) -> &'a [Owner] {
+        match &self.history.events[at].kind {
+            EventKind::Queue { waiters, .. } => waiters,
+            _ => &[],
+        }
+    }
+
+    /// Where a node came back from its last crash, without what it had not stored.
+    fn restarted(&self, before: usize, node: Host) -> Option<usize> {
+        let lives = |event: &Event| {
+            event.host == node && matches!(event.kind, EventKind::Life { life: Life::Started })
+        };
+        self.last_within(before, lives).filter(|at| self.history.events[*at].at > True::ZERO)
     }
 
     /// Where a node became the master, if it was not one from the start. That may have been before the first owner's call: the other one has
@@ -291,20 +352,29 @@ impl<'a> Chain<'a> {
     }
 
     fn links(self) -> Vec<Link> {
-        let Self { history, events, faults, .. } = self;
+        let Self { history, events, faults, clocks, .. } = &self;
         let of_faults = faults.keys().map(|fault| (history.faults[*fault].from, What::Fault(*fault)));
+        let of_clocks = clocks.keys().map(|shown| (shown.at, What::Clock(*shown)));
         let of_events = events.keys().map(|event| (history.events[*event].at, What::Event(*event)));
-        let mut order: Vec<(True, What)> = of_faults.chain(of_events).collect();
+        let mut order: Vec<(True, What)> = of_faults.chain(of_clocks).chain(of_events).collect();
         order.sort();
         order.drain(..order.len().saturating_sub(LINKS_MAX));
         let places: BTreeMap<What, usize> =
             order.iter().enumerate().map(|(place, (_, what))| (*what, place)).collect();
         let after = |what: &What| -> Vec<usize> {
-            let What::Event(event) = what else { return Vec::new() };
-            let caused = faults.iter().filter(|(_, events)| events.contains(event));
-            let caused = caused.map(|(fault, _)| What::Fault(*fault));
-            let needed = events[event].iter().map(|needed| What::Event(*needed));
-            let all = caused.chain(needed).filter_map(|what| places.get(&what).copied());
+            let causes: Vec<What> = match what {
+                What::Fault(_) => Vec::new(),
+                What::Clock(shown) => self.causes_of_clock(shown),
+                What::Event(event) => {
+                    let caused = faults.iter().filter(|(_, events)| events.contains(event));
+                    let caused = caused.map(|(fault, _)| What::Fault(*fault));
+                    let shown = clocks.iter().filter(|(_, events)| events.contains(event));
+                    let shown = shown.map(|(shown, _)| What::Clock(*shown));
+                    let needed = events[event].iter().map(|needed| What::Event(*needed));
+                    caused.chain(shown).chain(needed).collect()
+                }
+            };
+            let all = causes.into_iter().filter_map(|what| places.get(&what).copied());
             // A fault that begins while a belief goes on is why it has lasted, and not why it began.
             all.filter(|cause| *cause < places[what]).collect()
         };
@@ -318,6 +388,6 @@ fn gives(event: &Event) -> bool {
 }
 
 /// Whether an event ends a hold of its owner on its node.
-fn ends(event: &Event) -> bool {
+pub(super) fn ends(event: &Event) -> bool {
     matches!(event.kind, EventKind::Vanished { .. } | EventKind::Released { left: 0, .. })
 }

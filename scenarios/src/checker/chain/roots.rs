@@ -1,0 +1,188 @@
+//! From which events a chain is followed: what the owners of a witness have and did at its instants.
+
+use std::collections::BTreeSet;
+
+use lockstorm_sim::time::True;
+
+use super::{Chain, ends};
+use crate::history::{Call, Event, EventKind, Host, HostKind, LockKind, Owner};
+
+/// The most grants of a rate limiter that a chain follows: the latest.
+const PASSED_MAX: usize = 6;
+
+impl Chain<'_> {
+    /// What these owners have at `from`, and what they wrote until `until`. Of one that has nothing, for what it waits and how long; of a witness
+    /// that is about no two holds at once, what happened at its instants. Where it names no owner, those that waited then, or those of what
+    /// was left.
+    pub(super) fn roots(&mut self, owners: &[Owner], from: True, until: True) -> Vec<usize> {
+        let history = self.history;
+        let end = history.events.partition_point(|event| event.at <= from);
+        let late = history.events.partition_point(|event| event.at <= until);
+        let found = if owners.is_empty() { self.concerned(end, from) } else { Vec::new() };
+        let owners = if owners.is_empty() { &found[..] } else { owners };
+        let earliest = owners.iter().filter_map(|owner| self.call(end, *owner)).min().unwrap_or(0);
+        let first = owners.first().and_then(|owner| self.call(end, *owner));
+        let (mut roots, mut have_nothing) = (Vec::new(), owners.is_empty());
+        self.begin = first.unwrap_or(0);
+        for owner in owners {
+            let of_owner = self.of_owner(*owner, end, late, from);
+            let acted = self.acted(*owner, end);
+            let has = of_owner.iter().any(|root| acted.is_none_or(|acted| *root > acted));
+            roots.extend(of_owner);
+            if !has {
+                let acted = self.acted(*owner, late);
+                self.begin = self.begin.min(earliest);
+                have_nothing = true;
+                roots.extend(acted);
+                self.kept_waiting(*owner, acted, until);
+            }
+        }
+        if owners.len() < 2 || have_nothing {
+            roots.extend(self.at_instants(owners, [from, until]));
+            roots.extend(self.latest(end, late));
+        }
+        if have_nothing {
+            self.find_faults_on_nodes(&roots, end, from, until);
+        }
+        if owners.len() == 1 {
+            self.find_clock_of_lease(owners[0], late, until);
+        }
+        roots
+    }
+
+    /// The belief, the grants and the ends of the holds of an owner that has asked for them, and its last write.
+    fn of_owner(&mut self, owner: Owner, end: usize, late: usize, from: True) -> Vec<usize> {
+        let history = self.history;
+        let of = |event: &Event| event.kind.lock() == Some(self.lock) && event.kind.owner() == Some(owner);
+        let client = history.client_of(owner);
+        let called = self.call(end, owner).unwrap_or(0);
+        let belief = self.last(end, |event| of(event) && event.host == client);
+        let mut roots: Vec<usize> = belief.into_iter().collect();
+        for node in history.header.hosts_of(HostKind::Node) {
+            let on = |event: &Event| of(event) && event.host == node;
+            let granted = |event: &Event| on(event) && matches!(event.kind, EventKind::Granted { .. });
+            roots.extend(self.last(end, granted).filter(|at| *at > called));
+            roots.extend(self.last(end, |event| on(event) && ends(event)).filter(|at| *at > self.begin));
+        }
+        let wrote = |event: &Event| of(event) && matches!(event.kind, EventKind::Write { .. });
+        roots.extend(self.last(late, wrote).filter(|at| *at > called));
+        // Its holder went on believing up to here.
+        if let Some(belief) = belief {
+            self.find_faults(&[client], history.events[belief].at, from, belief);
+            self.find_clock_of_belief(belief, from);
+        }
+        roots
+    }
+
+    /// What an owner did last of what goes before a hold: it called, it waited or it was woken.
+    fn acted(&self, owner: Owner, before: usize) -> Option<usize> {
+        let acts = |event: &Event| {
+            let asks = match event.kind {
+                EventKind::Invoke { call, .. } => !matches!(call, Call::Release | Call::Extend { .. }),
+                EventKind::Waiting { .. } | EventKind::Woken { .. } => true,
+                _ => false,
+            };
+            asks && self.is_about(event, owner)
+        };
+        self.last(before, acts)
+    }
+
+    /// What was done to the client of an owner that waited, and how its clock went.
+    fn kept_waiting(&mut self, owner: Owner, acted: Option<usize>, until: True) {
+        let Some(acted) = acted else { return };
+        let since = self.history.events[acted].at;
+        self.find_faults(&[self.history.client_of(owner)], since, until, acted);
+        self.find_clock_of_wait(owner, acted, until);
+    }
+
+    /// What was done to the nodes of the lock since what is told of it last.
+    fn find_faults_on_nodes(&mut self, roots: &[usize], end: usize, from: True, until: True) {
+        let Some(last) = roots.iter().copied().filter(|root| *root < end).max() else { return };
+        let nodes: Vec<Host> = self.history.lock(self.lock).authority.groups.concat();
+        let since = self.history.events[last].at.min(from);
+        self.find_faults(&nodes, since, until, last);
+    }
+
+    /// What happened to the lock at these instants, of these owners or of none.
+    fn at_instants(&self, owners: &[Owner], instants: [True; 2]) -> Vec<usize> {
+        let (events, lock) = (&self.history.events, self.lock);
+        let about = |event: &Event| match event.kind.owner() {
+            _ if event.kind.lock() != Some(lock) => {
+                matches!(event.kind, EventKind::Return { op, .. } if self.is_call(op, owners))
+            }
+            Some(owner) => owners.contains(&owner) || owners.is_empty(),
+            None => !matches!(event.kind, EventKind::Serves { .. }),
+        };
+        let mut found = BTreeSet::new();
+        for at in instants {
+            let places =
+                events.partition_point(|event| event.at < at)..events.partition_point(|event| event.at <= at);
+            found.extend(places.filter(|place| about(&events[*place])));
+        }
+        found.into_iter().collect()
+    }
+
+    fn is_call(&self, op: crate::history::Op, owners: &[Owner]) -> bool {
+        let call = |event: &Event| match event.kind {
+            EventKind::Invoke { op: of, lock, owner, .. } => {
+                of == op && lock == self.lock && owners.contains(&owner)
+            }
+            _ => false,
+        };
+        self.history.events.iter().any(call)
+    }
+
+    /// The latest of what is about the lock and not about one owner's hold: how it became free, the message, the count, the permits in one
+    /// window.
+    fn latest(&mut self, end: usize, late: usize) -> Vec<usize> {
+        let events = &self.history.events;
+        let of_lock = |event: &Event| event.kind.lock() == Some(self.lock);
+        let mut found: Vec<usize> =
+            self.last(end, |event| of_lock(event) && ends(event)).into_iter().collect();
+        let published = |event: &Event| of_lock(event) && matches!(event.kind, EventKind::Published { .. });
+        let freed = found.last().copied().unwrap_or(0);
+        found.extend(self.last(late, published).filter(|at| *at >= freed));
+        found.extend(
+            self.last(late, |event| of_lock(event) && matches!(event.kind, EventKind::Counted { .. })),
+        );
+        if let LockKind::Rate { window_ms, .. } = self.history.lock(self.lock).kind {
+            let passes =
+                |at: &usize| of_lock(&events[*at]) && matches!(events[*at].kind, EventKind::Passed { .. });
+            let passed: Vec<usize> = (0..end).rev().filter(passes).take(PASSED_MAX).collect();
+            if let [newest, .., oldest] = passed[..] {
+                self.find_clock_of_window(oldest, newest, window_ms);
+            }
+            found.extend(passed);
+        }
+        found
+    }
+
+    /// Which owner a node has granted the lock last.
+    fn holder(&self, before: usize, node: Host) -> Option<Owner> {
+        let grants = |event: &Event| {
+            let granted = matches!(event.kind, EventKind::Granted { .. });
+            granted && event.host == node && event.kind.lock() == Some(self.lock)
+        };
+        self.history.events[self.last(before, grants)?].kind.owner()
+    }
+
+    /// Those that a witness without owners is about: who waited at its instant, or who has left a key at the end.
+    fn concerned(&self, end: usize, from: True) -> Vec<Owner> {
+        let history = self.history;
+        let mut waiting = BTreeSet::new();
+        for event in history.events[..end].iter().filter(|event| event.kind.lock() == Some(self.lock)) {
+            match event.kind {
+                EventKind::Waiting { owner, .. } => _ = waiting.insert(owner),
+                EventKind::Believes { owner, .. } | EventKind::Granted { owner, .. } => {
+                    _ = waiting.remove(&owner)
+                }
+                _ => {}
+            }
+        }
+        if from == history.header.end {
+            let left = history.keys_left.iter().filter(|key| key.lock == self.lock);
+            waiting = left.filter_map(|key| key.owner.or_else(|| self.holder(end, key.node))).collect();
+        }
+        waiting.into_iter().collect()
+    }
+}

@@ -1,0 +1,545 @@
+//! What chains of violations name, and what they leave out.
+
+use super::*;
+use std::time::Duration;
+
+use crate::{
+    checker,
+    history::{
+        Bounds, Call, EventKind, Fence, Life, LockKind, LossCause, Mode, Outcome, Reason, Role, Serving,
+        Wait, Wake, story::Story,
+    },
+};
+
+fn chain(of: &str, history: &History) -> Vec<String> {
+    let findings = checker::check(history);
+    let finding = findings.iter().find(|finding| finding.checker == of).expect("a checker");
+    let Some(witness) = finding.verdict.witness() else { return vec![finding.verdict.sentence().to_owned()] };
+    let lines = lines(history, witness);
+    for (place, line) in lines.iter().enumerate() {
+        assert!(line.after.iter().all(|cause| *cause < place), "{line:?} came of what was later");
+    }
+    text(&lines)
+}
+
+fn asks_and_gets(story: Story, client: &str, nodes: &[&str], at: i64) -> Story {
+    let story = story.at(at).asks(client).at(at + 1);
+    let story = nodes.iter().fold(story, |story, node| story.granted(node, client, 10_000));
+    story.at(at + 2).believes(client, 9_000)
+}
+
+/// What has nothing to do with it stands in every story, before and after: a client that stands still and takes no part, a clock
+/// of a node that is not asked, a hold that ended before.
+#[test]
+fn a_chain_has_what_led_to_a_violation_and_nothing_else() {
+    let one = Story::one_node;
+    let aside = |story: Story, from: i64| story.at(from).fault_until(90_000, "c4 stands still", &["c4"]);
+    let failover = asks_and_gets(aside(Story::failover(LockKind::Exclusive), 0), "c1", &["m"], 1_000)
+        .at(1_003)
+        .fault("m crashed", &["m"])
+        .at(1_010)
+        .became("r", Role::Master)
+        .vanished("r", "c1", LossCause::Failover);
+    let jump = asks_and_gets(aside(Story::quorum(), 0), "c1", &["a", "b", "c"], 1_000)
+        .at(2_000)
+        .fault("the wall clock of e stepped +1 s", &["e"])
+        .fault("the wall clock of c stepped +10.001 s", &["c"])
+        .at(2_001)
+        .vanished("c", "c1", LossCause::Expired);
+    let before = asks_and_gets(aside(one(), 0), "c3", &["m"], 100).at(200).unlocks("c3", "m");
+    let paused = asks_and_gets(before, "c1", &["m"], 1_000)
+        .at(1_500)
+        .fault_until(20_000, "c1 stands still", &["c1"])
+        .at(1_600)
+        .asks("c2")
+        .waiting("c2")
+        .at(11_001)
+        .vanished("m", "c1", LossCause::Expired)
+        .at(11_002)
+        .woken("c2", Wake::Timer)
+        .at(11_003)
+        .granted("m", "c2", 10_000)
+        .at(11_004)
+        .believes("c2", 9_000)
+        .at(20_001)
+        .wrote("c2", None, 12_000)
+        .wrote("c1", None, 20_000);
+    for (checker, history, expected) in [
+        (
+            "l2",
+            asks_and_gets(failover, "c2", &["r"], 2_000).ends(60_000),
+            &[
+                "     1.000 s  c1  c1 asks for `stock`",
+                "     1.001 s  m   grants `stock` to c1, 10000 ms",
+                "     1.002 s  c1  c1 believes it holds `stock` for 9.000 s by its boottime clock",
+                "     1.003 s  ~   m crashed at 1.003 s",
+                "     1.010 s  r   is a master",
+                "     1.010 s  r   `stock` of c1 is gone: r did not have it",
+                "     2.000 s  c2  c2 asks for `stock`",
+                "     2.001 s  r   grants `stock` to c2, 10000 ms",
+                "     2.002 s  c2  c2 believes it holds `stock` for 9.000 s by its boottime clock",
+            ][..],
+        ),
+        (
+            "l1",
+            asks_and_gets(jump, "c2", &["c", "d", "e"], 3_000).ends(60_000),
+            &[
+                "     1.000 s  c1  c1 asks for `stock`",
+                "     1.001 s  a   grants `stock` to c1, 10000 ms",
+                "     1.001 s  b   grants `stock` to c1, 10000 ms",
+                "     1.001 s  c   grants `stock` to c1, 10000 ms",
+                "     1.002 s  c1  c1 believes it holds `stock` for 9.000 s by its boottime clock",
+                "     2.000 s  ~   the wall clock of c stepped +10.001 s at 2.000 s",
+                "     2.001 s  c   `stock` of c1 is gone: expired",
+                "     3.000 s  c2  c2 asks for `stock`",
+                "     3.001 s  c   grants `stock` to c2, 10000 ms",
+                "     3.001 s  d   grants `stock` to c2, 10000 ms",
+                "     3.001 s  e   grants `stock` to c2, 10000 ms",
+            ],
+        ),
+        (
+            "l3",
+            paused.at(21_000).disbelieves("c1", Reason::Expired).ends(60_000),
+            &[
+                "     1.000 s  c1    c1 asks for `stock`",
+                "     1.001 s  m     grants `stock` to c1, 10000 ms",
+                "     1.002 s  c1    c1 believes it holds `stock` for 9.000 s by its boottime clock",
+                "     1.500 s  ~     c1 stands still from 1.500 s to 20.000 s",
+                "     1.600 s  c2    c2 asks for `stock`",
+                "    11.001 s  m     `stock` of c1 is gone: expired",
+                "    11.002 s  c2    c2 is woken by a timer",
+                "    11.003 s  m     grants `stock` to c2, 10000 ms",
+                "    11.004 s  c2    c2 believes it holds `stock` for 9.000 s by its boottime clock",
+                "    20.001 s  shop  c2 writes with no token, one seen before, sent at 12.000 s",
+                "    20.001 s  shop  c1 writes with no token, one seen before, sent at 20.000 s",
+            ],
+        ),
+    ] {
+        assert_eq!(chain(checker, &history), expected, "{checker}");
+    }
+}
+
+fn says(story: Story, node: &str, word: &str, about: &str) -> Story {
+    story.tell(node, EventKind::Cluster { event: word.into(), about: about.into() })
+}
+
+fn announces(story: Story, by: &str, event: &str) -> Story {
+    let message = "master main 10.0.0.1 6379".into();
+    story.tell(by, EventKind::Sentinel { event: event.into(), message })
+}
+
+/// A promotion came of what Sentinels decided, or of an election that the node itself has won; what others said of it, or saw meanwhile,
+/// did not lead to it. A message came of what ended the hold, not of what the node did besides.
+#[test]
+fn a_chain_has_what_a_promotion_and_a_message_came_of() {
+    let served = |how| EventKind::Serves { lock: crate::history::Lock(0), how };
+    let granted = || asks_and_gets(Story::failover(LockKind::Exclusive), "c1", &["m"], 1_000).at(1_003);
+    let watched = ["+sdown", "+odown", "+try-failover", "+selected-slave", "+slave"]
+        .into_iter()
+        .fold(granted().fault("m crashed", &["m"]).at(1_005), |story, event| announces(story, "c3", event))
+        .at(1_010)
+        .became("r", Role::Master)
+        .vanished("r", "c1", LossCause::Failover);
+    let elected = says(granted().fault("m crashed", &["m"]).at(1_005), "r", "elected", "2");
+    let elected = says(elected.at(1_006), "m", "fail", "r")
+        .at(1_010)
+        .tell("r", served(Serving::Whole))
+        .vanished("r", "c1", LossCause::Failover);
+    let told = asks_and_gets(Story::one_node(), "c1", &["m"], 1_000)
+        .at(1_500)
+        .asks("c2")
+        .waiting("c2")
+        .at(2_000)
+        .deleted("m", "c1", "c3")
+        .about("other")
+        .granted("m", "c4", 1_000)
+        .released("m", "c4")
+        .about("stock")
+        .published("m", 1)
+        .at(2_001)
+        .woken("c2", Wake::Message)
+        .at(2_002)
+        .granted("m", "c2", 10_000)
+        .at(2_003)
+        .believes("c2", 9_000);
+    let chains = [
+        ("by Sentinels", asks_and_gets(watched, "c2", &["r"], 2_000)),
+        ("by an election", asks_and_gets(elected, "c2", &["r"], 2_000)),
+        ("by a message", told),
+    ];
+    let chains =
+        chains.map(|(title, story)| format!("## {title}\n{}\n", chain("l2", &story.ends(60_000)).join("\n")));
+    insta::assert_snapshot!(chains.join("\n"));
+}
+
+/// Of a long chain the end is kept, where the violation is.
+#[test]
+fn of_a_long_chain_the_end_is_kept() {
+    let mut story = asks_and_gets(Story::one_node(), "c1", &["m"], 0);
+    for step in 0..40 {
+        story = story.at(10 + step).fault("the wall clock of m stepped +1 ms", &["m"]);
+    }
+    let story = story.at(100).vanished("m", "c1", LossCause::Expired);
+    let lines = chain("l2", &asks_and_gets(story, "c2", &["m"], 200).ends(60_000));
+    assert_eq!(lines.len(), 24);
+    assert!(lines[23].contains("c2 believes it holds"), "{}", lines[23]);
+}
+
+/// What has nothing to do with any violation: a client that stands still and whose clocks are wrong.
+fn beside(story: Story) -> Story {
+    story.at(0).clocks("c4", [3_600_000, 0, 0], [0, -500_000, -500_000]).fault_until(
+        90_000,
+        "c4 stands still",
+        &["c4"],
+    )
+}
+
+fn of(kind: LockKind) -> Story {
+    beside(Story::of_kind(kind))
+}
+
+fn one() -> Story {
+    beside(Story::one_node())
+}
+
+const STEP: &str = "the wall clock of m stepped +31 s";
+
+/// The clock of m steps, and what it has kept since the beginning of the run is over by it.
+fn steps(story: Story, at: i64) -> Story {
+    story.at(at).fault(STEP, &["m"]).clocks("m", [at + 31_000, at, at], [0; 3]).at(at + 1)
+}
+
+fn cut(story: Story, from: i64, until: i64, client: &str) -> Story {
+    story.at(from).fault_until(until, "nothing gets through", &[client, "m"])
+}
+
+/// C1 stands still while its lease of ten seconds ends and c2 gets the lock, and writes when it goes on.
+fn writes_late(token: [Option<u64>; 2]) -> Story {
+    let gets = |story: Story, client: &str, token: Option<u64>| {
+        let story = story.asks(client);
+        let story = match token {
+            Some(token) => story.granted_with("m", client, 10_000, token),
+            None => story.granted("m", client, 10_000),
+        };
+        story.believes(client, 30_000)
+    };
+    let story =
+        gets(one().at(1_000), "c1", token[0]).at(1_500).fault_until(20_000, "c1 stands still", &["c1"]);
+    let story = gets(story.at(11_001).vanished("m", "c1", LossCause::Expired).at(11_002), "c2", token[1]);
+    story.at(12_000).wrote("c2", token[1], 11_999).at(20_001).wrote("c1", token[0], 20_000)
+}
+
+/// Of each checker a violation that came of a fault or a clock, and what its chain has to name, in this order.
+fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static str])> {
+    let bounds = Bounds { progress: Duration::from_secs(5), ..Bounds::default() };
+    let both = |story: Story| {
+        let story = cut(story.bounds(bounds).at(1).asks("c1").about("cash").asks("c1"), 2, 3_000, "c1");
+        let story =
+            story.at(3).about("stock").granted("m", "c1", 10_000).at(4).returns("c1", Outcome::Refused);
+        story.about("cash").returns("c1", Outcome::Refused).ends(20_000)
+    };
+    let waits = |story: Story| story.at(1).locks("c1", "m", 30_000).at(10).asks("c2").at(11).waiting("c2");
+    let latch = || {
+        let story = of(LockKind::Latch { count: 1 }).bounds(bounds).at(100).counted("m", 1);
+        story.at(200).calls("c3", Call::Await { wait: Wait::Unbounded }).at(300).calm()
+    };
+    let slow = one().fault_for_good("the clocks of c1 run slow", &["c1"]).clocks(
+        "c1",
+        [0; 3],
+        [0, -500_000, -500_000],
+    );
+    let line = beside(Story::failover(LockKind::Fair))
+        .at(1)
+        .locks("c1", "m", 30_000)
+        .at(10)
+        .asks("c2")
+        .queue("m", &["c2"]);
+    let line = line.at(50).fault("the wall clock of c3 stepped +400 s", &["c3"]).clocks(
+        "c3",
+        [400_050, 50, 50],
+        [0; 3],
+    );
+    let asked_late = waits(one()).fault_for_good("the clocks of c2 run slow", &["c2"]).clocks(
+        "c2",
+        [11; 3],
+        [0, -900_000, 0],
+    );
+    vec![
+        (
+            "l1",
+            "expired before its time",
+            steps(one().at(1).locks("c1", "m", 30_000), 1_000)
+                .vanished("m", "c1", LossCause::Expired)
+                .at(1_002)
+                .locks("c2", "m", 30_000)
+                .ends(60_000),
+            &[
+                "m   grants",
+                STEP,
+                "m   by its wall clock 32.000 s have passed since 0.001 s, and 1.000 s in truth",
+                "expired",
+                "to c2",
+            ],
+        ),
+        (
+            "l2",
+            "believed by a slow clock",
+            slow.at(100)
+                .locks("c1", "m", 10_000)
+                .at(10_101)
+                .vanished("m", "c1", LossCause::Expired)
+                .at(11_100)
+                .locks("c2", "m", 10_000)
+                .ends(60_000),
+            &[
+                "the clocks of c1 run slow",
+                "c1 believes",
+                "c1  by its boottime clock 5.500 s have passed since 0.100 s, and 11.000 s in truth",
+                "to c2",
+            ],
+        ),
+        (
+            "l3",
+            "wrote after a pause",
+            writes_late([None, None]).ends(60_000),
+            &["c1 believes", "c1 stands still", "expired", "c2 believes", "c2 writes", "c1 writes"],
+        ),
+        (
+            "l4",
+            "tokens that go backwards",
+            writes_late([Some(2), Some(1)]).fenced(Fence::Greater).ends(60_000),
+            &["token 2", "c1 stands still", "expired", "token 1", "c2 writes", "c1 writes"],
+        ),
+        (
+            "commands",
+            "asks again and again while it is cut off",
+            (1..=300)
+                .fold(cut(waits(one()), 20, 9_000, "c2"), |story, at| {
+                    story.at(20 + at).woken("c2", Wake::Timer)
+                })
+                .ends(10_000),
+            &["c2 asks", "nothing gets through"],
+        ),
+        (
+            "fairness",
+            "thrown out by a clock that is ahead",
+            line.at(60).asks("c3").at(61).queue("m", &["c3"]).at(200).waiting("c2").ends(1_000),
+            &[
+                "c2 asks",
+                "the wall clock of c3 stepped +400 s",
+                "c3 asks",
+                "by its wall clock 400.051 s have passed since 0.010 s by that of c2",
+                "m   ",
+            ],
+        ),
+        (
+            "hygiene",
+            "its holder crashed",
+            one()
+                .at(30)
+                .asks("c2")
+                .granted_without_expiry("m", "c2")
+                .at(31)
+                .fault("c2 crashes", &["c2"])
+                .life("c2", Life::Crashed)
+                .key_left("m", "stock", None)
+                .ends(10_000),
+            &["c2 asks", "to c2", "c2 crashes"],
+        ),
+        (
+            "latch",
+            "the waiter is cut off when it opens",
+            cut(latch(), 400, 20_000, "c3").at(500).calls("c1", Call::CountDown).counted("m", 0).ends(9_000),
+            &["c3 waits until", "nothing gets through", "c1 counts", "m   "],
+        ),
+        (
+            "lease",
+            "kept by a clock that was set back",
+            one()
+                .at(1)
+                .locks("c1", "m", 30_000)
+                .at(1_000)
+                .fault("the wall clock of m stepped -30 s", &["m"])
+                .clocks("m", [-29_000, 1_000, 1_000], [0; 3])
+                .at(60_002)
+                .vanished("m", "c1", LossCause::Expired)
+                .ends(70_000),
+            &[
+                "m   grants",
+                "stepped -30 s",
+                "m   by its wall clock 30.001 s have passed since 0.001 s, and 60.001 s in truth",
+                "expired",
+            ],
+        ),
+        (
+            "owner-safety",
+            "a release that comes late",
+            one()
+                .at(1)
+                .locks("c1", "m", 1_000)
+                .at(500)
+                .calls("c1", Call::Release)
+                .at(501)
+                .fault_until(5_000, "packets from c1 take longer", &["c1"])
+                .at(1_002)
+                .vanished("m", "c1", LossCause::Expired)
+                .at(1_100)
+                .locks("c2", "m", 30_000)
+                .at(5_001)
+                .deleted("m", "c2", "c1")
+                .ends(60_000),
+            &["c1 releases", "packets from c1 take longer", "to c2", "gone"],
+        ),
+        (
+            "permits",
+            "one is back before its time",
+            steps(of(LockKind::Permits { permits: 1 }).at(1).asks("c1").granted("m", "c1", 30_000), 1_000)
+                .vanished("m", "c1", LossCause::Expired)
+                .at(1_002)
+                .asks("c3")
+                .granted("m", "c3", 30_000)
+                .ends(60_000),
+            &["to c1", STEP, "m   by its wall clock 32.000 s", "expired", "to c3"],
+        ),
+        (
+            "progress",
+            "the message of the release is lost",
+            cut(waits(one().bounds(bounds)), 900, 1_400, "c2")
+                .at(1_000)
+                .unlocks("c1", "m")
+                .published("m", 1)
+                .at(1_500)
+                .calm()
+                .ends(10_000),
+            &["c2 waits", "nothing gets through", "c1 releases", "m   releases", "m   "],
+        ),
+        (
+            "rate",
+            "the new master has not heard of the permits",
+            beside(Story::failover(LockKind::Rate { permits: 2, window_ms: 10_000, per_client: false }))
+                .became("r", Role::Replica)
+                .calm()
+                .at(100)
+                .takes("c1", 2)
+                .at(101)
+                .passed("m", "c1", 2)
+                .returns("c1", Outcome::Ok)
+                .at(1_000)
+                .fault("r is promoted", &["r"])
+                .at(1_001)
+                .became("r", Role::Master)
+                .clocks("r", [1_501, 1_001, 1_001], [0; 3])
+                .at(2_000)
+                .takes("c2", 2)
+                .at(2_001)
+                .passed("r", "c2", 2)
+                .ends(40_000),
+            &[
+                "c1 asks",
+                "m   grants c1 2 permits",
+                "r is promoted",
+                "r   is a master",
+                "c2 asks",
+                "r   by its wall clock 2.400 s have passed since 0.101 s by that of m, and 1.900 s in truth",
+                "r   grants c2 2 permits",
+            ],
+        ),
+        (
+            "read-write",
+            "a node with another script",
+            of(LockKind::ReadWrite)
+                .at(1)
+                .asks_to_read("c1")
+                .granted_in("m", "c1", 1_000, Mode::Shared)
+                .at(100)
+                .fault_until(9_000, "m runs another script", &["m"])
+                .at(500)
+                .asks("c2")
+                .at(501)
+                .granted_in("m", "c2", 1_000, Mode::Exclusive)
+                .ends(3_000),
+            &["to c1", "m runs another script", "c2 asks", "to c2"],
+        ),
+        (
+            "reentrancy",
+            "sent again when the reply was lost",
+            one()
+                .at(1)
+                .asks("c1")
+                .at(2)
+                .granted("m", "c1", 30_000)
+                .at(3)
+                .fault("a reply is lost", &["c1", "m"])
+                .at(500)
+                .granted("m", "c1", 30_000)
+                .at(501)
+                .returns("c1", Outcome::Ok)
+                .ends(1_000),
+            &["c1 asks", "a reply is lost", "to c1"],
+        ),
+        ("together", "one of two is kept", both(one()), &["c1 asks", "nothing gets through", "to c1"]),
+        (
+            "wake-ups",
+            "the message is lost",
+            cut(waits(one()), 900, 2_000, "c2")
+                .at(1_000)
+                .unlocks("c1", "m")
+                .published("m", 1)
+                .at(30_002)
+                .woken("c2", Wake::Timer)
+                .ends(60_000),
+            &["c2 asks", "nothing gets through", "c1 releases", "m   releases", "woken by a timer"],
+        ),
+        (
+            "wake-ups",
+            "a timer that is late",
+            asked_late.at(1_000).unlocks("c1", "m").at(30_011).woken("c2", Wake::Timer).ends(60_000),
+            &[
+                "c2 asks",
+                "the clocks of c2 run slow",
+                "c1 releases",
+                "c2  by its monotonic clock 3.000 s have passed since 0.011 s, and 30.000 s in truth",
+                "woken by a timer",
+            ],
+        ),
+        (
+            "windows",
+            "deleted at the master before the promotion",
+            beside(Story::failover(LockKind::Exclusive))
+                .became("r", Role::Replica)
+                .at(2)
+                .locks("c1", "m", 30_000)
+                .at(4_999)
+                .calls("c3", Call::Release)
+                .at(5_000)
+                .deleted("m", "c1", "c3")
+                .at(9_999)
+                .fault("r is promoted", &["r"])
+                .at(10_000)
+                .became("r", Role::Master)
+                .at(11_000)
+                .locks("c2", "r", 30_000)
+                .ends(50_000),
+            &["to c1", "c3 releases", "gone", "r is promoted", "is a master", "to c2"],
+        ),
+    ]
+}
+
+#[test]
+fn a_chain_names_the_faults_and_the_clocks_that_a_violation_came_of() {
+    let rows = violations();
+    for checker in checker::LIST {
+        assert!(rows.iter().any(|(of, ..)| *of == checker.name), "{} has no row", checker.name);
+    }
+    let mut wrong = Vec::new();
+    for (checker, title, history, names) in &rows {
+        let told = chain(checker, history);
+        let mut rest = told.iter();
+        let missing = names.iter().find(|name| !rest.any(|line| line.contains(**name)));
+        let aside = told.iter().any(|line| line.contains("c4"));
+        if missing.is_some() || aside {
+            wrong.push(format!("{checker}, {title}: {missing:?} in\n{}", told.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
