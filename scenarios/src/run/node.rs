@@ -161,7 +161,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     if let Some(master) = master {
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, server.console.clone()));
+    let (console, password) = (server.console.clone(), config.requirepass.clone());
+    let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, console, password));
     let now = ctx.clone();
     let start = |env: &mut Env, before: Option<Server>| match before {
         Some(before) => {

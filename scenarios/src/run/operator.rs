@@ -111,8 +111,9 @@ pub(super) fn options(written: &Written) -> Vec<(String, String)> {
     own.into_iter().chain(written.config.clone()).collect()
 }
 
-/// The operator at the console: one connection inside the host, one command after the other.
-pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
+/// The operator at the console: one connection inside the host, one command after the other. The operator has the password that the node
+/// was started with, if it was with one.
+pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console, password: String) {
     loop {
         let (mut command, wanted) = console.next().await;
         if let [name, master, port] = &mut command[..]
@@ -129,8 +130,14 @@ pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
         }
         let answered = async {
             let mut stream = ctx.dial(ctx.name(), port).await?;
-            stream.write_all(&bytes).await?;
             let mut answer = vec![0; 4096];
+            if !password.is_empty() {
+                let auth = format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len());
+                stream.write_all(auth.as_bytes()).await?;
+                // A refusal shows in the answer to the command.
+                let _ = stream.read(&mut answer).await?;
+            }
+            stream.write_all(&bytes).await?;
             let read = stream.read(&mut answer).await?;
             io::Result::Ok(String::from_utf8_lossy(&answer[..read]).trim().to_owned())
         };

@@ -76,6 +76,7 @@ impl Process for SimulatedSentinel {
             shared.get().history.record(now.moment().0, host, what);
         });
         let (file, config) = (self.file.clone(), self.config());
+        let password = config.requirepass.clone();
         let operated = self.operated.clone();
         let start = move |env: &mut Env, before: Option<Server>| {
             let before = before.filter(|_| !operated.disk_lost.take());
@@ -85,7 +86,7 @@ impl Process for SimulatedSentinel {
         };
         let (node, console) = (self.node.clone(), self.operated.console().clone());
         Box::pin(async move {
-            let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), PORT, console));
+            let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), PORT, console, password));
             world::node::run_with(ctx, PORT, node, start).await;
             operator.abort();
         })

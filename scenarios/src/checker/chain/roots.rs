@@ -21,7 +21,14 @@ impl Chain<'_> {
         let found = if owners.is_empty() { self.concerned(end, from) } else { Vec::new() };
         let owners = if owners.is_empty() { &found[..] } else { owners };
         let earliest = owners.iter().filter_map(|owner| self.call(end, *owner)).min().unwrap_or(0);
-        let first = owners.first().and_then(|owner| self.call(end, *owner));
+        // What led to the first hold is another story.
+        let granted = |owner: &Owner| {
+            let grants = |event: &Event| {
+                self.is_about(event, *owner) && matches!(event.kind, EventKind::Granted { .. })
+            };
+            self.last(end, grants).unwrap_or(usize::MAX)
+        };
+        let first = owners.iter().min_by_key(|owner| granted(owner)).and_then(|owner| self.call(end, *owner));
         let (mut roots, mut have_nothing) = (Vec::new(), owners.is_empty());
         self.begin = first.unwrap_or(0);
         for owner in owners {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::{
     checker,
     history::{
-        Bounds, Call, EventKind, Fence, Life, LockKind, LossCause, Mode, Outcome, Reason, Role, Serving,
-        Wait, Wake, story::Story,
+        Bounds, Call, EventKind, Fence, Life, LockKind as Guarantee, LossCause, Mode, Outcome, Reason, Role,
+        Serving, Wait, Wake, story::Story,
     },
 };
 
@@ -34,7 +34,7 @@ fn asks_and_gets(story: Story, client: &str, nodes: &[&str], at: i64) -> Story {
 fn a_chain_has_what_led_to_a_violation_and_nothing_else() {
     let one = Story::one_node;
     let aside = |story: Story, from: i64| story.at(from).fault_until(90_000, "c4 stands still", &["c4"]);
-    let failover = asks_and_gets(aside(Story::failover(LockKind::Exclusive), 0), "c1", &["m"], 1_000)
+    let failover = asks_and_gets(aside(Story::failover(Guarantee::Exclusive), 0), "c1", &["m"], 1_000)
         .at(1_003)
         .fault("m crashed", &["m"])
         .at(1_010)
@@ -133,7 +133,7 @@ fn announces(story: Story, by: &str, event: &str) -> Story {
 #[test]
 fn a_chain_has_what_a_promotion_and_a_message_came_of() {
     let served = |how| EventKind::Serves { lock: crate::history::Lock(0), how };
-    let granted = || asks_and_gets(Story::failover(LockKind::Exclusive), "c1", &["m"], 1_000).at(1_003);
+    let granted = || asks_and_gets(Story::failover(Guarantee::Exclusive), "c1", &["m"], 1_000).at(1_003);
     let watched = ["+sdown", "+odown", "+try-failover", "+selected-slave", "+slave"]
         .into_iter()
         .fold(granted().fault("m crashed", &["m"]).at(1_005), |story, event| announces(story, "c3", event))
@@ -194,7 +194,7 @@ fn beside(story: Story) -> Story {
     )
 }
 
-fn of(kind: LockKind) -> Story {
+fn of(kind: Guarantee) -> Story {
     beside(Story::of_kind(kind))
 }
 
@@ -240,7 +240,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
     };
     let waits = |story: Story| story.at(1).locks("c1", "m", 30_000).at(10).asks("c2").at(11).waiting("c2");
     let latch = || {
-        let story = of(LockKind::Latch { count: 1 }).bounds(bounds).at(100).counted("m", 1);
+        let story = of(Guarantee::Latch { count: 1 }).bounds(bounds).at(100).counted("m", 1);
         story.at(200).calls("c3", Call::Await { wait: Wait::Unbounded }).at(300).calm()
     };
     let slow = one().fault_for_good("the clocks of c1 run slow", &["c1"]).clocks(
@@ -248,7 +248,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         [0; 3],
         [0, -500_000, -500_000],
     );
-    let line = beside(Story::failover(LockKind::Fair))
+    let line = beside(Story::failover(Guarantee::Fair))
         .at(1)
         .locks("c1", "m", 30_000)
         .at(10)
@@ -393,7 +393,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "permits",
             "one is back before its time",
-            steps(of(LockKind::Permits { permits: 1 }).at(1).asks("c1").granted("m", "c1", 30_000), 1_000)
+            steps(of(Guarantee::Permits { permits: 1 }).at(1).asks("c1").granted("m", "c1", 30_000), 1_000)
                 .vanished("m", "c1", LossCause::Expired)
                 .at(1_002)
                 .asks("c3")
@@ -416,7 +416,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "rate",
             "the new master has not heard of the permits",
-            beside(Story::failover(LockKind::Rate { permits: 2, window_ms: 10_000, per_client: false }))
+            beside(Story::failover(Guarantee::Rate { permits: 2, window_ms: 10_000, per_client: false }))
                 .became("r", Role::Replica)
                 .calm()
                 .at(100)
@@ -447,7 +447,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "read-write",
             "a node with another script",
-            of(LockKind::ReadWrite)
+            of(Guarantee::ReadWrite)
                 .at(1)
                 .asks_to_read("c1")
                 .granted_in("m", "c1", 1_000, Mode::Shared)
@@ -505,7 +505,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "windows",
             "deleted at the master before the promotion",
-            beside(Story::failover(LockKind::Exclusive))
+            beside(Story::failover(Guarantee::Exclusive))
                 .became("r", Role::Replica)
                 .at(2)
                 .locks("c1", "m", 30_000)

@@ -224,7 +224,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         watcher.follows();
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    tokio::task::spawn_local(operator::operate(ctx, PORT, server.console.clone()));
+    // What watches a real node has no password either.
+    tokio::task::spawn_local(operator::operate(ctx, PORT, server.console.clone(), String::new()));
     let seen_until = server.seen_until.borrow().clone();
     let (ended, end) = oneshot::channel();
     stage.outside.give(async move {
