@@ -27,7 +27,7 @@ EXPECTED = {
     "bare-del": {"T2": "violated", "T4": "violated", "T5": "holds", "T8": "holds"},
     "blind-extend": {"T2": "holds", "T4": "violated", "T5": "holds", "T8": "violated"},
 }
-# Controls, each with the claims of its mistake and one that it must keep: what is found is the mistake, and not that the peer is slow or lame.
+# Controls, each with the claims of its mistake and one that it must keep: what is found is the mistake, and not that the peer is slow or does nothing.
 CONTROLS = {
     "late-deadline": {"T2": "holds", "T4": "violated"},
     "no-lease": {"T2": "holds", "T6": "violated"},

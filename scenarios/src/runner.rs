@@ -298,7 +298,7 @@ impl Runner<'_> {
         format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}", peer.command)
     }
 
-    /// Runs one case. The header of its history has what was drawn, for whoever reads it in a file.
+    /// Runs one case. The header of its history has what was drawn, for readers of its file.
     pub fn outcome(&self, case: Case, keep: TraceRetention) -> Outcome {
         let plan = self.plan(case);
         let mut outcome = self.outcome_of(&plan, case, keep);
