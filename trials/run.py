@@ -29,8 +29,10 @@ EXPECTED = {
 }
 # Controls, each with the claims of its mistake and one that it must keep: what is found is the mistake, and not that the peer is slow or does nothing.
 CONTROLS = {
+    "look-then-set": {"T1": "violated"},
+    "bare-del": {"T3": "violated", "T7": "violated"},
     "late-deadline": {"T2": "holds", "T4": "violated"},
-    "no-lease": {"T2": "holds", "T6": "violated"},
+    "no-lease": {"T2": "holds", "T5": "violated", "T6": "violated"},
     "never-renews": {"T9": "violated"},
     "silent-watchdog": {"T9": "holds", "T10": "violated"},
     "quorum-of-one": {"T12": "violated"},

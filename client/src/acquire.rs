@@ -59,18 +59,19 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
         return Err(session.config.no_reply().made_definite());
     };
+    // Whatever may be a level of this client is none to adopt.
+    let mut levels = owner.levels(&kind.parts(), session.env().boottime());
+    levels.iter_mut().for_each(|levels| levels.least = levels.most);
     let mut answers = Vec::new();
     for question in kind.probe(&adoption.request()) {
         answers.push(session.router.ask(key.slot(), &question).await?);
     }
-    // Whatever may be a level of this client is none to adopt.
-    let mut levels = owner.levels(&kind.parts(), session.env().boottime());
-    levels.iter_mut().for_each(|levels| levels.least = levels.most);
     let known = Known { levels, old_left: Duration::ZERO, new_left: Duration::ZERO };
     let Told::Obeyed(Found { got, .. }) = kind.found(&answers, &known)? else {
         return Err(not_held());
     };
     adoption.sent = session.env().boottime();
+    owner.may_last(adoption.sent, session.config.call_timeout, adoption.lease());
     let reply =
         session.router.run_repeatable(&renewal.call_one(adoption.lease(), key, field, &kind.parts())).await?;
     if !renewal.read_one(&reply)? {
@@ -121,10 +122,10 @@ impl<G: Got> Acquisition<G> {
         self.request.lease.unwrap_or(self.request.session.config.watchdog_timeout)
     }
 
-    /// Whether the owner has no level of what is asked for, as far as this client knows.
+    /// Whether the owner can have no level of what is asked for, as far as this client knows.
     fn has_nothing(&self) -> bool {
         let levels = self.owner.levels(&self.request.kind.parts(), self.env().boottime());
-        levels.iter().all(|levels| levels.least == 0)
+        levels.iter().all(|levels| levels.most == 0)
     }
 
     /// Whether a grant never ends by itself.

@@ -216,8 +216,8 @@ pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
     u64::try_from(pttl).ok().map(Duration::from_millis)
 }
 
-/// The questions for a level of a lock that is a hash with a field for each owner: the time to live and the count. In this order: what
-/// the owner has at the second question it had at the first one, as nothing that it asks for is under way, so that both are of the
+/// The questions for a level of a lock that is a hash with a field for each owner: the time to live and the count. In this order: no
+/// request that adds a level is under way, so that what the owner has at the second question it had at the first one, and both are of the
 /// same key.
 pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
     let (mut left, mut count) = (redis::cmd("PTTL"), redis::cmd("HGET"));

@@ -69,7 +69,7 @@ pub(crate) struct Probe<R> {
 pub(crate) enum Told<F> {
     Obeyed(F),
     NotObeyed,
-    /// Nothing yet: later answers will.
+    /// Nothing yet. Later answers may tell, when what is over is gone.
     Unclear,
 }
 
@@ -130,12 +130,12 @@ impl Pending {
     {
         caller.progress.failed(error);
         let patience = session.env().now() + session.config.response_timeout;
-        let mut found = within(session.env(), patience, pin!(self.find_out(session, &probe))).await;
+        let mut found = within(session.env(), patience, pin!(self.find_out(session, &probe, true))).await;
         if found.is_none() {
             caller.answer(Err(error.clone()));
             // What was set before the connection was given up has ended by then.
             let limit = session.env().now() + lease + session.config.response_timeout;
-            found = within(session.env(), limit, pin!(self.find_out(session, &probe))).await;
+            found = within(session.env(), limit, pin!(self.find_out(session, &probe, false))).await;
         }
         let is_fenced = locked(&self.lane).connection.is_fenced() || !error.is_lost_reply();
         match found {
@@ -147,8 +147,9 @@ impl Pending {
         }
     }
 
-    /// Waits for the late reply, and meanwhile tries to ask on a new connection.
-    async fn find_out<F, R>(&mut self, session: &Session, probe: &Probe<R>) -> Recovered<F>
+    /// Waits for the late reply, and meanwhile tries to ask on a new connection; again for answers that tell nothing yet, while the caller
+    /// waits: all else that the owner asks for waits, too.
+    async fn find_out<F, R>(&mut self, session: &Session, probe: &Probe<R>, waits: bool) -> Recovered<F>
     where
         R: Fn(&[Value], Boottime) -> Result<Told<F>>,
     {
@@ -156,7 +157,7 @@ impl Pending {
             let mut repeats = Repeats::default();
             loop {
                 let outlook = session.router.outlook(probe.slot);
-                let error = match ask_on_new_connection(session, probe).await {
+                let error = match ask_on_new_connection(session, probe, waits).await {
                     Ok(recovered) => return recovered,
                     Err(error) => error,
                 };
@@ -173,7 +174,7 @@ impl Pending {
 }
 
 /// Asks on a connection before which the old one was ended. An error is one that may pass.
-async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>) -> Result<Recovered<F>>
+async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>, waits: bool) -> Result<Recovered<F>>
 where
     R: Fn(&[Value], Boottime) -> Result<Told<F>>,
 {
@@ -192,7 +193,7 @@ where
     match (probe.read)(&answers, sent) {
         Ok(Told::Obeyed(found)) => Ok(Recovered::Obeyed(found, sent)),
         Ok(Told::NotObeyed) => Ok(Recovered::Unknown),
-        Ok(Told::Unclear) => Err(session.config.no_reply()),
-        Err(_) => Ok(Recovered::Untold { is_fenced: false }),
+        Ok(Told::Unclear) if waits => Err(session.config.no_reply()),
+        Ok(Told::Unclear) | Err(_) => Ok(Recovered::Untold { is_fenced: false }),
     }
 }

@@ -140,7 +140,9 @@ pub(crate) struct OwnerState {
     lasts: Mutex<Lasts>,
 }
 
-/// Until when a server may have levels of an owner, given back or over.
+/// Until when a server may have levels of an owner that are over by this client's clock. It is a bound where a request that was given up
+/// does not arrive later than its time-out, and where the server's wall clock neither stands still nor goes back: what is beyond that is
+/// taken for a grant when the reply to the owner's next request is lost. A level that was given back in vain is not counted.
 #[derive(Clone, Copy)]
 struct Lasts {
     until: Boottime,
@@ -176,8 +178,23 @@ impl OwnerState {
     }
 
     /// A request that was sent at `sent` sets the owner's lease to `lease`. It is obeyed within `patience` from then on, if it ever is.
+    ///
+    /// So are the levels that the same user has by a field that begins with this one: what an owner reads keeps what it writes.
     pub(crate) fn may_last(&self, sent: Boottime, patience: Duration, lease: Duration) {
-        let next = locked(&self.ledger.0).granted;
+        // Dropped outside of the mutex, which the last one to know an owner takes.
+        let (next, others) = {
+            let book = locked(&self.ledger.0);
+            let field = format!("{}:", self.owner);
+            let others = book.owners.range((self.key.clone(), field.clone())..);
+            let others = others.take_while(|((key, owner), _)| *key == self.key && owner.starts_with(&field));
+            (book.granted, others.filter_map(|(_, owner)| owner.upgrade()).collect::<Vec<_>>())
+        };
+        for owner in std::iter::once(self).chain(others.iter().map(|owner| &**owner)) {
+            owner.lasts_from(next, sent, patience, lease);
+        }
+    }
+
+    fn lasts_from(&self, next: u64, sent: Boottime, patience: Duration, lease: Duration) {
         let mut lasts = locked(&self.lasts);
         if sent >= lasts.until {
             lasts.from = next;

@@ -350,6 +350,23 @@ fn a_level_that_is_over_may_be_counted_until_the_server_must_have_dropped_it() {
     let hold = setting.grant();
     hold.lose(LossCause::NotHeld);
     assert_eq!(setting.levels(), (0, 0), "the server has said that it is gone");
+    // Another key of the same owner: what comes when all is over does not bring the old levels back.
+    let setting = Setting::new();
+    let _hold = setting.grant();
+    setting.clock.set(30_302);
+    setting.owner.may_last(sent(30_302), Duration::ZERO, LEASE);
+    assert_eq!(setting.levels(), (0, 0), "a request that was sent when they must be gone");
+    // What one reads keeps what it writes, and not the other way round.
+    for (field, lasts) in [("o:write", (0, 1)), ("o2", (0, 0)), ("write:o", (0, 0))] {
+        let reader = Setting::new();
+        let writer = Setting { owner: reader.ctx.ledger.owner(&Key::new("l"), field), ..reader };
+        let _hold = writer.grant();
+        let read = writer.ctx.ledger.owner(&Key::new("l"), "o");
+        read.may_last(sent(20_000), Duration::ZERO, LEASE);
+        writer.clock.set(30_302);
+        let levels = writer.owner.levels(&Parts::WHOLE, writer.clock.boottime())[0];
+        assert_eq!((levels.least, levels.most), lasts, "{field}");
+    }
 }
 
 /// A lease that ends now has ended: the server may have dropped the key.

@@ -135,6 +135,10 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
     let outer = acquire(Some(lease)).await.unwrap();
     proxy.requests(Flow::Hold);
     let inner = task(acquire(Some(lease)));
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a request that is held up for half of its lease, in real time"
+    )]
     tokio::time::sleep(lease / 2).await;
     proxy.requests(Flow::Pass);
     let inner = inner.await.unwrap().unwrap();

@@ -1,5 +1,7 @@
 //! Measures of many runs, each beside the formula that their file has for it.
 
+use indexmap::IndexSet;
+
 use crate::{
     report::{FormulaRow, Mark},
     runner::{Judged, Runner},
@@ -10,10 +12,11 @@ use crate::{
 pub(super) fn claimed_measures(trial: &Runner<'_>, of: &[Judged]) -> Vec<FormulaRow> {
     let conditions = of.chunk_by(|one, other| one.case.shares_variant(&other.case));
     let rows = conditions.flat_map(|runs| {
-        let measures = runs.first().map_or(0, |first| first.compared.len());
         let variant = &trial.variant(runs[0].case).name;
-        (0..measures).map(move |at| {
-            row(variant, &runs.iter().filter_map(|run| run.compared.get(at)).collect::<Vec<_>>())
+        let all = || runs.iter().flat_map(|run| &run.compared);
+        let names: IndexSet<_> = all().map(|one| (&one.checker, &one.measure)).collect();
+        names.into_iter().map(move |name| {
+            row(variant, &all().filter(|one| (&one.checker, &one.measure) == name).collect::<Vec<_>>())
         })
     });
     rows.collect()
@@ -25,7 +28,7 @@ fn row(variant: &str, runs: &[&Compared]) -> FormulaRow {
     found.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
     let is = match found[..] {
         [] => "measured in no run".to_owned(),
-        [least, .., most] if least != most => format!("{least} to {most} in {} runs", runs.len()),
+        [least, .., most] if least != most => format!("{least} to {most} in {} runs", found.len()),
         [least, ..] => least.to_string(),
     };
     // What is not as claimed in one run is not as claimed.

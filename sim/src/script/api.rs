@@ -199,6 +199,7 @@ fn sha1hex(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
     };
     // Lua's own notion of text: numbers have one, whatever else counts as empty.
     let text = lua.coerce_string(arg.clone())?;
+    Desk::charge_bytes(lua, text.as_ref().map_or(0, |text| text.as_bytes().len()))?;
     let digits = text.map_or_else(|| sha1_hex(b""), |text| sha1_hex(&text.as_bytes()));
     lua.create_string(digits).map(Value::String)
 }

@@ -249,7 +249,7 @@ end
 local strings = rust.strings
 local libraries = {
   string = copied(string, "byte char dump len"),
-  table = copied(table, "concat foreach foreachi getn insert maxn remove setn sort"),
+  table = copied(table, "foreach foreachi getn insert maxn remove setn sort"),
   math = copied(math, "abs acos asin atan atan2 ceil cos cosh deg exp floor fmod frexp huge ldexp log log10 max min "
     .. "mod modf pi pow rad sin sinh sqrt tan tanh"),
   coroutine = copied(coroutine, "create resume running status wrap yield"),
@@ -257,6 +257,7 @@ local libraries = {
 -- Lua's own matcher knows no budget. What a replacement calls or looks up is called from here, so that its errors and its
 -- instructions are the script's.
 for name in ("find format lower match rep reverse sub upper"):gmatch("%a+") do libraries.string[name] = strings[name] end
+libraries.table.concat = strings.concat
 local seek, concat = strings.seek, table.concat
 local gmatch_arguments, gsub_arguments = strings.gmatch_arguments, strings.gsub_arguments
 

@@ -1,5 +1,6 @@
-//! The functions of `string` whose time and memory a script chooses freely, charged to its budget: in C they would run for as long as
-//! they like inside one instruction. Patterns and `rep` are done here; others are C's, charged for the text that they make.
+//! The functions of `string` whose time and memory a script chooses freely, and `table.concat`, charged to its budget: in C they would
+//! run for as long as they like inside one instruction. Patterns and `rep` are done here; others are C's, charged for the text that they
+//! make, or that they were given in vain.
 //!
 //! What calls back into Lua is a loop in `sandbox.lua` over `seek`, so that errors and budget are those of the script.
 
@@ -241,15 +242,22 @@ fn rep(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(std::iter::once(Value::String(args.lua.create_string(repeated)?)).collect())
 }
 
-/// Functions of C that take as long as what they make is long.
-const CHARGED: [&str; 5] = ["format", "lower", "reverse", "sub", "upper"];
+/// Functions of C that take as long as what they make is long, with the library that they are of.
+const CHARGED: [(&str, &str); 6] = [
+    ("string", "format"),
+    ("string", "lower"),
+    ("string", "reverse"),
+    ("string", "sub"),
+    ("string", "upper"),
+    ("table", "concat"),
+];
 
-/// Calls a function of C, and charges the script for the text that it made.
+/// Calls a function of C, and charges the script for the text that it made; where it made none, for what it was given.
 fn charged(function: &Function, args: &Args<'_>) -> mlua::Result<MultiValue> {
-    let made: MultiValue = function.call(args.values.clone()).map_err(|error| as_called(args, &error))?;
+    let made: mlua::Result<MultiValue> = function.call(args.values.clone());
     let text = |value: &Value| value.as_string().map_or(0, |text| text.as_bytes().len());
-    Desk::charge_bytes(args.lua, made.iter().map(text).sum())?;
-    Ok(made)
+    Desk::charge_bytes(args.lua, made.as_ref().unwrap_or(&args.values).iter().map(text).sum())?;
+    made.map_err(|error| as_called(args, &error))
 }
 
 /// A complaint of C, which knows neither the name that the script called the function by nor where.
@@ -286,9 +294,8 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
         let function = move |lua: &Lua, values: MultiValue| operation(&Args { lua, function: of, values });
         table.raw_set(name, lua.create_function(function)?)?;
     }
-    let own: Table = lua.globals().get("string")?;
-    for name in CHARGED {
-        let function: Function = own.get(name)?;
+    for (own, name) in CHARGED {
+        let function: Function = lua.globals().get::<Table>(own)?.get(name)?;
         let call =
             move |lua: &Lua, values: MultiValue| charged(&function, &Args { lua, function: name, values });
         table.raw_set(name, lua.create_function(call)?)?;

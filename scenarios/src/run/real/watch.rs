@@ -227,7 +227,9 @@ impl Watcher {
         watcher.each_lock(&read, |watcher, watched, values, _| {
             let lost = watched.restarted(values, watcher);
             lost.into_iter().for_each(|lost| watcher.tell(watcher.ctx.moment().0, lost));
-            watched.queue(values, watcher);
+            if let Some(queue) = watched.queue(values, watcher) {
+                watcher.tell(watcher.ctx.moment().0, queue);
+            }
         });
         Some(watcher)
     }
@@ -306,7 +308,8 @@ impl Watcher {
     ) -> Option<Connections> {
         while server.is_life_of(seen_until) {
             if let Some(made) = connections(&self.ctx).await {
-                return Some(made);
+                // What answers may be the next life already.
+                return server.is_life_of(seen_until).then_some(made);
             }
             self.ctx.wire_delay(EVERY).await;
         }
