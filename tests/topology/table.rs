@@ -15,7 +15,7 @@ const AT_A_TIME: usize = 10;
 const TIMES: u64 = 10;
 
 /// .. but so many at least.
-const AT_LEAST: u64 = 40;
+const AT_LEAST: u64 = 20;
 
 /// What was measured for each expectation that measures something.
 fn spans(row: &Row, runs: &[seen::Verdict]) -> Vec<Option<Span>> {

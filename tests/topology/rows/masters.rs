@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Row] = &[
                 "the leader switches after them",
                 First(SWITCHED.by("observers")),
                 First(SWITCHED.by("leader")),
-                0,
+                -100,
                 4_000,
             ),
             Count(SWITCHED, 3, 3),
