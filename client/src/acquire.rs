@@ -11,11 +11,11 @@ use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, check_lease, mi
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Got, Guard};
-use crate::hold::{Grant, Hold, Keeper, Known, OwnerState};
+use crate::hold::{Grant, Hold, Keeper, Known, OwnerState, Told};
 use crate::keeper::{Held, give_back};
 use crate::key::Key;
 use crate::observer::EventKind;
-use crate::recover::{Pending, Probe, Recovered, Replied, Told};
+use crate::recover::{Pending, Probe, Recovered, Replied};
 use crate::renew::Renewal;
 use crate::route::Confirm;
 use crate::session::Session;

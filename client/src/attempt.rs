@@ -6,8 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::{Error, Result};
-use crate::hold::{Known, Parts};
-use crate::recover::Told;
+use crate::hold::{Known, Parts, Told};
 use crate::renew::RenewalScript;
 use crate::script::Call;
 use crate::spin::SpinBackoff;

@@ -10,6 +10,7 @@ use redis::{Cmd, Value};
 
 use crate::env::{Boottime, within};
 use crate::error::{Error, Result};
+use crate::hold::Told;
 use crate::mutex::locked;
 use crate::route::{Lane, Node, Repeats, Request};
 use crate::script::Call;
@@ -62,25 +63,6 @@ pub(crate) struct Probe<R> {
     pub(crate) questions: Vec<Cmd>,
     /// Reads the answers to questions that were asked from this moment on. After an error asking again would not help.
     pub(crate) read: R,
-}
-
-/// What the answers to the questions of a [`Probe`] tell of its request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told<F> {
-    Obeyed(F),
-    NotObeyed,
-    /// Nothing yet. Later answers may tell, when what is over is gone.
-    Unclear,
-}
-
-impl<F> Told<F> {
-    pub(crate) fn map<G>(self, found: impl FnOnce(F) -> G) -> Told<G> {
-        match self {
-            Self::Obeyed(what) => Told::Obeyed(found(what)),
-            Self::NotObeyed => Told::NotObeyed,
-            Self::Unclear => Told::Unclear,
-        }
-    }
 }
 
 impl Pending {

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::recover::Told;
-
 /// The levels that Redis counts for an owner at one part of a key, as far as the client knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Levels {
@@ -22,6 +20,25 @@ impl Levels {
             _ if count <= self.least as u64 => Some(false),
             _ if count > self.most as u64 => Some(true),
             _ => None,
+        }
+    }
+}
+
+/// What the answers to questions tell of a request without a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told<F> {
+    Obeyed(F),
+    NotObeyed,
+    /// Nothing yet. Later answers may tell, when what is over is gone.
+    Unclear,
+}
+
+impl<F> Told<F> {
+    pub(crate) fn map<G>(self, found: impl FnOnce(F) -> G) -> Told<G> {
+        match self {
+            Self::Obeyed(what) => Told::Obeyed(found(what)),
+            Self::NotObeyed => Told::NotObeyed,
+            Self::Unclear => Told::Unclear,
         }
     }
 }

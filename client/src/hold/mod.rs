@@ -22,7 +22,7 @@ use crate::observer::{Event, EventKind, LossCause, Observer};
 use crate::wire::drift_margin;
 use crate::work::{Token, Work};
 pub(crate) use ledger::{Ledger, OwnerState};
-pub(crate) use levels::{Known, Levels};
+pub(crate) use levels::{Known, Levels, Told};
 pub(crate) use parts::Parts;
 
 /// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.

@@ -22,9 +22,8 @@ use crate::attempt::{
 };
 use crate::client::Client;
 use crate::error::Result;
-use crate::hold::Known;
+use crate::hold::{Known, Told};
 use crate::lock::Lock;
-use crate::recover::Told;
 use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
 use crate::wake::Wakes;

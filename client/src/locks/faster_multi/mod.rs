@@ -10,9 +10,8 @@ use crate::attempt::{Answer, Ask, Attempt, ForceRelease, Found, Lease, Taken, Un
 use crate::client::Client;
 use crate::config::millis;
 use crate::error::{Error, Result};
-use crate::hold::{Known, Parts};
+use crate::hold::{Known, Parts, Told};
 use crate::lock::Lock;
-use crate::recover::Told;
 use crate::renew::{Name, RenewalScript, read_flags};
 use crate::script::{Call, script};
 use crate::wake::{Wake, Wakes};

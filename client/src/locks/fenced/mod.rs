@@ -10,9 +10,8 @@ use crate::attempt::{
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::guard::Token;
-use crate::hold::Known;
+use crate::hold::{Known, Told};
 use crate::lock::FencedLock;
-use crate::recover::Told;
 use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
 use crate::wake::Wakes;

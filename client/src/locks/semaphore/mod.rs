@@ -7,8 +7,7 @@ use redis::{Cmd, Value};
 
 use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Sleep, Unlock};
 use crate::error::{Error, Result};
-use crate::hold::Known;
-use crate::recover::Told;
+use crate::hold::{Known, Told};
 use crate::renew::RenewalScript;
 use crate::script::{Call, script};
 use crate::wake::{Wake, Wakes};
