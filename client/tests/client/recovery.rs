@@ -112,53 +112,74 @@ async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
     assert!(!exists(&server).await);
 }
 
-/// All levels of the owner are over by its client's clock, while the server still counts them, which got the request for the last of
-/// them later than it was sent. A request that never arrived seemed to have been obeyed, since the client knew of none any more: one
-/// level was then of two guards, and was gone with the first of them.
+/// What makes the server keep levels for longer than the client counts them: a request that is held up for half of their lease.
+#[derive(Debug)]
+enum HeldUp {
+    Acquire,
+    Extend,
+    /// Which gives what remains the time that it had when it was sent.
+    Release,
+}
+
+/// All levels of the owner are over by its client's clock, while the server still counts them. A request that never arrived seemed to have
+/// been obeyed, since the client knew of none any more: one level was then of two guards, and was gone with the first of them.
 #[tokio::test]
 async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
-    let Some(server) = RedisServer::start() else { return };
-    let proxy = Proxy::to(&server).await;
-    let sent = Arc::new(Attempts::default());
-    let client = Client::builder().endpoint(proxy.url()).observer(sent.clone()).connect().await.unwrap();
-    let (lock, owner, lease) = (client.lock("stock"), OwnerId::new(1), Duration::from_secs(3));
-    let acquire = |lease: Option<Duration>| {
-        let lock = lock.clone();
-        async move {
-            let acquire = lock.acquire().owner(owner);
-            match lease {
-                Some(lease) => acquire.lease(lease).await,
-                None => acquire.await,
-            }
+    for (held_up, levels) in [(HeldUp::Acquire, 2), (HeldUp::Extend, 1), (HeldUp::Release, 1)] {
+        let Some(server) = RedisServer::start() else { return };
+        let what = format!("{held_up:?}");
+        let proxy = Proxy::to(&server).await;
+        let sent = Arc::new(Attempts::default());
+        let client = Client::builder().endpoint(proxy.url()).observer(sent.clone()).connect().await.unwrap();
+        let (lock, owner, lease) = (client.lock("stock"), OwnerId::new(1), Duration::from_secs(3));
+        let acquire = || {
+            let lock = lock.clone();
+            async move { lock.acquire().owner(owner).lease(lease).await.unwrap() }
+        };
+        let outer = Arc::new(acquire().await);
+        let inner = if matches!(held_up, HeldUp::Release) { Some(acquire().await) } else { None };
+        proxy.requests(Flow::Hold);
+        let request = {
+            let (outer, next) = (outer.clone(), acquire());
+            task(async move {
+                match held_up {
+                    HeldUp::Acquire => Some(next.await),
+                    HeldUp::Extend => outer.extend(lease).await.map(|()| None).unwrap(),
+                    HeldUp::Release => inner.unwrap().release().await.map(|()| None).unwrap(),
+                }
+            })
+        };
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a request that is held up for half of its lease, in real time"
+        )]
+        tokio::time::sleep(lease / 2).await;
+        proxy.requests(Flow::Pass);
+        let inner = request.await.unwrap();
+        outer.lost().await;
+        if let Some(inner) = &inner {
+            inner.lost().await;
         }
-    };
-    let outer = acquire(Some(lease)).await.unwrap();
-    proxy.requests(Flow::Hold);
-    let inner = task(acquire(Some(lease)));
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a request that is held up for half of its lease, in real time"
-    )]
-    tokio::time::sleep(lease / 2).await;
-    proxy.requests(Flow::Pass);
-    let inner = inner.await.unwrap().unwrap();
-    outer.lost().await;
-    inner.lost().await;
-    let counts = async |levels: &str| {
-        let count = server.command(&["HGET", "stock", outer.owner()]).await;
-        assert_eq!(count, redis::Value::BulkString(levels.as_bytes().to_vec()));
-    };
-    counts("2").await;
+        let counts = async |levels: u32| {
+            let count = server.command(&["HGET", "stock", outer.owner()]).await;
+            assert_eq!(count, redis::Value::BulkString(levels.to_string().into_bytes()), "{what}");
+        };
+        counts(levels).await;
 
-    // The request for a third one is lost with its connection.
-    proxy.requests_on_open_connections(Flow::Hold);
-    let later = task(acquire(None));
-    eventually("it is sent", async || sent.count() == 3).await;
-    server.command(&["CLIENT", "KILL", "TYPE", "normal"]).await;
-    let later = later.await.unwrap().unwrap();
-    counts("3").await;
-    later.release().await.unwrap();
-    counts("2").await;
+        // The request for another one is lost with its connection.
+        let before = sent.count();
+        proxy.requests_on_open_connections(Flow::Hold);
+        let later = task({
+            let lock = lock.clone();
+            async move { lock.acquire().owner(owner).await }
+        });
+        eventually("it is sent", async || sent.count() > before).await;
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]).await;
+        let later = later.await.unwrap().unwrap();
+        counts(levels + 1).await;
+        later.release().await.unwrap();
+        counts(levels).await;
+    }
 }
 
 /// The release happened, its reply never comes. The repeat finds the result of the first under the same request id,
