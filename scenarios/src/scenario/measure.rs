@@ -84,9 +84,9 @@ impl Scenario {
             .flat_map(|(checker, of)| of.iter().map(move |(measure, stated)| (checker, measure, stated)));
         let compared = all.filter_map(|(checker, measure, stated)| {
             let finding = findings.iter().find(|finding| finding.checker == checker)?;
-            let value = stated.value(self);
-            let [least, most, within] =
-                value.unwrap_or_else(|wrong| panic!("checked when it was read: {}", wrong.message));
+            // In a file each formula has a value. An experiment may put code in the place of the steps that a formula is about: then nothing
+            // is claimed of the measure.
+            let [least, most, within] = stated.value(self).ok()?;
             let found = finding.measure(measure);
             let as_claimed = found.is_some_and(|found| around(least, most, within).contains(found));
             let (checker, measure, formula) = (checker.clone(), measure.clone(), stated.formula.to_string());
