@@ -122,7 +122,7 @@ impl Setting {
         let deadline = self.clock.boottime() + lease.saturating_sub(drift_margin(lease));
         self.owner.may_last(self.clock.boottime(), Duration::ZERO, lease);
         let grant = Grant { deadline, lease, renewed, token: None, parts: Parts::WHOLE };
-        Hold::granted(self.ctx.clone(), &self.owner, "o", &self.keeper, grant)
+        Hold::granted(self.ctx.clone(), &self.owner, &self.owner.owner, &self.keeper, grant)
     }
 }
 
