@@ -114,7 +114,9 @@ fn request(payload: &[u8]) -> Option<String> {
 fn reply(payload: &[u8]) -> String {
     let lines =
         payload.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end().escape_ascii().to_string());
-    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+    let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    // Line ends alone are what a master sends a replica that waits for its snapshot.
+    if text.is_empty() { payload.escape_ascii().to_string() } else { text }
 }
 
 fn shortened(text: &str) -> String {
@@ -134,6 +136,7 @@ mod tests {
             (&b"*2\r\n$4\r\nPTTL\r\n$4\r\nlock\r\n"[..], true, "PTTL lock"),
             (b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nROLE\r\n", true, "PING; ROLE"),
             (b"+OK\r\n", false, "+OK"),
+            (b"\n", false, "\\n"),
             (b"*2\r\n:1\r\n$-1\r\n", false, "*2 :1 $-1"),
             // A reply of bulk strings that is no command, and a payload that ends within one.
             (b"*1\r\n$3\r\nc:1\r\n", false, "*1 $3 c:1"),

@@ -244,7 +244,7 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Kill("A")), (6_000, Run("a", FORCE)), (14_000, Run("a", "CLUSTER FAILOVER TAKEOVER"))],
         lasts: 17_000,
         expect: &[
-            Takes("`fail?`", At(0), First(A_DOWN.by("B")), 1_900, 3_200),
+            Takes("`fail?`", At(0), First(A_DOWN.by("B")), 1_900, 3_300),
             Takes("closed", At(0), First(CLOSED.by("B")), 1_900, 3_300),
             Answers("a", FORCE, "OK"),
             Takes("only TAKEOVER helps", At(14_000), First(PROMOTED), 0, 100),
