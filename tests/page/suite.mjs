@@ -161,7 +161,13 @@ const tests = {
     const arrow = arrows.nth(at), faint = await arrow.locator("line").last().evaluate(node => getComputedStyle(node).strokeWidth);
     const title = await arrow.locator("title").textContent();
     assert.match(title, /^.+(\n.+)?\nleft at [\d.]+ s, (read at|due at|never)/);
-    await page.mouse.move(middles[at].x, middles[at].y);
+    // It may be lower on the page than the first one, out of the window.
+    await arrow.scrollIntoViewIfNeeded();
+    const line = await arrow.locator("line").first().evaluate(node => {
+      const box = node.getBoundingClientRect();
+      return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    });
+    await page.mouse.move(line.x, line.y);
     // The arrow under the pointer stands out, which it does not by itself.
     const hovered = page.locator("#messages g.message:hover");
     await hovered.first().waitFor();
