@@ -315,18 +315,22 @@ fn comes_out_as_expected(text: &str) {
 }
 
 fn run(text: &str) -> Judged {
-    with_trial(text, |trial, case| {
+    with_trial(Engine::Real, text, |trial, case| {
         judge(trial.variant(case), case, &trial.outcome(case, TraceRetention::Nothing))
     })
 }
 
 fn outcome(text: &str) -> Outcome {
-    with_trial(text, |trial, case| trial.outcome(case, TraceRetention::Nothing))
+    outcome_on(Engine::Real, text)
 }
 
-fn with_trial<T>(text: &str, run: impl FnOnce(&Runner<'_>, Case) -> T) -> T {
+fn outcome_on(engine: Engine, text: &str) -> Outcome {
+    with_trial(engine, text, |trial, case| trial.outcome(case, TraceRetention::Nothing))
+}
+
+fn with_trial<T>(engine: Engine, text: &str, run: impl FnOnce(&Runner<'_>, Case) -> T) -> T {
     let sources = [source(text)];
-    let trial = Runner::new(&sources).seeds(Some(0..1)).engine(Engine::Real);
+    let trial = Runner::new(&sources).seeds(Some(0..1)).engine(engine);
     let case = Case { source: 0, variant: 0, seed: 0 };
     run(&trial, case)
 }

@@ -3,11 +3,9 @@
 use lockstorm::{
     history::{EventKind, HostKind, LossCause, Owner, Party},
     run::{Engine, Outcome},
-    runner::{Case, Runner},
 };
-use lockstorm_sim::world::TraceRetention;
 
-use crate::{AT_ONCE, FORGOTTEN, HANDOVER, LATE, LINES, PLAYS, UNANSWERED, outcome, redis, source};
+use crate::{AT_ONCE, FORGOTTEN, HANDOVER, LATE, LINES, PLAYS, UNANSWERED, outcome, outcome_on, redis};
 
 /// Nested holds are given back while their client cannot reach the server: the releases arrive later, each once.
 const CUT_OFF: &str = r#"
@@ -68,10 +66,7 @@ fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
         return;
     }
     for text in [HANDOVER, LINES, FORGOTTEN, AT_ONCE, LATE, UNANSWERED, CUT_OFF] {
-        let sources = [source(text)];
-        let trial = Runner::new(&sources).seeds(Some(0..1)).engine(Engine::Event);
-        let case = Case { source: 0, variant: 0, seed: 0 };
-        let simulated = changes(&trial.outcome(case, TraceRetention::Nothing));
+        let simulated = changes(&outcome_on(Engine::Event, text));
         // On a busy machine less happens than was meant to.
         let mut told = Vec::new();
         while told.last() != Some(&simulated) {
