@@ -194,8 +194,8 @@ impl Judged {
 pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     let findings = checker::check(&outcome.history);
     let expected = &variant.scenario.expect;
-    let is_real = *outcome.history.header.engine == *Engine::Real.name();
-    let compared = if is_real { Vec::new() } else { variant.scenario.compared(&findings) };
+    let compared =
+        if outcome.history.header.is_real() { Vec::new() } else { variant.scenario.compared(&findings) };
     let matches = findings.iter().filter_map(|finding| {
         let matched = match expected.get(finding.checker)?.matches(finding) {
             Match::AsExpected => {

@@ -62,9 +62,15 @@ pub(super) struct Overlap<'a, I> {
     pub(super) until: True,
 }
 
-impl<I> Overlap<'_, I> {
+impl<I: Interval> Overlap<'_, I> {
     pub(super) fn length(&self) -> Duration {
         self.until.since(self.from)
+    }
+
+    /// Whether the two would not meet if one of them was earlier or later by so much.
+    pub(super) fn is_within(&self, tolerance: Duration) -> bool {
+        let apart = self.first.until().since(self.from).min(self.second.until().since(self.first.from()));
+        apart <= tolerance
     }
 }
 
@@ -92,7 +98,7 @@ pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
 }
 
 /// The longest overlap; the earliest of those that are equally long.
-pub(super) fn worst<'o, 'a, I>(overlaps: &'o [Overlap<'a, I>]) -> Option<&'o Overlap<'a, I>> {
+pub(super) fn worst<'o, 'a, I: Interval>(overlaps: &'o [Overlap<'a, I>]) -> Option<&'o Overlap<'a, I>> {
     overlaps.iter().rev().max_by_key(|overlap| overlap.length())
 }
 

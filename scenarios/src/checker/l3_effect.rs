@@ -5,12 +5,11 @@
 //! over the newer one, and one between two of another's (interleaved) lies inside. So the layer is violated iff sections
 //! of two different owners overlap, or an owner writes that never held the lock.
 
-use std::time::Duration;
-
 use super::{
     Checker, cause,
     evidence::Evidence,
-    interval::{Overlap, overlaps, worst},
+    interval::{Overlap, worst},
+    overlap::{Found, undecided},
     section::{Section, Write, sections, tested, writes},
     words,
 };
@@ -31,19 +30,16 @@ pub(super) const L3: Checker = Checker {
 fn check(evidence: &Evidence<'_>) -> Finding {
     let writes = writes(evidence);
     let sections = sections(evidence, &writes);
-    let found = overlaps(&sections);
-    let longest = worst(&found);
+    let found = Found::of(evidence, &sections);
     let stranger = writes.iter().find(|write| write.since.is_none());
-    let verdict = match (longest, stranger) {
-        (Some(overlap), _) => Verdict::Violated { witness: witness(evidence, overlap) },
-        (None, Some(write)) => Verdict::Violated { witness: without_lock(evidence, write) },
-        (None, None) => quiet(evidence, &writes, &sections),
+    let verdict = match (worst(&found.certain), stranger, worst(&found.within)) {
+        (Some(overlap), _, _) => Verdict::Violated { witness: witness(evidence, overlap) },
+        (None, Some(write), _) => Verdict::Violated { witness: without_lock(evidence, write) },
+        (None, None, Some(overlap)) => undecided(evidence, &witness(evidence, overlap)),
+        (None, None, None) => quiet(evidence, &writes, &sections),
     };
-    let measures = vec![
-        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
-        Measure::count("times", found.len() as u64),
-        Measure::count("writes", writes.len() as u64),
-    ];
+    let mut measures = found.measures();
+    measures.push(Measure::count("writes", writes.len() as u64));
     L3.finding(verdict, measures)
 }
 

@@ -36,6 +36,8 @@ mod wake_ups;
 mod windows;
 pub(crate) mod words;
 
+use std::time::Duration;
+
 use crate::{
     history::History,
     verdict::{Finding, Measure, Verdict},
@@ -86,12 +88,13 @@ impl Checker {
     }
 
     fn finding(&self, verdict: Verdict, measures: Vec<Measure>) -> Finding {
-        Finding { checker: self.name, question: self.question, verdict, measures }
+        Finding { checker: self.name, question: self.question, verdict, measures, tolerance: Duration::ZERO }
     }
 }
 
 /// Asks a history every question, in the order of [`LIST`].
 pub fn check(history: &History) -> Vec<Finding> {
     let evidence = Evidence::of(history);
-    LIST.iter().map(|checker| (checker.check)(&evidence)).collect()
+    let tolerance = history.header.tolerance();
+    LIST.iter().map(|checker| Finding { tolerance, ..(checker.check)(&evidence) }).collect()
 }

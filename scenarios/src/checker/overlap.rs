@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     history::History,
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure, Verdict, Witness, no_more_than},
 };
 
 /// What a layer about intervals measures.
@@ -47,17 +47,40 @@ pub(super) fn judge<I: Interval + Clone>(
 ) -> Finding {
     let judged: Vec<I> =
         intervals.iter().filter(|interval| evidence.is_exclusive(interval.lock())).cloned().collect();
-    let found = overlaps(&judged);
-    let longest = worst(&found);
-    let verdict = match longest {
-        Some(overlap) => Verdict::Violated { witness: witness(evidence.history, overlap, wording) },
-        None => evidence.none_at_once(&judged, wording.thing, nothing),
+    let found = Found::of(evidence, &judged);
+    let verdict = match (worst(&found.certain), worst(&found.within)) {
+        (Some(overlap), _) => Verdict::Violated { witness: witness(evidence.history, overlap, wording) },
+        (None, Some(overlap)) => undecided(evidence, &witness(evidence.history, overlap, wording)),
+        (None, None) => evidence.none_at_once(&judged, wording.thing, nothing),
     };
-    let measures = vec![
-        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
-        Measure::count("times", found.len() as u64),
-    ];
-    checker.finding(verdict, measures)
+    checker.finding(verdict, found.measures())
+}
+
+/// The overlaps of a history, in the order they began.
+pub(super) struct Found<'a, I> {
+    pub(super) certain: Vec<Overlap<'a, I>>,
+    /// Those of which it cannot be said whether there was one: times of a run in real time may be off.
+    pub(super) within: Vec<Overlap<'a, I>>,
+}
+
+impl<'a, I: Interval> Found<'a, I> {
+    pub(super) fn of(evidence: &Evidence<'_>, intervals: &'a [I]) -> Self {
+        let tolerance = evidence.history.header.tolerance();
+        let (within, certain) =
+            overlaps(intervals).into_iter().partition(|overlap| overlap.is_within(tolerance));
+        Found { certain, within }
+    }
+
+    pub(super) fn measures(&self) -> Vec<Measure> {
+        let longest = worst(&self.certain).map_or(Duration::ZERO, Overlap::length);
+        vec![Measure::time("overlap", longest), Measure::count("times", self.certain.len() as u64)]
+    }
+}
+
+/// The verdict about what may not have been.
+pub(super) fn undecided(evidence: &Evidence<'_>, witness: &Witness) -> Verdict {
+    let tolerance = no_more_than(evidence.history.header.tolerance());
+    Verdict::undecided(format!("{} That is {tolerance}.", witness.summary))
 }
 
 pub(super) fn witness<I: Interval>(

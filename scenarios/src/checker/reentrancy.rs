@@ -124,7 +124,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let mut accounts: BTreeMap<(Lock, Owner), Account> = BTreeMap::new();
     let mut calls: BTreeMap<Op, (Lock, Owner, Call)> = BTreeMap::new();
-    let is_real = &*history.header.engine == "real";
+    let is_real = history.header.is_real();
     let made = if is_real { invocations(history) } else { BTreeMap::new() };
     let asks_on = |owner: Owner, number: usize, now: True| {
         let calls = made.get(&owner).map_or(&[][..], Vec::as_slice);

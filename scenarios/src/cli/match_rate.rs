@@ -132,7 +132,7 @@ fn compared<'a>(scenario: &Scenario, finding: impl Fn(&str) -> Option<&'a Findin
         let Some(finding) = finding(checker) else { continue };
         let stated = scenario.real.get(checker);
         let comes = stated.and_then(|stated| stated.comes.as_ref());
-        match (comes.unwrap_or(expected).matches_in_real_time(finding), stated) {
+        match (comes.unwrap_or(expected).matches(finding), stated) {
             (Match::AsExpected, Some(stated)) if comes.is_some() => {
                 reasons.push(format!("{checker}: {}", stated.because.trim()));
             }
@@ -243,7 +243,8 @@ mod tests {
             let text = format!("[node.m]\n[client.c]\n[expect]\nl1 = {{ holds = {{ times = 1 }} }}\n{real}");
             let source = parse("real.toml", &text).expect("it is a scenario");
             let measures = vec![Measure::count("times", times)];
-            let found = Finding { checker: "l1", question: "?", verdict: Verdict::holds(""), measures };
+            let (verdict, tolerance) = (Verdict::holds(""), Duration::ZERO);
+            let found = Finding { checker: "l1", question: "?", verdict, measures, tolerance };
             let came = compared(&source.variants[0].scenario, |checker| (checker == "l1").then_some(&found));
             assert_eq!(came.word(), word, "{text}");
         }

@@ -26,7 +26,7 @@ use crate::{
     run::real,
     runner::{Case, Judged, Runner, judge},
     scenario::{Source, nearest},
-    verdict::{Expectation, Finding, Match, REAL_TIME_TOLERANCE, Range},
+    verdict::{Expectation, Finding, Match, Range},
     worklist::work_through,
 };
 
@@ -205,7 +205,7 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
     let (mut came_out, mut expected, mut evidence) = (CameOut::Holds, true, Vec::new());
     for (checker, expects) in &trial.variant(judged.case).scenario.expect {
         let Some(finding) = judged.finding(checker) else { continue };
-        let matched = expects.matches_in_real_time(finding);
+        let matched = expects.matches(finding);
         let violated = finding.verdict.witness().is_some();
         let sentence = || format!("{checker}: {}", finding.verdict.sentence());
         match matched {
@@ -243,7 +243,7 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
 /// What was measured that is more than was expected of it, by more than a busy machine may be late.
 fn excess(expects: &Expectation, finding: &Finding) -> Option<String> {
     expects.measures.iter().find_map(|(name, range)| {
-        let most = Range { least: None, ..range.widened(REAL_TIME_TOLERANCE) };
+        let most = Range { least: None, ..range.widened(finding.tolerance) };
         let found = finding.measure(name).filter(|found| !most.contains(*found))?;
         Some(format!("expected {name} {range}, found {found} when the run ended"))
     })
@@ -318,7 +318,8 @@ mod tests {
         for (stalled_ms, exceeded) in [(2_000, None), (2_599, None), (2_700, Some(too_long))] {
             let measures = vec![Measure::time("stalled", Duration::from_millis(stalled_ms))];
             let (checker, question, verdict) = ("progress", "?", Verdict::undecided("it ended"));
-            let finding = Finding { checker, question, verdict, measures };
+            let tolerance = Duration::from_millis(100);
+            let finding = Finding { checker, question, verdict, measures, tolerance };
             assert_eq!(excess(&expects, &finding).as_deref(), exceeded, "{stalled_ms} ms");
         }
     }

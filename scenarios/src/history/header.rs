@@ -344,6 +344,16 @@ impl Header {
         }
     }
 
+    /// Whether it is of real servers, in the time of the machine.
+    pub fn is_real(&self) -> bool {
+        &*self.engine == "real"
+    }
+
+    /// By how much its times may be off: the machine of a run in real time may have been busy.
+    pub fn tolerance(&self) -> Duration {
+        if self.is_real() { Duration::from_millis(100) } else { Duration::ZERO }
+    }
+
     /// The host with this name.
     pub fn host(&self, name: &str) -> Option<Host> {
         self.hosts.iter().position(|host| &*host.name == name).and_then(|at| u16::try_from(at).ok()).map(Host)

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
-    Finding, Range, Verdict,
+    Finding, Range, Verdict, no_more_than,
     share::{CONFIDENCE, Count, Share, percent, read_percent},
 };
 
@@ -34,9 +34,6 @@ pub enum Match {
     /// The history does not say.
     Undecided(String),
 }
-
-/// By how much a measured time of a run in real time may be off because the machine was busy.
-pub const REAL_TIME_TOLERANCE: Duration = Duration::from_millis(100);
 
 impl Expectation {
     /// It is to hold, whatever is measured.
@@ -68,8 +65,8 @@ impl Expectation {
         self.share.as_ref().map(|share| (share, if self.holds { holds } else { violated }))
     }
 
-    /// Compares a finding with it. A share of many runs says nothing of a single one, which is as expected either way; see
-    /// [`Share::judge`].
+    /// Compares a finding with it. A time that is out of its bounds by no more than the [tolerance](Finding::tolerance) decides nothing. A
+    /// share of many runs says nothing of a single one, which is as expected either way; see [`Share::judge`].
     pub fn matches(&self, finding: &Finding) -> Match {
         if self.share.is_some() {
             return Match::AsExpected;
@@ -82,30 +79,24 @@ impl Expectation {
         if holds != self.holds {
             return Match::Otherwise(format!("expected {}, found {}", self.word(), finding.verdict.word()));
         }
-        let off = self.measures.iter().find_map(|(name, range)| match finding.measure(name) {
-            None => Some(format!("`{}` measures no {name}", finding.checker)),
-            Some(found) if !range.contains(found) => Some(format!("expected {name} {range}, found {found}")),
-            Some(_) => None,
-        });
-        off.map_or(Match::AsExpected, Match::Otherwise)
+        match self.off(finding, Duration::ZERO) {
+            None => Match::AsExpected,
+            Some(off) if self.off(finding, finding.tolerance).is_some() => Match::Otherwise(off),
+            Some(off) => {
+                Match::Undecided(format!("{off}, which is off by {}", no_more_than(finding.tolerance)))
+            }
+        }
     }
 
-    /// Compares a finding about a run in real time with it. A time that is out of its bounds by no more than [`REAL_TIME_TOLERANCE`]
-    /// decides nothing: the machine may have been busy.
-    pub fn matches_in_real_time(&self, finding: &Finding) -> Match {
-        let strictly = self.matches(finding);
-        let widened =
-            self.measures.iter().map(|(name, range)| (name.clone(), range.widened(REAL_TIME_TOLERANCE)));
-        let widened = Expectation { measures: widened.collect(), ..self.clone() };
-        match strictly {
-            Match::Otherwise(because) if widened.matches(finding) == Match::AsExpected => {
-                let tolerance = REAL_TIME_TOLERANCE.as_millis();
-                Match::Undecided(format!(
-                    "{because}, which is off by less than the {tolerance} ms that a busy machine may be late"
-                ))
+    /// The first measure that is out of its bounds by more than a tolerance, in words.
+    fn off(&self, finding: &Finding, tolerance: Duration) -> Option<String> {
+        self.measures.iter().find_map(|(name, range)| match finding.measure(name) {
+            None => Some(format!("`{}` measures no {name}", finding.checker)),
+            Some(found) if !range.clone().widened(tolerance).contains(found) => {
+                Some(format!("expected {name} {range}, found {found}"))
             }
-            _ => strictly,
-        }
+            Some(_) => None,
+        })
     }
 }
 
@@ -260,7 +251,7 @@ mod tests {
     fn finding(verdict: Verdict, overlap_ms: u64) -> Finding {
         let measures =
             vec![Measure::time("overlap", Duration::from_millis(overlap_ms)), Measure::count("times", 1)];
-        Finding { checker: "l1", question: "?", verdict, measures }
+        Finding { checker: "l1", question: "?", verdict, measures, tolerance: Duration::ZERO }
     }
 
     fn violated() -> Verdict {
@@ -316,7 +307,8 @@ mod tests {
             (r#"l1 = "holds""#, finding(violated(), 5), Some(false)),
             (r#"l1 = "holds""#, finding(Verdict::undecided("why"), 5), None),
         ] {
-            let found = match expectation(expected).unwrap().matches_in_real_time(&found) {
+            let found = Finding { tolerance: Duration::from_millis(100), ..found };
+            let found = match expectation(expected).unwrap().matches(&found) {
                 Match::AsExpected => Some(true),
                 Match::Otherwise(_) => Some(false),
                 Match::Undecided(_) => None,

@@ -7,13 +7,15 @@ mod expectation;
 mod quantity;
 mod share;
 
+use std::time::Duration;
+
 use lockstorm_sim::time::True;
 use serde::Serialize;
 
 use crate::history::{Lock, Owner};
 
 pub use counterfactual::Counterfactual;
-pub use expectation::{Expectation, Match, REAL_TIME_TOLERANCE};
+pub use expectation::{Expectation, Match};
 pub use quantity::{Measure, Quantity, Range};
 pub use share::{CONFIDENCE, Count, Interval, Share, percent};
 
@@ -28,6 +30,9 @@ pub struct Finding {
     pub verdict: Verdict,
     /// What was measured on the way, by name.
     pub measures: Vec<Measure>,
+    /// By how much the times of the history may be off; none in virtual time.
+    #[serde(skip)]
+    pub tolerance: Duration,
 }
 
 /// One of three answers.
@@ -115,4 +120,9 @@ impl Finding {
     pub fn measure(&self, name: &str) -> Option<Quantity> {
         self.measures.iter().find(|measure| measure.name == name).map(|measure| measure.quantity)
     }
+}
+
+/// What is too short to be told from a machine that was late, in words.
+pub(crate) fn no_more_than(tolerance: Duration) -> String {
+    format!("no more than the {} ms that a busy machine may be late", tolerance.as_millis())
 }

@@ -1,14 +1,16 @@
 //! L3, as it is defined: a critical section runs from the beginning of a hold to the arrival of the last write that came of
 //! it. The layer is violated iff critical sections of two owners have an instant in common, or an owner writes that never had
-//! the lock; that instant is more than the one in which a section ends as the other begins. Of a semaphore's permits many may be out, so its critical sections may overlap.
+//! the lock; that instant is more than the one in which a section ends as the other begins. Of a semaphore's permits many may be out, so its critical sections may overlap. In
+//! real time it is undecided what would be otherwise, had one of the two been earlier or later by 100 ms.
 
 use std::time::Duration;
 
 use lockstorm::history::{History, Mode};
+use lockstorm_sim::time::True;
 
 use crate::{
     Answer,
-    past::{Stretch, clashes, excludes, given_up},
+    past::{Clashes, Stretch, excludes, given_up},
     section::{Write, tested, writes},
 };
 
@@ -26,24 +28,23 @@ pub(crate) fn judge(history: &History) -> Answer {
             sections.push(section);
         }
     }
-    let mut clashes = clashes(&sections);
+    let mut clashes = Clashes::among(history, &sections);
     // A grant and the last write that came of it may be one instant, which another section may have in its middle.
     for one in sections.iter().filter(|one| one.from == one.until) {
-        let around = |other: &&Stretch| {
-            (other.lock, one.owner != other.owner) == (one.lock, true)
-                && other.from < one.from
-                && one.from < other.until
-        };
-        clashes.extend(sections.iter().filter(around).map(|_| Duration::ZERO));
+        for other in sections.iter().filter(|other| other.lock == one.lock && other.owner != one.owner) {
+            let is_around = |at: True| other.from < at && at < other.until;
+            let length = is_around(one.from).then_some(Duration::ZERO);
+            clashes.add(history, length, |shift| is_around(one.moved(shift).from));
+        }
     }
     let strangers = writes.iter().any(|write| write.hold.is_none());
-    let word = match !clashes.is_empty() || strangers {
+    let word = match !clashes.lengths.is_empty() || strangers {
         true => "violated",
-        false if given_up(history) || !tested(history, &writes) => "undecided",
+        false if clashes.unsure > 0 || given_up(history) || !tested(history, &writes) => "undecided",
         false => "holds",
     };
     Answer::of(word)
-        .time("overlap", clashes.iter().max().copied().unwrap_or(Duration::ZERO))
-        .count("times", clashes.len())
+        .time("overlap", clashes.longest())
+        .count("times", clashes.lengths.len())
         .count("writes", writes.len())
 }

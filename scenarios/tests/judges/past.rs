@@ -265,14 +265,51 @@ pub(crate) fn clash(one: &Stretch, other: &Stretch) -> Option<Span> {
 }
 
 /// All clashes among these stretches.
-pub(crate) fn clashes(stretches: &[Stretch]) -> Vec<Duration> {
-    let mut found = Vec::new();
-    for (number, one) in stretches.iter().enumerate() {
-        for other in &stretches[number + 1..] {
-            found.extend(clash(one, other).map(|(from, until)| until.since(from)));
+#[derive(Debug, Default)]
+pub(crate) struct Clashes {
+    /// How long each lasted.
+    pub(crate) lengths: Vec<Duration>,
+    /// How many there were that would not have been, had one of the two been earlier or later by what a run in real time may be off.
+    pub(crate) unsure: usize,
+}
+
+impl Clashes {
+    pub(crate) fn among(history: &History, stretches: &[Stretch]) -> Clashes {
+        let mut found = Clashes::default();
+        for (number, one) in stretches.iter().enumerate() {
+            for other in &stretches[number + 1..] {
+                let length = clash(one, other).map(|(from, until)| until.since(from));
+                found.add(history, length, |shift| clash(&one.moved(shift), other).is_some());
+            }
+        }
+        found
+    }
+
+    /// Counts a clash, if it is one, by whether it is one also when the one of the two is moved by so many milliseconds.
+    pub(crate) fn add(
+        &mut self,
+        history: &History,
+        length: Option<Duration>,
+        when_moved: impl Fn(i64) -> bool,
+    ) {
+        let Some(length) = length else { return };
+        if &*history.header.engine != "real" || [-100, 100].into_iter().all(when_moved) {
+            self.lengths.push(length);
+        } else {
+            self.unsure += 1;
         }
     }
-    found
+
+    pub(crate) fn longest(&self) -> Duration {
+        self.lengths.iter().max().copied().unwrap_or(Duration::ZERO)
+    }
+}
+
+impl Stretch {
+    pub(crate) fn moved(&self, millis: i64) -> Stretch {
+        let moved = |at: True| True::from_nanos(at.as_nanos().saturating_add(millis * 1_000_000));
+        Stretch { from: moved(self.from), until: moved(self.until), ..*self }
+    }
 }
 
 /// A call, from the event that made it to the one that ended it.
