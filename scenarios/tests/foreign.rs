@@ -161,15 +161,28 @@ fn code_may_have_several_owners_and_locks() {
 }
 
 // ANCHOR: redis-rs
+/// What a client with redis-rs does. Times are those of its own clock since the host started.
+#[derive(Clone, Copy)]
+struct Plan {
+    node: &'static str,
+    /// It asks from then on, every 10 ms.
+    from: Duration,
+    /// It does not ask any more.
+    until: Duration,
+    lease: Duration,
+    /// How long it works under the lock.
+    works: Duration,
+    /// The script of its release.
+    release: &'static str,
+}
+
 /// Deletes the key if it still has the token.
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-/// The lock of the Redis documentation as one writes it with redis-rs: it asks every 10 ms, from then on, and gives back what it got
-/// 100 ms before the lease of 30 s is over.
-async fn with_redis_rs(host: CodeHost, from: Duration) {
-    host.sleep(from).await;
-    let stream = host.env().dial("m", 6379).await.expect("the node is up");
+/// The lock of the Redis documentation as one writes it with redis-rs. It counts on it until 100 ms before its lease is over.
+async fn with_redis_rs(host: CodeHost, plan: Plan) {
+    let stream = host.env().dial(plan.node, 6379).await.expect("the node is up");
     // redis-rs would count its own time-out by the machine's clock, and not by the host's.
     let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
     let login = redis::RedisConnectionInfo::default();
@@ -179,18 +192,19 @@ async fn with_redis_rs(host: CodeHost, from: Duration) {
     host.env().spawn(Box::pin(driver));
     let (key, token) = (host.lock_name().to_owned(), format!("{:016x}", host.env().random()));
     host.asks_as(&token);
-    loop {
-        let asked_at = host.env().boottime();
+    host.sleep(plan.from.saturating_sub(host.env().boottime().0)).await;
+    while host.env().boottime().0 < plan.until {
+        let asked_at = host.env().boottime().0;
         let mut set = redis::cmd("SET");
-        set.arg(&key).arg(&token).arg("NX").arg("PX").arg(30_000);
+        set.arg(&key).arg(&token).arg("NX").arg("PX").arg(plan.lease.as_millis() as u64);
         let set = async { set.query_async::<Option<String>>(&mut redis).await.map(|reply| reply.is_some()) };
         if let Ok(true) = host.acquiring(Some(Duration::ZERO), set).await {
-            let believed = Duration::from_millis(29_900);
-            host.acquired(Belief::until(lockstorm_client::Boottime(asked_at.0 + believed)));
-            host.sleep(believed.saturating_sub(host.env().boottime().0 - asked_at.0)).await;
+            let until = asked_at + plan.lease - Duration::from_millis(100);
+            host.acquired(Belief::until(lockstorm_client::Boottime(until)));
+            host.sleep((asked_at + plan.works).saturating_sub(host.env().boottime().0)).await;
             host.released();
             let mut release = redis::cmd("EVAL");
-            release.arg(RELEASE).arg(1).arg(&key).arg(&token);
+            release.arg(plan.release).arg(1).arg(&key).arg(&token);
             // Whether it was still there tells the next one nothing.
             let released = async { release.query_async::<i64>(&mut redis).await.map(|_| ()) };
             let _ = host.releasing(released).await;
@@ -201,16 +215,72 @@ async fn with_redis_rs(host: CodeHost, from: Duration) {
 }
 // ANCHOR_END: redis-rs
 
-/// What the claim says of our own client and of the models is so of redis-rs: what is wrong is the server's clock.
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+impl Plan {
+    /// Asks the node from a millisecond on until it has the lock, for 30 s, and leaves it to the end of its lease.
+    fn at(node: &'static str, from: u64) -> Plan {
+        Plan {
+            node,
+            from: MS(from),
+            until: MS(80_000),
+            lease: MS(30_000),
+            works: MS(80_000),
+            release: RELEASE,
+        }
+    }
+}
+
+/// What the claims say of our own client and of the models is so of redis-rs, too: what is wrong is not the client.
 #[test]
-fn a_lock_with_redis_rs_is_on_trial_in_a_stock_claim() {
-    // ANCHOR: stock
-    for variant in ["forward", "monotonic-server"] {
-        lockstorm::scenario("single/wall_clock_step.toml")
+fn a_lock_with_redis_rs_is_on_trial_in_stock_claims() {
+    for (file, variants, c1, c2) in [
+        (
+            "wall_clock_step",
+            &["forward", "back", "monotonic-server"][..],
+            Plan::at("m", 10_000),
+            Plan::at("m", 11_001),
+        ),
+        (
+            "async_failover",
+            &["lag-of-50ms", "lag-of-8ms", "lag-of-10ms"],
+            Plan::at("m", 10_000),
+            Plan::at("r", 10_020),
+        ),
+        ("minority_master", &[""], Plan::at("m", 10_100), Plan::at("r", 17_010)),
+        (
+            "replica_clock_skew",
+            &["replica-20s-ahead", "replica-20s-behind", "relative-times-to-live"],
+            Plan::at("m", 10_000),
+            Plan::at("r", 12_500),
+        ),
+    ] {
+        for variant in variants {
+            // ANCHOR: stock
+            lockstorm::scenario(format!("single/{file}.toml"))
+                .variant(*variant)
+                .client_code("c1", move |host| with_redis_rs(host, c1))
+                .client_code("c2", move |host| with_redis_rs(host, c2))
+                .check();
+            // ANCHOR_END: stock
+        }
+    }
+}
+
+/// Here the release is what is wrong.
+#[test]
+fn a_release_with_redis_rs_that_compares_no_token_is_caught_in_a_stock_claim() {
+    let del = "return redis.call('DEL', KEYS[1])";
+    for (variant, release) in [("del", del), ("token", RELEASE)] {
+        let plan = |from, until, works| {
+            let (from, until, works) = (MS(from), MS(until), MS(works));
+            move |host| with_redis_rs(host, Plan { node: "m", from, until, lease: MS(1_000), works, release })
+        };
+        lockstorm::scenario("single/del_without_token.toml")
             .variant(variant)
-            .client_code("c1", |host| with_redis_rs(host, Duration::from_secs(10)))
-            .client_code("c2", |host| with_redis_rs(host, Duration::from_millis(11_001)))
+            .client_code("c1", plan(10_000, 10_005, 500))
+            .client_code("c2", plan(11_005, 11_010, 900))
+            .client_code("c3", plan(11_502, 11_507, 900))
             .check();
     }
-    // ANCHOR_END: stock
 }
