@@ -112,11 +112,13 @@ async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
     assert!(!exists(&server).await);
 }
 
-/// What makes the server keep levels for longer than the client counts them: a request that is held up for half of their lease.
-#[derive(Debug)]
+/// What makes the server keep levels for longer than the client counts them: a request that is held up for a good part of their lease.
+#[derive(Debug, PartialEq)]
 enum HeldUp {
     Acquire,
     Extend,
+    /// The last one that arrives.
+    Renewal,
     /// Which gives what remains the time that it had when it was sent.
     Release,
 }
@@ -125,37 +127,61 @@ enum HeldUp {
 /// been obeyed, since the client knew of none any more: one level was then of two guards, and was gone with the first of them.
 #[tokio::test]
 async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
-    for (held_up, levels) in [(HeldUp::Acquire, 2), (HeldUp::Extend, 1), (HeldUp::Release, 1)] {
+    use HeldUp::{Acquire, Extend, Release, Renewal};
+    for (held_up, levels) in [(Acquire, 2), (Extend, 1), (Release, 1), (Renewal, 1)] {
         let Some(server) = RedisServer::start() else { return };
         let what = format!("{held_up:?}");
         let proxy = Proxy::to(&server).await;
         let sent = Arc::new(Attempts::default());
-        let client = Client::builder().endpoint(proxy.url()).observer(sent.clone()).connect().await.unwrap();
-        let (lock, owner, lease) = (client.lock("stock"), OwnerId::new(1), Duration::from_secs(3));
+        // A second and a half is left of the levels that are over, and one more to connect again.
+        let is_renewed = held_up == Renewal;
+        let lease = Duration::from_secs(if is_renewed { 9 } else { 3 });
+        let client = Client::builder().endpoint(proxy.url()).observer(sent.clone()).watchdog_timeout(lease);
+        let client = client.connect().await.unwrap();
+        let (lock, owner) = (client.lock("stock"), OwnerId::new(1));
         let acquire = || {
-            let lock = lock.clone();
-            async move { lock.acquire().owner(owner).lease(lease).await.unwrap() }
+            let request = lock.acquire().owner(owner);
+            async move {
+                let granted = if is_renewed { request.await } else { request.lease(lease).await };
+                granted.unwrap()
+            }
         };
         let outer = Arc::new(acquire().await);
-        let inner = if matches!(held_up, HeldUp::Release) { Some(acquire().await) } else { None };
+        let inner = if held_up == Release { Some(acquire().await) } else { None };
         proxy.requests(Flow::Hold);
         let request = {
             let (outer, next) = (outer.clone(), acquire());
             task(async move {
                 match held_up {
-                    HeldUp::Acquire => Some(next.await),
-                    HeldUp::Extend => outer.extend(lease).await.map(|()| None).unwrap(),
-                    HeldUp::Release => inner.unwrap().release().await.map(|()| None).unwrap(),
+                    Acquire => Some(next.await),
+                    Extend => outer.extend(lease).await.map(|()| None).unwrap(),
+                    Release => inner.unwrap().release().await.map(|()| None).unwrap(),
+                    Renewal => None,
                 }
             })
         };
+        // A renewal is sent when a third of the lease is over, and given up when the next one is due.
+        let held = if is_renewed { lease * 11 / 18 } else { lease / 2 };
         #[expect(
             clippy::disallowed_methods,
-            reason = "a request that is held up for half of its lease, in real time"
+            reason = "a request is held up for a part of its lease, in real time"
         )]
-        tokio::time::sleep(lease / 2).await;
+        tokio::time::sleep(held).await;
         proxy.requests(Flow::Pass);
         let inner = request.await.unwrap();
+        if is_renewed {
+            let left = async || match server.command(&["PTTL", "stock"]).await {
+                redis::Value::Int(left) => left,
+                other => panic!("{other:?}"),
+            };
+            eventually("it arrives", async || left().await > 8_000).await;
+            proxy.requests(Flow::Hold);
+            outer.lost().await;
+            // Later ones never arrive.
+            server.command(&["CLIENT", "KILL", "TYPE", "normal"]).await;
+            proxy.requests(Flow::Pass);
+            eventually("there is a connection", async || lock.hold_count(owner).await.is_ok()).await;
+        }
         outer.lost().await;
         if let Some(inner) = &inner {
             inner.lost().await;
