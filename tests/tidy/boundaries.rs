@@ -35,27 +35,14 @@ const WITHOUT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "A setting decides (a quorum, a priority, durability, coverage, how many masters or acknowledgements there are), and the variants \
-         have the whole numbers or words on both sides.",
+        "A setting decides (a quorum, durability, how many acknowledgements there are), and the variants have the whole numbers or words on both \
+         sides.",
         &[
-            "cluster/full_coverage.toml",
-            "cluster/two_masters.toml",
             "redlock/fsync_always.toml",
             "redlock/half_quorum.toml",
             "redlock/tokens_of_a_majority.toml",
-            "sentinel/priority_beats_data.toml",
-            "sentinel/priority_zero.toml",
-            "sentinel/quorum_of_one.toml",
             "single/one_of_two_replicas.toml",
             "single/wait_for_replicas.toml",
-        ],
-    ),
-    (
-        "Which nodes see each other decides, or which of two events comes first; how far apart they are does not matter.",
-        &[
-            "cluster/slot_migration.toml",
-            "sentinel/acknowledged_but_unseen.toml",
-            "sentinel/leader_crashes_after_promotion.toml",
         ],
     ),
     (
@@ -100,11 +87,6 @@ const WITHOUT: &[(&str, &[&str])] = &[
     (
         "From which delay on a restart is harmless is the boundary of R9 (redlock/delayed_restart.toml).",
         &["redlock/restart.toml", "redlock/watchdog_without_quorum.toml"],
-    ),
-    (
-        "How long an old master takes writes has its boundaries in SN1 and SN3 (sentinel/split_brain.toml, sentinel/healed_master.toml); for \
-         how long a holder there is one of two is a measure, which [expect] bounds.",
-        &["sentinel/holder_cut_off.toml"],
     ),
     (
         "How many bytes a key takes decides when memory is used up, which says something of the allocator and nothing of locks.",

@@ -5,5 +5,6 @@
 mod boundaries;
 mod imports;
 mod lists;
+mod measured;
 mod sources;
 mod words;
