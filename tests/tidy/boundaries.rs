@@ -35,11 +35,10 @@ const WITHOUT: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "A setting decides (a quorum, durability, how many acknowledgements there are), and the variants have the whole numbers or words on both \
+        "A setting decides (durability, how many acknowledgements there are), and the variants have the whole numbers or words on both \
          sides.",
         &[
             "redlock/fsync_always.toml",
-            "redlock/half_quorum.toml",
             "redlock/tokens_of_a_majority.toml",
             "single/one_of_two_replicas.toml",
             "single/wait_for_replicas.toml",
@@ -47,12 +46,7 @@ const WITHOUT: &[(&str, &[&str])] = &[
     ),
     (
         "The seed draws what happens, and [expect] has the share of the seeds, or the claim is that there is none.",
-        &[
-            "multi/opposite_orders.toml",
-            "redlock/flapping_partitions.toml",
-            "redlock/how_often.toml",
-            "redlock/split_vote.toml",
-        ],
+        &["multi/opposite_orders.toml", "redlock/flapping_partitions.toml", "redlock/how_often.toml"],
     ),
     (
         "The claim is that it holds, whatever the values are.",
