@@ -121,7 +121,9 @@ impl<'a> Evidence<'a> {
     }
 
     fn at_once<I: Interval>(&self, intervals: &[I]) -> Vec<(True, True)> {
-        let all = overlaps(intervals).into_iter().filter(|overlap| self.is_exclusive(overlap.first.lock()));
+        let tolerance = self.history.header.tolerance();
+        let all = overlaps(intervals).into_iter().filter(|overlap| !overlap.is_within(tolerance));
+        let all = all.filter(|overlap| self.is_exclusive(overlap.first.lock()));
         all.map(|overlap| (overlap.from, overlap.until)).collect()
     }
 

@@ -75,7 +75,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if evidence.promises.is_empty() => Verdict::undecided("No lock was ever granted."),
-            None if &*history.header.engine == "real" => {
+            None if history.header.is_real() => {
                 Verdict::undecided("What real servers have left is not looked at.")
             }
             None if used.iter().all(|used| *used) => {

@@ -20,8 +20,8 @@ pub(super) const L3: Checker = Checker {
     name: "l3",
     question: "Do writes to an unfenced resource go stale or interleave?",
     measures: &[
-        ("overlap", "how long the longest overlap of two critical sections lasted"),
-        ("times", "how many overlaps there were"),
+        ("overlap", "how long the longest certain overlap of two critical sections lasted"),
+        ("times", "how many certain overlaps there were"),
         ("writes", "how many writes arrived"),
     ],
     check,

@@ -13,12 +13,14 @@ use super::{
 };
 use crate::{
     history::History,
-    verdict::{Finding, Measure, Verdict, Witness, no_more_than},
+    verdict::{Finding, Measure, Verdict, Witness, lateness},
 };
 
-/// What a layer about intervals measures.
-pub(super) const MEASURES: &[(&str, &str)] =
-    &[("overlap", "how long the longest overlap lasted"), ("times", "how many overlaps there were")];
+/// What a layer about intervals measures. In virtual time every overlap is certain.
+pub(super) const MEASURES: &[(&str, &str)] = &[
+    ("overlap", "how long the longest certain overlap lasted"),
+    ("times", "how many certain overlaps there were"),
+];
 
 /// How a layer speaks of its intervals.
 pub(super) struct Wording<I> {
@@ -77,10 +79,13 @@ impl<'a, I: Interval> Found<'a, I> {
     }
 }
 
-/// The verdict about what may not have been.
+/// The verdict about two that may have had the lock at once, and may not.
 pub(super) fn undecided(evidence: &Evidence<'_>, witness: &Witness) -> Verdict {
-    let tolerance = no_more_than(evidence.history.header.tolerance());
-    Verdict::undecided(format!("{} That is {tolerance}.", witness.summary))
+    let late = lateness(evidence.history.header.tolerance());
+    Verdict::undecided(format!(
+        "{} It would not be so, had one of the two been earlier or later by {late}.",
+        witness.summary
+    ))
 }
 
 pub(super) fn witness<I: Interval>(

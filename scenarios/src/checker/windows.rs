@@ -26,7 +26,7 @@ use super::{
     double_grant::{DoubleGrant, Window},
     evidence::Evidence,
     interval::{Overlap, overlaps},
-    overlap::{BELIEVED, PROMISED, witness},
+    overlap::{BELIEVED, PROMISED, undecided, witness},
     promise::Promise,
     words,
 };
@@ -71,6 +71,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     };
     let (explained, unexplained) = (with_reason(true), with_reason(false));
     let alone: Vec<_> = believed.iter().filter(|both| !is_covered(both, &explained)).collect();
+    let tolerance = history.header.tolerance();
+    let (unsure, unexplained): (Vec<_>, Vec<_>) =
+        unexplained.into_iter().partition(|grant| grant.is_within(tolerance));
+    let (unsure_alone, alone): (Vec<_>, Vec<_>) =
+        alone.into_iter().partition(|both| both.is_within(tolerance));
     let count = |is: fn(Window) -> bool| windows.iter().flatten().filter(|window| is(**window)).count();
     let lengths = windows.iter().flatten().filter_map(|window| match window {
         Window::TwoMasters(length) => Some(*length),
@@ -87,6 +92,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Verdict::Violated { witness: witness(history, overlap, &PROMISED) }
     } else if let Some(overlap) = alone.first() {
         Verdict::Violated { witness: witness(history, overlap, &BELIEVED) }
+    } else if let Some(overlap) = unsure.first() {
+        undecided(evidence, &witness(history, overlap, &PROMISED))
+    } else if let Some(overlap) = unsure_alone.first() {
+        undecided(evidence, &witness(history, overlap, &BELIEVED))
     } else if granted.is_empty() {
         evidence.none_at_once(
             &promises,

@@ -344,12 +344,12 @@ impl Header {
         }
     }
 
-    /// Whether it is of real servers, in the time of the machine.
+    /// Whether the run was on real servers, in the time of the machine.
     pub fn is_real(&self) -> bool {
         &*self.engine == "real"
     }
 
-    /// By how much its times may be off: the machine of a run in real time may have been busy.
+    /// By how much the times of the history may be off: the machine of a run in real time may have been busy.
     pub fn tolerance(&self) -> Duration {
         if self.is_real() { Duration::from_millis(100) } else { Duration::ZERO }
     }

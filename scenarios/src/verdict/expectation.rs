@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
-    Finding, Range, Verdict, no_more_than,
+    Finding, Range, Verdict, lateness,
     share::{CONFIDENCE, Count, Share, percent, read_percent},
 };
 
@@ -79,13 +79,12 @@ impl Expectation {
         if holds != self.holds {
             return Match::Otherwise(format!("expected {}, found {}", self.word(), finding.verdict.word()));
         }
-        match self.off(finding, Duration::ZERO) {
-            None => Match::AsExpected,
-            Some(off) if self.off(finding, finding.tolerance).is_some() => Match::Otherwise(off),
-            Some(off) => {
-                Match::Undecided(format!("{off}, which is off by {}", no_more_than(finding.tolerance)))
-            }
+        if let Some(off) = self.off(finding, finding.tolerance) {
+            return Match::Otherwise(off);
         }
+        self.off(finding, Duration::ZERO).map_or(Match::AsExpected, |off| {
+            Match::Undecided(format!("{off}, which is off by no more than {}", lateness(finding.tolerance)))
+        })
     }
 
     /// The first measure that is out of its bounds by more than a tolerance, in words.
@@ -292,6 +291,14 @@ mod tests {
         ] {
             assert_eq!(expectation(expected).unwrap().matches(&found), verdict, "{expected}");
         }
+    }
+
+    /// Of two that are off the one is named that decides.
+    #[test]
+    fn a_measure_that_is_off_by_more_than_the_tolerance_is_named() {
+        let expected = expectation(r#"l1 = { violated = { overlap = "20s..", times = 2 } }"#).unwrap();
+        let found = Finding { tolerance: Duration::from_millis(100), ..finding(violated(), 19_950) };
+        assert_eq!(expected.matches(&found), Match::Otherwise("expected times 2, found 1".to_owned()));
     }
 
     /// In real time a bound is known to 100 ms, and nothing else has any play.

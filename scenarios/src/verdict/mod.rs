@@ -122,7 +122,7 @@ impl Finding {
     }
 }
 
-/// What is too short to be told from a machine that was late, in words.
-pub(crate) fn no_more_than(tolerance: Duration) -> String {
-    format!("no more than the {} ms that a busy machine may be late", tolerance.as_millis())
+/// By how much a machine may be late, in words.
+pub(crate) fn lateness(tolerance: Duration) -> String {
+    format!("the {} ms that a busy machine may be late", tolerance.as_millis())
 }

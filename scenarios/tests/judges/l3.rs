@@ -10,7 +10,7 @@ use lockstorm_sim::time::True;
 
 use crate::{
     Answer,
-    past::{Clashes, Stretch, excludes, given_up},
+    past::{Clashes, Stretch, excludes, given_up, is_certain},
     section::{Write, tested, writes},
 };
 
@@ -33,8 +33,10 @@ pub(crate) fn judge(history: &History) -> Answer {
     for one in sections.iter().filter(|one| one.from == one.until) {
         for other in sections.iter().filter(|other| other.lock == one.lock && other.owner != one.owner) {
             let is_around = |at: True| other.from < at && at < other.until;
-            let length = is_around(one.from).then_some(Duration::ZERO);
-            clashes.add(history, length, |shift| is_around(one.moved(shift).from));
+            if is_around(one.from) {
+                let is_certain = is_certain(history, |shift| is_around(one.moved(shift).from));
+                clashes.add(Duration::ZERO, is_certain);
+            }
         }
     }
     let strangers = writes.iter().any(|write| write.hold.is_none());

@@ -278,31 +278,27 @@ impl Clashes {
         let mut found = Clashes::default();
         for (number, one) in stretches.iter().enumerate() {
             for other in &stretches[number + 1..] {
-                let length = clash(one, other).map(|(from, until)| until.since(from));
-                found.add(history, length, |shift| clash(&one.moved(shift), other).is_some());
+                if let Some((from, until)) = clash(one, other) {
+                    let is_certain = is_certain(history, |shift| clash(&one.moved(shift), other).is_some());
+                    found.add(until.since(from), is_certain);
+                }
             }
         }
         found
     }
 
-    /// Counts a clash, if it is one, by whether it is one also when the one of the two is moved by so many milliseconds.
-    pub(crate) fn add(
-        &mut self,
-        history: &History,
-        length: Option<Duration>,
-        when_moved: impl Fn(i64) -> bool,
-    ) {
-        let Some(length) = length else { return };
-        if &*history.header.engine != "real" || [-100, 100].into_iter().all(when_moved) {
-            self.lengths.push(length);
-        } else {
-            self.unsure += 1;
-        }
+    pub(crate) fn add(&mut self, length: Duration, is_certain: bool) {
+        if is_certain { self.lengths.push(length) } else { self.unsure += 1 }
     }
 
     pub(crate) fn longest(&self) -> Duration {
         self.lengths.iter().max().copied().unwrap_or(Duration::ZERO)
     }
+}
+
+/// Whether a clash is one also when the one of the two is moved by as many milliseconds as a run in real time may be off.
+pub(crate) fn is_certain(history: &History, is_clash: impl Fn(i64) -> bool) -> bool {
+    &*history.header.engine != "real" || [-100, 100].into_iter().all(is_clash)
 }
 
 impl Stretch {
