@@ -20,6 +20,8 @@ from stage import Monitor, until
 
 # Of both kinds of processes: those of one kind are played on one server.
 MIXED = [0, 1]
+# What Redisson does and our client does not.
+REDISSON_ALONE = [2]
 # A master that is silent for so long is dead: longer than a busy machine lets a process wait.
 DOWN_AFTER_MS = 2_000
 # Seconds for a group to settle. Where Sentinels split their votes they stand again after twice their own time-out.
@@ -241,6 +243,15 @@ class Cluster(Group):
         until("all know where it is", lambda: all(self.owner_by(node, slot) == self.nodes[target].port for node in self.nodes))
         self.leader = target
 
+    def open_slot(self, key):
+        """The key's slot is about to go to another master, and nothing of it has gone yet. Returns what ends that."""
+        slot, source = key_slot(key.encode()), self.master_of(key)
+        target = next(master for master in self.masters() if master is not source)
+        ids = {node: node.execute_command("CLUSTER MYID") for node in (source, target)}
+        target.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[source])
+        source.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[target])
+        return lambda: [node.execute_command("CLUSTER SETSLOT", slot, "STABLE") for node in (source, target)]
+
     def owner_by(self, node, slot):
         ranges = node.execute_command("CLUSTER SLOTS")
         return next((port for start, end, (_, port, *_), *_ in ranges if start <= slot <= end), None)
@@ -343,6 +354,37 @@ def opens_elsewhere(s):
     s.server.restore("l")
 
 
+def counts_replicas_anew(s):
+    """A replica that is promoted has no replicas. Behind Sentinels Redisson still counts those of its predecessor: it waits for one in vain,
+    takes the grant back, and is granted the lock again without any. On a cluster it counts none at once."""
+    a = s.threads["a1"]
+    s.say("before", a("try", "lock", "{l}before", 0, HOUR_MS))
+    s.server.fail("l")
+    until("it asks there", lambda: a("locked", "lock", "{l}before") == "true")
+    s.say("replicas", s.server.master_of("l").info("replication")["connected_slaves"])
+    since = plays.monitor.mark()
+    s.say("after", a("try", "lock", "{l}after", 0, HOUR_MS))
+    heard = plays.monitor.lines[since:plays.monitor.mark()]
+    s.say("waits", [line for line in heard if line.startswith("WAIT ")])
+    s.say("keys", s.keys())
+    s.server.restore("l")
+
+
+def is_not_released_in_open_slot(s):
+    """While a slot is about to move, a release of Redisson's is refused until it gives up, and its watchdog has stopped by then: the lock ends
+    with its lease."""
+    a = s.threads["a1"]
+    s.say("first", a("acquire", "lock", "l", "-"))
+    close = s.server.open_slot("l")
+    try:
+        s.say("release", a("release", "lock", "l"))
+    except RuntimeError as refused:
+        s.say("release is refused", "TRYAGAIN" in str(refused))
+    s.say("keys", s.keys())
+    close()
+    until("the lock is over", lambda: not s.server.exists("l"), 2 * WATCHDOG_MS / 1000)
+
+
 # Left out are names that make a lock of several slots, which is none of a cluster, and what is the clocks' matter and not the group's.
 PLAYS = [
     *((f"{kind} {play.__name__}", MIXED, play, kind)
@@ -368,9 +410,15 @@ PLAYS = [
 
 # Where the master before goes on answering, a waiter of Redisson may go on listening to it until the lease is over, and always does when
 # a slot has moved. So the one that waits is ours.
-WATCHED = [*PLAYS, ("lock follows_order", [0], follows_order, "lock")]
+WATCHED = [
+    *PLAYS,
+    ("lock follows_order", [0], follows_order, "lock"),
+    ("lock counts_replicas_anew", REDISSON_ALONE, counts_replicas_anew),
+]
 CLUSTER = [
     *PLAYS,
+    ("lock counts_replicas_anew", REDISSON_ALONE, counts_replicas_anew),
+    ("lock is_not_released_in_open_slot", REDISSON_ALONE, is_not_released_in_open_slot),
     ("lock follows_order", MIXED, follows_order, "lock"),
     ("lock follows_slot", [0], follows_slot, "lock"),
 ]
