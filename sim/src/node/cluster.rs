@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Node;
 use crate::{
     cluster::{Around, Cluster, Want, key_slot},
-    effect::{Cached, Changer, Class, Effects, PropagateTo, Propagated, Publication, Subscription, Touch},
+    effect::{Cached, Changer, Class, Effects, Publication, Subscription, Touch},
     env::Env,
     resp::Reply,
 };
@@ -70,14 +70,12 @@ impl Node {
         }
     }
 
-    /// Deletes the keys of a slot that another node has now.
+    /// Deletes the keys of a slot that another node has now. Its replicas do not hear of it, and keep them.
     fn drop_slot(&mut self, effects: &mut Effects, slot: u16) {
         let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
         for key in keys {
             let Some(gone) = self.dbs[0].remove(&key) else { continue };
             self.count_freed(&gone.value, self.config.lazy_free.server_del);
-            let args = vec![Bytes::from_static(b"DEL"), key.clone()];
-            effects.propagated.push(Propagated { db: 0, args, to: PropagateTo::All });
             let wanted = self.config.notify_keyspace_events;
             effects.touched.push(Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server));
             effects.dirty += 1;
