@@ -1,6 +1,12 @@
 //! The client of a rig, the same on simulated hosts and on this machine: what it does all the time, and the commands it gives.
 
-use std::{cell::RefCell, collections::BTreeMap, future::Future, io, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    future::Future,
+    io,
+    rc::Rc,
+};
 
 use lockstorm_sim::{
     cluster::key_slot,
@@ -16,6 +22,10 @@ use crate::{
 
 /// Between two commands of a watch.
 pub(crate) const PERIOD: i64 = 20;
+
+/// Of [`Watch::Floods`]: so many writes leave at once, and so many milliseconds are between one time and the next.
+const AT_ONCE: i64 = 20;
+const FLOOD_PERIOD: i64 = 10;
 
 /// Where a client is: its clock, and how it reaches others.
 pub(crate) trait Place: Clone + 'static {
@@ -48,13 +58,15 @@ pub(crate) struct Asking<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Asking<S> {
-    pub(crate) fn new(stream: S) -> Asking<S> {
-        Asking { stream, answers: Answers::default() }
-    }
-
     pub(crate) async fn ask(&mut self, command: &str) -> io::Result<Reply> {
         self.stream.write_all(format!("{command}\r\n").as_bytes()).await?;
         self.next().await
+    }
+}
+
+impl<S: AsyncRead + Unpin> Asking<S> {
+    pub(crate) fn new(stream: S) -> Asking<S> {
+        Asking { stream, answers: Answers::default() }
     }
 
     /// The next reply, or message.
@@ -91,6 +103,8 @@ pub(crate) struct Client<P> {
     /// The nodes of a cluster: the name by id, and the address by name.
     pub(crate) ids: Rc<RefCell<BTreeMap<String, String>>>,
     pub(crate) addresses: Rc<RefCell<BTreeMap<String, String>>>,
+    /// The numbers whose writes were refused.
+    refused: Rc<RefCell<BTreeSet<String>>>,
 }
 
 impl<P: Clone> Clone for Client<P> {
@@ -100,13 +114,14 @@ impl<P: Clone> Clone for Client<P> {
             log: self.log.clone(),
             ids: self.ids.clone(),
             addresses: self.addresses.clone(),
+            refused: self.refused.clone(),
         }
     }
 }
 
 impl<P: Place> Client<P> {
     pub(crate) fn new(place: P, log: Log) -> Client<P> {
-        Client { place, log, ids: Rc::default(), addresses: Rc::default() }
+        Client { place, log, ids: Rc::default(), addresses: Rc::default(), refused: Rc::default() }
     }
 
     pub(crate) fn place(&self) -> &P {
@@ -138,9 +153,13 @@ impl<P: Place> Client<P> {
         for watch in row.watches {
             let client = Rc::new(self.clone());
             match *watch {
-                Watch::Writes(node) => {
+                Watch::Writes(node) | Watch::Confirms(node) => {
+                    let (key, confirms) = (list_of(&row.rig, node), matches!(watch, Watch::Confirms(_)));
+                    go(Box::pin(async move { client.write(node, &key, confirms).await }));
+                }
+                Watch::Floods(node) => {
                     let key = list_of(&row.rig, node);
-                    go(Box::pin(async move { client.write(node, &key).await }));
+                    go(Box::pin(async move { client.flood(node, &key).await }));
                 }
                 Watch::Views => {
                     let order: Vec<String> = self.ids.borrow().values().cloned().collect();
@@ -174,10 +193,12 @@ impl<P: Place> Client<P> {
                     go(Box::pin(async move {
                         client.place.until(at).await;
                         let given = client.with_addresses(command);
-                        let reply = match client.place.dial(host).await {
-                            Ok(stream) => Asking::new(stream).ask(&given).await,
-                            Err(error) => Err(error),
-                        };
+                        let reply = client.give(host, &given).await;
+                        if let (Ok(Reply::Integer(left @ 0..)), true) = (&reply, given.contains("PTTL")) {
+                            let (by, event, message) = (host.into(), "expires".into(), String::new());
+                            let seen = Seen { at: client.place.now() + left, by, event, message };
+                            client.log.borrow_mut().push(seen);
+                        }
                         let reply = reply.map_or_else(|error| error.kind().to_string(), |reply| text(&reply));
                         client.note(host, command, &reply);
                     }));
@@ -201,7 +222,17 @@ impl<P: Place> Client<P> {
         self.ids.borrow().iter().fold(given, named)
     }
 
-    async fn write(&self, node: &str, key: &str) {
+    /// The reply to the last of some commands.
+    async fn give(&self, host: &str, commands: &str) -> io::Result<Reply> {
+        let mut asking = Asking::new(self.place.dial(host).await?);
+        let mut reply = Reply::Null;
+        for command in commands.split("; ") {
+            reply = asking.ask(command).await?;
+        }
+        Ok(reply)
+    }
+
+    async fn write(&self, node: &str, key: &str, confirms: bool) {
         let mut number = 0;
         loop {
             if let Ok(stream) = self.place.dial(node).await {
@@ -209,16 +240,53 @@ impl<P: Place> Client<P> {
                 loop {
                     number += 1;
                     let begun = self.place.now();
-                    match asking.ask(&format!("RPUSH {key} {number}")).await {
-                        Ok(Reply::Error(error)) => self.note("writes", "refused", &error),
-                        Ok(_) => self.note("writes", "accepted", &number.to_string()),
-                        Err(_) => break,
+                    let Ok(reply) = asking.ask(&format!("RPUSH {key} {number}")).await else { break };
+                    self.note_write(number, &reply);
+                    if confirms && !matches!(reply, Reply::Error(_)) {
+                        let Ok(reply) = asking.ask("WAIT 1 1000").await else { break };
+                        if matches!(reply, Reply::Integer(1..)) {
+                            self.note("writes", "confirmed", &number.to_string());
+                        }
                     }
                     self.place.until(begun + PERIOD).await;
                 }
             }
             self.place.until(self.place.now() + PERIOD).await;
         }
+    }
+
+    fn note_write(&self, number: i64, reply: &Reply) {
+        match reply {
+            Reply::Error(error) => {
+                self.refused.borrow_mut().insert(number.to_string());
+                self.note("writes", "refused", error);
+            }
+            _ => self.note("writes", "accepted", &number.to_string()),
+        }
+    }
+
+    async fn flood(&self, node: &str, key: &str) {
+        let Ok(stream) = self.place.dial(node).await else { return };
+        let (reading, mut writing) = tokio::io::split(stream);
+        let begun = self.place.now();
+        let write = async {
+            for round in 0.. {
+                let numbers = round * AT_ONCE + 1..=(round + 1) * AT_ONCE;
+                let writes: String = numbers.map(|number| format!("RPUSH {key} {number}\r\n")).collect();
+                if writing.write_all(writes.as_bytes()).await.is_err() {
+                    return;
+                }
+                self.place.until(begun + (round + 1) * FLOOD_PERIOD).await;
+            }
+        };
+        let read = async {
+            let mut asking = Asking::new(reading);
+            for number in 1.. {
+                let Ok(reply) = asking.next().await else { return };
+                self.note_write(number, &reply);
+            }
+        };
+        tokio::join!(write, read);
     }
 
     async fn ask_for_master(&self, sentinel: &str) {
@@ -326,7 +394,8 @@ impl<P: Place> Client<P> {
         }
     }
 
-    /// Notes which accepted writes are not at the node that the first Sentinel to answer names, or that has the slot.
+    /// Notes which accepted writes are not at the node that the first Sentinel to answer names, or that has the slot; and which are there that
+    /// should not.
     async fn find_lost(&self, row: &Row) {
         if !self.log.borrow().iter().any(|seen| seen.event == "accepted") {
             return;
@@ -335,13 +404,13 @@ impl<P: Place> Client<P> {
         let mut kept = None;
         for node in rig.nodes().iter().filter(|_| rig.masters > 0) {
             let written = row.watches.iter().find_map(|watch| match watch {
-                Watch::Writes(node) => Some(list_of(rig, node)),
+                Watch::Writes(node) | Watch::Confirms(node) | Watch::Floods(node) => Some(list_of(rig, node)),
                 _ => None,
             });
             let Ok(stream) = self.place.dial(node).await else { continue };
             let read = format!("LRANGE {} 0 -1", written.unwrap_or_default());
             if let Ok(Reply::Array(numbers)) = Asking::new(stream).ask(&read).await {
-                kept = Some(numbers.iter().map(text).collect::<std::collections::BTreeSet<String>>());
+                kept = Some(numbers.iter().map(text).collect::<Vec<String>>());
                 break;
             }
         }
@@ -354,14 +423,30 @@ impl<P: Place> Client<P> {
             let Some(master) = answer.trim_start_matches('[').split(' ').next() else { continue };
             let Ok(stream) = self.place.dial(master).await else { continue };
             if let Ok(Reply::Array(numbers)) = Asking::new(stream).ask("LRANGE w 0 -1").await {
-                kept = Some(numbers.iter().map(text).collect::<std::collections::BTreeSet<String>>());
+                kept = Some(numbers.iter().map(text).collect::<Vec<String>>());
                 break;
             }
         }
         let Some(kept) = kept else { return };
+        let mut once = BTreeSet::new();
+        for number in &kept {
+            if !once.insert(number) {
+                self.note("writes", "doubled", number);
+            }
+            if self.refused.borrow().contains(number) {
+                self.note("writes", "refused and kept", number);
+            }
+        }
         let mut log = self.log.borrow_mut();
-        let accepted = log.iter().filter(|seen| seen.event == "accepted" && !kept.contains(&seen.message));
-        let lost: Vec<Seen> = accepted.map(|seen| Seen { event: "lost".into(), ..seen.clone() }).collect();
+        let lost = log.iter().filter(|seen| !once.contains(&seen.message)).filter_map(|seen| {
+            let event = match &*seen.event {
+                "accepted" => "lost",
+                "confirmed" => "confirmed and lost",
+                _ => return None,
+            };
+            Some(Seen { event: event.into(), ..seen.clone() })
+        });
+        let lost: Vec<Seen> = lost.collect();
         log.extend(lost);
     }
 }

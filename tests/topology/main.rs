@@ -50,6 +50,7 @@ fn main() {
         trials.push(Trial::test(format!("simulated::{}", row.id), || simulate(row)));
     }
     trials.push(Trial::test("simulated::T15_T16", elections));
+    trials.push(Trial::test("simulated::T43_in_a_hundred_runs", better_replicas));
     trials.push(Trial::test("table::is_within_its_tolerance", tolerance_of_the_table));
     trials.extend(tolerance_tests::all().map(|(name, test)| Trial::test(name, test)));
     match availability() {
@@ -111,6 +112,19 @@ fn elections() -> Result<(), Failed> {
     } else {
         Err(format!("{failed} of {RUNS} elections failed").into())
     }
+}
+
+/// T43: of two replicas the one with more data is promoted.
+fn better_replicas() -> Result<(), Failed> {
+    const RUNS: u64 = 100;
+    let row = rows::all().find(|row| row.id == "T43").expect("it is there");
+    let by = |run: u64, name: &str| {
+        simulated::play(row, run).iter().any(|seen| seen.event == "master" && seen.message == name)
+    };
+    let better = (0..RUNS).filter(|run| by(*run, "a")).count();
+    println!("in {better} of {RUNS} runs the better one is promoted");
+    // More than 95 %.
+    if better * 20 > RUNS as usize * 19 { Ok(()) } else { Err(format!("in {better} of {RUNS} runs").into()) }
 }
 
 fn play_for_real(row: &Row) -> Result<(), Failed> {

@@ -120,7 +120,9 @@ pub(crate) enum Act {
     CutOneWay(&'static str, &'static str),
     /// It does again.
     HealOneWay(&'static str, &'static str),
-    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and `<A>` the id of the node `A`.
+    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and `<A>` the id of the node `A`. Of several
+    /// with `; ` between them, on one connection, the reply to the last one counts. The reply to a PTTL is also seen as `expires`, by the host, at
+    /// the time when the key will.
     Run(&'static str, &'static str),
     /// The wall clock of a host steps by so many milliseconds.
     Step(&'static str, i64),
@@ -131,6 +133,11 @@ pub(crate) enum Act {
 pub(crate) enum Watch {
     /// It writes numbers to one node, every 20 ms: `accepted`, `refused`, and in the end `lost`, by `writes`.
     Writes(&'static str),
+    /// The same, and each write is followed by WAIT: `confirmed`, if a replica has it, and in the end `confirmed and lost`.
+    Confirms(&'static str),
+    /// It writes 2,000 numbers a second to one node, without waiting for replies: what [`Watch::Writes`] has, and in the end `doubled` and
+    /// `refused and kept`.
+    Floods(&'static str),
     /// It asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new answer; and `INFO address` and `INFO status`,
     /// by the Sentinel, with every new value of `master0` in its INFO.
     Asks,
@@ -200,6 +207,8 @@ pub(crate) enum Expect {
     Every(&'static str, Sight, i64, i64),
     /// The replies to a command, by host, with `*` for anything.
     Answers(&'static str, &'static str, &'static str),
+    /// The last words of what is last seen of the two are not the same.
+    Differ(Sight, Sight),
 }
 
 /// One behaviour.
@@ -237,7 +246,7 @@ impl Expect {
                 let from = if sight.from > 0 { format!(" from {} ms on", sight.from) } else { String::new() };
                 Some(format!("`{}`{of}{from}, times", sight.event))
             }
-            Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) => None,
+            Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) | Expect::Differ(..) => None,
         }
     }
 
@@ -246,7 +255,7 @@ impl Expect {
         match *self {
             Expect::Takes(.., least, most) | Expect::Every(.., least, most) => Some((least, most)),
             Expect::Count(_, least, most) => Some((least as i64, most as i64)),
-            Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) => None,
+            Expect::Never(_) | Expect::InOrder(..) | Expect::Answers(..) | Expect::Differ(..) => None,
         }
     }
 }

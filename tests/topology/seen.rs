@@ -142,6 +142,16 @@ pub(crate) fn judge(row: &Row, seen: &[Seen], slack: i64) -> Verdict {
                     wrong = Some(format!("{host} does not answer {command}"));
                 }
             }
+            Expect::Differ(one, other) => {
+                let word = |sight: &Sight| -> Result<String, Sight> {
+                    let last = all(sight).next_back().ok_or(*sight)?;
+                    Ok(last.message.rsplit(' ').next().unwrap_or_default().to_owned())
+                };
+                wrong = match (word(one), word(other)) {
+                    (Ok(one), Ok(other)) => (one == other).then(|| format!("both have {one}")),
+                    (Err(sight), _) | (_, Err(sight)) => Some(format!("there is no {sight:?}")),
+                };
+            }
         }
         verdict.measured.push((at, values));
         verdict.wrong.extend(wrong);
@@ -166,7 +176,7 @@ fn matches(text: &str, pattern: &str) -> bool {
 pub(crate) fn told(seen: &[Seen]) -> String {
     let mut lines = String::new();
     for Seen { at, by, event, message } in seen {
-        if !matches!(&**event, "accepted" | "lost" | "PING" | "INFO" | "PUBLISH") {
+        if !matches!(&**event, "accepted" | "confirmed" | "lost" | "PING" | "INFO" | "PUBLISH") {
             let _ = writeln!(lines, "{at:>7} {by:<10} {event} {message}");
         }
     }

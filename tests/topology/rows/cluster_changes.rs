@@ -7,7 +7,7 @@ use crate::row::{
     Expect::{self, Answers, Count, Never, Takes},
     Moment::{At, First, Last},
     Rig, Row, Sight,
-    Watch::{Views, Writes},
+    Watch::{Floods, Views, Writes},
     see,
 };
 
@@ -40,6 +40,13 @@ const MOVE_BAR: [(i64, crate::row::Act); 4] = [
 
 /// As a client releases a lock: its key, and two more of the slot.
 const UNLOCK: &str = "EVAL \"return redis.call('del', KEYS[1])\" 3 bar channel5522 latch5838";
+const ASKING_UNLOCK: &str = "ASKING; EVAL \"return redis.call('del', KEYS[1])\" 3 bar channel5522 latch5838";
+
+/// Five keys of the slot of `bar`.
+const FIVE: &str = "EXISTS bar lock3362 lock6410 lock13067 lock16715";
+
+/// When a key will, by the reply to a PTTL.
+const EXPIRES: Sight = see("expires");
 
 /// What the replica lacks is lost, and what is written until the old master hears of it.
 const BEHIND: &[Expect] = &[
@@ -83,8 +90,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "T54",
-        about: "CLUSTER FAILOVER, with a writer at the master",
-        watches: &[Views, Writes("A")],
+        about: "CLUSTER FAILOVER, with 2,000 writes a second at the master",
+        watches: &[Views, Floods("A")],
         acts: &[(0, Run("a", FAIL_OVER))],
         lasts: 4_000,
         expect: &[
@@ -98,8 +105,15 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 500,
             ),
+            // In the second before, and until it is paused.
+            Count(ACCEPTED.from(-1_000), 1_900, 2_600),
             Never(REFUSED.about("CLUSTERDOWN")),
             Never(LOST),
+            Never(see("doubled")),
+            // Those that were postponed are refused, and were not executed before.
+            Never(see("refused and kept")),
+            Count(see("epoch").about("a 7"), 6, 6),
+            Never(see("epoch").about(" 8")),
         ],
         ..CLUSTER_ROW
     },
@@ -139,7 +153,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "T55",
-        about: "CLUSTER FAILOVER while the master stands still for 8 s",
+        about: "CLUSTER FAILOVER while the master stands still for 8 s; a node timeout of 20 s",
         rig: PATIENT,
         watches: &[Views, Writes("A")],
         acts: &[(0, Freeze("A")), (500, Run("a", FAIL_OVER)), (8_000, Thaw("A"))],
@@ -183,6 +197,21 @@ pub(super) const ROWS: &[Row] = &[
         ..CLUSTER_ROW
     },
     Row {
+        id: "T55c",
+        about: "CLUSTER FAILOVER while the master stands still for 8 s; a node timeout of 2 s",
+        watches: &[Views],
+        acts: &[(0, Freeze("A")), (500, Run("a", FAIL_OVER)), (8_000, Thaw("A"))],
+        lasts: 11_000,
+        expect: &[
+            Answers("a", FAIL_OVER, "OK"),
+            Takes("`fail`", At(0), First(see("fail").by("a").about("A")), 1_900, 4_500),
+            // Without the delay of other elections, which is half a second at least.
+            Takes("promotion after it", First(see("fail").by("a").about("A")), First(PROMOTED), -100, 300),
+            Takes("demotion, after waking", At(8_000), First(DEMOTED), 0, 500),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
         id: "T56",
         about: "CLUSTER FAILOVER while clients wait at the master",
         watches: &[Views],
@@ -211,7 +240,8 @@ pub(super) const ROWS: &[Row] = &[
                 4_900,
                 6_000,
             ),
-            Count(see("replica").by("B").about(" of B"), 1, 1),
+            Count(see("replica").by("B").about("{first a p} of B"), 1, 1),
+            Never(see("replica").about("{last a p} of B")),
         ],
         ..CLUSTER_ROW
     },
@@ -303,14 +333,21 @@ pub(super) const ROWS: &[Row] = &[
             MOVE_BAR[2],
             (250, Run("A", "SET bar 3 NX")),
             (260, Run("A", UNLOCK)),
+            (270, Run("A", "PEXPIRE bar 59000")),
+            (280, Run("A", "PTTL bar")),
             MOVE_BAR[3],
+            (900, Run("B", "ASKING; PTTL bar")),
             (1_000, Run("A", "SET bar 4 NX")),
             (1_000, Run("B", "SET bar 4 NX")),
+            (1_000, Run("B", "ASKING; SET bar 4 NX")),
+            (1_000, Run("B", ASKING_UNLOCK)),
+            (1_100, Run("A", "PEXPIRE bar 58000")),
+            (1_100, Run("B", "ASKING; PEXPIRE bar 58000")),
             (1_500, Run("B", "CLUSTER SETSLOT 5061 NODE <B>")),
             (1_600, Run("A", "CLUSTER SETSLOT 5061 NODE <B>")),
             (3_000, Run("A", "SET bar 5 NX")),
             (3_000, Run("B", "SET bar 6 NX")),
-            (3_100, Run("B", "PTTL bar")),
+            (3_100, Run("B", "PEXPIRE bar 57000")),
             (3_200, Run("B", UNLOCK)),
         ],
         lasts: 4_000,
@@ -318,12 +355,25 @@ pub(super) const ROWS: &[Row] = &[
             Answers("A", "SET bar 3 NX", "nil"),
             // Two of its three keys were never there.
             Answers("A", UNLOCK, "TRYAGAIN *"),
+            Answers("A", "PEXPIRE bar 59000", "1"),
             Answers("A", "MIGRATE {B} 6379 bar 0 5000", "OK"),
+            // What is left of the lease moves, and counts anew from the arrival.
+            Takes(
+                "the lease is longer by the transfer",
+                First(EXPIRES.by("A")),
+                First(EXPIRES.by("B")),
+                -5,
+                100,
+            ),
             Answers("A", "SET bar 4 NX", "ASK 5061 B:6379"),
             Answers("B", "SET bar 4 NX", "MOVED 5061 A:6379"),
+            Answers("B", "ASKING; SET bar 4 NX", "nil"),
+            Answers("B", ASKING_UNLOCK, "TRYAGAIN *"),
+            Answers("A", "PEXPIRE bar 58000", "ASK 5061 B:6379"),
+            Answers("B", "ASKING; PEXPIRE bar 58000", "1"),
             Answers("A", "SET bar 5 NX", "MOVED 5061 B:6379"),
             Answers("B", "SET bar 6 NX", "nil"),
-            Answers("B", "PTTL bar", "5*"),
+            Answers("B", "PEXPIRE bar 57000", "1"),
             Answers("B", UNLOCK, "1"),
         ],
         ..CLUSTER_ROW
@@ -340,13 +390,26 @@ pub(super) const ROWS: &[Row] = &[
             (1_000, Kill("A")),
             (9_000, Run("a", "SET bar 2 NX")),
             (9_500, Run("B", "CLUSTER COUNTKEYSINSLOT 5061")),
+            // The move is not to be undone, and is completed.
+            (9_700, Run("B", "MIGRATE {a} 6379 bar 0 5000")),
+            (10_000, Run("B", "CLUSTER SETSLOT 5061 NODE <B>")),
+            (11_500, Run("B", "GET bar")),
+            (11_500, Run("a", "GET bar")),
+            (11_500, Run("a", "CLUSTER COUNTKEYSINSLOT 5061")),
         ],
-        lasts: 10_000,
+        lasts: 12_500,
         expect: &[
             Answers("A", "MIGRATE {B} 6379 bar 0 5000", "OK"),
             // A second grant.
             Answers("a", "SET bar 2 NX", "OK"),
             Answers("B", "CLUSTER COUNTKEYSINSLOT 5061", "1"),
+            // It takes no news of a slot that it imports: for B the slot is with a master that has failed.
+            Answers("B", "MIGRATE {a} 6379 bar 0 5000", "CLUSTERDOWN The cluster is down"),
+            Answers("B", "CLUSTER SETSLOT 5061 NODE <B>", "OK"),
+            // Of the two locks there is the first one.
+            Answers("B", "GET bar", "1"),
+            Answers("a", "GET bar", "MOVED 5061 B:6379"),
+            Answers("a", "CLUSTER COUNTKEYSINSLOT 5061", "0"),
         ],
         ..CLUSTER_ROW
     },
@@ -375,20 +438,26 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "T64",
-        about: "the target of a migration takes the slot while the source has the key yet",
+        about: "the target of a migration takes the slot while the source has five keys yet",
         watches: &[Views],
         acts: &[
-            MOVE_BAR[0],
+            (0, Run("A", "MSET bar 1 lock3362 1 lock6410 1 lock13067 1 lock16715 1")),
             MOVE_BAR[1],
             MOVE_BAR[2],
+            (900, Run("A", FIVE)),
             (1_000, Run("B", "CLUSTER SETSLOT 5061 NODE <B>")),
-            (2_500, Run("A", "CLUSTER COUNTKEYSINSLOT 5061")),
-            (2_500, Run("B", "SET bar 2 NX")),
+            (2_500, Run("A a", "CLUSTER COUNTKEYSINSLOT 5061")),
+            (2_500, Run("B", FIVE)),
+            (2_600, Run("B", "SET bar 2 NX")),
         ],
         lasts: 3_500,
         expect: &[
+            Answers("A", FIVE, "5"),
             Answers("B", "CLUSTER SETSLOT 5061 NODE <B>", "OK"),
             Answers("A", "CLUSTER COUNTKEYSINSLOT 5061", "0"),
+            // The replica of the source is not told to delete them.
+            Answers("a", "CLUSTER COUNTKEYSINSLOT 5061", "5"),
+            Answers("B", FIVE, "0"),
             Answers("B", "SET bar 2 NX", "OK"),
         ],
         ..CLUSTER_ROW

@@ -4,7 +4,7 @@ use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
     Act::{self, Cut, CutOneWay, Freeze, Heal, HealOneWay, Kill, Run, Start, Step, Thaw},
     C6, CLUSTER_ROW,
-    Expect::{self, Answers, Count, Never, Takes},
+    Expect::{self, Answers, Count, Differ, Never, Takes},
     Moment::{At, First, Last},
     Rig, Row, Sight,
     Watch::{Views, Writes},
@@ -125,6 +125,28 @@ pub(super) const ROWS: &[Row] = &[
         ..CLUSTER_ROW
     },
     Row {
+        id: "T43a",
+        about: "the same, and no master hears the replica that has all of them",
+        rig: TWO_OF_A,
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", "p")), (1_000, Kill("A")), (1_000, CutOneWay("a", "B C"))],
+        lasts: 9_000,
+        expect: &[
+            // A second later than a replica with the most data would be.
+            Takes(
+                "promotion of the other one after `fail`",
+                First(A_FAILED),
+                First(see("master").about("p")),
+                1_480,
+                2_300,
+            ),
+            Never(PROMOTED),
+            Takes("first write lost", At(0), First(LOST), -100, 100),
+            Takes("last write lost", At(1_000), Last(LOST), -200, 50),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
         id: "T44",
         about: "a killed master is started again 10 s later",
         watches: &[Views, Writes("A")],
@@ -191,6 +213,20 @@ pub(super) const ROWS: &[Row] = &[
         ..CLUSTER_ROW
     },
     Row {
+        id: "T45b",
+        about: "the same with a node timeout of 15 s",
+        rig: Rig { node_timeout: 15_000, ..C6 },
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", OTHERS))],
+        lasts: 32_000,
+        expect: &[
+            Takes("last write taken", At(0), Last(ACCEPTED), 14_900, 22_800),
+            Takes("promotion", At(0), First(PROMOTED), 15_500, 31_000),
+            Takes("both take writes, for", First(PROMOTED), Last(ACCEPTED), -15_000, 6_900),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
         id: "T46",
         about: "a master is cut off with a writer: for how long both take writes",
         watches: &[Views, Writes("A")],
@@ -218,6 +254,22 @@ pub(super) const ROWS: &[Row] = &[
                 1_900,
                 4_500,
             ),
+            Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T47a",
+        about: "the same for 4.5 s: that the master has failed reaches its replica after the heal",
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A a", "B C b c")), (4_500, Heal("A a", "B C b c"))],
+        lasts: 10_000,
+        expect: &[
+            Takes("`fail` at the majority", At(0), First(A_FAILED.by("B")), 1_900, 4_400),
+            // As after any failure: the master is healthy, and the majority still takes it for failed.
+            Takes("promotion after the heal", At(4_500), First(PROMOTED), 480, 1_300),
+            Takes("the healthy master is a replica", First(PROMOTED), First(DEMOTED), -100, 300),
+            // Its replica has all that it took.
             Never(LOST),
         ],
         ..CLUSTER_ROW
@@ -306,6 +358,7 @@ pub(super) const ROWS: &[Row] = &[
                 13_000,
             ),
             Count(see("master").by("C"), 2, 2),
+            Differ(see("epoch").by("C").about("a "), see("epoch").by("C").about("b ")),
         ],
         seeds: 2,
         ..CLUSTER_ROW

@@ -105,7 +105,8 @@ pub(super) const ROWS: &[Row] = &[
                 "the leader switches after them",
                 First(SWITCHED.by("observers")),
                 First(SWITCHED.by("leader")),
-                -100,
+                // Before them, where the hello that tells both is put off by two seconds.
+                -1_100,
                 4_000,
             ),
             Count(SWITCHED, 3, 3),

@@ -5,12 +5,21 @@ use super::{
 };
 use crate::row::{
     Act::{Cut, Freeze, Heal, Kill, Run, Start, Step, Thaw},
-    Expect::{Answers, Count, InOrder, Never, Takes},
+    Expect::{Answers, Count, Every, InOrder, Never, Takes},
     Moment::{At, First, Last},
-    ROW, Rig, Row, S3, S3_GUARDED,
-    Watch::Writes,
+    ROW, Rig, Row, S3, S3_GUARDED, Sight,
+    Watch::{Confirms, Writes},
     see,
 };
+
+const CONFIRMED: Sight = see("confirmed");
+const CONFIRMED_AND_LOST: Sight = see("confirmed and lost");
+const SENT: Sight = see("+slave-reconf-sent");
+const DONE: Sight = see("+slave-reconf-done");
+const ENDED: Sight = see("+failover-end");
+
+/// A master with four replicas, of which three are reconfigured after a failover: one at a time.
+const S4_IN_TURN: Rig = Rig { replicas: 4, parallel_syncs: 1, ..S3 };
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -192,22 +201,29 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "T26",
-        about: "one replica has all writes, the other's link is cut, and the master is killed",
-        watches: &[Writes("m")],
+        about: "one replica has all writes and confirms each (WAIT 1), the other's link is cut, and the master is killed",
+        watches: &[Confirms("m")],
         acts: &[(0, Cut("m", "r2")), (3_000, Kill("m"))],
         lasts: 12_000,
-        expect: &[Count(PROMOTED.about("slave r1"), 1, 1), Count(LOST, 0, 5)],
+        expect: &[
+            Count(PROMOTED.about("slave r1"), 1, 1),
+            Takes("last write confirmed", At(3_000), Last(CONFIRMED), -200, 20),
+            Count(LOST, 0, 1),
+            Never(CONFIRMED_AND_LOST),
+        ],
         ..ROW
     },
     Row {
         id: "T26a",
         about: "the same, and the one that has all writes is cut from the Sentinels",
-        watches: &[Writes("m")],
+        watches: &[Confirms("m")],
         acts: &[(0, Cut("m", "r2")), (0, Cut("r1", ALL_SENTINELS)), (5_000, Kill("m"))],
         lasts: 14_000,
         expect: &[
             Count(PROMOTED.about("slave r2"), 1, 1),
             Takes("first write lost", At(0), First(LOST), -100, 100),
+            Takes("first confirmed write lost", At(0), First(CONFIRMED_AND_LOST), -100, 100),
+            Takes("last confirmed write lost", At(5_000), Last(CONFIRMED_AND_LOST), -200, 20),
         ],
         ..ROW
     },
@@ -322,10 +338,10 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "T31",
-        about: "three replicas, one reconfigured at a time",
-        rig: Rig { replicas: 3, parallel_syncs: 1, ..S3 },
+        about: "three replicas follow the promoted one, one reconfigured at a time",
+        rig: S4_IN_TURN,
         acts: &[(0, Kill("m"))],
-        lasts: 14_000,
+        lasts: 16_000,
         expect: &[
             InOrder(
                 "leader",
@@ -336,11 +352,34 @@ pub(super) const ROWS: &[Row] = &[
                     "+slave-reconf-sent",
                     "+slave-reconf-inprog",
                     "+slave-reconf-done",
+                    "+slave-reconf-sent",
+                    "+slave-reconf-inprog",
+                    "+slave-reconf-done",
                     "+failover-end",
                     "+switch-master",
                 ],
             ),
-            Takes("both", First(see("+slave-reconf-sent")), Last(see("+slave-reconf-done")), 0, 5_000),
+            // No further one is told before its predecessor is done.
+            Count(SENT, 3, 3),
+            Takes("the first", First(SENT), First(DONE), 0, 2_200),
+            Every("each of the others", DONE, 0, 2_200),
+            Takes("`+failover-end` after the third", Last(DONE), First(ENDED), 0, 110),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T31a",
+        about: "the same, and one of the replicas has been down for 5 s when the master is killed",
+        rig: S4_IN_TURN,
+        acts: &[(0, Kill("r4")), (5_000, Kill("m"))],
+        lasts: 19_000,
+        expect: &[
+            Count(see("+sdown").about("slave r4"), 3, 6),
+            Count(SENT, 2, 2),
+            Never(SENT.about("slave r4")),
+            Takes("`+failover-end` after the second", Last(DONE), First(ENDED), 0, 110),
+            Never(see("+failover-end-for-timeout")),
+            Count(SWITCHED, 3, 3),
         ],
         ..ROW
     },
