@@ -382,6 +382,13 @@ fn perform(
         Act::Heal(from, to) => set(from, to, false),
         Act::CutOneWay(from, to) => set_one_way(from, to, true),
         Act::HealOneWay(from, to) => set_one_way(from, to, false),
+        Act::Slow(from, to, by) => {
+            for one in hosts(from, seen) {
+                for other in hosts(to, seen) {
+                    cuts.slow(addresses.of(&one), addresses.of(&other), Duration::from_millis(by));
+                }
+            }
+        }
         // The client does it by itself.
         Act::Run(..) => {}
         Act::Step(names, by) => {

@@ -7,23 +7,26 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     rc::Rc,
+    time::Duration,
 };
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::Notify,
+    sync::{Notify, mpsc},
     task::JoinHandle,
+    time::Instant,
 };
 
 /// How far the ports of a process are above those that its relays listen at. The port of a cluster's bus is 10,000 above the other one.
 pub(crate) const BEHIND: u16 = 20_000;
 
-/// Which pairs of hosts are cut, each direction by itself.
+/// Which pairs of hosts are cut, and which are slow, each direction by itself.
 #[derive(Clone, Default)]
-pub(crate) struct Cuts(Rc<(RefCell<Pairs>, Notify)>);
+pub(crate) struct Cuts(Rc<(RefCell<Pairs>, Notify)>, Rc<RefCell<Delays>>);
 
 type Pairs = BTreeSet<(IpAddr, IpAddr)>;
+type Delays = BTreeMap<(IpAddr, IpAddr), Duration>;
 
 impl Cuts {
     pub(crate) fn set(&self, from: IpAddr, to: IpAddr, cut: bool) {
@@ -35,6 +38,15 @@ impl Cuts {
         }
         drop(pairs);
         self.0.1.notify_waiters();
+    }
+
+    /// What one host sends to the other takes so much longer from now on.
+    pub(crate) fn slow(&self, from: IpAddr, to: IpAddr, by: Duration) {
+        self.1.borrow_mut().insert((from, to), by);
+    }
+
+    fn delay(&self, from: IpAddr, to: IpAddr) -> Option<Duration> {
+        self.1.borrow().get(&(from, to)).copied()
     }
 
     /// Waits until what one host sends reaches the other.
@@ -127,6 +139,10 @@ async fn copy(
     let mut bytes = vec![0; 16 << 10];
     loop {
         let read = reading.read(&mut bytes).await.unwrap_or(0);
+        if let Some(delay) = cuts.delay(from, to) {
+            bytes.truncate(read);
+            return copy_late(bytes, delay, reading, writing).await;
+        }
         cuts.passable(from, to).await;
         if read == 0 || writing.write_all(&bytes[..read]).await.is_err() {
             // A half-closed connection is of no use to any of these processes.
@@ -134,6 +150,45 @@ async fn copy(
             return;
         }
     }
+}
+
+/// Copies these bytes and all that follow, each as much later as the delay is.
+async fn copy_late(
+    first: Vec<u8>,
+    delay: Duration,
+    mut reading: tokio::net::tcp::OwnedReadHalf,
+    mut writing: tokio::net::tcp::OwnedWriteHalf,
+) {
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let read = async {
+        let mut bytes = first;
+        while !bytes.is_empty() && sender.send((now() + delay, bytes)).is_ok() {
+            bytes = vec![0; 16 << 10];
+            let read = reading.read(&mut bytes).await.unwrap_or(0);
+            bytes.truncate(read);
+        }
+        drop(sender);
+    };
+    let write = async {
+        while let Some((due, bytes)) = receiver.recv().await {
+            sleep_until(due).await;
+            if writing.write_all(&bytes).await.is_err() {
+                break;
+            }
+        }
+        let _ = writing.shutdown().await;
+    };
+    tokio::join!(read, write);
+}
+
+#[expect(clippy::disallowed_methods, reason = "real processes run in real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "real processes run in real time")]
+async fn sleep_until(due: Instant) {
+    tokio::time::sleep_until(due).await;
 }
 
 /// The addresses of a rig's hosts.

@@ -120,6 +120,8 @@ pub(crate) enum Act {
     CutOneWay(&'static str, &'static str),
     /// It does again.
     HealOneWay(&'static str, &'static str),
+    /// What these hosts send to those takes so many milliseconds more, to the end of the run.
+    Slow(&'static str, &'static str, u64),
     /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and `<A>` the id of the node `A`. Of several
     /// with `; ` between them, on one connection, the reply to the last one counts. The reply to a PTTL is also seen as `expires`, by the host, at
     /// the time when the key will.

@@ -176,10 +176,13 @@ fn verbs(act: &Act, seen: &[Seen]) -> Vec<Verb> {
         let both = pairs.flat_map(|(one, other)| [(one, other), (other, one)]);
         both.map(|(from, to)| verb(Condition::Cut { from: from.clone(), to: to.clone() })).collect()
     };
-    let one_way = |from: &str, to: &str, verb: &dyn Fn(Condition) -> Verb| {
+    let each_way = |from: &str, to: &str, verb: &dyn Fn(String, String) -> Verb| {
         let (from, to) = (hosts(from, seen), hosts(to, seen));
-        let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (from, to)));
-        pairs.map(|(from, to)| verb(Condition::Cut { from: from.clone(), to: to.clone() })).collect()
+        let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (from.clone(), to.clone())));
+        pairs.map(|(from, to)| verb(from, to)).collect()
+    };
+    let one_way = |from: &str, to: &str, verb: &dyn Fn(Condition) -> Verb| {
+        each_way(from, to, &|from, to| verb(Condition::Cut { from, to }))
     };
     match *act {
         Act::Kill(names) => each(names, &|host| Verb::Kill { host }),
@@ -190,6 +193,9 @@ fn verbs(act: &Act, seen: &[Seen]) -> Vec<Verb> {
         Act::Heal(from, to) => pairs(from, to, &|cut| cut.end("it")),
         Act::CutOneWay(from, to) => one_way(from, to, &|cut| cut.begin("it")),
         Act::HealOneWay(from, to) => one_way(from, to, &|cut| cut.end("it")),
+        Act::Slow(from, to, by) => each_way(from, to, &|from, to| {
+            Condition::Slow { from, to, by: Duration::from_millis(by) }.begin("it")
+        }),
         // The client does it by itself.
         Act::Run(..) => Vec::new(),
         Act::Step(names, by) => each(names, &|host| Verb::ClockStep { host, by_nanos: by * 1_000_000 }),

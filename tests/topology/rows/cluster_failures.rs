@@ -2,7 +2,7 @@
 
 use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
-    Act::{self, Cut, CutOneWay, Freeze, Heal, HealOneWay, Kill, Run, Start, Step, Thaw},
+    Act::{self, Cut, CutOneWay, Freeze, Heal, HealOneWay, Kill, Run, Slow, Start, Step, Thaw},
     C6, CLUSTER_ROW,
     Expect::{self, Answers, Count, Differ, Never, Takes},
     Moment::{At, First, Last},
@@ -337,6 +337,49 @@ pub(super) const ROWS: &[Row] = &[
             Takes("`fail`, after the kill", At(1_200), First(A_FAILED.by("a")), 1_900, 4_500),
             // Four node timeouts after the election that has failed, and half a second to a second and some ticks.
             Takes("promotion, after FORCE", At(200), First(PROMOTED), 8_450, 9_400),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T50b",
+        about: "the links from two replicas to the masters that are left are slow, so that another replica hears of a failure before those \
+                masters, which refuse their votes; a node timeout of 4 s",
+        rig: Rig { node_timeout: 4_000, ..C6 },
+        watches: &[Views],
+        acts: &[
+            // The master goes on answering its replica, which therefore does not find the majority itself, and tells none of it.
+            (0, Cut("A", "B C b c")),
+            (0, Slow("b c", "B C", 1_500)),
+            // Neither finds it with the other.
+            (4_000, Cut("B", "C")),
+            (10_000, Heal("B", "C")),
+            (10_000, Kill("A")),
+        ],
+        lasts: 28_000,
+        expect: &[
+            Takes("`fail` at the replica", At(0), First(A_FAILED.by("a")), 3_900, 8_400),
+            Takes(
+                "`fail` at one master after it",
+                First(A_FAILED.by("a")),
+                First(A_FAILED.by("B")),
+                1_200,
+                1_800,
+            ),
+            Takes(
+                "`fail` at the other after it",
+                First(A_FAILED.by("a")),
+                First(A_FAILED.by("C")),
+                1_200,
+                1_800,
+            ),
+            // The delay of the first election, four node timeouts, the delay of the second one, and some ticks.
+            Takes(
+                "promotion after the first `fail`",
+                First(A_FAILED.by("a")),
+                First(PROMOTED),
+                16_900,
+                18_500,
+            ),
         ],
         ..CLUSTER_ROW
     },
