@@ -14,7 +14,7 @@ const GROUPS: &[&str] = &["cluster/", "sentinel/"];
 /// Trials have claims with names like rows of the table.
 const TRIALS: &str = "trial/";
 
-/// The real side of the table, by row and line; by a row without a line its runs.
+/// The real side of the table, by row and line; of a row without lines its runs.
 type Real = BTreeMap<(String, String), String>;
 
 fn real(table: &str) -> Real {
@@ -27,6 +27,8 @@ fn real(table: &str) -> Real {
             row = id.to_owned();
             all.insert((row.clone(), String::new()), measured.to_owned());
         } else if id.is_empty() && !measured.is_empty() {
+            // What is said of such a row is to be said by one of its lines.
+            all.remove(&(row.clone(), String::new()));
             let name = what.trim_end_matches(", ms").trim_end_matches(", times");
             all.insert((row.clone(), name.to_owned()), measured.to_owned());
         }
@@ -90,6 +92,9 @@ fn wrong(text: &str, real: &Real) -> Vec<String> {
         match real.get(&(row.to_owned(), line.to_owned())) {
             Some(found) if found == value => None,
             Some(found) => Some(format!("cites {item}, and real is {found}")),
+            None if line.is_empty() => {
+                Some(format!("cites {what} as a row without lines, and there is none"))
+            }
             None => Some(format!("cites {what}, which the table does not have")),
         }
     };
@@ -131,6 +136,8 @@ fn a_figure_that_was_not_measured_is_found() {
         ("# Real ones (T4, promotion: 3635 [3196..4109]) take as long.", &[]),
         ("# Real ones (T4, first `+sdown`: 2423 [2062..2987]; T4,\n# promotion: 3635 [3196..4109]) do.", &[]),
         ("# (T60: 10 runs)", &[]),
+        // That it was played says nothing that the text could be held to.
+        ("# (T4: 10 runs)", &["cites T4 as a row without lines, and there is none"]),
         // Other brackets, and values of keys, are no citations.
         (
             "# It distrusts its clock (TILT), twice (T0 is not said).\nkey = \"T4\"",
