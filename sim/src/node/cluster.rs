@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Node;
 use crate::{
     cluster::{Around, Cluster, Want, key_slot},
-    effect::{Cached, Changer, Class, Effects, Publication, Subscription, Touch},
+    effect::{Cached, Changer, Class, Effects, Publication, Signal, Subscription, Touch},
     env::Env,
     resp::Reply,
 };
@@ -70,15 +70,16 @@ impl Node {
         }
     }
 
-    /// Deletes the keys of a slot that another node has now. Its replicas do not hear of it, and keep them.
+    /// Deletes the keys of a slot that another node has now. It is no write: replicas and the append-only file do not hear of it and keep
+    /// them, and it does not count as a change, nor is it signalled to watchers and trackers.
     fn drop_slot(&mut self, effects: &mut Effects, slot: u16) {
         let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
         for key in keys {
             let Some(gone) = self.dbs[0].remove(&key) else { continue };
             self.count_freed(&gone.value, self.config.lazy_free.server_del);
             let wanted = self.config.notify_keyspace_events;
-            effects.touched.push(Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server));
-            effects.dirty += 1;
+            let touch = Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server);
+            effects.touched.push(Touch { signal: Signal::Apart, ..touch });
         }
     }
 
