@@ -110,12 +110,12 @@ impl<'a> Evidence<'a> {
         two_masters(self.history, lock).iter().map(|two| (two.from, two.until)).collect()
     }
 
-    /// When two owners were promised a lock at once that only one may hold.
+    /// When two owners were certainly promised a lock at once that only one may hold.
     pub fn promises_at_once(&self) -> Vec<(True, True)> {
         self.at_once(&self.promises)
     }
 
-    /// When two owners believed to hold one exclusive lock at the same time.
+    /// When two owners certainly believed to hold one exclusive lock at the same time.
     pub fn beliefs_at_once(&self) -> Vec<(True, True)> {
         self.at_once(&self.beliefs)
     }

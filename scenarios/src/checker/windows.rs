@@ -17,7 +17,10 @@
 //! that outlasts their double grants: one of them counted on the lock for longer than it was promised, or by a clock that is slower than
 //! the lock allows for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     Checker,
@@ -44,7 +47,10 @@ pub(super) const WINDOWS: Checker = Checker {
         ("two_masters", "how many came of two nodes that were masters at once"),
         ("crash", "how many came of a node that came back without the hold"),
         ("clock", "how many came of a node whose wall clock was beyond the lease"),
-        ("unexplained", "how many came of none of these, and beliefs of two owners without a double grant"),
+        (
+            "unexplained",
+            "how many came of none of these, and beliefs of two owners without a double grant; in real time, those that are certain",
+        ),
         ("both_served", "how long two nodes that both granted were masters at once"),
     ],
     check,
@@ -70,12 +76,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             .collect()
     };
     let (explained, unexplained) = (with_reason(true), with_reason(false));
-    let alone: Vec<_> = believed.iter().filter(|both| !is_covered(both, &explained)).collect();
     let tolerance = history.header.tolerance();
+    let is_covered = |both: &&Overlap<'_, Belief>, by| is_covered(both, &explained, by);
+    let alone: Vec<_> = believed.iter().filter(|both| !is_covered(both, Duration::ZERO)).collect();
     let (unsure, unexplained): (Vec<_>, Vec<_>) =
         unexplained.into_iter().partition(|grant| grant.is_within(tolerance));
     let (unsure_alone, alone): (Vec<_>, Vec<_>) =
-        alone.into_iter().partition(|both| both.is_within(tolerance));
+        alone.into_iter().partition(|both| both.is_within(tolerance) || is_covered(both, tolerance));
     let count = |is: fn(Window) -> bool| windows.iter().flatten().filter(|window| is(**window)).count();
     let lengths = windows.iter().flatten().filter_map(|window| match window {
         Window::TwoMasters(length) => Some(*length),
@@ -117,8 +124,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     WINDOWS.finding(verdict, measures)
 }
 
-/// Whether two owners that both believed to hold a lock were both granted it all the while.
-fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>]) -> bool {
+/// Whether two owners that both believed to hold a lock were both granted it all the while, if each double grant began so much earlier and ended
+/// so much later.
+fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>], by: Duration) -> bool {
     let owners = |one, other| both.first.owner == one && both.second.owner == other;
     let of_both = |grant: &Overlap<'_, Promise>| {
         let (one, other) = (grant.first.owner, grant.second.owner);
@@ -126,9 +134,9 @@ fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>]) -> 
     };
     let mut covered = None;
     // In the order they began.
-    for grant in granted.iter().filter(|grant| of_both(grant) && grant.until >= both.from) {
-        if grant.from <= covered.unwrap_or(both.from) {
-            covered = covered.max(Some(grant.until));
+    for grant in granted.iter().filter(|grant| of_both(grant) && grant.until + by >= both.from) {
+        if grant.from <= covered.unwrap_or(both.from) + by {
+            covered = covered.max(Some(grant.until + by));
         }
     }
     covered.is_some_and(|covered| covered >= both.until)

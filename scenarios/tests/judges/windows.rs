@@ -32,7 +32,8 @@
 //! `both_served` is the longest time from when the later of two masters began to serve to when the first of them ceased to, or to the end of the
 //! run. Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double grant of the two owners that has a
 //! reason. The layer is violated iff something is unexplained; it holds if something was promised that two owners wanted. In real time it is
-//! undecided what would be otherwise, had one of the two been earlier or later by 100 ms.
+//! undecided what would be otherwise, had one of the two been earlier or later by 100 ms, or had each double grant begun so much earlier and
+//! ended so much later.
 
 use std::time::Duration;
 
@@ -67,14 +68,17 @@ pub(crate) fn judge(history: &History) -> Answer {
     let grants = pairs(&promises);
     let reasons: Vec<Option<Reason>> =
         grants.iter().map(|(first, second, (at, _))| reason(history, first, second, *at)).collect();
-    let explained = |(one, other, (from, until)): &Pair<'_>| {
+    let explained = |(one, other, (from, until)): &Pair<'_>, wider_by: i64| {
         let with_reason = grants.iter().zip(&reasons).filter(|(_, reason)| reason.is_some());
         let same = with_reason.map(|(pair, _)| pair).filter(|(first, second, _)| {
             let owners = [first.owner, second.owner];
             first.lock == one.lock
                 && (owners == [one.owner, other.owner] || owners == [other.owner, one.owner])
         });
-        let spans: Vec<(True, True)> = same.map(|(_, _, span)| *span).collect();
+        let moved =
+            |at: True, millis: i64| True::from_nanos(at.as_nanos().saturating_add(millis * 1_000_000));
+        let wider = |span: (True, True)| (moved(span.0, -wider_by), moved(span.1, wider_by));
+        let spans: Vec<(True, True)> = same.map(|(_, _, span)| wider(*span)).collect();
         // What is between two instants at which something changes is as its middle is.
         let mut changes = vec![*from, *until];
         changes.extend(spans.iter().flat_map(|(begin, end)| [*begin, *end]));
@@ -100,8 +104,9 @@ pub(crate) fn judge(history: &History) -> Answer {
             None => unsure += 1,
         }
     }
-    for pair in pairs(&beliefs).iter().filter(|pair| !explained(pair)) {
-        if is_certain(pair) { unexplained += 1 } else { unsure += 1 }
+    for pair in pairs(&beliefs).iter().filter(|pair| !explained(pair, 0)) {
+        let is_real = &*history.header.engine == "real";
+        if is_certain(pair) && !(is_real && explained(pair, 100)) { unexplained += 1 } else { unsure += 1 }
     }
     let tested = promises.iter().any(|stretch| contenders(history, stretch.lock).len() > 1);
     let word = match unexplained {
