@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::{
     cluster,
     row::{Act, Rig, Row, Watch},
-    seen::{Log, Seen},
+    seen::{Log, Seen, UNREAD},
 };
 
 /// Between two commands of a watch.
@@ -427,7 +427,7 @@ impl<P: Place> Client<P> {
                 break;
             }
         }
-        let Some(kept) = kept else { return };
+        let Some(kept) = kept else { return self.note("writes", UNREAD, "") };
         let mut once = BTreeSet::new();
         for number in &kept {
             if !once.insert(number) {

@@ -141,7 +141,7 @@ async fn copy(
         let read = reading.read(&mut bytes).await.unwrap_or(0);
         if let Some(delay) = cuts.delay(from, to) {
             bytes.truncate(read);
-            return copy_late(bytes, delay, reading, writing).await;
+            return copy_late(bytes, delay, reading, writing, (from, to), cuts).await;
         }
         cuts.passable(from, to).await;
         if read == 0 || writing.write_all(&bytes[..read]).await.is_err() {
@@ -152,26 +152,32 @@ async fn copy(
     }
 }
 
+/// How many pieces of a slow link are under way at most.
+const UNDER_WAY: usize = 1_000;
+
 /// Copies these bytes and all that follow, each as much later as the delay is.
 async fn copy_late(
     first: Vec<u8>,
     delay: Duration,
     mut reading: tokio::net::tcp::OwnedReadHalf,
     mut writing: tokio::net::tcp::OwnedWriteHalf,
+    (from, to): (IpAddr, IpAddr),
+    cuts: Cuts,
 ) {
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    let read = async {
+    let (sender, mut receiver) = mpsc::channel(UNDER_WAY);
+    let read = async move {
         let mut bytes = first;
-        while !bytes.is_empty() && sender.send((now() + delay, bytes)).is_ok() {
+        while !bytes.is_empty() && sender.send((now() + delay, bytes)).await.is_ok() {
             bytes = vec![0; 16 << 10];
             let read = reading.read(&mut bytes).await.unwrap_or(0);
             bytes.truncate(read);
         }
-        drop(sender);
     };
-    let write = async {
+    // It owns the receiver, so that reading ends when writing does.
+    let write = async move {
         while let Some((due, bytes)) = receiver.recv().await {
             sleep_until(due).await;
+            cuts.passable(from, to).await;
             if writing.write_all(&bytes).await.is_err() {
                 break;
             }

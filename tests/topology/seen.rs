@@ -71,9 +71,15 @@ fn with_names(about: &str, seen: &[Seen]) -> String {
     format!("{before}{}{after}", name.unwrap_or_default())
 }
 
+/// That the writes that are left could not be read: which are lost is not known then.
+pub(crate) const UNREAD: &str = "unread";
+
 /// Holds a run to its row; a bound may be missed by `slack` milliseconds.
 pub(crate) fn judge(row: &Row, seen: &[Seen], slack: i64) -> Verdict {
     let mut verdict = Verdict::default();
+    if seen.iter().any(|seen| seen.event == UNREAD) {
+        verdict.wrong.push("no node told which writes are left".to_owned());
+    }
     let leader = leader(seen);
     let all = |sight: &Sight| {
         let (sight, about) = (*sight, with_names(sight.about, seen));
