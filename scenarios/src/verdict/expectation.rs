@@ -91,7 +91,7 @@ impl Expectation {
     fn off(&self, finding: &Finding, tolerance: Duration) -> Option<String> {
         self.measures.iter().find_map(|(name, range)| match finding.measure(name) {
             None => Some(format!("`{}` measures no {name}", finding.checker)),
-            Some(found) if !range.clone().widened(tolerance).contains(found) => {
+            Some(found) if !range.widened(tolerance).contains(found) => {
                 Some(format!("expected {name} {range}, found {found}"))
             }
             Some(_) => None,

@@ -46,7 +46,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         }
     }
     let nothing = of_all(history, promised).is_empty() || history.header.locks().all(in_use);
-    let is_real = &*history.header.engine == "real";
+    let is_real = history.header.is_real();
     let word = match others.len() + too_many {
         1.. => "violated",
         0 if given_up(history) || nothing || is_real => "undecided",

@@ -298,13 +298,16 @@ impl Clashes {
 
 /// Whether a clash is one also when the one of the two is moved by as many milliseconds as a run in real time may be off.
 pub(crate) fn is_certain(history: &History, is_clash: impl Fn(i64) -> bool) -> bool {
-    &*history.header.engine != "real" || [-100, 100].into_iter().all(is_clash)
+    !history.header.is_real() || [-100, 100].into_iter().all(is_clash)
+}
+
+pub(crate) fn moved(at: True, millis: i64) -> True {
+    True::from_nanos(at.as_nanos().saturating_add(millis * 1_000_000))
 }
 
 impl Stretch {
     pub(crate) fn moved(&self, millis: i64) -> Stretch {
-        let moved = |at: True| True::from_nanos(at.as_nanos().saturating_add(millis * 1_000_000));
-        Stretch { from: moved(self.from), until: moved(self.until), ..*self }
+        Stretch { from: moved(self.from, millis), until: moved(self.until, millis), ..*self }
     }
 }
 

@@ -174,7 +174,7 @@ fn hears_late(
 ) -> bool {
     let now = history.events[number].at;
     let mut lost = false;
-    for event in history.events[number..].iter().filter(|_| &*history.header.engine == "real") {
+    for event in history.events[number..].iter().filter(|_| history.header.is_real()) {
         let of_node = history.lock(lock).authority.group_of(event.host).is_some();
         let is_of_owner = event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner);
         if !of_node || !is_of_owner || event.at.since(now) > Duration::from_millis(50) {
@@ -200,7 +200,7 @@ fn asks_on(history: &History, owner: Owner, number: usize) -> bool {
         matches!(event.kind, EventKind::Invoke { owner: whose, .. } if whose == owner)
             && event.at.since(now) <= Duration::from_millis(50)
     };
-    &*history.header.engine == "real" && history.events[number..].iter().any(asks)
+    history.header.is_real() && history.events[number..].iter().any(asks)
 }
 
 pub(crate) fn judge(history: &History) -> Answer {

@@ -42,7 +42,7 @@ use lockstorm_sim::time::True;
 
 use crate::{
     Answer,
-    past::{Stretch, believed, clash, contenders, excludes, given_up, is_certain, of_all, promised},
+    past::{Stretch, believed, clash, contenders, excludes, given_up, is_certain, moved, of_all, promised},
 };
 
 /// What a double grant came of.
@@ -75,8 +75,6 @@ pub(crate) fn judge(history: &History) -> Answer {
             first.lock == one.lock
                 && (owners == [one.owner, other.owner] || owners == [other.owner, one.owner])
         });
-        let moved =
-            |at: True, millis: i64| True::from_nanos(at.as_nanos().saturating_add(millis * 1_000_000));
         let wider = |span: (True, True)| (moved(span.0, -wider_by), moved(span.1, wider_by));
         let spans: Vec<(True, True)> = same.map(|(_, _, span)| wider(*span)).collect();
         // What is between two instants at which something changes is as its middle is.
@@ -105,8 +103,11 @@ pub(crate) fn judge(history: &History) -> Answer {
         }
     }
     for pair in pairs(&beliefs).iter().filter(|pair| !explained(pair, 0)) {
-        let is_real = &*history.header.engine == "real";
-        if is_certain(pair) && !(is_real && explained(pair, 100)) { unexplained += 1 } else { unsure += 1 }
+        if is_certain(pair) && !(history.header.is_real() && explained(pair, 100)) {
+            unexplained += 1
+        } else {
+            unsure += 1
+        }
     }
     let tested = promises.iter().any(|stretch| contenders(history, stretch.lock).len() > 1);
     let word = match unexplained {
