@@ -1,6 +1,9 @@
 //! Configuration files in the syntax of `redis.conf`: read at the start, and written again by CONFIG REWRITE.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+};
 
 use crate::{
     config::{
@@ -58,6 +61,31 @@ pub fn read(
         path.clone_into(&mut config.config_file);
     }
     Ok(())
+}
+
+/// Reads a text that [`rewrite`] has made of all options: it takes their place in `config`.
+///
+/// # Errors
+/// The first line that is wrong.
+pub(crate) fn read_rewritten(text: &str, config: &mut Config) -> Result<(), Mistake> {
+    // The one option that has no line while it has no value.
+    config.replicaof = None;
+    config.users.clear();
+    Reader { files: &NoOthers, config, saves: false }.file("redis.conf", text, 0)
+}
+
+/// For a text that includes no files.
+#[derive(Debug)]
+struct NoOthers;
+
+impl Files for NoOthers {
+    fn read(&self, _: &str) -> io::Result<String> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn write(&self, _: &str, _: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// What cannot be followed.
@@ -325,8 +353,6 @@ pub fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     /// Files in memory.
@@ -369,6 +395,34 @@ mod tests {
             1,
             "the others are gone"
         );
+    }
+
+    /// Whatever it was before: of options that have no value, too.
+    #[test]
+    fn a_text_of_all_options_makes_the_same_configuration_of_any_other() {
+        let mut set = Config::default();
+        for (name, value) in [
+            ("appendonly", "yes"),
+            ("save", "900 1 60 5"),
+            ("requirepass", "a \"b\""),
+            ("notify-keyspace-events", "KEA"),
+            ("client-output-buffer-limit", "pubsub 1mb 2kb 3"),
+            ("maxmemory", "100mb"),
+            ("bind", "127.0.0.1 -::1"),
+        ] {
+            options::set_at_start(&mut set, name, value).expect("an option");
+        }
+        let replica = Config { replicaof: Some(("m".into(), 6379)), save: Vec::new(), ..Config::default() };
+        let configs = [Config::default(), set, replica];
+        for from in &configs {
+            let text = rewrite("", from, Vec::new(), true);
+            for mut into in configs.clone() {
+                read_rewritten(&text, &mut into).expect("it was written here");
+                for option in OPTIONS {
+                    assert_eq!(option.get(&into), option.get(from), "{}", option.name);
+                }
+            }
+        }
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct Disk {
     pub log: Option<LogFile>,
     /// What the node of a cluster remembers (`cluster-config-file`).
     pub nodes: Option<String>,
+    /// The configuration file, once CONFIG REWRITE has written it: all options.
+    pub config: Option<String>,
 }
 
 /// The AOF in memory: a base, and the commands since.

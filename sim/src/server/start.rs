@@ -8,7 +8,7 @@ use super::Server;
 use crate::{
     cluster::Corrupted,
     commands::{Ctx, Origin, access::load_configured, find, integer, run},
-    config::{ClusterOptions, Config},
+    config::{ClusterOptions, Config, file},
     durability::{Commands, Disk, LogError, Parts, Unread, rdb},
     effect::{Effects, PropagateTo, Propagated},
     env::Env,
@@ -70,8 +70,12 @@ impl Server {
     ///
     /// With `appendonly` it reads the append-only file, otherwise the snapshot, of which a master leaves out the keys that have
     /// expired by its wall clock. A file that cannot be read stops the start of a real server; here it counts as empty, because
-    /// nothing but this node writes it.
-    pub fn restart(config: Config, disk: Disk, env: &mut Env) -> Server {
+    /// nothing but this node writes it. Options are those of `config`, unless CONFIG REWRITE has written them to the disk.
+    pub fn restart(mut config: Config, disk: Disk, env: &mut Env) -> Server {
+        if let Some(text) = &disk.config {
+            // A node wrote the file itself: it can be followed.
+            let _ = file::read_rewritten(text, &mut config);
+        }
         let mut server = Server::unread(config, disk, env);
         // A node wrote the file itself: it makes sense.
         let _ = server.start_cluster(env);

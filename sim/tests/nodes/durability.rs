@@ -193,6 +193,33 @@ fn keys_that_expired_while_the_node_was_down_are_left_out_of_a_snapshot() {
     assert_eq!(net.call(0, "DBSIZE"), ":1");
 }
 
+/// Whom it follows, too: a Sentinel writes that down of each node that it reconfigures.
+#[test]
+fn what_config_rewrite_has_written_is_there_after_a_crash_and_nothing_else() {
+    let follower = Config { replicaof: Some(("n0".into(), 6379)), ..nothing() };
+    for (script, follows, hz, full) in [
+        ("CONFIG SET hz 20; REPLICAOF NO ONE", true, "10", false),
+        ("CONFIG SET hz 20; REPLICAOF NO ONE; CONFIG REWRITE", false, "20", false),
+        ("CONFIG SET hz 20; CONFIG REWRITE; REPLICAOF NO ONE; CONFIG SET hz 30", true, "20", false),
+        ("CONFIG SET hz 20; REPLICAOF NO ONE; CONFIG REWRITE", true, "10", true),
+    ] {
+        let config = Config { config_file: "redis.conf".into(), ..follower.clone() };
+        let mut net = Switch::new([nothing(), config]);
+        net.run_secs(1);
+        if full {
+            net.fill_disk(1);
+        }
+        for command in script.split("; ") {
+            let refused = full && command == "CONFIG REWRITE";
+            assert_eq!(net.call(1, command).starts_with('-'), refused, "{command}");
+        }
+        let disk = net.stop(1).crash();
+        net.start(1, |config, env| Server::restart(config, disk, env));
+        let config = &net.server(1).node().config;
+        assert_eq!((config.replicaof.is_some(), &*config.hz.to_string()), (follows, hz), "{script}, {full}");
+    }
+}
+
 #[test]
 fn a_replica_that_crashes_goes_on_from_its_own_snapshot() {
     let mut net = Switch::new([nothing(), Config { replicaof: Some(("n0".into(), 6379)), ..nothing() }]);

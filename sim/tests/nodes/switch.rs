@@ -193,6 +193,11 @@ impl Switch {
         self.severed.remove(&(b, a));
     }
 
+    /// Nothing more can be written to the disk of a node.
+    pub(crate) fn fill_disk(&mut self, node: usize) {
+        self.step(node, Event::Disk { full: true });
+    }
+
     /// Takes the server of a node away, with all its connections.
     pub(crate) fn stop(&mut self, node: usize) -> Server {
         let server = self.hosts[node].server.take().expect("the node runs");

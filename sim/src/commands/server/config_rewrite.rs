@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
     config::file,
+    durability::DiskFull,
     log::Level,
     resp::Reply,
 };
@@ -28,22 +29,34 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
 /// Writes the options that differ from their defaults or were in the file before, or all of them.
 pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
     let config = &ctx.node.config;
-    let files = ctx.env.files.as_ref().filter(|_| !config.config_file.is_empty());
-    let Some(files) = files else { return Err(Error::of("ERR The server is running without a config file")) };
     let path = config.config_file.clone();
-    // A missing file is created.
-    let old = files.read(&path).unwrap_or_default();
+    if path.is_empty() {
+        return Err(Error::of("ERR The server is running without a config file"));
+    }
     // A file for the users is written by ACL SAVE.
     let lines = ctx.node.acl.users().map(|user| String::from_utf8_lossy(&access::line(user)).into_owned());
     let users = if config.aclfile.is_empty() { lines.collect() } else { Vec::new() };
-    match files.write(&path, &file::rewrite(&old, config, users, all)) {
+    let disk = &mut ctx.node.persistence.disk;
+    let written = match &ctx.env.files {
+        // A missing file is created.
+        Some(files) => {
+            let old = files.read(&path).unwrap_or_default();
+            files.write(&path, &file::rewrite(&old, config, users, all)).map_err(|error| error.to_string())
+        }
+        None if disk.full => Err(DiskFull.to_string()),
+        // On its own disk nothing is written of a node before. What an option was at first is not known then, so each gets a line.
+        None => {
+            disk.config = Some(file::rewrite("", config, users, true));
+            Ok(())
+        }
+    };
+    match written {
         Ok(()) => {
             ctx.env.log(Level::Warning, || format!("{path} is rewritten"));
             Ok(Reply::OK)
         }
         Err(error) => {
             ctx.env.log(Level::Warning, || format!("{path} cannot be rewritten: {error}"));
-            let error = error.to_string();
             let error = error.split(" (os error").next().unwrap_or_default();
             Err(Error(format!("ERR Rewriting config file: {error}").into()))
         }
