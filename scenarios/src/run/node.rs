@@ -140,6 +140,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     if !stage.plan.scenario.sentinel.is_empty() {
         // Sentinels know nodes by what these announce; in the world hosts have names.
         ctx.name().clone_into(&mut config.announce.ip);
+        // They have nodes write down what they make of them. A node that no Sentinel watches has no file, as a real one here has none.
+        "redis.conf".clone_into(&mut config.config_file);
     }
     if config.cluster.enabled {
         ctx.name().clone_into(&mut config.cluster.announce_ip);
@@ -155,28 +157,29 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     };
     let watching = witness.clone();
     server.node.watch(move |observation| watching.borrow_mut().saw(observation));
-    // A node of a cluster remembers its master.
-    let master = server.master.as_ref().filter(|_| server.nodes_conf.is_none());
-    let follows = master.is_some();
-    if let Some(master) = master {
-        server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
-    }
     let (console, password) = (server.console.clone(), config.requirepass.clone());
     let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, console, password));
     let now = ctx.clone();
-    let start = |env: &mut Env, before: Option<Server>| match before {
-        Some(before) => {
-            let server = match server.disk_lost.take() {
-                true => Server::new(config, env),
-                false => Server::restart(config, before.crash(), env),
-            };
-            witness.borrow_mut().restarted(now, &server, follows);
-            server
+    let start = |env: &mut Env, before: Option<Server>| {
+        let starts_again = before.is_some();
+        let disk = match before {
+            Some(before) => Some(before.crash()).filter(|_| !server.disk_lost.take()),
+            None => server.nodes_conf.clone().map(|nodes| Disk { nodes: Some(nodes), ..Disk::default() }),
+        };
+        // A node of a cluster remembers its master, and the file that CONFIG REWRITE has written names it.
+        let remembers = server.nodes_conf.is_some() || disk.as_ref().is_some_and(|disk| disk.config.is_some());
+        let master = server.master.as_ref().filter(|_| !remembers);
+        if let Some(master) = master {
+            server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
         }
-        None => match server.nodes_conf.clone() {
-            Some(nodes) => Server::restart(config, Disk { nodes: Some(nodes), ..Disk::default() }, env),
+        let started = match disk {
+            Some(disk) => Server::restart(config, disk, env),
             None => Server::new(config, env),
-        },
+        };
+        if starts_again {
+            witness.borrow_mut().restarted(now, &started, master.is_some());
+        }
+        started
     };
     world::node::run_with(ctx, port, server.node.clone(), start).await;
     operator.abort();

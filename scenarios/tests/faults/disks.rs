@@ -1,7 +1,9 @@
 //! What is on a disk outlives a crash, and does not outlive the disk.
 
+use std::collections::BTreeMap;
+
 use lockstorm::{
-    history::{EventKind, History, LossCause},
+    history::{EventKind, History, LossCause, Role},
     plan::Plan,
     run::{self, Engine},
     scenario::parse,
@@ -70,6 +72,26 @@ fn a_sentinel_keeps_its_id_over_a_crash_and_not_over_the_loss_of_its_disk() {
         let history = history(&format!("[fault.f]\n{fault} = \"s1\"\nat = \"20s\"\nfor = \"500ms\"\n"));
         let met = |host: &str| said(&history, host, 20).iter().any(|event| event == "+sentinel");
         assert_eq!((met("s1"), met("s2")), (lost, lost), "{fault}");
+    }
+}
+
+/// Sentinels have each node write down with CONFIG REWRITE what they make of it. A promoted node came back as the replica that it was at
+/// first, and a deposed master as a master.
+#[test]
+fn nodes_came_back_in_their_first_roles_whatever_sentinels_had_made_of_them() {
+    let failover = "[fault.m]\ncrash = \"m\"\nat = \"20s\"\nfor = \"6s\"\n";
+    for (again, lost, has_no_master) in [("m", "crash", false), ("r", "crash", false), ("r", "lose_disk", true)] {
+        // For less than the time after which it would be down.
+        let second = format!("[fault.again]\n{lost} = \"{again}\"\nat = \"39s\"\nfor = \"500ms\"\n");
+        let history = history(&format!("{failover}{second}"));
+        let mut roles = BTreeMap::from([("m", Role::Master), ("r", Role::Replica)]);
+        for event in history.events.iter().filter(|event| event.at.as_millis() < 40_000) {
+            if let EventKind::Became { role } = event.kind {
+                roles.insert(history.host_name(event.host), role);
+            }
+        }
+        let expected = [("m", Role::Replica), ("r", if has_no_master { Role::Replica } else { Role::Master })];
+        assert_eq!(roles, BTreeMap::from(expected), "{lost} of {again}");
     }
 }
 
