@@ -5,7 +5,8 @@
 //! the wire to clients does not show: from then on it is not compared. What a node has after a restart is known if its disk keeps all
 //! or nothing. Not compared are nodes that drop keys for want of memory, refuse writes for want of replicas, keep their time in another way
 //! than Redis, are replicated to in another way, or send clients to other nodes of a cluster, nor locks whose keys do not say who holds
-//! them, nor commands that are held up between the wire and the node. Commands that came behind a WAIT count when the WAIT has ended.
+//! them. Commands that came behind a WAIT count when the WAIT has ended. Faults that hold up commands between the wire and the node, or
+//! take them away there, are left out of a scenario: everything else in it stays as it is.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,7 +16,8 @@ use std::{
 use lockstorm::{
     fault::Fault,
     history::{Event as Recorded, EventKind, History, Host, HostKind, Life, LossCause, Role},
-    run::Outcome,
+    plan::Plan,
+    run::{self, Engine, Outcome},
     scenario::{Durability, Lock, Node, Scenario, traits::Token},
 };
 use lockstorm_sim::{
@@ -237,27 +239,31 @@ fn differ(wire: &[Change], recorded: &[Change]) -> Result<(), String> {
 fn plain(scenario: &Scenario) -> bool {
     // Whether a node has replicas enough is not among the commands that it reads.
     let odd = |node: &Node| node.is_no_redis() || node.config.contains_key("min-replicas-to-write");
-    let holds_up = |fault: &Fault| {
-        let delays = fault.delay.as_ref().is_some_and(|delay| delay.request.is_some());
-        delays || fault.drop_connection.as_ref().is_some_and(|drop| drop.before)
-    };
     let shared = |lock: &Lock| lock.subject.traits.with(&lock.traits).token == Token::Shared;
     let several = scenario.client.values().any(|client| client.lines() > 1);
     let alike = several && scenario.lock.values().any(shared);
     let plain_nodes = !scenario.node.values().any(odd) && !scenario.is_cluster();
-    plain_nodes && !scenario.fault.values().any(holds_up) && !alike
+    plain_nodes && !alike
+}
+
+/// Whether a fault comes between what a node reads and what it executes.
+fn holds_up(fault: &Fault) -> bool {
+    let delays = fault.delay.as_ref().is_some_and(|delay| delay.request.is_some());
+    delays || fault.drop_connection.as_ref().is_some_and(|drop| drop.before)
 }
 
 #[test]
 fn the_wire_tells_of_the_grants_and_releases_that_were_recorded() {
     let [alone, replicated] = [(); 2].map(|()| AtomicUsize::new(0));
     let (found, runs) = stock::look_at_each(|trial, case| {
-        let scenario = &trial.variant(case).scenario;
-        if !plain(scenario) {
+        let mut scenario = trial.variant(case).scenario.clone();
+        if !plain(&scenario) {
             return Vec::new();
         }
-        let outcome = trial.outcome(case, TraceRetention::Events);
-        let watched = Watched::new(&outcome, scenario);
+        scenario.fault.retain(|_, fault| !holds_up(fault));
+        let plan = Plan::draw(&scenario, case.seed);
+        let outcome = run::run(&plan, &trial.token(case), Engine::Event, TraceRetention::Events);
+        let watched = Watched::new(&outcome, &scenario);
         let is_replicated = scenario.node.values().any(|node| node.replica_of.is_some());
         let compared = if is_replicated { &replicated } else { &alone };
         let nodes = outcome.history.header.hosts_of(HostKind::Node).filter(|node| watched.watches(*node));
