@@ -127,23 +127,27 @@ async fn four_thousand_waiters_whose_time_is_up_leave_within_two_seconds() {
     }
 }
 
-/// 500 waiters that leave together need a few scripts, not one each, and none stays behind.
-async fn leave_together(url: &str) {
+/// 500 waiters that leave together, dropped or because their time is up, need a few scripts, not one each, and none stays behind.
+async fn leave_together(url: &str, dropped: bool) {
     let mut redis = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
     let client = Client::connect(url).await.unwrap();
     let lock = client.fair_lock("stock");
     let holder = lock.acquire().await.unwrap();
     let mut waiting = tokio::task::JoinSet::new();
+    // Longer than it takes until all of them queue.
+    let wait = Duration::from_secs(if dropped { 60 } else { 5 });
     for _ in 0..500 {
         let lock = lock.clone();
-        waiting.spawn(async move { lock.acquire().await });
+        waiting.spawn(async move { lock.try_acquire_for(wait).await });
     }
     let counted = async |command: &str, key: &str| {
         redis::cmd(command).arg(key).query_async::<i64>(&mut redis.clone()).await.unwrap()
     };
     eventually("all queue", async || counted("LLEN", QUEUE).await == 500).await;
     redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut redis.clone()).await.unwrap();
-    waiting.abort_all();
+    if dropped {
+        waiting.abort_all();
+    }
     eventually("all leave", async || counted("LLEN", QUEUE).await == 0).await;
     assert_eq!(counted("ZCARD", DEADLINES).await, 0);
     let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut redis).await.unwrap();
@@ -159,12 +163,16 @@ async fn leave_together(url: &str) {
 #[tokio::test]
 async fn waiters_that_leave_together_share_scripts() {
     let Some(server) = RedisServer::start() else { return };
-    leave_together(&server.url()).await;
+    for dropped in [true, false] {
+        leave_together(&server.url(), dropped).await;
+    }
 }
 
 #[tokio::test]
 async fn waiters_that_leave_together_share_scripts_on_the_simulator() {
-    leave_together(&TestServer::start().await.unwrap().url()).await;
+    for dropped in [true, false] {
+        leave_together(&TestServer::start().await.unwrap().url(), dropped).await;
+    }
 }
 
 /// The server does not answer while the waiter leaves, for longer than all repeats of one call take. The place is given

@@ -102,6 +102,9 @@ async fn a_full_server_refused_the_release() {
         can_be_released_on_a_full_server(&url, client.lock("plain")).await;
         can_be_released_on_a_full_server(&url, client.fair_lock("fair")).await;
         can_be_released_on_a_full_server(&url, client.fenced_lock("fenced")).await;
+        can_be_released_on_a_full_server(&url, client.spin_lock("spin")).await;
+        can_be_released_on_a_full_server(&url, client.rw_lock("read").read()).await;
+        can_be_released_on_a_full_server(&url, client.rw_lock("written").write()).await;
     }
 }
 
@@ -128,6 +131,21 @@ async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
         let client = Client::connect(&user(&url, "resetchannels +@all").await).await.unwrap();
         is_released_without_a_message(&url, client.lock("plain")).await;
         is_released_without_a_message(&url, client.fenced_lock("fenced")).await;
+        is_released_without_a_message(&url, client.rw_lock("read").read()).await;
+        is_released_without_a_message(&url, client.rw_lock("written").write()).await;
+        let seats = client.semaphore("seats");
+        // There is nothing that tells of the first permits.
+        let _ = seats.set_permits(1).await;
+        let error = seats.acquire(1).await.unwrap().release().await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }) && !error.is_definite(), "{error}");
+        assert_eq!(seats.available().await.unwrap(), 1, "on {url}");
+        let seats = client.permit_semaphore("expiring seats");
+        let _ = seats.set_permits(1).await;
+        let permits = seats.acquire(1).await.unwrap();
+        let error = seats.release(permits.ids()).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }) && !error.is_definite(), "{error}");
+        assert_eq!(seats.available().await.unwrap(), 1, "on {url}");
+        let _ = permits.forget();
     }
 }
 

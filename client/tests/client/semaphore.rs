@@ -1,10 +1,10 @@
 //! Semaphores: how many permits there are, who is woken, and what a lost reply changes. On the simulator and on a real server.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
-use lockstorm_client::{Client, ErrorKind, Semaphore};
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, Semaphore};
 use redis::Value;
 
 use crate::support::{
@@ -17,6 +17,32 @@ const CHANNEL: &str = "redisson_sc:{seats}";
 
 async fn semaphore(url: &str) -> Semaphore {
     Client::connect(url).await.unwrap().semaphore("seats")
+}
+
+/// Under whose names permits were acquired.
+#[derive(Default)]
+struct Owners(Mutex<Vec<String>>);
+
+impl Observer for Owners {
+    fn observe(&self, event: &Event<'_>) {
+        if let EventKind::Acquired { .. } = event.kind {
+            self.0.lock().unwrap().push(event.owner.to_owned());
+        }
+    }
+}
+
+#[tokio::test]
+async fn permits_have_the_name_under_which_an_observer_is_notified_of_them() {
+    on_each_server(async |url| {
+        let owners = Arc::new(Owners::default());
+        let client = Client::builder().endpoint(url).observer(owners.clone()).connect().await.unwrap();
+        let seats = client.semaphore("seats");
+        assert!(seats.set_permits(2).await.unwrap());
+        let (one, other) = (seats.acquire(1).await.unwrap(), seats.acquire(1).await.unwrap());
+        assert_eq!(*owners.0.lock().unwrap(), [one.owner(), other.owner()]);
+        assert_ne!(one.owner(), other.owner());
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use lockstorm::{
     fault,
-    history::{Call, ClockId, EventKind, History},
+    history::{self, Call, ClockId, EventKind, History},
     plan::Plan,
     run::{self, Engine, Outcome},
     runner::{Case, judge},
@@ -299,6 +299,48 @@ wake-ups = "holds"
     });
     // It comes up with the end of the second crash, and asks again.
     assert_eq!(lives.collect::<Vec<_>>().join(" "), "Started@0 Crashed@2000 Started@8000");
+}
+
+/// Each call has ten seconds by default, whatever it repeats. A try took 55 s on a server that hangs, and a release 49 s.
+#[test]
+fn a_node_that_hangs_kept_callers_for_a_minute() {
+    const TEXT: &str = r#"
+[node.m]
+[lock]
+lease = "10m"
+[client.c1]
+steps = [{ at = "1s", acquire = {} }, { at = "3s", release = {} }]
+[client.c2]
+nodes = ["m"]
+steps = [{ at = "3s", try_acquire = {} }]
+[client.c3]
+steps = [{ at = "3s", acquire = {} }]
+[fault.f]
+pause = "m"
+at = "2s"
+for = "100s"
+[run]
+storm = "100s"
+"#;
+    let source = parse("hangs.toml", TEXT).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    let history = run::run(&plan, "hangs", Engine::Event, TraceRetention::Nothing).history;
+    let (mut begun, mut ended) = (BTreeMap::new(), Vec::new());
+    for event in &history.events {
+        match &event.kind {
+            EventKind::Invoke { op, call, .. } if ms(event.at) >= 3_000 => {
+                begun.insert(*op, (call.clone(), event.at));
+            }
+            EventKind::Return { op, outcome: history::Outcome::Failed { message, .. } } => {
+                let (call, at) = begun.remove(op).expect("a call after 3 s");
+                ended.push((history.host_name(event.host), matches!(call, Call::Release), ms(event.at) - ms(at)));
+                assert!(message.contains("10 s"), "{message}");
+            }
+            _ => {}
+        }
+    }
+    ended.sort_unstable();
+    assert_eq!(ended, [("c1", true, 10_000), ("c2", false, 10_000), ("c3", false, 10_000)]);
 }
 
 /// A crashed client holds nothing any more: the second crash is of the client that holds the lock then.
