@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ALL, Spec, absent, difference};
+use super::{ALL, Spec, absent, difference, sentinel};
 
 /// The text before the tables.
 const HEAD: &str = "\
@@ -12,6 +12,18 @@ Printed from the tables by `cargo run -p lockstorm-sim --example commands > sim/
 of date. Each command is compared with `redis-server` 7.0 by its transcript below `tests/parity`. *Since* is the version of Redis
 that introduced it, *differs* lists the known differences with their reasons. The texts of every HELP differ.
 ";
+
+/// The table of a group of commands.
+fn table(out: &mut String, title: &str, specs: &[&Spec]) {
+    let _ = writeln!(out, "\n## {title}\n");
+    out.push_str("| command | since | what it does | differs |\n| --- | --- | --- | --- |\n");
+    let all = specs.iter().flat_map(|spec| [*spec].into_iter().chain(spec.subcommands.iter().copied()));
+    for spec in all {
+        let name = spec.name.replace('|', " ").to_uppercase();
+        let differs = difference(spec.name).unwrap_or_default();
+        let _ = writeln!(out, "| {name} | {} | {} | {differs} |", spec.since, spec.summary);
+    }
+}
 
 /// The document.
 pub fn markdown() -> String {
@@ -25,16 +37,11 @@ pub fn markdown() -> String {
     groups.sort_by_key(|group| group.first().map(|spec| spec.group.name()));
     for group in groups {
         let Some(first) = group.first() else { continue };
-        let _ = writeln!(out, "\n## {}\n", first.group.name());
-        out.push_str("| command | since | what it does | differs |\n| --- | --- | --- | --- |\n");
-        for spec in
-            group.iter().copied().flat_map(|spec| [spec].into_iter().chain(spec.subcommands.iter().copied()))
-        {
-            let name = spec.name.replace('|', " ").to_uppercase();
-            let differs = difference(spec.name).unwrap_or_default();
-            let _ = writeln!(out, "| {name} | {} | {} | {differs} |", spec.since, spec.summary);
-        }
+        table(&mut out, first.group.name(), group);
     }
+    table(&mut out, "of a Sentinel", sentinel::ALL);
+    let shared: Vec<String> = sentinel::shared().map(str::to_uppercase).collect();
+    let _ = writeln!(out, "\nA Sentinel also knows {}.", shared.join(", "));
     out.push_str("\n## Absent\n\n| command | why |\n| --- | --- |\n");
     for (name, why) in absent() {
         let _ = writeln!(out, "| {} | {why} |", name.to_uppercase());

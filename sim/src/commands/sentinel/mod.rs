@@ -41,23 +41,28 @@ use crate::{
 pub const ALL: &[&Spec] = &[&info::SPEC, &publish::SPEC, &role::SPEC, &sentinel::SPEC];
 
 /// What it does as every server.
-const SHARED: [&[u8]; 11] = [
-    b"acl",
-    b"auth",
-    b"client",
-    b"command",
-    b"hello",
-    b"ping",
-    b"psubscribe",
-    b"punsubscribe",
-    b"shutdown",
-    b"subscribe",
-    b"unsubscribe",
+const SHARED: [&str; 11] = [
+    "acl",
+    "auth",
+    "client",
+    "command",
+    "hello",
+    "ping",
+    "psubscribe",
+    "punsubscribe",
+    "shutdown",
+    "subscribe",
+    "unsubscribe",
 ];
+
+/// The names of what a Sentinel does as every server.
+pub(super) fn shared() -> impl Iterator<Item = &'static str> {
+    SHARED.into_iter()
+}
 
 /// What a Sentinel knows.
 pub(super) fn known() -> impl Iterator<Item = &'static Spec> {
-    let shared = SHARED.iter().filter_map(|name| dispatch::find(&[Bytes::from_static(name)]).ok());
+    let shared = SHARED.iter().filter_map(|name| dispatch::find(&[Bytes::from_static(name.as_bytes())]).ok());
     ALL.iter().copied().chain(shared)
 }
 
@@ -80,7 +85,7 @@ fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
     if let Some(spec) = ALL.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes())) {
         return dispatch::subcommand(spec, args);
     }
-    match SHARED.iter().any(|shared| name.eq_ignore_ascii_case(shared)) {
+    match SHARED.iter().any(|shared| name.eq_ignore_ascii_case(shared.as_bytes())) {
         true => dispatch::find(args),
         false => Err(dispatch::unknown(args)),
     }
