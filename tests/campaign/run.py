@@ -7,7 +7,8 @@
 `local` kills one of several processes that work on the same folder. `slurm` starts a private Slurm of one machine with several
 slots (Debian's packages slurmctld, slurmd, slurm-client and munge), submits the array job that lockstorm writes, kills one of its
 workers in the middle, and submits it again. `bucket` does as `local` with a bucket in the place of the folder, on a server that speaks
-S3's protocol (moto). `kubernetes` holds the manifests to the schemas of several versions (kubernetes-validate).
+S3's protocol (moto). `kubernetes` holds the manifests to the schemas of several versions (kubernetes-validate). `duckdb` asks the results of
+runs what the README and the book ask.
 """
 
 import argparse
@@ -352,21 +353,60 @@ def venv():
 
 
 def kubernetes(trial):
+    """With the campaign on a volume, and in a bucket whose credentials are in a secret."""
+    options = ["--engine", "kubernetes", "--tasks", TASKS, "--image", "registry.example/lockstorm:1"]
     folder = trial.plan("kubernetes")
-    options = ["--engine", "kubernetes", "--tasks", TASKS, "--image", "registry.example/lockstorm:1", "--claim", "campaign"]
-    run([trial.lockstorm, "campaign", "run", folder, *options])
-    manifest = folder / "kubernetes.json"
+    run([trial.lockstorm, "campaign", "run", folder, *options, "--claim", "campaign"])
+    manifests = {"volume": folder / "kubernetes.json"}
+    # It is written to where the command was given, for a bucket is no place for kubectl to read from.
+    beside = trial.folder / "beside"
+    beside.mkdir()
+    with bucket_server(trial.folder):
+        place = "s3://storms/of/kubernetes"
+        trial.plan_at(place)
+        run([trial.lockstorm, "campaign", "run", place, *options, "--secret", "s3"], cwd=beside)
+    manifests["bucket"] = beside / "kubernetes.json"
     validate = [venv() / "bin" / "kubernetes-validate", "--strict"]
     for version in KUBERNETES:
-        run([*validate, "-k", version, manifest])
-        # The validator sees a key that there is not.
-        wrong = folder / "wrong.json"
-        wrong.write_text(manifest.read_text().replace('"completions"', '"completion"'))
-        run([*validate, "-k", version, wrong], codes=(1,))
-    print(f"kubernetes: the manifest is valid in {' and '.join(KUBERNETES)}", flush=True)
+        for manifest in manifests.values():
+            run([*validate, "-k", version, manifest])
+            # The validator sees a key that there is not.
+            wrong = folder / "wrong.json"
+            wrong.write_text(manifest.read_text().replace('"completions"', '"completion"'))
+            run([*validate, "-k", version, wrong], codes=(1,))
+    print(f"kubernetes: the manifests are valid in {' and '.join(KUBERNETES)}", flush=True)
 
 
-ENGINES = {"local": local, "bucket": bucket, "slurm": slurm, "kubernetes": kubernetes}
+ASK = """
+import sys, duckdb
+for row in duckdb.sql(sys.argv[1]).fetchall():
+    print(row)
+"""
+
+
+def duckdb(trial):
+    """The questions of the README and of the book, asked of the files that they are about, of both kinds."""
+    readme, chapter = ((ROOT / file).read_text() for file in ("README.md", "book/src/campaigns.md"))
+    questions = {
+        "redlock/jump_by_latency.toml": re.search(r"duckdb <<'SQL'\n(.*?)\nSQL", readme, re.S),
+        "storm/lease.toml": re.search(r"```text\n(select .*?)\n```", chapter, re.S),
+    }
+    for file, question in questions.items():
+        if question is None:
+            raise Failure(f"the question about {file} is not where it was")
+        answers = []
+        for kind in ["csv", "parquet"]:
+            results = trial.folder / f"results.{kind}"
+            run([trial.lockstorm, "run", file, "--seeds", "0..4", "--results", results], codes=(0, 1, 2))
+            [named] = set(re.findall(r"from '(.*?)'", question[1]))
+            rows = run([venv() / "bin" / "python", "-c", ASK, question[1].replace(named, str(results))]).splitlines()
+            answers.append(sorted(rows))
+        if len(answers[0]) < 2 or answers[0] != answers[1]:
+            raise Failure(f"duckdb: the answers are no two groups, or differ: {answers}")
+        print(f"duckdb: {len(answers[0])} groups of {file}, of CSV and of Parquet", flush=True)
+
+
+ENGINES = {"local": local, "bucket": bucket, "slurm": slurm, "kubernetes": kubernetes, "duckdb": duckdb}
 
 
 def main():

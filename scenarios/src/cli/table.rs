@@ -19,9 +19,9 @@ use crate::{
 /// The runs in a file.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Results {
-    /// Write a row for every run, with what was swept, drawn from the seed, found and measured: as CSV, or as Parquet where
-    /// lockstorm is built with it (`--features parquet`)
-    #[arg(long, value_name = "FILE.csv|FILE.parquet", conflicts_with = "real")]
+    /// Write a row for every run, with what was swept, drawn from the seed, found and measured: as Parquet, unless lockstorm is
+    /// built without it, or as CSV
+    #[arg(long, value_name = "FILE.parquet|FILE.csv", conflicts_with = "real")]
     results: Option<Target>,
 }
 

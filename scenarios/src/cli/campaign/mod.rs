@@ -87,7 +87,7 @@ struct Merge {
     #[arg(value_name = "DIR")]
     folder: Place,
     /// Where to: as CSV, or as Parquet where lockstorm is built with it; `results.csv` in the folder if left out, which a bucket has not
-    #[arg(long, value_name = "FILE.csv|FILE.parquet")]
+    #[arg(long, value_name = "FILE.parquet|FILE.csv")]
     results: Option<Target>,
 }
 
