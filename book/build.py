@@ -350,7 +350,7 @@ def main():
     pictures.mkdir()
     for command in [
         ["run", "payment.toml", "--report", pictures / "payment.html"],
-        ["run", "storm.toml", "--plot", pictures / "storm.svg", "--plot-checker", "l1"],
+        ["run", "storm.toml", "--plot", pictures / "storm.svg", "--plot-checker", "l1", "--plot-holds", pictures / "holds.svg"],
         ["run", "redlock/jump_and_latency.toml", "--plot", pictures / "jump_and_latency.svg", "--plot-checker", "l2"],
     ]:
         subprocess.run([lockstorm, *command], cwd=BOOK / "examples", check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
