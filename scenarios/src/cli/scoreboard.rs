@@ -203,6 +203,7 @@ fn cell(trial: &Runner<'_>, case: Case) -> Cell {
 /// How a run stands to its claim: by the checkers that its file expects something of.
 fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
     let (mut came_out, mut expected, mut evidence) = (CameOut::Holds, true, Vec::new());
+    let mut undecided = Vec::new();
     for (checker, expects) in &trial.variant(judged.case).scenario.expect {
         let Some(finding) = judged.finding(checker) else { continue };
         let matched = expects.matches(finding);
@@ -224,7 +225,7 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
                 if came_out == CameOut::Holds {
                     (came_out, expected) = (CameOut::Undecided, false);
                 }
-                evidence.push(format!("{checker}: {because}"));
+                undecided.push(format!("{checker}: {because}"));
             }
             Match::Otherwise(because) => {
                 // Of a bound that was not kept the sentence says nothing.
@@ -236,6 +237,10 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
                 evidence.push(if is_bound { format!("{checker}: {because}") } else { sentence() });
             }
         }
+    }
+    // What some checkers could not decide is no evidence of what others found.
+    if came_out == CameOut::Undecided {
+        evidence.append(&mut undecided);
     }
     Cell { came_out, expected, evidence, again: trial.again(judged.case), plays: 0 }
 }
