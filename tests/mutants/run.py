@@ -362,6 +362,10 @@ def reason_for(mutant, survivors):
 
 def report(mutants, dropped, results):
     survivors = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
+    listed = {(one["file"], change_of(one)) for one in mutants}
+    stale = [one for one in survivors if (one["file"], one["change"]) not in listed]
+    for one in stale:
+        print(f"\nsurvivors.toml: there is no such mutant: {one['file']}: {one['change']}")
     tried = [one for one in mutants if one["key"] in results]
     viable = [one for one in mutants if one["id"] not in dropped]
     left, wrong = [], []
@@ -384,7 +388,7 @@ def report(mutants, dropped, results):
         low, high = wilson(sum(noticed), len(noticed))
         print(f"{row:40} {sum(noticed):5} of {len(noticed):5} noticed: "
               f"{100 * sum(noticed) / len(noticed):5.1f} % ({100 * low:.1f} to {100 * high:.1f})")
-    return not left and not wrong
+    return not left and not wrong and not stale
 
 
 def change_of(mutant):
