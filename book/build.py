@@ -234,7 +234,8 @@ WORDS = {
     "Name": "name",
     "Quorum": "`majority` or `half`",
     "Ticks": "time, share or number",
-    "Formula": "sum, as `\"lease - fault.pause.at + rtt\"`, or two with `..` between them",
+    "Formula": "sum of products and quotients, as `\"lease - fault.pause.at + rtt\"` or `\"lease / (lease - drift) * 100% - 100%\"`, or two with "
+    "`..` between them",
     "Expectation": "[expectation](checkers.md)",
 }
 

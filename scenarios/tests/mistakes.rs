@@ -384,6 +384,10 @@ fn a_mistake_in_a_boundary_is_pointed_at() {
     boundary("to = \"9s\"\nformula = «\"fault.crash.at + 1s\"»", "fault.crash.at is moved");
     boundary("to = \"9s\"\nformula = «\"lock.watchdog .. 3s\"»", "from 30s to 3s is no range");
     boundary("to = \"9s\"\nformula = «\"lease\"»", "the lock has no fixed lease");
+    boundary("to = \"9s\"\nformula = «\"3s / 0\"»", "3s cannot be divided by 0");
+    boundary("to = \"9s\"\nformula = «\"1s * (2s / (3s - 3s))\"»", "2s cannot be divided by 0ms");
+    boundary("to = \"9s\"\nformula = «\"lock.watchdog / 3s\"»", "10 is no value between 1s and 9s");
+    boundary("to = \"9s\"\nformula = «\"2 * (3s\"»", "there is no ) after a (");
 }
 
 #[test]

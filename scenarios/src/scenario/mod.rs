@@ -7,6 +7,7 @@ mod builder;
 pub(crate) mod cluster;
 mod error;
 mod form;
+mod formula;
 mod limits;
 mod load;
 mod lock;
@@ -30,11 +31,12 @@ use crate::{fault::Fault, units::Span, verdict::Expectation};
 
 pub use crate::history::Claim;
 
-pub use boundary::{Boundary, Formula};
+pub use boundary::Boundary;
 pub use builder::ScenarioBuilder;
 pub use cluster::ClusterNode;
 pub use error::{ScenarioError, nearest};
 pub(crate) use form::{fault as fault_form, trait_values};
+pub use formula::Formula;
 pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync};
