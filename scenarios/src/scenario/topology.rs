@@ -19,7 +19,9 @@ use crate::{
 pub struct Node {
     /// How many nodes of this kind there are; they are called by the name and a number from 1 then.
     pub count: Option<u32>,
-    /// The node whose replica this one is from the start. Replicas of several nodes of one kind follow one each, in turn.
+    /// The node whose replica this one is from the start. Replicas of several nodes of one kind follow one each, in turn. A replica has
+    /// nothing of its master until it is synchronized, some five seconds after the start: as soon as it is up if the master has
+    /// `config.repl-diskless-sync-delay = "0"`.
     pub replica_of: Option<Name>,
     /// Whether the node is one of a Redis Cluster; replicas of such a node are. All know each other from the start, and masters answer
     /// two seconds after it, as masters do that have been restarted.
