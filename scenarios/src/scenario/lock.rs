@@ -106,17 +106,17 @@ pub struct Lock {
     pub lease: Option<Span>,
     /// The lease the watchdog keeps renewing.
     pub watchdog: Span,
-    /// How long a client waits for a reply.
+    /// How long a client waits for a reply; 3 s if left out. A peer of a trial then does as its library does.
     pub response_timeout: Option<Span>,
-    /// How long a Redlock waits for one node.
+    /// How long a Redlock waits for one node; 50 ms if left out.
     pub node_timeout: Option<Span>,
-    /// The longest random delay between two attempts of a Redlock.
+    /// The longest random delay between two attempts of a Redlock; 200 ms if left out.
     pub retry_delay: Option<Span>,
     /// Which replicas must have acknowledged an acquisition (WAIT).
     pub sync: Sync,
-    /// How long to wait for their acknowledgement.
+    /// How long to wait for their acknowledgement; 1 s if left out. A model waits for 100 ms, whatever this says.
     pub sync_timeout: Option<Span>,
-    /// How long a queued waiter of a fair lock may be silent before it loses its place.
+    /// How long a queued waiter of a fair lock may be silent before it loses its place; 5 min if left out.
     pub fair_wait: Option<Span>,
     /// How many permits a semaphore has, or a rate limiter in each window; one if left out.
     pub permits: Option<u32>,
