@@ -18,11 +18,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
-# Runs that between them have what a page shows: a witness, messages that are lost, masters that change, many nodes and clocks that differ.
+# Runs that between them have what a page shows: a witness, messages that are lost, masters that change, what Sentinels
+# and nodes of a cluster say, many nodes and clocks that differ.
 PAGES = {
     "failover": ["single/async_failover.toml", "--seed", "0"],
     "redlock": ["redlock/clock_jump.toml", "--seed", "0"],
     "sentinel": ["sentinel/split_brain.toml", "--seed", "0"],
+    "cluster": ["cluster/crash_of_master.toml", "--seed", "0"],
     "storm": ["storm/watchdog.toml", "--seed", "0"],
 }
 # Claims whose pages are tried together with the list that leads to them: one that is violated, and one with a boundary.

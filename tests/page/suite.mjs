@@ -226,13 +226,14 @@ const tests = {
     await page.done();
   },
 
-  async "where a failover changes the master, each that was one has a bar, and what Sentinels saw is told"(name) {
+  async "where a failover changes the master, each that was one has a bar, and what Sentinels and a cluster saw is told"(name) {
     const page = await opened(name, "#t=all");
-    const fails = ["failover", "sentinel"].includes(name);
+    const fails = ["failover", "sentinel", "cluster"].includes(name);
     assert.equal(await page.locator("#plot .head", { hasText: /^masters/ }).count(), fails ? 1 : 0);
     assert.equal(await seen(page, "#plot rect.role") >= 2, fails, "the master before, and the one after");
     const said = await page.locator("#plot .mark title").allTextContents();
     assert.equal(said.some(words => words.includes("+switch-master")), name === "sentinel", said.join("; "));
+    assert.equal(said.some(words => words.includes(" sees vote ")), name === "cluster", said.join("; "));
     await page.done();
   },
 
