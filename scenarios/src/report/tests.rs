@@ -163,6 +163,81 @@ fn the_page_is_self_contained_and_escaped() {
     }
 }
 
+/// The headings of a page's timeline, each with the names of its rows.
+fn rows(page: &str) -> Vec<(&str, Vec<String>)> {
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for line in page.lines() {
+        let text = |after: &str| line.split_once(after).and_then(|(_, rest)| Some(rest.split_once('>')?.1));
+        if let Some(heading) = text("<text class=\"head\"") {
+            all.push((heading.split(" <tspan").next().unwrap_or_default(), Vec::new()));
+        } else if let (Some(row), Some((_, of))) = (text("<text x=\"22\""), all.last_mut()) {
+            let (name, rest) = row.split_once(" <tspan class=\"sub\">").unwrap_or((row, ""));
+            let sub = rest.split('<').next().unwrap_or_default();
+            of.push([name, sub].join(" ").trim().to_owned());
+        }
+    }
+    all
+}
+
+#[test]
+fn each_part_of_the_timeline_has_its_heading_and_a_row_for_each_of_its_hosts_or_owners() {
+    let history = story();
+    let page =
+        Report { history: &history, entries: &entries(&history), records: &[] }.html(Besides::default());
+    let expected: [(&str, &[&str]); 7] = [
+        ("faults", &["c1", "m", "r", "r"]),
+        ("nodes", &["m", "r"]),
+        // That r takes over the role is no part of this story.
+        ("masters", &["m"]),
+        ("promised by the servers", &["c1", "c2"]),
+        ("believed by the clients", &["c1", "c2"]),
+        ("writes", &["shop"]),
+        // Each by the clock that its leases count on; the others believe nothing.
+        ("clocks", &["m wall", "r wall", "c1 monotonic", "c2 boottime", "c3 boottime", "c4 boottime"]),
+    ];
+    let expected: Vec<(&str, Vec<String>)> = expected
+        .into_iter()
+        .map(|(heading, rows)| (heading, rows.iter().map(|row| (*row).to_owned()).collect()))
+        .collect();
+    assert_eq!(rows(&page), expected);
+    // The pieces of each clock: c1 stands still from 1 s to 8 s, and r jumps at 2.5 s.
+    let data =
+        page.split_once("id=\"run\">").and_then(|(_, rest)| rest.split_once("</script>")).expect("data").0;
+    let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
+    let pieces = |at: usize| data["clocks"][at]["pieces"].as_array().map_or(0, Vec::len);
+    assert_eq!([0, 1, 2, 3].map(pieces), [1, 2, 3, 1]);
+}
+
+/// Whatever the timeline or its script draws has its words in the legend.
+#[test]
+fn the_legend_explains_each_shape() {
+    let page = Report { history: &story(), entries: &[], records: &[] }.html(Besides::default());
+    let legend = page.lines().find(|line| line.starts_with("<div class=\"legend\">")).expect("a legend");
+    for (shape, swatch, words) in [
+        (".bar", "o0 swatch", "has the lock"),
+        (".ask", "asks", "asks for it"),
+        (".over", "two", "two at once"),
+        (".fault", "fault-bar", "fault"),
+        (".still", "stands", "down, paused or suspended"),
+        (".role", "role-of", "master"),
+        (".dot", "write", "write, hollow if rejected"),
+        (".mark", "said", "what was said of a failure"),
+        (".message line", "sent", "request"),
+        (".message.reply", "sent answer", "reply"),
+        (".message.never", "sent lost", "request that never arrived"),
+        (".jump ", "jumps", "a clock that jumps"),
+        (".frozen", "stops", "a clock that stands still"),
+        (".calm", "calms", "end of the storm"),
+    ] {
+        assert!(page.contains(&format!("#plot {shape}")), "the timeline has no {shape}");
+        let class = format!("{swatch}\">");
+        let explained = legend.split("</span>").any(|entry| entry.contains(&class) && entry.contains(words));
+        assert!(explained, "{shape} is not explained as {words}");
+        let style = swatch.split(' ').next_back().unwrap_or_default();
+        assert!(page.contains(&format!(".{style} ")), "{swatch} has no style");
+    }
+}
+
 /// A cut that never heals is a band to the end of the page; a step of a clock is a line.
 #[test]
 fn a_fault_that_lasts_is_drawn_for_as_long() {

@@ -376,6 +376,50 @@ l3 = "violated"
         insta::assert_snapshot!("shrunk", shrunk.text);
     }
 
+    /// A pause for 2 s, at 1.2 s and every 3 s after that until 14 s: `NOISY` with another fault.
+    fn repeated() -> String {
+        let at = "on = { client = \"c1\", event = \"acquired\", delay = \"10ms\" }\nfor = \"2s..2.5s\" # longer than the lease";
+        let every = "at = \"1.05s\"\nevery = \"3s\"\nuntil = \"14s\"\nfor = \"2s\"";
+        assert!(NOISY.contains(at));
+        NOISY
+            .replace(at, every)
+            .replace("at = \"1s\", try_acquire", "at = \"7s\", try_acquire")
+            .replace("at = \"1.5s\", poll", "at = \"7.5s\", poll")
+    }
+
+    /// They are at 1.05 s, 4.05 s, 7.05 s, 10.05 s and 13.05 s. The lock is granted at 7 s, so that the third is what it takes.
+    #[test]
+    fn of_a_repeated_fault_the_occurrence_that_matters_is_left() {
+        let text = repeated();
+        let source = parse("repeated.toml", &text).expect("a scenario");
+        let shrink =
+            Shrink { seed: 3, engine: Engine::Event, checker: Checker::named("l3").expect("a checker") };
+        let shrunk = shrink.of(&source.variants[0].scenario, &text, &mut |_| {});
+        let shrunk = shrunk.expect("it can be written").expect("it is violated");
+        let words = "without all of pause but the one at 7.05s";
+        assert!(shrunk.changes.iter().any(|change| change == words), "{:?}", shrunk.changes);
+        let pause = &shrunk.scenario.fault["pause"];
+        assert_eq!((pause.every, pause.until), (None, None), "{}", shrunk.text);
+    }
+
+    #[test]
+    fn each_occurrence_is_tried_alone_and_the_latest_left_out() {
+        let source = parse("repeated.toml", &repeated()).expect("a scenario");
+        let tried = occurrences(&source.variants[0].scenario);
+        let words: Vec<&str> = tried.iter().map(|(words, _)| &**words).collect();
+        let alone = ["4.05s", "7.05s", "10.05s", "13.05s"]
+            .map(|at| format!("without all of pause but the one at {at}"));
+        let expected =
+            ["without all but the first pause"].into_iter().chain(alone.iter().map(|words| &**words));
+        assert_eq!(words, expected.chain(["without the pause at 13.05s"]).collect::<Vec<_>>());
+        let latest = tried.last().map(|(_, smaller)| smaller.fault["pause"].until);
+        assert_eq!(
+            latest,
+            Some(Some("10.05s".parse().expect("a time"))),
+            "the one before is the last that is left"
+        );
+    }
+
     #[test]
     fn nothing_is_taken_from_a_scenario_that_is_not_violated() {
         let source = parse("noisy.toml", NOISY).expect("a scenario");

@@ -13,8 +13,10 @@ fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
     let folder = Folder::with("causes", "jump.toml", &format!("{JUMP}[expect]\nl1 = \"violated\"\n"));
     let by = |more: &[&str]| folder.run(&[&["run", "jump.toml#fault.jump.clock_step.by=9s"], more].concat());
     by(&["--why"]).ends(0, "  why l1 was violated:\n    without the fault jump: holds");
-    by(&["--why", "--json"])
-        .ends(0, r#""why":{"checker":"l1","alone":[{"suspects":[{"is":"fault","name":"jump"}]"#);
+    by(&["--why", "--json"]).ends(
+        0,
+        r#""why":{"checker":"l1","alone":[{"suspects":[{"is":"fault","name":"jump"}],"verdict":"holds"}"#,
+    );
     by(&["--report", "page.html"]).ends(0, "1 as expected");
     let page = fs::read_to_string(folder.0.join("page.html")).expect("the page was written");
     assert!(page.contains("<li>without the fault jump: <b>holds</b></li>"));
@@ -27,6 +29,7 @@ fn runs_are_drawn_as_pictures() {
     let (curve, map) =
         (format!("{JUMP}{axis}"), format!("{JUMP}{axis}network.latency = [\"1ms\", \"5ms\"]\n"));
     let folder = Folder::with("pictures", "curve.toml", &curve);
+    fs::write(folder.0.join("jump.toml"), JUMP).expect("written");
     fs::write(folder.0.join("map.toml"), map).expect("written");
     let drawn = |arguments: &[&str], expected: &[&str]| {
         folder.run(&[&["run"], arguments, &["drawn.svg"]].concat());
@@ -42,6 +45,20 @@ fn runs_are_drawn_as_pictures() {
         &["l1 violated: map.toml, 8 runs", "0/2", "2/2", "34 to 100%"],
     );
     drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 2 lost", "polygon"]);
+    // The page of a run has those that it is a part of: its sweep where there is one, and the holds where they are not too few.
+    let pictured = |file: &str, seeds: &str| {
+        folder.run(&["run", file, "--seeds", seeds, "--report", "page.html"]);
+        let page = fs::read_to_string(folder.0.join("page.html")).expect("the page was written");
+        [
+            "The sweep that this run is a point of",
+            "How long holds survived in all runs",
+            "lease violated: curve.toml, 8 runs",
+            "curve.toml, 8 runs, 12 holds, 8 lost",
+        ]
+        .map(|part| page.matches(part).count() > 0)
+    };
+    assert_eq!(pictured("curve.toml", "0..4"), [true; 4]);
+    assert_eq!(pictured("jump.toml", "0..1"), [false; 4]);
     folder.run(&["run", "jump.toml", "--plot-holds"]).ends(64, "a value is required");
 }
 
