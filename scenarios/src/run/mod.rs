@@ -270,6 +270,9 @@ fn header(plan: &Plan, title: &str) -> Header {
     header.seed = plan.seed;
     header.resource = resource.map(|at| HistoryResource { host: Host(at as u16), fence });
     header.calm = Some(plan.phases.storm_ends);
+    if let Some(Span(progress)) = plan.scenario.run.progress {
+        header.bounds.progress = progress;
+    }
     let expect = plan.scenario.expect.iter();
     let expect = expect.filter_map(|(checker, one)| Some((checker.clone(), serde_json::to_value(one).ok()?)));
     header.expect = expect.collect();

@@ -145,11 +145,15 @@ pub struct Run {
     pub calm: Span,
     /// How many seeds a plain `run` tries, from 0; one if left out, because most experiments draw nothing.
     pub seeds: u64,
+    /// How long, once the storm is over, a lock that no owner believes it holds may keep its waiters waiting; 60 s if left out. Beyond
+    /// it `progress` is violated. `latch`, `rate` and `together` have the same bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Span>,
 }
 
 impl Default for Run {
     fn default() -> Run {
-        Run { storm: Span::secs(60), calm: Span::secs(0), seeds: 1 }
+        Run { storm: Span::secs(60), calm: Span::secs(0), seeds: 1, progress: None }
     }
 }
 
