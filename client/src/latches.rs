@@ -133,6 +133,11 @@ mod tests {
         spent.add(Slot(9999), "too many".to_owned(), at(20), life);
         assert_eq!(spent.take(Slot(9999), at(20)).last().unwrap(), &(MOST / 2 - 1).to_string());
         assert_eq!(spent.take(Slot(1), at(20)), ["1"], "it lasts still");
+        for n in 0..=MOST / 2 {
+            spent.add(Slot(9999), n.to_string(), at(30), 2 * life);
+        }
+        spent.add(Slot(9998), "room".to_owned(), at(41), life);
+        assert_eq!(spent.take(Slot(9998), at(41)), ["room"], "what lasted longer has ended as well");
     }
 
     #[test]

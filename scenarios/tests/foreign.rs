@@ -87,6 +87,38 @@ fn what_a_foreign_client_wrongly_believes_is_caught() {
     assert_eq!(verdict(scenario(LEASE * 2), "l2"), ["violated"; 5]);
 }
 
+/// Takes the lock when it is free, counts on it for longer than the server does, and perhaps says in time that it does not any more.
+async fn hopes(host: CodeHost, says_so: bool) {
+    let token = format!("{:016x}", host.env().random());
+    let (key, px) = (host.lock_name().to_owned(), LEASE.as_millis().to_string());
+    for _ in 0..40 {
+        let asked_at = host.env().boottime().0;
+        let set = async { ask(&host, &["SET", &key, &token, "NX", "PX", &px]).await.map(|reply| reply == "+OK") };
+        if let Ok(true) = host.acquiring(Some(Duration::ZERO), set).await {
+            host.acquired(Belief::until(lockstorm_client::Boottime(asked_at + 10 * LEASE)));
+            host.sleep(LEASE - Duration::from_millis(50)).await;
+            if says_so {
+                host.lost();
+            }
+        }
+        host.sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[test]
+fn a_belief_ends_when_a_foreign_client_says_so() {
+    for (says_so, word) in [(true, "holds"), (false, "violated")] {
+        let code = move |host: CodeHost| hopes(host, says_so);
+        let scenario = Scenario::builder("two clients that hope")
+            .node("redis", Default::default())
+            .client_code("f1", code)
+            .client_code("f2", code)
+            .lasting(Span::secs(10), Span::secs(0))
+            .build();
+        assert_eq!(verdict(scenario, "l2"), [word; 5], "says so: {says_so}");
+    }
+}
+
 /// Asks by a command that no server knows.
 async fn mistaken(host: CodeHost) {
     let asked = async {

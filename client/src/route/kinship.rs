@@ -60,7 +60,6 @@ async fn ask<'a>(env: &Arc<dyn Env>, endpoint: &'a Endpoint, limit: Monotonic) -
     for section in ["server", "replication"] {
         match connection.call(redis::cmd("INFO").arg(section)).await {
             Ok(Value::BulkString(info)) => text.push_str(&String::from_utf8_lossy(&info)),
-            Ok(Value::VerbatimString { text: info, .. }) => text.push_str(&info),
             _ => return None,
         }
     }
