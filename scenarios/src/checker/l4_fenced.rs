@@ -244,15 +244,29 @@ mod tests {
         assert_eq!(first_line("l4", &history), "violated stale=3 accepted=4 rejected=0");
     }
 
-    /// C1 holds the lock before C2 and after it. Its new write once hid that its old one came after C2's.
+    /// C1 holds the lock before C2 and after it. Its new writes once hid that its old one came after C2's.
     #[test]
-    fn a_stale_write_is_seen_behind_a_new_one_of_its_owner() {
-        let story = Story::one_node().fenced(Fence::Greater).at(0).granted("m", "c1", 1_000);
-        let story = story.at(1_001).vanished("m", "c1", LossCause::Expired).granted("m", "c2", 1_000);
-        let story = story.at(1_100).wrote("c2", Some(34), 1_099);
-        let story = story.at(2_002).granted("m", "c1", 1_000).at(2_100).wrote("c1", Some(35), 2_099);
-        let history = story.at(2_200).wrote("c1", Some(36), 900).ends(3_000);
-        assert_eq!(first_line("l4", &history), "violated stale=1 accepted=3 rejected=0");
+    fn a_stale_write_is_seen_behind_new_ones_of_its_owner() {
+        for new in [1, 2] {
+            let story = Story::one_node().fenced(Fence::Greater).at(0).granted("m", "c1", 1_000);
+            let story = story.at(1_001).vanished("m", "c1", LossCause::Expired).granted("m", "c2", 1_000);
+            let story = story.at(1_100).wrote("c2", Some(34), 1_099).at(2_002).granted("m", "c1", 1_000);
+            let writes = |story: Story, n: i64| story.at(2_100 + n).wrote("c1", Some(35 + n as u64), 2_099 + n);
+            let story = (0..new).fold(story, writes);
+            let history = story.at(2_200).wrote("c1", Some(39), 900).ends(3_000);
+            let expected = format!("violated stale=1 accepted={} rejected=0", new + 2);
+            assert_eq!(first_line("l4", &history), expected);
+        }
+    }
+
+    /// However often the first of them has written with it, the other one's write tells on both.
+    #[test]
+    fn a_token_that_two_owners_have_is_seen_at_each_turn() {
+        let story = Story::failover(LockKind::Exclusive).fenced(Fence::AtLeast);
+        let story = story.at(0).granted("m", "c1", 3_000).at(1).granted("m", "c2", 3_000);
+        let story = story.at(10).wrote("c1", Some(34), 9).at(20).wrote("c1", Some(34), 19);
+        let history = story.at(30).wrote("c2", Some(34), 29).at(40).wrote("c1", Some(34), 39).ends(4_000);
+        assert_eq!(first_line("l4", &history), "violated stale=2 accepted=4 rejected=0");
     }
 
     /// Two of two permits are out, and both owners write with the tokens they have.
