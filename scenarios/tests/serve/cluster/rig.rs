@@ -18,7 +18,7 @@ use crate::served::{PATIENCE, folder};
 
 /// `cluster-node-timeout`: longer than a busy machine may stop a process, for which the others would elect another master; and short, as
 /// views spread by the pings of half this time.
-const NODE_TIMEOUT_MS: u64 = 4_000;
+const NODE_TIMEOUT_MS: u32 = 4_000;
 
 /// How far the port of the bus is above the one for clients.
 const BUS: u16 = 10_000;
@@ -136,18 +136,20 @@ pub(crate) struct Node {
     pub(crate) whose: Whose,
     pub(crate) port: u16,
     pub(crate) id: String,
+    node_timeout_ms: u32,
     folder: PathBuf,
     child: Child,
     lines: BTreeMap<String, Line>,
 }
 
 impl Node {
-    fn start(whose: Whose, folder: PathBuf) -> Node {
+    fn start(whose: Whose, node_timeout_ms: u32, folder: PathBuf) -> Node {
         fs::create_dir_all(&folder).expect("a folder");
         for _ in 0..5 {
             let port = free_port();
-            if let Some(child) = run(whose, port, &folder) {
-                let mut node = Node { whose, port, id: String::new(), folder, child, lines: BTreeMap::new() };
+            if let Some(child) = run(whose, port, node_timeout_ms, &folder) {
+                let (id, lines) = (String::new(), BTreeMap::new());
+                let mut node = Node { whose, port, id, node_timeout_ms, folder, child, lines };
                 node.id = node.ask("CLUSTER MYID").trim_matches('"').to_owned();
                 return node;
             }
@@ -166,7 +168,7 @@ impl Node {
     pub(crate) fn start_as(&mut self, whose: Whose) {
         self.kill();
         self.whose = whose;
-        let started = run(whose, self.port, &self.folder);
+        let started = run(whose, self.port, self.node_timeout_ms, &self.folder);
         self.child = started.unwrap_or_else(|| panic!("it does not start again: {}", log(&self.folder)));
     }
 
@@ -199,9 +201,9 @@ fn log(folder: &std::path::Path) -> String {
 }
 
 /// A process, if it comes to listen.
-fn run(whose: Whose, port: u16, folder: &std::path::Path) -> Option<Child> {
+fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) -> Option<Child> {
     let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
-    let timeout = NODE_TIMEOUT_MS.to_string();
+    let timeout = node_timeout_ms.to_string();
     let options = [
         ("cluster-enabled", "yes"),
         ("cluster-node-timeout", timeout.as_str()),
@@ -249,13 +251,19 @@ fn run(whose: Whose, port: u16, folder: &std::path::Path) -> Option<Child> {
 /// Nodes by name: three masters, `a`, `b` and `c`, and a replica of each, `d`, `e` and `f`, unless `redis-cli` decides that.
 pub(crate) struct Group {
     pub(crate) nodes: BTreeMap<char, Node>,
+    node_timeout_ms: u32,
     folder: PathBuf,
 }
 
 impl Group {
     /// Nodes that do not know each other.
     pub(crate) fn apart(name: &str, whose: &[Whose]) -> Group {
-        let mut group = Group { nodes: BTreeMap::new(), folder: folder(&format!("cluster_{name}")) };
+        Group::apart_within(name, whose, NODE_TIMEOUT_MS)
+    }
+
+    fn apart_within(name: &str, whose: &[Whose], node_timeout_ms: u32) -> Group {
+        let folder = folder(&format!("cluster_{name}"));
+        let mut group = Group { nodes: BTreeMap::new(), node_timeout_ms, folder };
         for (name, whose) in ('a'..).zip(whose) {
             group.add(name, *whose);
         }
@@ -264,7 +272,13 @@ impl Group {
 
     /// Three masters with a replica each.
     pub(crate) fn together(name: &str, whose: [Whose; 6]) -> Group {
-        let mut group = Group::apart(name, &whose);
+        Group::together_within(name, &whose, NODE_TIMEOUT_MS)
+    }
+
+    /// Three masters, and replicas of the first ones, with a node timeout of their own.
+    pub(crate) fn together_within(name: &str, whose: &[Whose], node_timeout_ms: u32) -> Group {
+        let mut group = Group::apart_within(name, whose, node_timeout_ms);
+        let replicas: Vec<char> = ('d'..).take(whose.len() - 3).collect();
         let slots = [(0, 5460), (5461, 10922), (10923, 16383)];
         for ((name, epoch), (first, last)) in ('a'..).zip(1..).zip(slots) {
             let node = group.node(name);
@@ -272,29 +286,29 @@ impl Group {
             assert_eq!(node.ask(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}")), "+OK");
         }
         // Masters without an epoch would draw for them.
-        for (name, epoch) in ('d'..='f').zip(4..) {
-            assert_eq!(group.node(name).ask(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}")), "+OK");
+        for (name, epoch) in replicas.iter().zip(4..) {
+            assert_eq!(group.node(*name).ask(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}")), "+OK");
         }
         let ports: Vec<u16> = group.nodes.values().map(|node| node.port).collect();
         for port in &ports[1..] {
             assert_eq!(group.node('a').ask(&format!("CLUSTER MEET 127.0.0.1 {port}")), "+OK");
         }
         group.until_all("CLUSTER NODES", |nodes| {
-            nodes.matches("connected").count() == 6
+            nodes.matches("connected").count() == whose.len()
                 && !nodes.contains("handshake")
                 && !nodes.contains("disconnected")
         });
-        for (master, replica) in ('a'..).zip('d'..='f') {
+        for (master, replica) in ('a'..).zip(&replicas) {
             let id = group.nodes[&master].id.clone();
-            assert_eq!(group.node(replica).ask(&format!("CLUSTER REPLICATE {id}")), "+OK");
+            assert_eq!(group.node(*replica).ask(&format!("CLUSTER REPLICATE {id}")), "+OK");
         }
         group.until_ok();
-        group.until_all("CLUSTER NODES", |nodes| nodes.matches("slave").count() == 3);
+        group.until_all("CLUSTER NODES", |nodes| nodes.matches("slave").count() == replicas.len());
         group
     }
 
     pub(crate) fn add(&mut self, name: char, whose: Whose) {
-        let node = Node::start(whose, self.folder.join(name.to_string()));
+        let node = Node::start(whose, self.node_timeout_ms, self.folder.join(name.to_string()));
         self.nodes.insert(name, node);
     }
 
