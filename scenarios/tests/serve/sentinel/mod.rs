@@ -1,6 +1,7 @@
 //! Sentinels behind real ports: those of Redis and those of lockstorm watch and fail over nodes of Redis and of lockstorm, in
 //! any mixture.
 
+mod by_hand;
 mod replies;
 
 use std::{

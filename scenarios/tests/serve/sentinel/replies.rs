@@ -1,6 +1,7 @@
 //! What a Sentinel replies to commands: one of ours as one of Redis, in both protocols.
 
 use std::{
+    collections::BTreeSet,
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpStream},
 };
@@ -22,6 +23,21 @@ const ANSWERS: &[(&str, &str)] = &[
     ("SENTINEL SET main quorum 0", "-ERR Invalid argument '0' for SENTINEL SET 'quorum'"),
     ("SENTINEL SET main foo 1", "-ERR Unknown option or number of arguments for SENTINEL SET 'foo'"),
     ("SENTINEL SET x quorum 2", "-ERR No such master with that name"),
+    (
+        "SENTINEL SET main down-after-milliseconds 0",
+        "-ERR Invalid argument '0' for SENTINEL SET 'down-after-milliseconds'",
+    ),
+    ("SENTINEL SET main failover-timeout x", "-ERR Invalid argument 'x' for SENTINEL SET 'failover-timeout'"),
+    ("SENTINEL SET main parallel-syncs 0", "-ERR Invalid argument '0' for SENTINEL SET 'parallel-syncs'"),
+    (
+        "SENTINEL SET main master-reboot-down-after-period -1",
+        "-ERR Invalid argument '-1' for SENTINEL SET 'master-reboot-down-after-period'",
+    ),
+    (
+        "SENTINEL SET main rename-command a",
+        "-ERR Unknown option or number of arguments for SENTINEL SET 'rename-command'",
+    ),
+    ("SENTINEL SET main auth-user joe auth-pass '' rename-command PING PONG", "+OK"),
     ("SENTINEL MONITOR main 127.0.0.1 1 1", "-ERR Duplicate master name."),
     ("SENTINEL MONITOR a b 1 1", "-ERR Invalid IP address or hostname specified"),
     ("SENTINEL MONITOR a 127.0.0.1 x 1", "-ERR Invalid port"),
@@ -31,6 +47,25 @@ const ANSWERS: &[(&str, &str)] = &[
         "SENTINEL CONFIG GET *",
         "*12 $17 resolve-hostnames $2 no $18 announce-hostnames $2 no $11 announce-ip $0  $13 announce-port $1 0 $13 \
          sentinel-user $0  $13 sentinel-pass $0 ",
+    ),
+    ("SENTINEL CONFIG SET announce-ip 10.0.0.1", "+OK"),
+    ("SENTINEL CONFIG SET ANNOUNCE-PORT 7", "+OK"),
+    ("SENTINEL CONFIG SET announce-hostnames yes", "+OK"),
+    (
+        "SENTINEL CONFIG GET ann*",
+        "*6 $18 announce-hostnames $3 yes $11 announce-ip $8 10.0.0.1 $13 announce-port $1 7",
+    ),
+    (
+        "SENTINEL CONFIG SET announce-hostnames maybe",
+        "-ERR Invalid value 'maybe' to SENTINEL CONFIG SET 'announce-hostnames'",
+    ),
+    ("SENTINEL CONFIG SET sentinel-user joe", "+OK"),
+    ("SENTINEL CONFIG SET sentinel-pass secret", "+OK"),
+    ("SENTINEL CONFIG GET SENTINEL-*", "*4 $13 sentinel-user $3 joe $13 sentinel-pass $6 secret"),
+    ("SENTINEL CONFIG GET none", "*0"),
+    (
+        "SENTINEL CONFIG SET announce-port 7 announce-ip x",
+        "-ERR Only SENTINEL CONFIG GET <option> / SET <option> <value> are supported.",
     ),
     ("SENTINEL CONFIG SET announce-port x", "-ERR Invalid value 'x' to SENTINEL CONFIG SET 'announce-port'"),
     ("SENTINEL CONFIG SET foo 1", "-ERR Invalid argument 'foo' to SENTINEL CONFIG SET"),
@@ -117,8 +152,10 @@ enum Part {
     Values,
     /// Its types: its values are those of others.
     Types,
+    /// The headings of an INFO.
+    Headings,
 }
-use Part::{Types, Values};
+use Part::{Headings, Types, Values};
 
 /// What two Sentinels are asked that watch one master with a replica.
 const QUESTIONS: &[(&str, Part)] = &[
@@ -126,6 +163,11 @@ const QUESTIONS: &[(&str, Part)] = &[
     ("ROLE", Values),
     // It was verbatim text, as INFO of a server is.
     ("INFO sentinel", Values),
+    ("INFO", Headings),
+    ("INFO all", Headings),
+    ("INFO everything", Headings),
+    ("INFO SENTINEL stats", Headings),
+    ("INFO replication", Headings),
     ("SENTINEL MASTERS", Values),
     ("SENTINEL MASTER main", Values),
     ("SENTINEL MASTER x", Values),
@@ -147,6 +189,20 @@ const QUESTIONS: &[(&str, Part)] = &[
     ("SENTINEL RESET x", Values),
     ("SENTINEL REMOVE x", Values),
     ("SENTINEL SET main quorum 2", Values),
+    (
+        "SENTINEL SET main down-after-milliseconds 9000 failover-timeout 7000 parallel-syncs 3 quorum 1",
+        Values,
+    ),
+    ("SENTINEL MASTER main", Values),
+    ("SENTINEL REPLICAS main", Values),
+    ("SENTINEL SENTINELS main", Values),
+    // Those before the wrong one remain.
+    ("SENTINEL SET main parallel-syncs 4 quorum 0 failover-timeout 8000", Values),
+    ("SENTINEL MASTER main", Values),
+    (
+        "SENTINEL SET main down-after-milliseconds 2500 failover-timeout 20000 parallel-syncs 1 quorum 2",
+        Values,
+    ),
     ("SENTINEL FLUSHCONFIG", Values),
     ("ACL WHOAMI", Values),
     ("CLIENT GETNAME", Values),
@@ -177,7 +233,10 @@ fn reply(from: &mut impl BufRead, part: Part) -> String {
         ("$" | "=", Some(length)) => {
             let mut bytes = vec![0; length + 2];
             from.read_exact(&mut bytes).expect("the rest of it");
-            format!("{kind}{}", String::from_utf8_lossy(&bytes[..length]))
+            let text = String::from_utf8_lossy(&bytes[..length]);
+            let headings = || text.lines().filter(|line| line.starts_with('#')).collect();
+            let told: String = if part == Headings { headings() } else { text.to_string() };
+            format!("{kind}{told}")
         }
         ("*" | "%" | "~" | ">", Some(length)) => {
             let length = if kind == "%" { 2 * length } else { length };
@@ -273,6 +332,25 @@ fn a_sentinel_replies_in_both_protocols_as_redis_does() {
         let maps = told[0].iter().filter(|reply| reply.contains("%")).count();
         assert_eq!(maps > 5, protocol == 3, "RESP{protocol} with {maps} maps: {told:#?}");
     }
+}
+
+/// It is told in our own words, of the subcommands that Redis tells of, and of the older name of one.
+#[test]
+fn the_help_of_a_sentinel_names_what_that_of_redis_names() {
+    let folder = folder("sentinel_help");
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+    let named: Vec<BTreeSet<String>> = installed()
+        .map(|whose| {
+            let served = sentinel_of(whose, &folder, &format!("{whose:?}"), &watching(nobody, 2));
+            let help = reply_to(&served, "SENTINEL HELP");
+            // What a subcommand is for is indented below it.
+            let lines = help.split(" +").skip(1).filter(|line| !line.starts_with(' '));
+            let names = lines.filter_map(|line| line.split([' ', ']']).next());
+            names.filter(|name| *name != "SLAVES").map(str::to_owned).collect()
+        })
+        .collect();
+    assert!(named[0].contains("FAILOVER") && named[0].len() > 15, "{named:?}");
+    assert!(named.windows(2).all(|two| two[0] == two[1]), "{named:#?}");
 }
 
 /// The reply to one command on a connection of its own.
