@@ -269,7 +269,7 @@ impl Sentinel {
         self.masters.insert(route.master.clone(), master);
         // A hello may be about any master.
         if let Some(hello) = hello {
-            self.take_hello(now, &hello);
+            self.hear_hello(now, &hello);
         }
     }
 

@@ -175,9 +175,10 @@ impl Sentinel {
             {
                 replica.flags.remove(Flags::RECONF_SENT);
                 replica.flags.insert(Flags::RECONF_DONE);
+                // It counts as done, and is told once more.
                 self.tell_of("-slave-reconf-sent-timeout", master, &who);
-                continue;
             }
+            let Some(replica) = master.instance(&who) else { continue };
             if replica.is(under_way) || replica.link.disconnected {
                 continue;
             }

@@ -58,9 +58,16 @@ impl Sentinel {
         }
     }
 
-    /// Takes in a hello, from a subscription or by PUBLISH.
+    /// Takes in a hello from a subscription, where its own ones come as well.
+    pub(super) fn hear_hello(&mut self, now: i64, text: &str) {
+        if Hello::parse(text).is_some_and(|hello| hello.id != self.my_id) {
+            self.take_hello(now, text);
+        }
+    }
+
+    /// Takes in a hello by PUBLISH. Where another Sentinel announces its address, it sends itself one, and meets itself.
     pub fn take_hello(&mut self, now: i64, text: &str) {
-        let Some(hello) = Hello::parse(text).filter(|hello| hello.id != self.my_id) else { return };
+        let Some(hello) = Hello::parse(text) else { return };
         if hello.id.len() != 40 || hello.from.port == 0 || hello.address.port == 0 {
             return;
         }
