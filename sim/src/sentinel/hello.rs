@@ -119,13 +119,10 @@ impl Sentinel {
                 self.forget_sentinel(&name, &id);
             }
         }
-        let peer = || {
-            let mut peer = Instance::new(Kind::Sentinel, hello.from.clone(), now);
-            hello.id.clone_into(&mut peer.run_id);
-            peer
-        };
         let Some(master) = self.masters.get_mut(hello.master) else { return };
-        master.sentinels.insert(hello.id.to_owned(), peer());
+        let mut peer = Instance::new(Kind::Sentinel, hello.from.clone(), now);
+        hello.id.clone_into(&mut peer.run_id);
+        master.sentinels.insert(hello.id.to_owned(), peer);
         let message = master.named(&Who::Sentinel(hello.id.to_owned()));
         if !moved {
             self.tell("+sentinel", message);
@@ -134,11 +131,14 @@ impl Sentinel {
                 |master: &&Master| master.name != hello.master && master.sentinels.contains_key(hello.id);
             let others: Vec<String> =
                 self.masters.values().filter(known).map(|master| master.name.clone()).collect();
+            // There the record remains, with another address: what is due by its times is due.
             for name in &others {
-                self.forget_sentinel(name, hello.id);
-                if let Some(master) = self.masters.get_mut(name) {
-                    master.sentinels.insert(hello.id.to_owned(), peer());
+                let Some(mut master) = self.masters.remove(name) else { continue };
+                self.close_link(&mut master, &Who::Sentinel(hello.id.to_owned()));
+                if let Some(peer) = master.sentinels.get_mut(hello.id) {
+                    peer.address = hello.from.clone();
                 }
+                self.masters.insert(name.clone(), master);
             }
             if !others.is_empty() {
                 let count = others.len();
