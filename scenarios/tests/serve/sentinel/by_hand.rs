@@ -6,8 +6,7 @@ use lockstorm_sim::resp::{Answers, Reply};
 use rustix::process::Signal;
 
 use super::{
-    Ours, Whose, answer, installed, node, now, sentinel_of, text, until_it_follows, until_it_knows, wait,
-    watching,
+    Whose, answer, installed, now, sentinel_of, text, until_it_follows, until_it_knows, wait, watching,
 };
 use crate::served::{PATIENCE, Served, asks, folder};
 
@@ -33,7 +32,7 @@ const EVENTS: [&str; 14] = [
 /// that it follows no other any more.
 fn promotes(whose: Whose) {
     let folder = folder(&format!("sentinel_by_hand_{whose:?}"));
-    let master = node(Ours, &folder, "m", None);
+    let master = Served::start(&folder, &["--option", "repl-diskless-sync-delay=0"]);
     let file = folder.join("r.conf");
     let lines = format!("# mine\nreplicaof {} {}\nhz 20\n", master.address.ip(), master.address.port());
     fs::write(&file, &lines).expect("written");
