@@ -162,8 +162,6 @@ impl<P: Place> Client<P> {
                     go(Box::pin(async move { client.flood(node, &key).await }));
                 }
                 Watch::Views => {
-                    let order: Vec<String> = self.ids.borrow().values().cloned().collect();
-                    self.note("client", "order", &order.join(" "));
                     for node in row.rig.nodes() {
                         let client = client.clone();
                         go(Box::pin(async move { cluster::view(&client, &node).await }));

@@ -59,6 +59,8 @@ pub(crate) async fn make<P: Place>(client: &Client<P>, rig: &Rig) {
         })
         .await;
     }
+    let order: Vec<String> = client.ids.borrow().values().cloned().collect();
+    client.note("client", "order", &order.join(" "));
     client.note("client", "made", "");
 }
 
@@ -152,7 +154,12 @@ async fn look<P: Place>(
             epoch: epoch.to_owned(),
         };
         let about = name(id);
-        let Some(before) = thoughts.of.insert(about.clone(), now.clone()) else { continue };
+        let before = thoughts.of.insert(about.clone(), now.clone());
+        let before_epoch = before.as_ref().map(|before| &before.epoch);
+        if now.master.is_none() && before_epoch != Some(&now.epoch) {
+            client.note(node, "has epoch", &format!("{about} {epoch}"));
+        }
+        let Some(before) = before else { continue };
         if now.health != before.health {
             client.note(node, now.health, &about);
         }

@@ -149,8 +149,8 @@ pub(crate) enum Watch {
     /// `r1 pubsub`).
     Links(&'static str),
     /// It asks each node of a cluster what it thinks of itself and of all others, every 40 ms, and notes what has changed, by the node: `fail?`,
-    /// `fail` and `well` about another one, `master`, `replica` (`a of A`) and `epoch` (`A 7`), `state` (`ok` or `fail`), and `ping` for each that it
-    /// has sent.
+    /// `fail` and `well` about another one, `master`, `replica` (`a of A`) and `epoch` (`A 7`; `has epoch`, also of one that it sees for the first
+    /// time), `state` (`ok` or `fail`), and `ping` for each that it has sent.
     Views,
     /// It reads MONITOR of a node: each command that a Sentinel sends, by that Sentinel, about the node.
     Monitors(&'static str),

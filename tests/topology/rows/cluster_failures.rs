@@ -28,6 +28,11 @@ const OTHERS: &str = "B C a b c";
 /// A majority votes, but the master is not asked.
 const FORCE: &str = "CLUSTER FAILOVER FORCE";
 
+/// The epoch of a master as another one has it in the end.
+const fn epoch_of(master: &'static str) -> Sight {
+    see("has epoch").by("B").about(master)
+}
+
 /// From one kill of T71 to the next.
 const CYCLE: i64 = 14_000;
 
@@ -74,6 +79,10 @@ pub(super) const ROWS: &[Row] = &[
             Takes("all is well", At(0), First(see("made")), 2_000, 7_000),
             // All begin without one: of two with the same, the one with the smaller id takes the next.
             Count(see("epoch").by("A").about("A"), 0, 6),
+            Never(see("epoch").about("{last A B C a b c} ")),
+            Differ(epoch_of("A "), epoch_of("B ")),
+            Differ(epoch_of("A "), epoch_of("C ")),
+            Differ(epoch_of("B "), epoch_of("C ")),
             Never(see("fail")),
         ],
         ..CLUSTER_ROW
@@ -428,6 +437,25 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 6_000,
         expect: &[Never(see("fail")), Never(CLOSED), Never(REFUSED), Count(see("fail?"), 0, 5)],
         seeds: 2,
+        ..CLUSTER_ROW
+    },
+    Row {
+        id: "T69a",
+        about: "the same while another master has not answered it for 1.2 s, and does 0.3 s later",
+        watches: &[Views, Writes("C")],
+        acts: &[(0, Freeze("B")), (1_200, Step("A", 4_000)), (1_500, Thaw("B"))],
+        lasts: 6_000,
+        expect: &[
+            // It is asked again when its last answer is half a node timeout old: by now a ping is outstanding, for four seconds by the new time.
+            Takes("`fail?` after the step", At(1_200), First(see("fail?").by("A").about("B")), 0, 150),
+            Takes("`well` after its answer", At(1_500), First(see("well").by("A").about("B")), 0, 150),
+            Count(see("fail?").by("A").about("B"), 1, 1),
+            // Nobody else is silent, and nobody else's clock has stepped.
+            Count(see("fail?"), 1, 1),
+            Never(see("fail")),
+            Never(CLOSED),
+            Never(REFUSED),
+        ],
         ..CLUSTER_ROW
     },
     Row {
