@@ -69,6 +69,8 @@ fn config(rig: &Rig, name: &str) -> Config {
         set("cluster-node-timeout", &rig.node_timeout.to_string());
     } else {
         config.announce.ip = name.into();
+        // As a real node here has one, in which Sentinels have it write down what they make of it.
+        config.config_file = "own.conf".into();
         config.replicaof = (name != "m").then(|| ("m".into(), 6379));
     }
     config

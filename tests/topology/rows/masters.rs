@@ -1,8 +1,8 @@
 //! A master that is lost, and one that is replaced while it is well.
 
 use super::{
-    ACCEPTED, ALL_BUT_M, CKQUORUM, CONVERTED, FAIL_OVER, LOST, MASTER_DOWN, PROMOTED, REFUSED, SWITCHED,
-    TRIED,
+    ACCEPTED, ALL_BUT_M, CKQUORUM, CONVERTED, FAIL_OVER, LOST, MASTER_DOWN, NOT_ELECTED, PROMOTED, REFUSED,
+    SWITCHED, TRIED,
 };
 use crate::row::{
     Act::{self, Cut, Freeze, Heal, Kill, Run, Start, Thaw},
@@ -34,8 +34,9 @@ const RETURNS: &[(i64, Act)] = &[
 ];
 
 /// What becomes of an old master that is started again after 20 s, with what it answers of its data at first.
-const fn returned(was_there: &'static str) -> [Expect; 9] {
+const fn returned(was_there: &'static str) -> [Expect; 10] {
     [
+        InOrder("", &["+switch-master", "-role-change", "+convert-to-slave"]),
         Answers("m", WAS_THERE, was_there),
         Answers("m", IS_THERE, "1"),
         Takes("`-sdown`", At(20_000), First(see("-sdown").about("slave m").from(20_000)), 0, 1_500),
@@ -288,6 +289,53 @@ pub(super) const ROWS: &[Row] = &[
         ..ROW
     },
     Row {
+        id: "T7b",
+        about: "the old master is started again and demoted; then the new one crashes for half a second, and after it all that follow",
+        rig: Rig { options: &[("r1", "replica-priority", "10")], ..S3 },
+        acts: &[
+            (0, Kill("m")),
+            (5_000, Start("m")),
+            (20_000, Kill("r1")),
+            (20_500, Start("r1")),
+            (23_000, Run("r1 r2 m", "ROLE")),
+            (32_000, Kill("m r2")),
+            (32_500, Start("m r2")),
+            (35_000, Run("r1 r2 m", "INFO replication")),
+        ],
+        lasts: 45_000,
+        expect: &[
+            Count(PROMOTED.about("slave r1"), 1, 1),
+            Takes("told, after the start", At(5_000), First(CONVERTED), 9_900, 13_300),
+            // Each has written down what the Sentinels have made of it: CONFIG REWRITE comes with SLAVEOF.
+            Answers("r1", "ROLE", "[master *"),
+            Answers("r2", "ROLE", "[slave r1 6379 connected *"),
+            Answers("m", "ROLE", "[slave r1 6379 connected *"),
+            Answers("r1", "INFO replication", "*role:master*connected_slaves:2*"),
+            Answers("r2", "INFO replication", "*role:slave*master_host:r1*master_link_status:up*"),
+            Answers("m", "INFO replication", "*role:slave*master_host:r1*master_link_status:up*"),
+            Never(see("+sdown").from(19_000)),
+            Count(SWITCHED, 3, 3),
+            Never(see("-role-change").from(19_000)),
+            Count(see("+reboot").about("master main r1").from(20_000), 3, 3),
+            Takes(
+                "`+reboot` of the master",
+                At(20_500),
+                Last(see("+reboot").about("master main r1").from(20_000)),
+                0,
+                11_000,
+            ),
+            Count(see("+reboot").about("slave ").from(32_000), 6, 6),
+            Takes(
+                "`+reboot` of the others",
+                At(32_500),
+                Last(see("+reboot").about("slave ").from(32_000)),
+                0,
+                11_000,
+            ),
+        ],
+        ..ROW
+    },
+    Row {
         id: "T8",
         about: "the master is cut off with a writer for 30 s",
         watches: &[Writes("m")],
@@ -295,6 +343,7 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 50_000,
         expect: &[
             Never(REFUSED.about("NOREPLICAS")),
+            InOrder("", &["+switch-master", "-role-change", "+convert-to-slave"]),
             Takes("told, after the heal", At(30_000), First(CONVERTED), 9_900, 12_500),
             Takes("last write taken, after the heal", At(30_000), Last(ACCEPTED), 9_800, 12_500),
             Takes("first write lost", At(0), First(LOST), -100, 100),
@@ -324,6 +373,7 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Answers("s1", FAIL_OVER, "OK"),
             Never(see("+odown")),
+            InOrder("", &["+promoted-slave", "+switch-master", "-role-change", "+convert-to-slave"]),
             Takes("promotion", At(0), First(PROMOTED), 0, 1_500),
             Takes("the old master is told", First(SWITCHED), First(CONVERTED), 9_900, 11_500),
             Takes("last write taken", At(0), Last(ACCEPTED), 10_000, 13_000),
@@ -397,6 +447,7 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 28_000,
         expect: &[
             Never(see("+elected-leader")),
+            InOrder("s2", NOT_ELECTED),
             Takes("`+try-failover`", At(0), First(TRIED), 2_000, 2_350),
             Takes(
                 "`-failover-abort-not-elected` after it",

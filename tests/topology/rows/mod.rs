@@ -17,6 +17,10 @@ pub(super) const REFUSED: Sight = see("refused");
 pub(super) const LOST: Sight = see("lost");
 
 pub(super) const CKQUORUM: &str = "SENTINEL CKQUORUM main";
+/// What a candidate emits that gets too few votes.
+pub(super) const NOT_ELECTED: &[&str] =
+    &["+sdown", "+odown", "+new-epoch", "+try-failover", "+vote-for-leader", "-failover-abort-not-elected"];
+
 pub(super) const FAIL_OVER: &str = "SENTINEL FAILOVER main";
 pub(super) const NO_FAILURE: &str = "SENTINEL SIMULATE-FAILURE help";
 pub(super) const ALL_SENTINELS: &str = "s1 s2 s3";
