@@ -1,7 +1,8 @@
 //! Sentinels that are lost or do not trust themselves, and which replica they choose.
 
 use super::{
-    ALL_SENTINELS, LOST, MASTER_DOWN, NO_FAILURE, PROMOTED, REFUSED, SWITCHED, TRIED, VOTE_ONE, VOTE_TWO,
+    ALL_SENTINELS, CONVERTED, LOST, MASTER_DOWN, NO_FAILURE, NOT_ELECTED, PROMOTED, REFUSED, SWITCHED, TRIED,
+    VOTE_ONE, VOTE_TWO,
 };
 use crate::row::{
     Act::{Cut, Freeze, Heal, Kill, Run, Start, Step, Thaw},
@@ -17,6 +18,11 @@ const CONFIRMED_AND_LOST: Sight = see("confirmed and lost");
 const SENT: Sight = see("+slave-reconf-sent");
 const DONE: Sight = see("+slave-reconf-done");
 const ENDED: Sight = see("+failover-end");
+
+/// Whether it takes the master for down; the epoch tells the three questions apart.
+const ASK_BEFORE: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 1 *";
+const ASK_IN_TILT: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 2 *";
+const ASK_AFTER: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 3 *";
 
 /// A master with four replicas, of which three are reconfigured after a failover: one at a time.
 const S4_IN_TURN: Rig = Rig { replicas: 4, parallel_syncs: 1, ..S3 };
@@ -45,6 +51,9 @@ pub(super) const ROWS: &[Row] = &[
             Never(see("+elected-leader")),
             Takes("abort after it", First(TRIED), First(see("-failover-abort-not-elected")), 10_000, 11_200),
             Count(see("-failover-abort-not-elected"), 3, 3),
+            InOrder("s1", NOT_ELECTED),
+            InOrder("s2", NOT_ELECTED),
+            InOrder("s3", NOT_ELECTED),
         ],
         ..ROW
     },
@@ -102,6 +111,25 @@ pub(super) const ROWS: &[Row] = &[
             Takes("promotion", At(0), First(PROMOTED), 2_200, 4_500),
             Takes("the others learn of it, after the start", At(8_000), First(SWITCHED), 0, 2_400),
             Count(SWITCHED, 2, 2),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T19a",
+        about: "the master stands still for 6 s, and the leader crashes after the promotion and stays away",
+        acts: &[
+            (-500, Run(ALL_SENTINELS, "SENTINEL SIMULATE-FAILURE crash-after-promotion")),
+            (0, Freeze("m")),
+            (6_000, Thaw("m")),
+            (6_000, Run(ALL_SENTINELS, NO_FAILURE)),
+        ],
+        lasts: 19_000,
+        expect: &[
+            Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
+            Never(SWITCHED),
+            // For the two others the old master is the one, and back; they have not known the promoted one as a master for eight seconds before.
+            Takes("the promoted one is told", At(0), First(CONVERTED.about("slave r")), 10_200, 16_800),
+            Takes("that is after it goes on", At(6_000), First(CONVERTED), 4_200, 10_800),
         ],
         ..ROW
     },
@@ -182,6 +210,19 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 26_000,
         expect: &[
             Never(PROMOTED),
+            InOrder(
+                "leader",
+                &[
+                    "+sdown",
+                    "+odown",
+                    "+new-epoch",
+                    "+try-failover",
+                    "+vote-for-leader",
+                    "+elected-leader",
+                    "+failover-state-select-slave",
+                    "-failover-abort-no-good-slave",
+                ],
+            ),
             Takes("abort", First(TRIED), First(see("-failover-abort-no-good-slave")), 0, 350),
             Takes("the next attempt", First(TRIED), First(TRIED.from(10_000)), 19_800, 21_300),
         ],
@@ -235,6 +276,7 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Takes("`+tilt`, after it goes on", At(3_000), First(see("+tilt").by("s1")), 0, 150),
             Takes("`-tilt` after that", First(see("+tilt")), First(see("-tilt").by("s1")), 30_000, 30_150),
+            InOrder("s1", &["+tilt", "-tilt"]),
         ],
         ..ROW
     },
@@ -244,6 +286,31 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Freeze("s1")), (1_500, Thaw("s1"))],
         lasts: 5_000,
         expect: &[Never(see("+tilt"))],
+        ..ROW
+    },
+    Row {
+        id: "T27b",
+        about: "a Sentinel that has seen the master down stands still for 3 s, and is asked before, in TILT and after it; a quorum of 4",
+        rig: Rig { quorum: 4, ..S3 },
+        acts: &[
+            (0, Kill("m")),
+            (3_000, Run("s1", ASK_BEFORE)),
+            (4_000, Freeze("s1")),
+            (7_000, Thaw("s1")),
+            (8_000, Run("s1", ASK_IN_TILT)),
+            (8_000, Run("s1", VOTE_ONE)),
+            (38_500, Run("s1", ASK_AFTER)),
+        ],
+        lasts: 39_000,
+        expect: &[
+            // What it has seen before counts for nothing in TILT; its vote does.
+            Answers("s1", ASK_BEFORE, "[1 * 0]"),
+            Answers("s1", ASK_IN_TILT, "[0 * 0]"),
+            Answers("s1", VOTE_ONE, "[0 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 9]"),
+            Answers("s1", ASK_AFTER, "[1 * 0]"),
+            InOrder("s1", &["+sdown", "+tilt", "+vote-for-leader", "-tilt"]),
+            Never(see("-sdown").by("s1").about("master main")),
+        ],
         ..ROW
     },
     Row {
