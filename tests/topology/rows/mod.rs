@@ -3,6 +3,7 @@
 mod cluster_changes;
 mod cluster_failures;
 mod masters;
+mod sentinel_paths;
 mod sentinels;
 
 use crate::row::{Row, Sight, see};
@@ -16,11 +17,11 @@ pub(super) const ACCEPTED: Sight = see("accepted");
 pub(super) const REFUSED: Sight = see("refused");
 pub(super) const LOST: Sight = see("lost");
 
-pub(super) const CKQUORUM: &str = "SENTINEL CKQUORUM main";
 /// What a candidate emits that gets too few votes.
 pub(super) const NOT_ELECTED: &[&str] =
     &["+sdown", "+odown", "+new-epoch", "+try-failover", "+vote-for-leader", "-failover-abort-not-elected"];
 
+pub(super) const CKQUORUM: &str = "SENTINEL CKQUORUM main";
 pub(super) const FAIL_OVER: &str = "SENTINEL FAILOVER main";
 pub(super) const NO_FAILURE: &str = "SENTINEL SIMULATE-FAILURE help";
 pub(super) const ALL_SENTINELS: &str = "s1 s2 s3";
@@ -34,6 +35,6 @@ pub(super) const VOTE_TWO: &str =
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    let of_sentinel = masters::ROWS.iter().chain(sentinels::ROWS);
+    let of_sentinel = masters::ROWS.iter().chain(sentinels::ROWS).chain(sentinel_paths::ROWS);
     of_sentinel.chain(cluster_failures::ROWS).chain(cluster_changes::ROWS)
 }
