@@ -77,18 +77,30 @@ fn tolerance_of_the_table() -> Result<(), Failed> {
 
 fn simulate(row: &Row) -> Result<(), Failed> {
     let table = Table::parse(TABLE);
+    let mut measured = vec![Vec::new(); row.expect.len()];
     for run in 0..row.seeds {
         let seen = simulated::play(row, run);
         let mut verdict = seen::judge(row, &seen, 0);
         for (at, values) in &verdict.measured {
             verdict.wrong.extend(table.holds(row, &row.expect[*at], values).err());
+            measured[*at].extend(values);
         }
         if !verdict.wrong.is_empty() {
             let (wrong, told) = (verdict.wrong.join("\n"), seen::told(&seen));
             return Err(format!("{} ({}), seed {run}: {wrong}\n{told}", row.id, row.about).into());
         }
     }
-    Ok(())
+    let far = row
+        .expect
+        .iter()
+        .zip(measured)
+        .filter_map(|(expect, values)| table.is_near(row, expect, values).err());
+    let far: Vec<String> = far.collect();
+    if far.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} ({}): {}", row.id, row.about, far.join("\n")).into())
+    }
 }
 
 /// T15 and T16: candidates that stand at once take votes from each other, so that none may be elected; and never are two in one epoch.

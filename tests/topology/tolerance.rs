@@ -5,6 +5,9 @@
 //! within a third of their range from the middle of the interval 93 times of 100; where all runs take the same time nothing is added. How
 //! often something is seen must be within the real range, or a tenth of its end beside it. What is known to be further off has its reason in
 //! its row ([`Differs`]), with a limit: a difference beyond it is wrong, and so is a reason for what is within [`TOLERANCE`].
+//!
+//! An ordinary run of the tests plays a row fewer times than the table has it: of fewer than [`MANY`] values the median may be off by
+//! [`TOLERANCE`] and half of the real range, and of fewer than [`FEW`] it is not compared.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,6 +15,10 @@ use crate::row::{Differs, Expect, Row};
 
 /// Between a real and a simulated median, in milliseconds.
 const TOLERANCE: i64 = 150;
+
+/// So many values have a median that is within a third of their range; fewer than these have none that says much.
+const MANY: usize = 10;
+const FEW: usize = 4;
 
 /// What was measured in all runs of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +40,10 @@ impl Span {
         let (median, range) = text.strip_suffix(']')?.split_once(" [")?;
         let (least, most) = range.split_once("..")?;
         Some(Span { median: median.parse().ok()?, least: least.parse().ok()?, most: most.parse().ok()? })
+    }
+
+    fn half(self) -> i64 {
+        (self.most - self.least + 1) / 2
     }
 
     fn third(self) -> i64 {
@@ -181,6 +192,30 @@ impl Table {
         }
         wrong.extend(left.keys().map(|id| format!("there is no row {id}")));
         wrong
+    }
+
+    /// Whether the median of what simulated runs have measured anew is near the real one. A simulator that is late by as much at both ends of a range
+    /// is so in the median, too.
+    ///
+    /// # Errors
+    /// How far it is off.
+    pub(crate) fn is_near(&self, row: &Row, expect: &Expect, values: Vec<i64>) -> Result<(), String> {
+        let (Some(label), Some(real)) = (expect.label(), self.real(row, expect)) else { return Ok(()) };
+        let few = values.len() < MANY;
+        if values.len() < FEW {
+            return Ok(());
+        }
+        let Some(fresh) = Span::of(values) else { return Ok(()) };
+        let known =
+            row.differs.iter().find(|Differs(what, ..)| *what == label).map(|Differs(_, most, _)| *most);
+        let tolerance = tolerance(expect, real).map(|all| if few { TOLERANCE + real.half() } else { all });
+        let Some(most) = known.or(tolerance) else { return Ok(()) };
+        match (fresh.median - real.median).abs() {
+            off if off > most => {
+                Err(format!("{label}: {fresh}, and real {real}: off by {off}, not up to {most}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether what one simulated run has measured is what the table says of simulated ones: within their range, and the tolerance.

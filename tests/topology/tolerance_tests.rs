@@ -17,10 +17,11 @@ const EXACT: Span = Span { median: 2_000, least: 1_990, most: 2_020 };
 const SPREAD: Span = Span { median: 2_000, least: 1_000, most: 2_500 };
 
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, fn() -> Result<(), Failed>)> {
-    let all: [(_, fn() -> _); 3] = [
+    let all: [(_, fn() -> _); 4] = [
         ("tolerance::medians", medians),
         ("tolerance::tables", tables),
         ("tolerance::simulated_runs", simulated_runs),
+        ("tolerance::fresh_medians", fresh_medians),
     ];
     all.into_iter()
 }
@@ -124,4 +125,29 @@ fn simulated_runs() -> Result<(), Failed> {
         Err(_) => Ok(()),
         Ok(()) => Err("a run out of the range is not found".into()),
     }
+}
+
+fn fresh_medians() -> Result<(), Failed> {
+    let plain = Row { id: "T1", about: "it happens", expect: &[TIME], ..ROW };
+    let known = Row { differs: KNOWN, ..plain };
+    let table = Table::parse(PRINTED);
+    let cases = [
+        // 150 ms and half of 30. Of each value the table would be content: it has 2,000 to 2,200.
+        (plain, vec![2_165; 4], ""),
+        (plain, vec![2_166; 4], "off by 166, not up to 165"),
+        (plain, vec![1_800, 1_834, 1_834, 9_000], "off by 166, not up to 165"),
+        // .. and a third.
+        (plain, vec![2_160; 10], ""),
+        (plain, vec![2_161; 10], "off by 161, not up to 160"),
+        (known, vec![2_500; 4], ""),
+        (known, vec![2_501; 4], "off by 501, not up to 500"),
+        (plain, vec![2_500; 3], ""),
+    ];
+    for (row, values, wrong) in cases {
+        let found = table.is_near(&row, &TIME, values.clone()).err().unwrap_or_default();
+        if found.is_empty() != wrong.is_empty() || !found.contains(wrong) {
+            return Err(format!("{values:?}: {found:?}, not {wrong:?}").into());
+        }
+    }
+    Ok(())
 }
