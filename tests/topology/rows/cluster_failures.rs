@@ -450,7 +450,7 @@ pub(super) const ROWS: &[Row] = &[
             Takes("`fail?` after the step", At(1_200), First(see("fail?").by("A").about("B")), 0, 150),
             Takes("`well` after its answer", At(1_500), First(see("well").by("A").about("B")), 0, 150),
             Count(see("fail?").by("A").about("B"), 1, 1),
-            // Nobody else is silent, and nobody else's clock has stepped.
+            // No other node is silent, and no other clock has stepped.
             Count(see("fail?"), 1, 1),
             Never(see("fail")),
             Never(CLOSED),

@@ -211,7 +211,6 @@ pub(super) const ROWS: &[Row] = &[
             Takes("the replicas are known again, after RESET", At(0), First(FOUND), 0, 10_300),
             Takes("the others are", At(0), First(MET), 0, 3_400),
             Takes("the replicas are known again, after MONITOR", At(13_000), Last(FOUND), 0, 500),
-            Takes("the others are, after MONITOR", At(13_000), Last(MET), 0, 2_500),
             Never(TRIED),
             Never(see("+sdown")),
         ],
