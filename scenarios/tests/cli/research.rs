@@ -95,6 +95,24 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
     folder.run(&["run", "sweep.toml", "--set", "network.latency"]).ends(64, "expected key=value");
 }
 
+/// The holder dies, and its lease ends at 11 s: 8 s after the storm, and a millisecond and two round trips.
+#[test]
+fn a_file_says_how_long_a_free_lock_may_keep_its_waiters_waiting() {
+    let text = "[node.m]\n[lock]\nlease = \"10s\"\n[client.c1]\nsteps = [{ at = \"1s\", try_acquire = {} }]\n\
+                [client.c2]\nsteps = [{ at = \"2s\", acquire = { wait = \"30s\" } }, { release = {} }]\n\
+                [fault.death]\ncrash = \"c1\"\nat = \"2s\"\nfor = \"1h\"\n[run]\nstorm = \"3s\"\ncalm = \"20s\"\n\
+                [expect]\nprogress = \"holds\"\n";
+    let folder = Folder::with("patience", "patience.toml", text);
+    for (bound, exit, says) in [
+        (&["--set", "run.progress=8s"][..], 1, "expected holds, found violated"),
+        (&["--set", "run.progress=9s"], 0, "1 as expected"),
+        (&["--set", "run.progress=1"], 64, "expected a string"),
+        (&[], 0, "1 as expected"),
+    ] {
+        folder.run(&[&["run", "patience.toml"], bound].concat()).ends(exit, says);
+    }
+}
+
 #[test]
 fn every_run_is_a_row_of_the_results() {
     let drawn = JUMP.replace("+1s", "0s..+10s");
