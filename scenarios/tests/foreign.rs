@@ -93,7 +93,8 @@ async fn hopes(host: CodeHost, says_so: bool) {
     let (key, px) = (host.lock_name().to_owned(), LEASE.as_millis().to_string());
     for _ in 0..40 {
         let asked_at = host.env().boottime().0;
-        let set = async { ask(&host, &["SET", &key, &token, "NX", "PX", &px]).await.map(|reply| reply == "+OK") };
+        let set =
+            async { ask(&host, &["SET", &key, &token, "NX", "PX", &px]).await.map(|reply| reply == "+OK") };
         if let Ok(true) = host.acquiring(Some(Duration::ZERO), set).await {
             host.acquired(Belief::until(lockstorm_client::Boottime(asked_at + 10 * LEASE)));
             host.sleep(LEASE - Duration::from_millis(50)).await;

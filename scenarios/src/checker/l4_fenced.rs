@@ -251,7 +251,8 @@ mod tests {
             let story = Story::one_node().fenced(Fence::Greater).at(0).granted("m", "c1", 1_000);
             let story = story.at(1_001).vanished("m", "c1", LossCause::Expired).granted("m", "c2", 1_000);
             let story = story.at(1_100).wrote("c2", Some(34), 1_099).at(2_002).granted("m", "c1", 1_000);
-            let writes = |story: Story, n: i64| story.at(2_100 + n).wrote("c1", Some(35 + n as u64), 2_099 + n);
+            let writes =
+                |story: Story, n: i64| story.at(2_100 + n).wrote("c1", Some(35 + n as u64), 2_099 + n);
             let story = (0..new).fold(story, writes);
             let history = story.at(2_200).wrote("c1", Some(39), 900).ends(3_000);
             let expected = format!("violated stale=1 accepted={} rejected=0", new + 2);

@@ -167,7 +167,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
             None => server.nodes_conf.clone().map(|nodes| Disk { nodes: Some(nodes), ..Disk::default() }),
         };
         // A node of a cluster remembers its master, and the file that CONFIG REWRITE has written names it.
-        let remembers = server.nodes_conf.is_some() || disk.as_ref().is_some_and(|disk| disk.config.is_some());
+        let remembers =
+            server.nodes_conf.is_some() || disk.as_ref().is_some_and(|disk| disk.config.is_some());
         let master = server.master.as_ref().filter(|_| !remembers);
         if let Some(master) = master {
             server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());

@@ -80,7 +80,9 @@ fn a_sentinel_keeps_its_id_over_a_crash_and_not_over_the_loss_of_its_disk() {
 #[test]
 fn nodes_came_back_in_their_first_roles_whatever_sentinels_had_made_of_them() {
     let failover = "[fault.m]\ncrash = \"m\"\nat = \"20s\"\nfor = \"6s\"\n";
-    for (again, lost, has_no_master) in [("m", "crash", false), ("r", "crash", false), ("r", "lose_disk", true)] {
+    for (again, lost, has_no_master) in
+        [("m", "crash", false), ("r", "crash", false), ("r", "lose_disk", true)]
+    {
         // For less than the time after which it would be down.
         let second = format!("[fault.again]\n{lost} = \"{again}\"\nat = \"39s\"\nfor = \"500ms\"\n");
         let history = history(&format!("{failover}{second}"));
@@ -90,7 +92,8 @@ fn nodes_came_back_in_their_first_roles_whatever_sentinels_had_made_of_them() {
                 roles.insert(history.host_name(event.host), role);
             }
         }
-        let expected = [("m", Role::Replica), ("r", if has_no_master { Role::Replica } else { Role::Master })];
+        let expected =
+            [("m", Role::Replica), ("r", if has_no_master { Role::Replica } else { Role::Master })];
         assert_eq!(roles, BTreeMap::from(expected), "{lost} of {again}");
     }
 }

@@ -333,7 +333,11 @@ storm = "100s"
             }
             EventKind::Return { op, outcome: history::Outcome::Failed { message, .. } } => {
                 let (call, at) = begun.remove(op).expect("a call after 3 s");
-                ended.push((history.host_name(event.host), matches!(call, Call::Release), ms(event.at) - ms(at)));
+                ended.push((
+                    history.host_name(event.host),
+                    matches!(call, Call::Release),
+                    ms(event.at) - ms(at),
+                ));
                 assert!(message.contains("10 s"), "{message}");
             }
             _ => {}

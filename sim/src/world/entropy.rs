@@ -100,7 +100,9 @@ mod tests {
         assert_eq!(seen, [true; 3], "both ends are included");
         assert_eq!(stream.between(max, min), max, "an empty range is its first end");
         // Each of the numbers below a million is drawn several times.
-        assert!((0..10_000_000).all(|_| !stream.chance(0)) && (0..10_000_000).all(|_| stream.chance(1_000_000)));
+        assert!(
+            (0..10_000_000).all(|_| !stream.chance(0)) && (0..10_000_000).all(|_| stream.chance(1_000_000))
+        );
         assert!(stream.between(Duration::ZERO, Duration::MAX) > Duration::ZERO, "no overflow");
     }
 }
