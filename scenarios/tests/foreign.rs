@@ -115,6 +115,7 @@ fn a_belief_ends_when_a_foreign_client_says_so() {
             .client_code("f1", code)
             .client_code("f2", code)
             .lasting(Span::secs(10), Span::secs(0))
+            .expect("l1", Expectation::holds())
             .build();
         assert_eq!(verdict(scenario, "l2"), [word; 5], "says so: {says_so}");
     }

@@ -331,20 +331,17 @@ storm = "100s"
             EventKind::Invoke { op, call, .. } if ms(event.at) >= 3_000 => {
                 begun.insert(*op, (call.clone(), event.at));
             }
-            EventKind::Return { op, outcome: history::Outcome::Failed { message, .. } } => {
+            EventKind::Return { op, outcome: history::Outcome::Failed { .. } } => {
                 let (call, at) = begun.remove(op).expect("a call after 3 s");
-                ended.push((
-                    history.host_name(event.host),
-                    matches!(call, Call::Release),
-                    ms(event.at) - ms(at),
-                ));
-                assert!(message.contains("10 s"), "{message}");
+                let releases = matches!(call, Call::Release);
+                ended.push((history.host_name(event.host), releases, ms(event.at) - ms(at)));
             }
             _ => {}
         }
     }
     ended.sort_unstable();
-    assert_eq!(ended, [("c1", true, 10_000), ("c2", false, 10_000), ("c3", false, 10_000)]);
+    // An acquisition has failed when its second request has no reply within three seconds; a release is repeated for as long as it may be.
+    assert_eq!(ended, [("c1", true, 10_000), ("c2", false, 6_000), ("c3", false, 6_000)]);
 }
 
 /// A crashed client holds nothing any more: the second crash is of the client that holds the lock then.
