@@ -329,7 +329,7 @@ storm = "100s"
     for event in &history.events {
         match &event.kind {
             EventKind::Invoke { op, call, .. } if ms(event.at) >= 3_000 => {
-                begun.insert(*op, (call.clone(), event.at));
+                begun.insert(*op, (*call, event.at));
             }
             EventKind::Return { op, outcome: history::Outcome::Failed { .. } } => {
                 let (call, at) = begun.remove(op).expect("a call after 3 s");
