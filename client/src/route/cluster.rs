@@ -385,11 +385,16 @@ async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
             strong.refresh(env.now() + strong.config.connect_timeout).await
         };
         drop(strong);
-        unanswered = if answers > 0 { 0 } else { (unanswered + 1).min(DOUBLINGS) };
         let (least, more) = PAUSE;
         let more = draw(&*env, u64::try_from(more.as_micros()).unwrap_or(0));
-        pause(&*env, (least + Duration::from_micros(more)) * (1 << unanswered)).await;
+        pause(&*env, (least + Duration::from_micros(more)) * times(&mut unanswered, answers)).await;
     }
+}
+
+/// How many times as long the pause is after a look that so many nodes have answered, and those `unanswered` before it.
+fn times(unanswered: &mut u32, answers: usize) -> u32 {
+    *unanswered = if answers > 0 { 0 } else { (*unanswered + 1).min(DOUBLINGS) };
+    1 << *unanswered
 }
 
 #[cfg(test)]
@@ -408,6 +413,14 @@ mod tests {
         }
         let fallen = fallen.iter().map(|id| (*id).to_owned()).collect();
         Told { host: "a".to_owned(), view: View { epoch, ranges, fallen }, is_sharded: false }
+    }
+
+    /// Where nodes refuse connections a look is over at once, and only the pauses are between it and the next one.
+    #[test]
+    fn pauses_double_twice_while_no_node_answers() {
+        let mut unanswered = 0;
+        let pauses = [0, 0, 0, 0, 2, 0, 1].map(|answers| times(&mut unanswered, answers));
+        assert_eq!(pauses, [2, 4, 4, 4, 1, 2, 1]);
     }
 
     /// The last look of a client that is being closed asks no node.

@@ -217,6 +217,7 @@ impl Amount {
     fn value(self) -> Result<Ticks, String> {
         match self {
             Amount::Much(value) => Ok(value),
+            Amount::Number(number) if !number.is_finite() => Err(format!("{number} is no number")),
             // What was multiplied may be off by what a float cannot hold.
             Amount::Number(number) if (number - number.round()).abs() > 1e-9 * number.abs().max(1.0) => {
                 Err(format!("{number} is no whole number"))

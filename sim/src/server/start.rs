@@ -73,8 +73,7 @@ impl Server {
     /// nothing but this node writes it. Options are those of `config`, unless CONFIG REWRITE has written them to the disk.
     pub fn restart(mut config: Config, disk: Disk, env: &mut Env) -> Server {
         if let Some(text) = &disk.config {
-            // A node wrote the file itself: it can be followed.
-            let _ = file::read_rewritten(text, &mut config);
+            file::read_rewritten(text, &mut config).expect("a node has written the file itself");
         }
         let mut server = Server::unread(config, disk, env);
         // A node wrote the file itself: it makes sense.

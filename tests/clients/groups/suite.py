@@ -362,7 +362,7 @@ def demand(holds, what):
 
 def counts_replicas_anew(s, vain):
     """A replica that is promoted has no replicas. Behind Sentinels Redisson still counts those of its predecessor: it waits for one in vain,
-    takes the grant back, and is granted the lock again without any. On a cluster it counts none at once. So many of its WAITs are `vain`."""
+    takes the grant back, and is granted the lock again without any. On a cluster it counts none at once. `vain` is the number of its WAITs."""
     a = s.threads["a1"]
     s.say("before", a("try", "lock", "{l}before", 0, HOUR_MS))
     s.server.fail("l")
@@ -388,15 +388,18 @@ def sleeps_through_move(s):
     told = time.monotonic()
     waiting = waits(b, "lock", "l")
     s.server.migrate("l")
-    s.say("first", a("release", "lock", "l"))
-    demand(not s.server.exists("l"), "the lock is free where the slot is now")
-    time.sleep(max(told + lease_s / 2 - time.monotonic(), 0))
-    s.say("second sleeps although it is free", waiting.pending())
-    demand(waiting.pending(), "the waiter was woken where the slot is now")
-    s.say("second", waiting.get())
-    demand(time.monotonic() - told > lease_s - 1, "it asked before the lease was over")
-    s.say("second", b("release", "lock", "l"))
-    s.server.migrate("l", home)
+    try:
+        s.say("first", a("release", "lock", "l"))
+        demand(not s.server.exists("l"), "the lock is free where the slot is now")
+        # Nothing tells of a waiter that it is not woken but the time that goes by: half of the lease.
+        time.sleep(max(told + lease_s / 2 - time.monotonic(), 0))
+        s.say("second sleeps although it is free", waiting.pending())
+        demand(waiting.pending(), "the waiter was woken where the slot is now")
+        s.say("second", waiting.get())
+        demand(time.monotonic() - told > lease_s - 1, "it asked before the lease was over")
+        s.say("second", b("release", "lock", "l"))
+    finally:
+        s.server.migrate("l", home)
 
 
 def is_not_released_in_open_slot(s):
