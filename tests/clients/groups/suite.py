@@ -13,10 +13,10 @@ import redis
 from redis.crc import key_slot
 
 import plays
-from casts import Venue
+from casts import REDISSON, Venue
 from plays import HALVES, HOUR_MS, SINGLE, waits
 from servers import Kind, free_port
-from stage import Monitor, until
+from stage import Monitor, Peer, until
 
 # Of both kinds of processes: those of one kind are played on one server.
 MIXED = [0, 1]
@@ -360,23 +360,37 @@ def demand(holds, what):
         raise RuntimeError(what)
 
 
-def counts_replicas_anew(s, vain):
-    """A replica that is promoted has no replicas. Behind Sentinels Redisson still counts those of its predecessor: it waits for one in vain,
-    takes the grant back, and is granted the lock again without any. On a cluster it counts none at once. `vain` is the number of its WAITs."""
-    a = s.threads["a1"]
-    s.say("before", a("try", "lock", "{l}before", 0, HOUR_MS))
-    s.server.fail("l")
-    until("it asks there", lambda: a("locked", "lock", "{l}before") == "true")
-    s.say("replicas", s.server.master_of("l").info("replication")["connected_slaves"])
+def confirmations(thread, name):
+    """What is asked of replicas before a lock is granted."""
     since = plays.monitor.mark()
-    s.say("after", a("try", "lock", "{l}after", 0, HOUR_MS))
-    heard = plays.monitor.lines[since:plays.monitor.mark()]
-    asked = [line for line in heard if line.startswith("WAIT ")]
-    s.say("waits", asked)
-    demand(len(asked) == vain, f"{vain} WAITs at a master without replicas, not {asked}")
-    demand(s.server.exists("{l}after"), "the lock is granted without any replica")
-    s.say("keys", s.keys())
-    s.server.restore("l")
+    answer = thread("try", "lock", name, 0, HOUR_MS)
+    demand(answer == "granted", f"{name} is {answer}")
+    plays.monitor.mark()
+    return [line for line in plays.monitor.lines[since:] if line.startswith("WAIT ")]
+
+
+def counts_replicas_once(s, after):
+    """A replica that is promoted has no replicas. Behind Sentinels a process of Redisson's still counts those of its predecessor then, waits for
+    one in vain, takes the grant back, and grants the lock again without any; on a cluster it asks none at once. From then on it asks none, also
+    when there is one again. `after` is what it asks first after the failover. The other processes have seen failovers before."""
+    process = Peer("redisson", [*REDISSON, str(WATCHDOG_MS), s.server.url])
+    try:
+        a = process.thread(1)
+        # It asks how many there are, and keeps the answer.
+        confirmations(a, "{l}first")
+        told = {"before": confirmations(a, "{l}before")}
+        s.server.fail("l")
+        until("it asks there", lambda: a("locked", "lock", "{l}before") == "true")
+        s.say("replicas", s.server.master_of("l").info("replication")["connected_slaves"])
+        told["after"] = confirmations(a, "{l}after")
+        told["again"] = confirmations(a, "{l}again")
+        s.server.restore("l")
+        told["with a replica"] = confirmations(a, "{l}restored")
+    finally:
+        process.end()
+    s.say("asks of replicas", told)
+    one = ["WAIT 1 1000"]
+    demand(told == {"before": one, "after": after, "again": [], "with a replica": []}, f"it asks {told}")
 
 
 def sleeps_through_move(s):
@@ -449,11 +463,11 @@ PLAYS = [
 WATCHED = [
     *PLAYS,
     ("lock follows_order", [0], follows_order, "lock"),
-    ("lock counts_replicas_anew", REDISSON_ALONE, counts_replicas_anew, 1),
+    ("lock counts_replicas_once", REDISSON_ALONE, counts_replicas_once, ["WAIT 1 1000"]),
 ]
 CLUSTER = [
     *PLAYS,
-    ("lock counts_replicas_anew", REDISSON_ALONE, counts_replicas_anew, 0),
+    ("lock counts_replicas_once", REDISSON_ALONE, counts_replicas_once, []),
     ("lock sleeps_through_move", REDISSON_ALONE, sleeps_through_move),
     ("lock is_not_released_in_open_slot", REDISSON_ALONE, is_not_released_in_open_slot),
     ("lock follows_order", MIXED, follows_order, "lock"),
