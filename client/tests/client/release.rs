@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, Handle, Object, OwnerId};
+use lockstorm_client::{Client, Error, ErrorKind, Handle, Object, OwnerId};
 use lockstorm_sim::TestServer;
 use redis::Value;
 
@@ -136,28 +136,28 @@ async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
         let seats = client.semaphore("seats");
         // There is nothing that tells of the first permits.
         let _ = seats.set_permits(1).await;
-        let error = seats.acquire(1).await.unwrap().release().await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }) && !error.is_definite(), "{error}");
+        is_not_published(&seats.acquire(1).await.unwrap().release().await.unwrap_err());
         assert_eq!(seats.available().await.unwrap(), 1, "on {url}");
         let seats = client.permit_semaphore("expiring seats");
         let _ = seats.set_permits(1).await;
         let permits = seats.acquire(1).await.unwrap();
-        let error = seats.release(permits.ids()).await.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }) && !error.is_definite(), "{error}");
+        is_not_published(&seats.release(permits.ids()).await.unwrap_err());
         assert_eq!(seats.available().await.unwrap(), 1, "on {url}");
         let _ = permits.forget();
     }
 }
 
+/// It has changed what it was to change, and no message tells of it.
+fn is_not_published(error: &Error) {
+    assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }) && !error.is_definite(), "{error}");
+}
+
 async fn is_released_without_a_message<O: Object>(url: &str, lock: Handle<O>) {
     let guard = lock.acquire().await.unwrap();
-    let error = guard.release().await.unwrap_err();
-    assert!(!error.is_definite(), "{error}");
-    assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
+    is_not_published(&guard.release().await.unwrap_err());
     assert!(!lock.is_locked().await.unwrap(), "on {url}");
     let guard = lock.acquire().await.unwrap();
-    let error = lock.force_release().await.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
+    is_not_published(&lock.force_release().await.unwrap_err());
     assert!(!lock.is_locked().await.unwrap(), "on {url}");
     drop(guard);
 }

@@ -1,12 +1,9 @@
 //! What an operator does to a cluster: failovers by hand, and slots that are moved.
 
-use lockstorm::{
-    history::{EventKind, History, Role, Serving},
-    plan::Plan,
-    run::{self, Engine},
-    scenario::parse,
-};
+use lockstorm::history::{EventKind, History, Role, Serving};
 use lockstorm_sim::world::TraceRetention;
+
+use super::play;
 
 /// The faults that are shown here: they need a cluster.
 pub(super) const SHOWN: &[&str] = &["failover", "reshard"];
@@ -28,9 +25,7 @@ steps = [{{ at = "15s", try_acquire = {{}} }}, {{ at = "19s", release = {{}} }},
 storm = "30s"
 {faults}"#
     );
-    let source = parse("cluster.toml", &text).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::draw(&source.variants[0].scenario, 0);
-    run::run(&plan, "cluster", Engine::Event, TraceRetention::Nothing).history
+    play("cluster", &text, TraceRetention::Nothing).history
 }
 
 /// Who answered for the slot of the lock and how, who became what, and who granted the lock, with the times in milliseconds.

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::{
-    history::{EventKind, History, LossCause, Role},
-    plan::Plan,
-    run::{self, Engine},
-    scenario::parse,
-};
+use lockstorm::history::{EventKind, History, LossCause, Role};
 use lockstorm_sim::world::TraceRetention;
+
+use super::play;
 
 /// The faults that are shown here: on a node without a disk they are crashes.
 pub(super) const SHOWN: &[&str] = &["lose_disk"];
@@ -38,9 +35,7 @@ steps = [{{ at = "15s", try_acquire = {{}} }}, {{ at = "40s", release = {{}} }}]
 storm = "40s"
 {faults}"#
     );
-    let source = parse("disks.toml", &text).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::draw(&source.variants[0].scenario, 0);
-    run::run(&plan, "disks", Engine::Event, TraceRetention::Nothing).history
+    play("disks", &text, TraceRetention::Nothing).history
 }
 
 /// The events of a Sentinel from a second on.

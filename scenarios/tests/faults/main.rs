@@ -53,11 +53,15 @@ calm = "2s"
 /// What an observer sees of a run, by aspect.
 type Seen = BTreeMap<String, String>;
 
-fn run(faults: &str) -> Outcome {
-    let text = format!("{SETTING}{faults}");
-    let source = parse("faults.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+/// The run of a file with seed 0.
+fn play(name: &str, text: &str, keep: TraceRetention) -> Outcome {
+    let source = parse(&format!("{name}.toml"), text).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::draw(&source.variants[0].scenario, 0);
-    run::run(&plan, "faults", Engine::Event, TraceRetention::All)
+    run::run(&plan, name, Engine::Event, keep)
+}
+
+fn run(faults: &str) -> Outcome {
+    play("faults", &format!("{SETTING}{faults}"), TraceRetention::All)
 }
 
 fn ms(at: True) -> i64 {
@@ -199,9 +203,7 @@ fn there_is_a_row_for_every_fault() {
 
 /// What the checkers measure of a run, and the acquisitions in it.
 fn measured(text: &str) -> (Vec<String>, String) {
-    let source = parse("overlap.toml", text).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::draw(&source.variants[0].scenario, 0);
-    let outcome = run::run(&plan, "overlap", Engine::Event, TraceRetention::Nothing);
+    let outcome = play("overlap", text, TraceRetention::Nothing);
     let findings = lockstorm::checker::check(&outcome.history).into_iter();
     let measured = findings.map(|finding| format!("{}: {:?}", finding.checker, finding.measures)).collect();
     (measured, acquisitions(&outcome.history, WHOLE))
@@ -322,9 +324,7 @@ for = "100s"
 [run]
 storm = "100s"
 "#;
-    let source = parse("hangs.toml", TEXT).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::draw(&source.variants[0].scenario, 0);
-    let history = run::run(&plan, "hangs", Engine::Event, TraceRetention::Nothing).history;
+    let history = play("hangs", TEXT, TraceRetention::Nothing).history;
     let (mut begun, mut ended) = (BTreeMap::new(), Vec::new());
     for event in &history.events {
         match &event.kind {
@@ -362,9 +362,7 @@ every = "5s"
 [run]
 storm = "10s"
 "#;
-    let source = parse("holder.toml", TEXT).unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan::draw(&source.variants[0].scenario, 0);
-    let outcome = run::run(&plan, "holder", Engine::Event, TraceRetention::Nothing);
+    let outcome = play("holder", TEXT, TraceRetention::Nothing);
     let words: Vec<&str> = outcome.history.faults.iter().map(|fault| &*fault.words).collect();
     assert_eq!(words, ["c1 crashes", "c2 crashes"]);
 }
