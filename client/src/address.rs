@@ -93,6 +93,10 @@ impl From<Sentinels> for Address {
 /// let client = Client::connect(sentinels).await?;
 /// # Ok(()) }
 /// ```
+///
+/// A user of the Sentinels needs `+sentinel|master` and `+sentinel|get-master-addr-by-name`. With `+subscribe` and `&+switch-master` the
+/// client hears of a failover and need not ask for it, with `+sentinel|sentinels` it finds Sentinels that were not named, and with
+/// `+sentinel|myid` it knows one that has two addresses.
 #[derive(Clone)]
 #[must_use = "it does nothing until a client is made of it"]
 pub struct Sentinels {

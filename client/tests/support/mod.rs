@@ -83,8 +83,14 @@ impl RedisServer {
         self.process.wait().expect("a killed server ends");
     }
 
-    /// Starts it again after [`RedisServer::crash`], empty.
+    /// Starts it again after [`RedisServer::crash`], with what SAVE has written; else empty.
     pub(crate) fn restart(&mut self) {
+        self.restart_with(&[]);
+    }
+
+    /// As [`RedisServer::restart`], with more options, which stay.
+    pub(crate) fn restart_with(&mut self, options: &[&str]) {
+        self.options.extend(options.iter().map(ToString::to_string));
         for _ in 0..50 {
             if let Some(process) = launch(self.port, &self.options) {
                 self.process = process;
@@ -104,6 +110,13 @@ impl RedisServer {
     /// Runs one command and returns its reply.
     pub(crate) async fn command(&self, parts: &[&str]) -> redis::Value {
         self.try_command(parts).await.expect("a good command, and an answer")
+    }
+
+    /// How often it has refused a request with this code.
+    pub(crate) async fn refusals(&self, code: &str) -> usize {
+        let stats: String = redis::from_redis_value(self.command(&["INFO", "errorstats"]).await).unwrap();
+        let count = stats.lines().find_map(|line| line.strip_prefix(&format!("errorstat_{code}:count=")));
+        count.map_or(0, |count| count.trim().parse().unwrap())
     }
 
     /// As [`RedisServer::command`], of a command that may fail.
@@ -200,7 +213,7 @@ pub(crate) fn comes_up(port: u16, process: &mut Child) -> bool {
     false
 }
 
-/// Whether it replies, be it that it wants a password.
+/// Whether it replies, be it that it wants a password or reads its file.
 fn answers(port: u16) -> bool {
     #[expect(clippy::disallowed_methods, reason = "a test talks to a real server")]
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
@@ -208,7 +221,7 @@ fn answers(port: u16) -> bool {
     stream.set_read_timeout(Some(Duration::from_secs(5))).is_ok()
         && stream.write_all(b"PING\r\n").is_ok()
         && stream.read_exact(&mut reply).is_ok()
-        && (&reply == b"+PONG" || &reply == b"-NOAU")
+        && [b"+PONG", b"-NOAU", b"-LOAD"].contains(&&reply)
 }
 
 #[expect(clippy::disallowed_methods, reason = "waiting for a real process")]

@@ -59,7 +59,7 @@ impl Deployment {
 }
 
 /// Repeats until a failover is over on a busy machine, and does not wait long before it does.
-fn patient() -> Builder {
+pub(crate) fn patient() -> Builder {
     Client::builder()
         .response_timeout(Duration::from_secs(2))
         .retry_attempts(60)
@@ -94,18 +94,32 @@ pub(crate) struct Watched {
 impl Watched {
     /// With `options` for the nodes.
     pub(crate) async fn start(options: &[&str]) -> Option<Self> {
-        Self::start_each(options, "", "").await
+        Self::start_each(options, "", "", "").await
+    }
+
+    /// Whose Sentinels know no default user: each other by `peer`, and clients by a user with these rules.
+    pub(crate) async fn start_with_users(name: &str, password: &str, rules: &str) -> Option<Self> {
+        let lines = format!(
+            "user default off\nuser peer on >peers allkeys allchannels allcommands\n\
+             user {name} on >{password} {rules}\nsentinel sentinel-user peer\nsentinel sentinel-pass peers\n"
+        );
+        let mut watched = Self::start_each(&[], "", &lines, "peer:peers@").await?;
+        watched.login = format!("?sentinel_username={name}&sentinel_password={password}");
+        Some(watched)
     }
 
     /// Whose nodes want `node_password` of all, and whose Sentinels want `sentinel_password` of clients.
     pub(crate) async fn start_with_passwords(node_password: &str, sentinel_password: &str) -> Option<Self> {
         let options = ["--requirepass", node_password, "--masterauth", node_password];
-        let mut watched = Self::start_each(&options, node_password, sentinel_password).await?;
+        let lines = format!("requirepass {sentinel_password}\nsentinel sentinel-pass {sentinel_password}\n");
+        let login = format!(":{sentinel_password}@");
+        let mut watched = Self::start_each(&options, node_password, &lines, &login).await?;
         watched.login = format!("?sentinel_password={sentinel_password}");
         Some(watched)
     }
 
-    async fn start_each(options: &[&str], node_password: &str, sentinel_password: &str) -> Option<Self> {
+    /// With these lines in the files of its Sentinels, at which `login` may do everything.
+    async fn start_each(options: &[&str], node_password: &str, lines: &str, login: &str) -> Option<Self> {
         let nodes = if node_password.is_empty() {
             replicated(2, options).await?
         } else {
@@ -115,7 +129,7 @@ impl Watched {
             vec![replica()?, replica()?, master].into_iter().rev().collect()
         };
         let sentinels =
-            (0..3).map(|_| Sentinel::start(nodes[0].port(), node_password, sentinel_password)).collect();
+            (0..3).map(|_| Sentinel::start(nodes[0].port(), node_password, lines, login)).collect();
         let watched = Self { nodes, sentinels, login: String::new() };
         eventually("the Sentinels know each other and the replicas", async || {
             for sentinel in &watched.sentinels {
@@ -205,11 +219,11 @@ pub(crate) struct Sentinel {
     pub(crate) port: u16,
     process: Child,
     file: PathBuf,
-    password: String,
+    login: String,
 }
 
 impl Sentinel {
-    fn start(master: u16, node_password: &str, password: &str) -> Self {
+    fn start(master: u16, node_password: &str, lines: &str, login: &str) -> Self {
         for _ in 0..20 {
             let port = free_port();
             let file = folder().join(format!("lockstorm-sentinel-{port}.conf"));
@@ -220,12 +234,10 @@ impl Sentinel {
             if !node_password.is_empty() {
                 text += &format!("sentinel auth-pass {MASTER} {node_password}\n");
             }
-            if !password.is_empty() {
-                text += &format!("requirepass {password}\nsentinel sentinel-pass {password}\n");
-            }
+            text += lines;
             std::fs::write(&file, text).expect("a folder for temporary files");
             if let Some(process) = Self::launch(port, &file) {
-                return Self { port, process, file, password: password.to_owned() };
+                return Self { port, process, file, login: login.to_owned() };
             }
         }
         panic!("redis-sentinel does not start");
@@ -261,9 +273,8 @@ impl Sentinel {
 
     /// Runs one command and returns its reply.
     pub(crate) async fn command(&self, parts: &[&str]) -> Value {
-        let login = if self.password.is_empty() { String::new() } else { format!(":{}@", self.password) };
-        let client =
-            redis::Client::open(format!("redis://{login}127.0.0.1:{}", self.port)).expect("a good URL");
+        let client = redis::Client::open(format!("redis://{}127.0.0.1:{}", self.login, self.port));
+        let client = client.expect("a good URL");
         let mut connection = client.get_multiplexed_async_connection().await.expect("the Sentinel answers");
         redis::cmd(parts[0]).arg(&parts[1..]).query_async(&mut connection).await.expect("a good command")
     }

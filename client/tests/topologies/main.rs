@@ -2,6 +2,7 @@
 
 mod deployment;
 mod failover;
+mod loading;
 mod objects;
 mod sentinels;
 mod slots;

@@ -32,6 +32,32 @@ async fn sentinels_and_nodes_have_logins_of_their_own() {
     }
 }
 
+/// What a user of the Sentinels needs, and what it may do without: messages, names and the list of the other Sentinels.
+#[tokio::test]
+async fn a_user_of_sentinels_with_few_rights_follows_a_failover() {
+    let needed = "-@all +sentinel|master +sentinel|get-master-addr-by-name";
+    let Some(watched) = Watched::start_with_users("clerk", "desk", needed).await else { return };
+    let client = watched.client().connect().await.unwrap();
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    let old = watched.nodes[0].port();
+    watched.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER]).await;
+    watched.replaced(old).await;
+    watched.is_followed(&client, "stock", 0).await;
+
+    for sentinel in &watched.sentinels {
+        sentinel.command(&["ACL", "SETUSER", "clerk", "-sentinel|master"]).await;
+    }
+    for (url, told) in [
+        (watched.url(), "NOPERM"),
+        (watched.url().replace("=clerk", "=default"), "WRONGPASS"),
+        (watched.url().replace("=desk", "=chair"), "WRONGPASS"),
+        (watched.url().replace("?sentinel_username=clerk&sentinel_password=desk", ""), "NOAUTH"),
+    ] {
+        let error = Client::connect(&url).await.unwrap_err();
+        assert!(error.is_definite() && error.to_string().contains(told), "{url}: {error}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_wrong_is_said_with_the_sentinels_that_were_asked() {
     let Some(watched) = Watched::start(&[]).await else { return };

@@ -39,7 +39,7 @@ async fn a_lock_is_kept_while_its_slot_moves() {
     let released = task(guard.release());
     let waiter = task(rival.lock("stock").acquire().lease(LONG).into_future());
     // Neither is possible in an open slot; how long it stays open is decided by the tool that moves it.
-    eventually("the release is tried", async || refusals(&cluster.nodes[to], "TRYAGAIN").await > 0).await;
+    eventually("the release is tried", async || cluster.nodes[to].refusals("TRYAGAIN").await > 0).await;
     assert!(!released.is_finished());
     cluster.finish_move("stock", from, to).await;
     soon("the release", released).await.unwrap().unwrap();
@@ -91,7 +91,7 @@ async fn a_move_costs_one_redirection() {
     for _ in 0..3 {
         client.lock("stock").acquire().await.unwrap().release().await.unwrap();
     }
-    assert_eq!(refusals(&cluster.nodes[from], "MOVED").await, 1);
+    assert_eq!(cluster.nodes[from].refusals("MOVED").await, 1);
 }
 
 /// Two nodes that each send a slot's requests to the other one: few requests, and an error in time.
@@ -110,15 +110,8 @@ async fn nodes_that_send_requests_in_a_circle_are_not_stormed() {
     let error = client.lock("stock").try_acquire().await.unwrap_err();
     assert!(error.is_definite() && error.is_transient(), "{error}");
     assert_eq!(attempts.count(), before + 1);
-    let sent = refusals(&cluster.nodes[from], "ASK").await + refusals(&cluster.nodes[to], "MOVED").await;
+    let sent = cluster.nodes[from].refusals("ASK").await + cluster.nodes[to].refusals("MOVED").await;
     assert!((3..=20).contains(&sent), "{sent} requests");
-}
-
-/// How often a node has refused a request with this code.
-async fn refusals(node: &RedisServer, code: &str) -> usize {
-    let stats: String = redis::from_redis_value(node.command(&["INFO", "errorstats"]).await).unwrap();
-    let count = stats.lines().find_map(|line| line.strip_prefix(&format!("errorstat_{code}:count=")));
-    count.map_or(0, |count| count.trim().parse().unwrap())
 }
 
 /// For a second each of two nodes says MOVED to the other one, as nodes may that know of different halves of a change. The call succeeds
@@ -141,7 +134,7 @@ async fn a_second_of_two_nodes_that_each_name_the_other_is_got_over() {
     assert!(!call.is_finished());
     names(one, one).await;
     soon("the call", call).await.unwrap().unwrap().release().await.unwrap();
-    let sent = refusals(&cluster.nodes[one], "MOVED").await + refusals(&cluster.nodes[other], "MOVED").await;
+    let sent = cluster.nodes[one].refusals("MOVED").await + cluster.nodes[other].refusals("MOVED").await;
     assert!((4..=20).contains(&sent), "{sent} requests");
 }
 
