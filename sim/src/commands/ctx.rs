@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
+    durability::{Disk, DiskFull},
     effect::{Changer, Class, Effects, PropagateTo, Publication, Signal, Touch},
     env::Env,
     event::ConnId,
@@ -129,6 +130,29 @@ impl<'a> Ctx<'a> {
     /// [`Env::clock`](crate::env::Env::clock).
     pub fn wall_ms(&self) -> i64 {
         self.env.wall.as_millis()
+    }
+
+    /// Writes one of the node's own files: to its path, or where there is no machine around the node to its own disk, which `keep` does.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    pub(super) fn write_file(
+        &mut self,
+        path: &str,
+        file: Bytes,
+        keep: impl FnOnce(&mut Disk, Bytes),
+    ) -> Result<(), String> {
+        let disk = &mut self.node.persistence.disk;
+        match &self.env.files {
+            Some(files) => {
+                files.write(path, &String::from_utf8_lossy(&file)).map_err(|error| error.to_string())
+            }
+            None if disk.full => Err(DiskFull.to_string()),
+            None => {
+                keep(disk, file);
+                Ok(())
+            }
+        }
     }
 
     /// The selected database, raw: expired keys are still in it.

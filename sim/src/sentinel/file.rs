@@ -95,6 +95,31 @@ pub fn without_directives(text: &str) -> String {
     kept.fold(String::new(), |text, line| text + line + "\n")
 }
 
+/// Whether a line of a file is about a user.
+fn is_about_user(line: &str) -> bool {
+    line.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("user"))
+}
+
+/// The words behind `user` in the lines of a file that are about users.
+pub fn users_of(text: &str) -> Vec<Vec<String>> {
+    let words = |line: &str| {
+        let words = split_words(line.as_bytes()).unwrap_or_default();
+        words.iter().skip(1).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    };
+    text.lines().filter(|line| is_about_user(line)).map(words).collect()
+}
+
+/// A file with these lines about users, in the place of those that it has.
+pub(super) fn with_users(old: &str, users: &[String]) -> String {
+    let first = old.lines().position(is_about_user);
+    let before: Vec<&str> = old.lines().take(first.unwrap_or(usize::MAX)).collect();
+    let after = old.lines().skip(before.len()).filter(|line| !is_about_user(line));
+    let signed = before.contains(&SIGNATURE) || first.is_some() || users.is_empty();
+    let lines = before.iter().copied().chain((!signed).then_some(SIGNATURE));
+    let lines = lines.chain(users.iter().map(String::as_str)).chain(after);
+    lines.fold(String::new(), |text, line| text + line + "\n")
+}
+
 /// Yes or no, as files have it.
 fn yes(word: &str) -> Result<bool, String> {
     match word.to_ascii_lowercase().as_str() {

@@ -23,7 +23,7 @@ mod tick;
 mod vote;
 
 pub use failover::Refusal;
-pub use file::{Mistake, OPTIONS, Scope, check_option, without_directives};
+pub use file::{Mistake, OPTIONS, Scope, check_option, users_of, without_directives};
 pub use instance::Address;
 pub use outbox::{Outbox, Telling};
 pub use settings::{MasterSettings, Settings, Times};

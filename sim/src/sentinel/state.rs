@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Outbox, Settings, Telling,
+    file::with_users,
     instance::{Route, Who},
     master::Master,
 };
@@ -81,9 +82,9 @@ impl Sentinel {
         &self.saved
     }
 
-    /// The text that the file is to have, which counts as written from here on.
-    pub fn save_file(&mut self) -> String {
-        self.saved = self.file(&self.saved);
+    /// The text that the file is to have, with these lines about users. It counts as written from here on.
+    pub fn save_file(&mut self, users: &[String]) -> String {
+        self.saved = self.file(&with_users(&self.saved, users));
         self.saved.clone()
     }
 

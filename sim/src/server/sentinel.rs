@@ -2,12 +2,14 @@
 
 use super::Server;
 use crate::{
+    acl::Acl,
+    commands::access::{Table, line, load_configured},
     config::Config,
     effect::{Effects, Publication},
     env::Env,
     event::Event,
     log::Level,
-    sentinel::{Mistake, Sentinel},
+    sentinel::{Mistake, Sentinel, users_of},
 };
 
 impl Server {
@@ -18,10 +20,20 @@ impl Server {
     /// The first line of the file that cannot be followed.
     pub fn sentinel(config: Config, file: &str, env: &mut Env) -> Result<Server, Mistake> {
         let (port, requirepass) = (config.port, config.requirepass.clone());
-        let config =
-            Config { appendonly: false, replicaof: None, save: vec![], protected_mode: false, ..config };
-        let mut server = Server::new(config, env);
+        let config = Config {
+            appendonly: false,
+            replicaof: None,
+            save: vec![],
+            protected_mode: false,
+            users: users_of(file),
+            ..config
+        };
+        // The rules of its users are about its own commands.
+        let mut server =
+            Server::new(Config { aclfile: String::new(), users: Vec::new(), ..config.clone() }, env);
+        server.node.config = config;
         server.node.sentinel = Some(Box::new(Sentinel::new(file, port, requirepass, env)?));
+        load_configured(&mut server.node, env);
         server.carry_out_for_sentinel(env);
         server.set_alarm(env);
         Ok(server)
@@ -50,7 +62,7 @@ impl Server {
         let Some(sentinel) = &mut self.node.sentinel else { return };
         let out = sentinel.take_outbox();
         if out.unsaved {
-            let text = sentinel.save_file();
+            let text = sentinel.save_file(&lines_of_users(&self.node.acl, &self.node.config));
             let path = self.node.config.config_file.clone();
             let written = match &env.files {
                 Some(files) if !path.is_empty() => files.write(&path, &text),
@@ -72,4 +84,15 @@ impl Server {
             None => env.outbox.extend(out.actions),
         }
     }
+}
+
+/// What its file says of its users: nothing where there is another file for them, or where nothing was ever said of them. (Redis writes a
+/// line of the default user then as well.)
+fn lines_of_users(acl: &Acl, config: &Config) -> Vec<String> {
+    let lines = |acl: &Acl| -> Vec<String> {
+        acl.users().map(|user| String::from_utf8_lossy(&line(user, Table::Sentinel)).into_owned()).collect()
+    };
+    let present = lines(acl);
+    let is_plain = config.users.is_empty() && present == lines(&Acl::new(&config.requirepass));
+    if config.aclfile.is_empty() && !is_plain { present } else { Vec::new() }
 }

@@ -18,7 +18,10 @@ use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use lockstorm_sim::{
     VERSION,
-    commands::{access::configured, check_renames},
+    commands::{
+        access::{Table, configured},
+        check_renames,
+    },
     config::{Config, file, options},
     drive::{DrivenNode, tokio::Machine},
     env::Files,
@@ -112,7 +115,10 @@ impl Serve {
             },
         };
         let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
-        configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
+        let table = if self.sentinel { Table::Sentinel } else { Table::Data };
+        configured(&config, table, read)
+            .map_err(|wrong| miette!("{wrong}"))
+            .wrap_err("the users cannot be made")?;
         check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
         if config.cluster.enabled && config.replicaof.is_some() {
             return Err(miette!("replicaof directive not allowed in cluster mode"));

@@ -6,7 +6,9 @@ use std::{
     net::{SocketAddr, TcpStream},
 };
 
-use super::{Ours, Redis, installed, now, sentinel_of, until_it_follows, until_it_knows, wait, watching};
+use super::{
+    Ours, Redis, installed, now, sentinel_of, sentinel_with, until_it_follows, until_it_knows, wait, watching,
+};
 use crate::served::{PATIENCE, Served, folder};
 
 /// What a Sentinel answers that watches one master, at a port that is closed.
@@ -106,6 +108,41 @@ const ANSWERS: &[(&str, &str)] = &[
     ("COMMAND DOCS get", "*0"),
     ("COMMAND GETKEYS get a", "-ERR Invalid command specified"),
     ("ACL DRYRUN default get a", "-ERR Command 'get' not found"),
+    // Rules named the commands of every server, and none of a Sentinel's own.
+    ("ACL SETUSER clerk on nopass -@all +sentinel|masters", "+OK"),
+    (
+        "ACL LIST",
+        "*2 $58 user clerk on nopass resetchannels -@all +sentinel|masters $34 user default on nopass ~* &* +@all",
+    ),
+    ("ACL DRYRUN clerk SENTINEL MASTERS", "+OK"),
+    (
+        "ACL DRYRUN clerk SENTINEL MASTER main",
+        "$65 This user has no permissions to run the 'sentinel|master' command",
+    ),
+    ("ACL SETUSER clerk +@all -publish", "+OK"),
+    ("ACL DRYRUN clerk SENTINEL MASTER main", "+OK"),
+    ("ACL DRYRUN clerk PUBLISH a b", "$57 This user has no permissions to run the 'publish' command"),
+    ("ACL SETUSER clerk -sentinel", "+OK"),
+    ("ACL SETUSER clerk +sentinel", "+OK"),
+    (
+        "ACL LIST",
+        "*2 $49 user clerk on nopass resetchannels +@all -publish $34 user default on nopass ~* &* +@all",
+    ),
+    (
+        "ACL SETUSER clerk +get",
+        "-ERR Error in ACL SETUSER modifier '+get': Unknown command or category name in ACL",
+    ),
+    ("ACL SETUSER clerk -@all +@pubsub", "+OK"),
+    (
+        "ACL LIST",
+        "*2 $49 user clerk on nopass resetchannels -@all +@pubsub $34 user default on nopass ~* &* +@all",
+    ),
+    ("ACL CAT keyspace", "*0"),
+    ("ACL SETUSER default -publish", "+OK"),
+    ("SENTINEL MYID x", "-ERR wrong number of arguments for 'sentinel|myid' command"),
+    ("PUBLISH a b", "-NOPERM this user has no permissions to run the 'publish' command"),
+    ("ACL SETUSER default +publish", "+OK"),
+    ("ACL DELUSER clerk", ":1"),
     // All commands of every server were told.
     ("COMMAND LIST FILTERBY PATTERN sub*be", "*1 $9 subscribe"),
     ("COMMAND LIST FILTERBY PATTERN g*", "*0"),
@@ -351,6 +388,30 @@ fn the_help_of_a_sentinel_names_what_that_of_redis_names() {
         .collect();
     assert!(named[0].contains("FAILOVER") && named[0].len() > 15, "{named:?}");
     assert!(named.windows(2).all(|two| two[0] == two[1]), "{named:#?}");
+}
+
+/// They were gone with the process.
+#[test]
+fn the_users_of_a_sentinel_are_kept_in_its_file() {
+    let folder = folder("sentinel_users");
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+    for whose in installed() {
+        let lines = format!("user reader on nopass -@all +ping\n{}", watching(nobody, 2));
+        let start = |lines: Option<&str>| match lines {
+            Some(lines) => sentinel_of(whose, &folder, &format!("{whose:?}"), lines),
+            None => sentinel_with(whose, &folder, &folder.join(format!("{whose:?}.conf"))),
+        };
+        let served = start(Some(&lines));
+        assert_eq!(reply_to(&served, "ACL SETUSER clerk on >desk -@all +sentinel|masters"), "+OK");
+        assert_eq!(reply_to(&served, "ACL DELUSER reader"), ":1");
+        assert_eq!(reply_to(&served, "SENTINEL FLUSHCONFIG"), "+OK");
+        let users = reply_to(&served, "ACL LIST");
+        drop(served);
+        // From its line the default user begins anew.
+        let users = users.replace("default on nopass", "default on nopass sanitize-payload");
+        assert!(users.contains("$user clerk on #"), "{whose:?}: {users}");
+        assert_eq!(reply_to(&start(None), "ACL LIST"), users, "{whose:?}");
+    }
 }
 
 /// The reply to one command on a connection of its own.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use super::{
+    Table,
     describe::describe,
     rules::{UNKNOWN, apply, has_spaces, merge_selectors},
 };
@@ -17,15 +18,15 @@ use crate::{
 };
 
 /// A user as the ACL file, ACL LIST and the configuration write it.
-pub(in crate::commands) fn line(user: &User) -> Vec<u8> {
-    [b"user ", &user.name[..], b" ", &describe(user)].concat()
+pub fn line(user: &User, table: Table) -> Vec<u8> {
+    [b"user ", &user.name[..], b" ", &describe(user, table)].concat()
 }
 
 /// The users of a file.
 ///
 /// # Errors
 /// Everything that is wrong with it, in one text.
-pub fn read_file(path: &str, file: &[u8], all_channels: bool) -> Result<Vec<User>, String> {
+pub fn read_file(path: &str, file: &[u8], table: Table, all_channels: bool) -> Result<Vec<User>, String> {
     let (mut users, mut names, mut wrong) = (Vec::new(), BTreeSet::new(), String::new());
     for (at, line) in file.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
@@ -47,7 +48,7 @@ pub fn read_file(path: &str, file: &[u8], all_channels: bool) -> Result<Vec<User
             wrong.push_str(&format!("WARNING: Duplicate user '{shown}' found on line {}. ", at + 1));
         } else {
             let mut user = User::new(name.clone(), all_channels);
-            read_rules(&mut user, &place, rules, all_channels, &mut wrong);
+            read_rules(&mut user, &place, rules, (table, all_channels), &mut wrong);
             users.push(user);
         }
     }
@@ -66,11 +67,12 @@ pub fn read_file(path: &str, file: &[u8], all_channels: bool) -> Result<Vec<User
 /// What is wrong with them.
 pub fn configured(
     config: &Config,
+    table: Table,
     read: impl FnOnce(&str) -> Result<Bytes, String>,
 ) -> Result<Vec<User>, String> {
     let (path, all_channels) = (&config.aclfile, config.acl_pubsub_default);
     if path.is_empty() {
-        return config_users(config);
+        return config_users(config, table);
     }
     if !config.users.is_empty() {
         return Err("Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. \
@@ -78,7 +80,7 @@ pub fn configured(
                     ACL file or declare users directly in your redis.conf, but not both."
             .into());
     }
-    let mut users = read_file(path, &read(path)?, all_channels)?;
+    let mut users = read_file(path, &read(path)?, table, all_channels)?;
     if users.iter().all(|user| user.name != DEFAULT) {
         users.push(User::default_user());
     }
@@ -86,7 +88,7 @@ pub fn configured(
 }
 
 /// The users of a configuration's own lines.
-fn config_users(config: &Config) -> Result<Vec<User>, String> {
+fn config_users(config: &Config, table: Table) -> Result<Vec<User>, String> {
     let all_channels = config.acl_pubsub_default;
     let mut users: Vec<User> = Vec::new();
     for words in &config.users {
@@ -100,12 +102,15 @@ fn config_users(config: &Config) -> Result<Vec<User>, String> {
             return Err("Duplicate user found. A user can only be defined once in config files".into());
         }
         let mut user = User::new(name.clone(), all_channels);
+        // The default user is there already, and begins anew.
+        let anew = (*name == DEFAULT).then_some(&b"reset"[..]);
         let rules = merge_selectors(rules).map_err(|word| {
             format!("Unmatched parenthesis in acl selector starting at '{}'", shown(&word))
         })?;
-        for rule in rules {
-            apply(&mut user, &rule, all_channels)
-                .map_err(|wrong| format!("Error in user declaration '{}': {wrong}", shown(&rule)))?;
+        for rule in anew.into_iter().chain(rules.iter().map(|rule| &rule[..])) {
+            let wrong =
+                |wrong| format!("Error in user declaration '{}': {wrong}", String::from_utf8_lossy(rule));
+            apply(&mut user, rule, table, all_channels).map_err(wrong)?;
         }
         users.push(user);
     }
@@ -131,13 +136,19 @@ pub(in crate::commands) fn read_users(node: &Node, env: &Env) -> Result<Bytes, S
 
 /// Takes over the users that the configuration names. What is wrong with them is logged, and changes nothing.
 pub fn load_configured(node: &mut Node, env: &mut Env) {
-    match configured(&node.config, |_| read_users(node, env)) {
+    match configured(&node.config, Table::of(node), |_| read_users(node, env)) {
         Ok(users) => users.into_iter().for_each(|user| node.acl.put(user)),
         Err(wrong) => env.log(Level::Warning, || wrong),
     }
 }
 
-fn read_rules(user: &mut User, place: &str, rules: &[Bytes], all_channels: bool, wrong: &mut String) {
+fn read_rules(
+    user: &mut User,
+    place: &str,
+    rules: &[Bytes],
+    (table, all_channels): (Table, bool),
+    wrong: &mut String,
+) {
     let Ok(rules) = merge_selectors(rules) else {
         wrong.push_str(&format!("{place}: Unmatched parenthesis in selector definition."));
         return;
@@ -145,7 +156,7 @@ fn read_rules(user: &mut User, place: &str, rules: &[Bytes], all_channels: bool,
     // All unknown commands are named; of other errors, which may quote a secret, only the first is reported.
     let mut told = false;
     for rule in rules {
-        match apply(user, rule.trim_ascii(), all_channels) {
+        match apply(user, rule.trim_ascii(), table, all_channels) {
             Ok(()) => {}
             Err(UNKNOWN) => {
                 let rule = String::from_utf8_lossy(&rule);
@@ -168,7 +179,7 @@ mod tests {
         "WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
 
     fn wrong(file: &str) -> String {
-        read_file("/u", file.as_bytes(), false).map(|users| users.len()).unwrap_err()
+        read_file("/u", file.as_bytes(), Table::Data, false).map(|users| users.len()).unwrap_err()
     }
 
     #[test]
@@ -202,17 +213,20 @@ mod tests {
             ..Config::default()
         };
         let none = |_: &str| Err("no file is asked for".to_owned());
-        let users = configured(&lines(&[&["a", "on", "(+get", "~x)"], &["default", "off"]]), none).unwrap();
+        let users =
+            configured(&lines(&[&["a", "on", "(+get", "~x)"], &["default", "off"]]), Table::Data, none)
+                .unwrap();
         let shown: Vec<String> =
-            users.iter().map(|user| String::from_utf8_lossy(&line(user)).into_owned()).collect();
+            users.iter().map(|user| String::from_utf8_lossy(&line(user, Table::Data)).into_owned()).collect();
         assert_eq!(
             shown,
             [
                 "user a on resetchannels -@all (~x resetchannels -@all +get)",
-                "user default off resetchannels -@all"
+                "user default off sanitize-payload resetchannels -@all"
             ]
         );
-        let wrong = |config: &Config| configured(config, none).map(|users| users.len()).unwrap_err();
+        let wrong =
+            |config: &Config| configured(config, Table::Data, none).map(|users| users.len()).unwrap_err();
         assert_eq!(wrong(&lines(&[&["a", "foo"]])), "Error in user declaration 'foo': Syntax error");
         assert!(wrong(&lines(&[&["a"], &["a"]])).starts_with("Duplicate user found."));
         assert!(wrong(&lines(&[&["a", "(+get"]])).starts_with("Unmatched parenthesis"));
@@ -221,7 +235,7 @@ mod tests {
         assert!(wrong(&both).starts_with("Configuring Redis with users defined in redis.conf and"));
         // The default user is always there.
         let file = Config { aclfile: "/u".into(), ..Config::default() };
-        let users = configured(&file, |_| Ok(Bytes::from("user a on\n"))).unwrap();
+        let users = configured(&file, Table::Data, |_| Ok(Bytes::from("user a on\n"))).unwrap();
         assert_eq!(users.iter().map(|user| &user.name[..]).collect::<Vec<_>>(), [&b"a"[..], b"default"]);
     }
 
@@ -229,7 +243,7 @@ mod tests {
     fn a_line_makes_the_user_that_it_describes() {
         let file = "user a on sanitize-payload #148de9c5a7a44d19e56cd9ae1a554bf67847afb0c58f6e12fa29ac7ddfca9940 ~x %R~y \
                     resetchannels &c -@all +@hash -hget (%W~z resetchannels -@all +set)";
-        let users = read_file("/u", file.as_bytes(), false).unwrap();
-        assert_eq!(String::from_utf8_lossy(&line(&users[0])), file);
+        let users = read_file("/u", file.as_bytes(), Table::Data, false).unwrap();
+        assert_eq!(String::from_utf8_lossy(&line(&users[0], Table::Data)), file);
     }
 }

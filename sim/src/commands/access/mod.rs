@@ -9,40 +9,74 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{ALL, Categories, Spec};
-use crate::{acl::CommandId, keyspace::Dict};
+use super::{ALL, Categories, Spec, sentinel};
+use crate::{acl::CommandId, keyspace::Dict, node::Node};
 
 pub use check::{Denied, check, refuse};
 pub(super) use check::{Refusal, may_follow, note};
 pub(super) use describe::{flags, rules_of_channels, rules_of_commands, rules_of_keys};
-pub use file::{configured, load_configured, read_file};
-pub(super) use file::{line, read_users};
+pub(super) use file::read_users;
+pub use file::{configured, line, load_configured, read_file};
 pub(super) use rules::{apply, has_spaces, merge_selectors};
 
-/// Every command and subcommand with its categories, containers before what they contain. The place in the list is the number by
-/// which permissions know it.
-fn known() -> &'static [(&'static Spec, Categories)] {
-    static KNOWN: LazyLock<Vec<(&'static Spec, Categories)>> = LazyLock::new(|| {
-        let tops = ALL.iter().copied().flatten().copied();
-        let specs = tops.flat_map(|spec| std::iter::once(spec).chain(spec.subcommands.iter().copied()));
-        specs.map(|spec| (spec, Categories::of(spec))).collect()
-    });
-    &KNOWN
+/// The commands that rules can name: a Sentinel has others than a node with data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Those of a node with data.
+    Data,
+    /// Those of a Sentinel.
+    Sentinel,
 }
 
-/// The commands and subcommands of a category.
-pub(super) fn of_category(category: Categories) -> impl Iterator<Item = &'static Spec> {
-    let of_it = move |(_, categories): &&(&Spec, Categories)| categories.intersects(category);
-    known().iter().filter(of_it).map(|(spec, _)| *spec)
+/// A command or subcommand with the number by which permissions know it.
+struct Known {
+    id: CommandId,
+    spec: &'static Spec,
+    categories: Categories,
 }
 
-/// The number of a command.
+impl Table {
+    /// That of this node.
+    pub fn of(node: &Node) -> Table {
+        if node.sentinel.is_some() { Table::Sentinel } else { Table::Data }
+    }
+
+    /// Every command and subcommand, containers before what they contain.
+    fn known(self) -> &'static [Known] {
+        static DATA: LazyLock<Vec<Known>> = LazyLock::new(|| known(ALL.iter().copied().flatten().copied()));
+        static SENTINEL: LazyLock<Vec<Known>> = LazyLock::new(|| known(sentinel::known()));
+        match self {
+            Table::Data => &DATA,
+            Table::Sentinel => &SENTINEL,
+        }
+    }
+
+    /// The commands and subcommands of a category.
+    pub(super) fn of_category(self, category: Categories) -> impl Iterator<Item = &'static Spec> {
+        self.known().iter().filter(move |known| known.categories.intersects(category)).map(|known| known.spec)
+    }
+}
+
+fn known(tops: impl Iterator<Item = &'static Spec>) -> Vec<Known> {
+    with_subcommands(tops)
+        .map(|spec| Known { id: id(spec), spec, categories: Categories::of(spec) })
+        .collect()
+}
+
+fn with_subcommands(tops: impl Iterator<Item = &'static Spec>) -> impl Iterator<Item = &'static Spec> {
+    tops.flat_map(|spec| std::iter::once(spec).chain(spec.subcommands.iter().copied()))
+}
+
+/// The number of a command: the same in either table, where both have one of that name.
 fn id(spec: &Spec) -> CommandId {
     static IDS: LazyLock<Dict<CommandId>> = LazyLock::new(|| {
-        let names = known().iter().map(|(spec, _)| Bytes::from_static(spec.name.as_bytes()));
+        let tops = ALL.iter().copied().flatten().copied().chain(sentinel::ALL.iter().copied());
         let mut ids = Dict::default();
-        for (id, name) in names.enumerate() {
-            ids.insert(name, id);
+        for spec in with_subcommands(tops) {
+            let name = Bytes::from_static(spec.name.as_bytes());
+            if !ids.contains(&name) {
+                ids.insert(name, ids.len());
+            }
         }
         ids
     });

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{id, known};
+use super::{Known, Table, id};
 use crate::{
     acl::{KeyPattern, Selector, User, hash, is_hash},
     commands::{Categories, Spec},
@@ -49,13 +49,14 @@ pub(in crate::commands) fn merge_selectors(words: &[Bytes]) -> Result<Vec<Bytes>
     }
 }
 
-/// Applies one rule to a user. `all_channels` is what `acl-pubsub-default` says of new selectors.
+/// Applies one rule to a user, where there are the commands of `table`. `all_channels` is what `acl-pubsub-default` says of new selectors.
 ///
 /// # Errors
 /// What is wrong with the rule.
 pub(in crate::commands) fn apply(
     user: &mut User,
     rule: &[u8],
+    table: Table,
     all_channels: bool,
 ) -> Result<(), &'static str> {
     match &rule.to_ascii_lowercase()[..] {
@@ -79,10 +80,10 @@ pub(in crate::commands) fn apply(
         _ => match rule {
             [b'>' | b'#' | b'<' | b'!', ..] => return password(user, rule),
             [b'(', .., b')'] => {
-                let selector = selector(&rule[1..rule.len() - 1], all_channels)?;
+                let selector = selector(&rule[1..rule.len() - 1], table, all_channels)?;
                 user.selectors.push(selector);
             }
-            _ => return permission(&mut user.root, rule),
+            _ => return permission(&mut user.root, rule, table),
         },
     }
     Ok(())
@@ -107,10 +108,10 @@ fn password(user: &mut User, rule: &[u8]) -> Result<(), &'static str> {
 }
 
 /// A selector from the rules between its parentheses.
-fn selector(words: &[u8], all_channels: bool) -> Result<Selector, &'static str> {
+fn selector(words: &[u8], table: Table, all_channels: bool) -> Result<Selector, &'static str> {
     let mut selector = Selector::new(all_channels);
     for word in words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
-        permission(&mut selector, word)?;
+        permission(&mut selector, word, table)?;
     }
     Ok(selector)
 }
@@ -121,7 +122,7 @@ pub(in crate::commands) fn has_spaces(text: &[u8]) -> bool {
 }
 
 /// Applies one rule about commands, keys or channels.
-fn permission(selector: &mut Selector, rule: &[u8]) -> Result<(), &'static str> {
+fn permission(selector: &mut Selector, rule: &[u8], table: Table) -> Result<(), &'static str> {
     match &rule.to_ascii_lowercase()[..] {
         b"allkeys" | b"~*" => {
             selector.all_keys = true;
@@ -176,10 +177,10 @@ fn permission(selector: &mut Selector, rule: &[u8]) -> Result<(), &'static str> 
             }
             [sign @ (b'+' | b'-'), b'@', category @ ..] => {
                 let category = Categories::named(category).ok_or(UNKNOWN)?;
-                set_category(selector, category, *sign == b'+');
+                set_category(selector, category, *sign == b'+', table);
             }
-            [b'+', command @ ..] => return allow(selector, command),
-            [b'-', command @ ..] => set_command(selector, lookup(command).ok_or(UNKNOWN)?, false),
+            [b'+', command @ ..] => return allow(selector, command, table),
+            [b'-', command @ ..] => set_command(selector, lookup(command, table).ok_or(UNKNOWN)?, false),
             _ => return Err(SYNTAX),
         },
     }
@@ -204,9 +205,9 @@ fn keys(selector: &mut Selector, pattern: &[u8], read: bool, write: bool) -> Res
 }
 
 /// A command, or a subcommand written as `config|get`.
-fn lookup(name: &[u8]) -> Option<&'static Spec> {
-    let named = |(spec, _): &&(&Spec, Categories)| spec.name.as_bytes().eq_ignore_ascii_case(name);
-    known().iter().find(named).map(|(spec, _)| *spec)
+fn lookup(name: &[u8], table: Table) -> Option<&'static Spec> {
+    let is_named = |known: &&Known| known.spec.name.as_bytes().eq_ignore_ascii_case(name);
+    table.known().iter().find(is_named).map(|known| known.spec)
 }
 
 /// Allows or forbids a command with all its subcommands.
@@ -218,19 +219,19 @@ pub(super) fn set_command(selector: &mut Selector, spec: &Spec, is: bool) {
 }
 
 /// Allows or forbids the commands of a category. A container that is of it brings all its subcommands along.
-pub(super) fn set_category(selector: &mut Selector, category: Categories, is: bool) {
-    for (spec, _) in known().iter().filter(|(_, categories)| categories.intersects(category)) {
+pub(super) fn set_category(selector: &mut Selector, category: Categories, is: bool, table: Table) {
+    for spec in table.of_category(category) {
         set_command(selector, spec, is);
     }
 }
 
 /// `+command`, `+container|subcommand`, or `+command|first-argument` for commands that contain none.
-fn allow(selector: &mut Selector, name: &[u8]) -> Result<(), &'static str> {
+fn allow(selector: &mut Selector, name: &[u8], table: Table) -> Result<(), &'static str> {
     let Some(at) = name.iter().rposition(|byte| *byte == b'|') else {
-        set_command(selector, lookup(name).ok_or(UNKNOWN)?, true);
+        set_command(selector, lookup(name, table).ok_or(UNKNOWN)?, true);
         return Ok(());
     };
-    let (container, word) = (lookup(&name[..at]).ok_or(UNKNOWN)?, &name[at + 1..]);
+    let (container, word) = (lookup(&name[..at], table).ok_or(UNKNOWN)?, &name[at + 1..]);
     if container.name.contains('|') {
         return Err(FIRST_ARG_OF_SUBCOMMAND);
     }
@@ -240,7 +241,7 @@ fn allow(selector: &mut Selector, name: &[u8]) -> Result<(), &'static str> {
     if container.subcommands.is_empty() {
         selector.add_first_arg(id(container), Bytes::copy_from_slice(word));
     } else {
-        set_command(selector, lookup(name).ok_or(UNKNOWN)?, true);
+        set_command(selector, lookup(name, table).ok_or(UNKNOWN)?, true);
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     match args {
         [_, _] => Ok(Reply::Array(Categories::all().names().map(Reply::bulk).collect())),
         [_, _, name] => {
@@ -27,7 +27,7 @@ fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 let name = printable(name, usize::MAX);
                 return Err(Error(format!("ERR Unknown category '{name}'").into()));
             };
-            let of_it = access::of_category(category);
+            let of_it = access::Table::of(ctx.node).of_category(category);
             Ok(Reply::Array(of_it.map(|spec| Reply::bulk(spec.name)).collect()))
         }
         _ => Err(Error::subcommand("acl", &args[1])),

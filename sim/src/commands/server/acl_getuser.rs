@@ -22,20 +22,21 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(user) = ctx.node.acl.user(&args[2]) else { return Ok(Reply::Null) };
+    let table = access::Table::of(ctx.node);
     let flags = access::flags(user).into_iter().map(Reply::bulk).collect();
     let mut about = vec![
         (Reply::bulk("flags"), Reply::Set(flags)),
         (Reply::bulk("passwords"), Reply::Array(user.passwords.iter().map(Reply::bulk).collect())),
     ];
-    about.extend(permissions(&user.root));
-    let selectors = user.selectors.iter().map(|selector| Reply::Map(permissions(selector))).collect();
+    about.extend(permissions(&user.root, table));
+    let selectors = user.selectors.iter().map(|selector| Reply::Map(permissions(selector, table))).collect();
     about.push((Reply::bulk("selectors"), Reply::Array(selectors)));
     Ok(Reply::Map(about))
 }
 
-fn permissions(selector: &Selector) -> Vec<(Reply, Reply)> {
+fn permissions(selector: &Selector, table: access::Table) -> Vec<(Reply, Reply)> {
     vec![
-        (Reply::bulk("commands"), Reply::bulk(access::rules_of_commands(selector))),
+        (Reply::bulk("commands"), Reply::bulk(access::rules_of_commands(selector, table))),
         (Reply::bulk("keys"), Reply::bulk(access::rules_of_keys(selector))),
         (Reply::bulk("channels"), Reply::bulk(access::rules_of_channels(selector))),
     ]

@@ -20,5 +20,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(ctx.node.acl.users().map(|user| Reply::bulk(access::line(user))).collect()))
+    let table = access::Table::of(ctx.node);
+    let lines = ctx.node.acl.users().map(|user| Reply::bulk(access::line(user, table)));
+    Ok(Reply::Array(lines.collect()))
 }

@@ -27,8 +27,9 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::NO_ACL_FILE);
     }
     let file = access::read_users(ctx.node, ctx.env).map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
-    let users = access::read_file(&path, &file, ctx.node.config.acl_pubsub_default)
-        .map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
+    let users =
+        access::read_file(&path, &file, access::Table::of(ctx.node), ctx.node.config.acl_pubsub_default)
+            .map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
     let before: Vec<Bytes> = ctx.node.acl.users().map(|user| user.name.clone()).collect();
     ctx.node.acl.replace(users);
     // Users of the same names are others now: only connections of the default user stay.

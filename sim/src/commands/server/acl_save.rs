@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
-    durability::DiskFull,
     log::Level,
     resp::Reply,
 };
@@ -25,22 +24,13 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     if ctx.node.config.aclfile.is_empty() {
         return Err(Error::NO_ACL_FILE);
     }
+    let (path, table) = (ctx.node.config.aclfile.clone(), access::Table::of(ctx.node));
     let mut file = Vec::new();
     for user in ctx.node.acl.users() {
-        file.extend(access::line(user));
+        file.extend(access::line(user, table));
         file.push(b'\n');
     }
-    let written = match &ctx.env.files {
-        Some(files) => {
-            let written = files.write(&ctx.node.config.aclfile, &String::from_utf8_lossy(&file));
-            written.map_err(|wrong| wrong.to_string())
-        }
-        None if ctx.node.persistence.disk.full => Err(DiskFull.to_string()),
-        None => {
-            ctx.node.persistence.disk.users = Some(file.into());
-            Ok(())
-        }
-    };
+    let written = ctx.write_file(&path, file.into(), |disk, file| disk.users = Some(file));
     match written {
         Ok(()) => Ok(Reply::OK),
         Err(wrong) => {

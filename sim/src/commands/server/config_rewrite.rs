@@ -5,7 +5,6 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
     config::file,
-    durability::DiskFull,
     log::Level,
     resp::Reply,
 };
@@ -34,22 +33,18 @@ pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
         return Err(Error::of("ERR The server is running without a config file"));
     }
     // A file for the users is written by ACL SAVE.
-    let lines = ctx.node.acl.users().map(|user| String::from_utf8_lossy(&access::line(user)).into_owned());
-    let users = if config.aclfile.is_empty() { lines.collect() } else { Vec::new() };
-    let disk = &mut ctx.node.persistence.disk;
-    let written = match &ctx.env.files {
-        // A missing file is created.
-        Some(files) => {
-            let old = files.read(&path).unwrap_or_default();
-            files.write(&path, &file::rewrite(&old, config, users, all)).map_err(|error| error.to_string())
-        }
-        None if disk.full => Err(DiskFull.to_string()),
-        // On its own disk nothing is written of a node before. What an option was at first is not known then, so each gets a line.
-        None => {
-            disk.config = Some(file::rewrite("", config, users, true));
-            Ok(())
-        }
+    let table = access::Table::of(ctx.node);
+    let line = |user| String::from_utf8_lossy(&access::line(user, table)).into_owned();
+    let users = if config.aclfile.is_empty() { ctx.node.acl.users().map(line).collect() } else { Vec::new() };
+    // A missing file is created. Of what the node's own disk has it is not known what an option was at first, so each gets a line.
+    let (old, all) = match &ctx.env.files {
+        Some(files) => (files.read(&path).unwrap_or_default(), all),
+        None => (String::new(), true),
     };
+    let text = file::rewrite(&old, config, users, all);
+    let written = ctx.write_file(&path, text.into(), |disk, text| {
+        disk.config = Some(String::from_utf8_lossy(&text).into_owned());
+    });
     match written {
         Ok(()) => {
             ctx.env.log(Level::Warning, || format!("{path} is rewritten"));

@@ -60,12 +60,9 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
     }
     let mut world = builder
         .host("c", move |ctx| async move {
-            if group.commands.is_empty() {
-                return;
-            }
-            let mut stream = ctx.dial("s1", 26379).await.expect("it listens");
             for (at, command) in group.commands {
                 ctx.sleep_until(Monotonic::from_secs(*at)).await;
+                let mut stream = ctx.dial("s1", 26379).await.expect("it listens");
                 stream.write_all(format!("{command}\r\n").as_bytes()).await.expect("open");
                 let mut reply = [0; 4096];
                 let len = stream.read(&mut reply).await.expect("answered");
@@ -256,6 +253,17 @@ fn a_sentinel_whose_clock_steps_does_not_trust_itself_for_thirty_seconds() {
     assert!(*at < promoted + 150, "a hello is believed in TILT as well: {at}");
     let downs = said.iter().filter(|said| said.1 == "s1" && said.2 == "+sdown" && said.0 < ended);
     assert_eq!(downs.count(), 0);
+}
+
+#[test]
+fn a_sentinel_that_restarts_knows_its_users() {
+    let commands = &[
+        (5, "ACL SETUSER clerk on nopass -@all +sentinel|masters"),
+        (6, "SENTINEL FLUSHCONFIG"),
+        (30, "ACL LIST"),
+    ];
+    let (_, users) = said(Group { commands, ..GROUP }, &[(20, "crash s1"), (21, "up s1")], 40);
+    assert!(users.contains("user clerk on nopass resetchannels -@all +sentinel|masters"), "{users}");
 }
 
 #[test]
