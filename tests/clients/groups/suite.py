@@ -7,7 +7,7 @@ holds it on the promoted replica, and whoever waits is woken there.
 import os
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import redis
 from redis.crc import key_slot
@@ -130,6 +130,7 @@ class Watched(Group):
     """A master with a replica, and three Sentinels."""
 
     def __init__(self, kind, running):
+        self.kind = kind
         master = running.enter_context(kind.node(AT_ONCE))
         nodes = [master, running.enter_context(kind.node(AT_ONCE, ("replicaof", f"127.0.0.1 {master.port}")))]
         lines = [
@@ -170,6 +171,36 @@ class Watched(Group):
 
         others = all(len(sentinel.sentinel_sentinels("mymaster")) == 2 for sentinel in self.sentinels)
         return others and super().has_replica(key) and all(map(known, self.sentinels))
+
+    @contextmanager
+    def fourth(self):
+        """Another Sentinel that all know, with a user of its own at the nodes. They forget it afterwards."""
+        [master] = self.masters()
+        for node in self.nodes:
+            node.execute_command("ACL SETUSER", "fourth", "on", ">fourth", "+@all", "allkeys", "allchannels")
+        lines = [
+            f"sentinel monitor mymaster 127.0.0.1 {self.nodes[master].port} 2",
+            "sentinel auth-user mymaster fourth",
+            "sentinel auth-pass mymaster fourth",
+        ]
+        try:
+            with self.kind.sentinel(*lines) as sentinel:
+                fourth = connect(sentinel)
+                knows_all = lambda one: len(one.sentinel_sentinels("mymaster")) == 3
+                until("all Sentinels know each other", lambda: all(map(knows_all, [fourth, *self.sentinels])), SETTLES_S)
+                yield fourth, self.url.replace("/mymaster", f",127.0.0.1:{sentinel.port}/mymaster")
+        finally:
+            for sentinel in self.sentinels:
+                sentinel.sentinel_reset("mymaster")
+            for node in self.nodes:
+                node.acl_deluser("fourth")
+
+    def deafen(self, fourth):
+        """It hears no more what the others know, neither at the nodes nor from them, and can make no node a replica: the master of now is
+        the master for it whatever happens. The others reach it, and take it for well."""
+        for node in self.nodes:
+            node.execute_command("ACL SETUSER", "fourth", "resetchannels", "-replicaof", "-slaveof")
+        fourth.execute_command("ACL SETUSER", "default", "-publish")
 
 
 class Cluster(Group):
@@ -393,6 +424,43 @@ def counts_replicas_once(s, after):
     demand(told == {"before": one, "after": after, "again": [], "with a replica": []}, f"it asks {told}")
 
 
+def believes_stale_sentinel(s):
+    """Redisson asks one Sentinel at a time, and compares no epochs. One that has not heard of a failover leads it back to the old master
+    whenever it is asked, and the next one away from there again. The old master lives, and has not been told that it is a replica."""
+    old = s.server.master_of("l")
+    with s.server.fourth() as (stale, url):
+        process = Peer("redisson", [*REDISSON, str(WATCHDOG_MS), url])
+        try:
+            a, named = process.thread(1), stale.sentinel_get_master_addr_by_name("mymaster")
+            s.server.deafen(stale)
+            old.execute_command("ACL SETUSER", "default", "-replicaof", "-slaveof")
+            s.server.hand_over("l")
+            new, granted_by = s.server.master_of("l"), []
+
+            def goes_back_and_forth():
+                name = f"{{l}}{time.monotonic_ns()}"
+                try:
+                    a("try", "lock", name, 0, HOUR_MS)
+                except RuntimeError:
+                    # The connection that it has was closed.
+                    return False
+                # A grant that no replica has seen may be taken back.
+                for by in [by for by, node in (("old", old), ("new", new)) if node.exists(name)]:
+                    if granted_by[-1:] != [by]:
+                        granted_by.append(by)
+                return granted_by[-3:] == ["new", "old", "new"]
+
+            until("it goes back and forth between the masters", goes_back_and_forth, SETTLES_S)
+            s.say("locks are granted by the new master, by the old one and by the new one again", True)
+            demand(stale.sentinel_get_master_addr_by_name("mymaster") == named, "the Sentinel is stale")
+        finally:
+            old.execute_command("ACL SETUSER", "default", "+replicaof", "+slaveof")
+            process.end()
+    # The Sentinels have forgotten it.
+    s.server.join(old, "l")
+    s.server.restore("l")
+
+
 def sleeps_through_move(s):
     """A waiter of Redisson's goes on listening where the slot was. The release at the slot's new master does not wake it: it asks again when the
     lease of which it was told is over."""
@@ -464,6 +532,7 @@ WATCHED = [
     *PLAYS,
     ("lock follows_order", [0], follows_order, "lock"),
     ("lock counts_replicas_once", REDISSON_ALONE, counts_replicas_once, ["WAIT 1 1000"]),
+    ("lock believes_stale_sentinel", REDISSON_ALONE, believes_stale_sentinel),
 ]
 CLUSTER = [
     *PLAYS,
