@@ -71,6 +71,29 @@ impl<'a> DoubleGrant<'a> {
         }
     }
 
+    /// How old the newest grant or renewal of the first hold was, where this node says that it had no such hold when it was promoted: at the
+    /// promotion, or when the master that gave it ceased to serve if that came first. Replication lagged by no less, unless the key had
+    /// gone to another node with its slot. `None` where the node had the hold, be it with an older expiry.
+    pub(super) fn lag(&self) -> Option<Duration> {
+        let promoted = self.service?.promoted?;
+        let is_lost = |number: usize| {
+            matches!(self.event(number).kind, EventKind::Vanished { how: LossCause::Failover, .. })
+        };
+        self.about_first().find(|number| {
+            *number >= promoted && self.event(*number).host == self.here && is_lost(*number)
+        })?;
+        let given = self.about_first().rfind(|number| {
+            *number < promoted && self.event(*number).host != self.here && gives(self.event(*number))
+        })?;
+        let theirs = self
+            .services
+            .iter()
+            .find(|service| service.node == self.event(given).host && service.is_on(given));
+        let promotion = self.event(promoted).at;
+        let end = theirs.map_or(promotion, |service| service.end(self.history).min(promotion));
+        Some(end.since(self.event(given).at))
+    }
+
     fn event(&self, number: usize) -> &'a Event {
         &self.history.events[number]
     }

@@ -52,6 +52,10 @@ pub(super) const WINDOWS: Checker = Checker {
             "how many came of none of these, and beliefs of two owners without a double grant; in real time, those that are certain",
         ),
         ("both_served", "how long two nodes that both granted were masters at once"),
+        (
+            "lag",
+            "how old the last grant or renewal of a hold that a promoted node did not have was when its master ceased to serve, or at the promotion",
+        ),
     ],
     check,
 };
@@ -65,8 +69,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let locks: BTreeSet<Lock> = granted.iter().map(|overlap| overlap.first.lock).collect();
     let services: BTreeMap<Lock, Vec<Service>> =
         locks.into_iter().map(|lock| (lock, services(history, lock))).collect();
-    let window = |overlap| DoubleGrant::of(history, overlap, &services[&overlap.first.lock])?.window();
-    let windows: Vec<Option<Window>> = granted.iter().map(window).collect();
+    let double = |overlap| DoubleGrant::of(history, overlap, &services[&overlap.first.lock]);
+    let doubles: Vec<_> = granted.iter().map(double).collect();
+    let windows: Vec<Option<Window>> = doubles.iter().map(|double| double.as_ref()?.window()).collect();
+    let lag = doubles.iter().flatten().filter_map(DoubleGrant::lag).max().unwrap_or_default();
     let with_reason = |has: bool| -> Vec<_> {
         granted
             .iter()
@@ -121,6 +127,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         counts.iter().map(|(name, count)| Measure::count(name, *count as u64)).collect();
     measures.push(Measure::count("unexplained", (unexplained.len() + alone.len()) as u64));
     measures.push(Measure::time("both_served", both_served));
+    measures.push(Measure::time("lag", lag));
     WINDOWS.finding(verdict, measures)
 }
 
@@ -474,6 +481,35 @@ mod tests {
     fn two_masters_are_measured_from_promotion_to_demotion() {
         let story = promoted().at(11_000).granted("r", "c2", 1_000).at(20_000).became("m", Role::Replica);
         let found = first_line("windows", &story.ends(50_000));
-        assert_eq!(found, "holds failover=0 two_masters=1 crash=0 clock=0 unexplained=0 both_served=10s");
+        assert_eq!(
+            found,
+            "holds failover=0 two_masters=1 crash=0 clock=0 unexplained=0 both_served=10s lag=9.998s"
+        );
+    }
+
+    /// From the newest write that the promoted node has not seen, and not from the first one; to the crash of the master that made it, and not
+    /// to the promotion, which comes when the crash is noticed.
+    #[test]
+    fn replication_lagged_from_the_newest_lost_renewal_to_the_crash_of_its_master() {
+        let granted = || group().at(2).granted("m", "c1", 30_000).at(8_990).extended("m", "c1", 30_000);
+        let crashed = |story: Story| story.at(9_000).life("m", crate::history::Life::Crashed).at(10_000);
+        let lost = |story: Story| story.became("r", Role::Master).vanished("r", "c1", LossCause::Failover);
+        let lag = |story: Story| {
+            let found = first_line("windows", &story.granted("r", "c2", 30_000).ends(50_000));
+            found.rsplit_once(' ').map(|(_, last)| last.to_owned())
+        };
+        assert_eq!(lag(lost(crashed(granted()))).as_deref(), Some("lag=10ms"));
+        assert_eq!(lag(lost(granted().at(10_000))).as_deref(), Some("lag=1.01s"));
+        // What the old master gives after the promotion was never to be replicated.
+        let renewed = lost(granted().at(10_000)).at(11_000).extended("m", "c1", 30_000).at(12_000);
+        assert_eq!(lag(renewed).as_deref(), Some("lag=1.01s"));
+        // By a replica, which no master of a lock should do: it has no end as a master.
+        let by_replica = group().at(2).granted("r", "c1", 30_000).at(3).became("m", Role::Replica).at(9_000);
+        let promoted = by_replica.became("m", Role::Master).vanished("m", "c1", LossCause::Failover);
+        let found = first_line("windows", &promoted.at(9_500).granted("m", "c2", 30_000).ends(50_000));
+        assert!(found.ends_with("lag=8.998s"), "{found}");
+        let later =
+            group().at(1_000).became("r", Role::Master).at(2_000).granted("m", "c1", 30_000).at(3_000);
+        assert_eq!(lag(later).as_deref(), Some("lag=0ms"));
     }
 }

@@ -30,7 +30,11 @@
 //! that host has served from its grant to the double grant, and `failover` if it has not.
 //!
 //! `both_served` is the longest time from when the later of two masters began to serve to when the first of them ceased to, or to the end of the
-//! run. Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double grant of the two owners that has a
+//! run. `lag` is the longest time from the last grant or renewal of an earlier hold by another host than the granting one, before that became
+//! a master, to that instant, or to when the other host ceased to serve if it served and that came first; it counts where the granting host has said since
+//! that a failover lost the hold.
+//!
+//! Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double grant of the two owners that has a
 //! reason. The layer is violated iff something is unexplained; it holds if something was promised that two owners wanted. In real time it is
 //! undecided what would be otherwise, had one of the two been earlier or later by 100 ms, or had each double grant begun so much earlier and
 //! ended so much later.
@@ -87,6 +91,8 @@ pub(crate) fn judge(history: &History) -> Answer {
     };
     let (mut failover, mut two_masters, mut crash, mut clock, mut unexplained) = (0, 0, 0, 0, 0);
     let (mut both_served, mut unsure) = (Duration::ZERO, 0);
+    let lags = grants.iter().filter_map(|(first, second, (at, _))| lag(history, first, second, *at));
+    let lag = lags.max().unwrap_or_default();
     let is_certain =
         |(one, other, _): &Pair<'_>| is_certain(history, |shift| clash(&one.moved(shift), other).is_some());
     for (grant, reason) in grants.iter().zip(&reasons) {
@@ -122,6 +128,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         .count("clock", clock)
         .count("unexplained", unexplained)
         .time("both_served", both_served)
+        .time("lag", lag)
 }
 
 fn pairs(stretches: &[Stretch]) -> Vec<Pair<'_>> {
@@ -173,17 +180,48 @@ fn standing(history: &History, lock: Lock, host: Host, before: usize) -> Standin
     Standing { master, serves }
 }
 
-fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option<Reason> {
-    let group = &history.lock(first.lock).authority.groups[0];
-    let about = |stretch: &Stretch| {
-        let hold = (stretch.lock, stretch.owner, stretch.mode);
-        let numbered = history.events.iter().enumerate();
-        let of_hold = numbered.filter(|(_, event)| {
-            event.kind.hold() == Some(hold) && group.contains(&event.host) && event.at <= at
-        });
-        of_hold.collect::<Vec<(usize, &Event)>>()
+/// The events of the lock's group about a hold, up to an instant.
+fn about<'a>(history: &'a History, stretch: &Stretch, at: True) -> Vec<(usize, &'a Event)> {
+    let group = &history.lock(stretch.lock).authority.groups[0];
+    let hold = (stretch.lock, stretch.owner, stretch.mode);
+    let numbered = history.events.iter().enumerate();
+    let of_hold = numbered.filter(|(_, event)| {
+        event.kind.hold() == Some(hold) && group.contains(&event.host) && event.at <= at
+    });
+    of_hold.collect()
+}
+
+fn grants(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
+}
+
+fn lag(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option<Duration> {
+    let granting =
+        about(history, second, at).into_iter().find(|(_, event)| event.at == at && grants(event))?;
+    let here = granting.1.host;
+    let at_grant = standing(history, first.lock, here, granting.0);
+    let since = at_grant.serves.and(at_grant.master)?.checked_sub(1)?;
+    let lost = EventKind::Vanished {
+        lock: first.lock,
+        owner: first.owner,
+        mode: first.mode,
+        how: LossCause::Failover,
     };
-    let grants = |event: &Event| matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. });
+    let of_hold: Vec<_> =
+        about(history, first, at).into_iter().filter(|(_, event)| event.at >= first.from).collect();
+    of_hold.iter().find(|(number, event)| *number >= since && event.host == here && event.kind == lost)?;
+    let before = of_hold
+        .iter()
+        .rev()
+        .find(|(number, event)| *number < since && event.host != here && grants(event))?;
+    let serves = |number: usize| standing(history, first.lock, before.1.host, number + 1).serves.is_some();
+    let over = (before.0 + 1..since).find(|number| !serves(*number)).filter(|_| serves(before.0));
+    let end = over.unwrap_or(since);
+    Some(history.events[end].at.since(before.1.at))
+}
+
+fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option<Reason> {
+    let about = |stretch: &Stretch| about(history, stretch, at);
     let granting = about(second).into_iter().find(|(_, event)| event.at == at && grants(event))?;
     let here = granting.1.host;
     let earlier: Vec<(usize, &Event)> =
