@@ -84,4 +84,17 @@ mod tests {
         assert!(owners.iter().all(|owner| owner.get() < 0), "{owners:?}");
         assert_eq!(OwnerId::new(52).get(), 52);
     }
+
+    /// RFC 9562: the version is in the third group, and the variant begins the fourth with the bits 10.
+    #[tokio::test]
+    async fn a_client_is_called_by_a_uuid_of_version_4() {
+        let env = TokioEnv::current().unwrap();
+        for id in (0..100).map(|_| client_id(&env)) {
+            let groups: Vec<&str> = id.split('-').collect();
+            assert_eq!(groups.iter().map(|group| group.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12], "{id}");
+            let of_hex = |text: &&str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            assert!(groups.iter().all(of_hex), "{id}");
+            assert!(groups[2].starts_with('4') && groups[3].starts_with(['8', '9', 'a', 'b']), "{id}");
+        }
+    }
 }

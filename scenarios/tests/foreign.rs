@@ -121,6 +121,40 @@ fn a_belief_ends_when_a_foreign_client_says_so() {
     }
 }
 
+/// Writes, and then holds the lock to the end of the run.
+async fn writes_and_holds(host: CodeHost) {
+    let token = format!("{:016x}", host.env().random());
+    host.write(None).await;
+    let key = host.lock_name().to_owned();
+    let set = async { ask(&host, &["SET", &key, &token, "NX"]).await.map(|reply| reply == "+OK") };
+    if let Ok(true) = host.acquiring(Some(Duration::ZERO), set).await {
+        host.acquired(Belief::open_ended());
+    }
+    host.sleep(Duration::from_secs(60)).await;
+}
+
+/// What the process before it believed is not a process's own.
+#[test]
+fn a_restarted_client_writes_for_its_own_owner() {
+    let crash = toml::from_str("crash = \"c\"\nat = \"2s\"\nfor = \"1s\"").expect("a fault");
+    let scenario = Scenario::builder("it is started again")
+        .node("redis", Default::default())
+        .client_code("c", writes_and_holds)
+        .resource(Default::default())
+        .fault("crash", crash)
+        .lasting(Span::secs(5), Span::secs(0))
+        .build();
+    let outcome = lockstorm::experiment(scenario).outcome(0).unwrap_or_else(|failed| panic!("{failed}"));
+    let history = &outcome.history;
+    let believers = history.events.iter().filter(|event| matches!(event.kind, EventKind::Believes { .. }));
+    assert_eq!(believers.count(), 1, "the second process finds it held");
+    let writers = history.events.iter().filter_map(|event| match event.kind {
+        EventKind::Write { owner, .. } => Some(&*history.owners[owner.0 as usize].name),
+        _ => None,
+    });
+    assert_eq!(writers.collect::<Vec<_>>(), ["c:1", "c.2:1"]);
+}
+
 /// Asks by a command that no server knows.
 async fn mistaken(host: CodeHost) {
     let asked = async {

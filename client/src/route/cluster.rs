@@ -387,14 +387,14 @@ async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
         drop(strong);
         let (least, more) = PAUSE;
         let more = draw(&*env, u64::try_from(more.as_micros()).unwrap_or(0));
-        pause(&*env, (least + Duration::from_micros(more)) * times(&mut unanswered, answers)).await;
+        pause(&*env, lengthened(least + Duration::from_micros(more), &mut unanswered, answers)).await;
     }
 }
 
-/// How many times as long the pause is after a look that so many nodes have answered, and those `unanswered` before it.
-fn times(unanswered: &mut u32, answers: usize) -> u32 {
+/// The pause after a look that so many nodes have answered: `drawn`, doubled for each of those that none has answered up to it.
+fn lengthened(drawn: Duration, unanswered: &mut u32, answers: usize) -> Duration {
     *unanswered = if answers > 0 { 0 } else { (*unanswered + 1).min(DOUBLINGS) };
-    1 << *unanswered
+    drawn * (1 << *unanswered)
 }
 
 #[cfg(test)]
@@ -418,9 +418,9 @@ mod tests {
     /// Where nodes refuse connections a look is over at once, and only the pauses are between it and the next one.
     #[test]
     fn pauses_double_twice_while_no_node_answers() {
-        let mut unanswered = 0;
-        let pauses = [0, 0, 0, 0, 2, 0, 1].map(|answers| times(&mut unanswered, answers));
-        assert_eq!(pauses, [2, 4, 4, 4, 1, 2, 1]);
+        let (drawn, mut unanswered) = (Duration::from_millis(7), 0);
+        let pauses = [0, 0, 0, 0, 2, 0, 1].map(|answers| lengthened(drawn, &mut unanswered, answers));
+        assert_eq!(pauses.map(|pause| pause.as_millis()), [14, 28, 28, 28, 7, 14, 7]);
     }
 
     /// The last look of a client that is being closed asks no node.

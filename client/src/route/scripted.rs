@@ -46,12 +46,18 @@ impl Scripted {
 
     /// The master is there, with so many replicas, and so many other Sentinels watch it.
     pub(super) fn describes(&self, host: &str, replicas: usize, others: usize) {
+        self.describes_in(1, host, replicas, others);
+    }
+
+    /// As [`Scripted::describes`], in a configuration of this epoch.
+    pub(super) fn describes_in(&self, epoch: u64, host: &str, replicas: usize, others: usize) {
+        let epoch = epoch.to_string();
         let (replicas, others) = (replicas.to_string(), others.to_string());
         let described = [
             ("ip", host),
             ("port", "6379"),
             ("flags", "master"),
-            ("config-epoch", "1"),
+            ("config-epoch", &epoch),
             ("num-slaves", &replicas),
             ("num-other-sentinels", &others),
         ];

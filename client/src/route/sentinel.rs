@@ -311,6 +311,61 @@ mod tests {
         }
     }
 
+    /// A lying Sentinel could name any number.
+    #[tokio::test]
+    async fn no_more_sentinels_are_known_than_thirty_two() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let sentinel = Scripted::start(&env).await;
+        sentinel.describes("10.0.0.1", 1, 40);
+        let others: Vec<(Endpoint, String)> = (1..=40)
+            .map(|at| (Endpoint::parse(&format!("redis://127.0.0.1:{at}")).unwrap(), format!("id{at}")))
+            .collect();
+        let named: Vec<(&Endpoint, &str)> = others.iter().map(|(at, id)| (at, id.as_str())).collect();
+        sentinel.names(&named);
+        let config = Config { endpoints: vec![sentinel.endpoint.clone()], ..Config::default() };
+        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
+        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        set.look(env.now() + PATIENCE).await.unwrap();
+        assert_eq!(locked(&set.seats).len(), MOST);
+    }
+
+    /// An older configuration is not believed at once, however many have it. A majority that has it makes the newer one doubtful, and a
+    /// minority does not.
+    #[tokio::test]
+    async fn most_of_the_sentinels_may_know_an_older_configuration() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let mut sentinels = Vec::new();
+        for _ in 0..3 {
+            let sentinel = Scripted::start(&env).await;
+            sentinel.describes_in(5, "10.0.0.1", 1, 2);
+            sentinels.push(sentinel);
+        }
+        let endpoints = sentinels.iter().map(|sentinel| sentinel.endpoint.clone()).collect();
+        let config = Config { endpoints, ..Config::default() };
+        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
+        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        set.look(env.now() + PATIENCE).await.unwrap();
+        for (silent, is_doubted) in [(2, false), (1, true), (0, true)] {
+            for (at, sentinel) in sentinels.iter().enumerate() {
+                sentinel.describes_in(4, "10.0.0.2", 1, 2);
+                if at < silent {
+                    sentinel.says("MASTER", "-ERR busy\r\n".to_owned());
+                }
+            }
+            // On a busy machine one of them may come too late to be counted.
+            for look in 0.. {
+                let Err(refused) = set.look(env.now() + PATIENCE).await else {
+                    panic!("{silent}: it is believed")
+                };
+                assert!(matches!(refused.kind(), ErrorKind::NoMaster { .. }), "{silent}: {refused}");
+                if locked(&set.known).epochs.are_doubted() == is_doubted {
+                    break;
+                }
+                assert!(is_doubted && look < 20, "{silent} do not say");
+            }
+        }
+    }
+
     /// A Sentinel that has moved is named at two addresses, by ids that the others remember, and calls itself the same at both.
     #[tokio::test]
     async fn of_two_sentinels_that_call_themselves_the_same_the_first_stays() {

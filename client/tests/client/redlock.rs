@@ -108,6 +108,25 @@ async fn does_not_nest_in_what_is_lost() {
     eventually_free(&servers).await;
 }
 
+/// Two of three do not answer, and may still have the lock: the hold stays, and the nodes are not asked as if there were none.
+#[tokio::test]
+async fn does_not_begin_anew_when_it_cannot_nest() {
+    let Some(mut servers) = servers(3) else { return };
+    let notes = Arc::new(Notes::default());
+    let client =
+        |server: &RedisServer| Client::builder().endpoint(server.url()).observer(notes.clone()).build();
+    let clients: Vec<_> = servers.iter().map(client).collect::<Result<_, _>>().unwrap();
+    let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("stock").unwrap();
+    let owner = OwnerId::new(7);
+    let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    servers[1..].iter_mut().for_each(RedisServer::crash);
+    let before = notes.all().len();
+    let error = lock.try_acquire().owner(owner).lease(LEASE).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoQuorum { .. }), "{error}");
+    assert_eq!(notes.all()[before..], ["attempt"]);
+    assert!(outer.is_valid());
+}
+
 #[tokio::test]
 async fn one_of_three_may_be_down_but_not_two() {
     let Some(mut servers) = servers(3) else { return };

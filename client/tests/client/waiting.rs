@@ -42,6 +42,22 @@ async fn listeners(server: &RedisServer) -> i64 {
     count
 }
 
+/// With no time to wait it is asked once, and nothing is subscribed to.
+#[tokio::test]
+async fn a_caller_whose_time_is_over_does_not_wait() {
+    let Some(server) = RedisServer::start() else { return };
+    let counts = Arc::new(Counts::default());
+    let client = Client::builder().endpoint(server.url()).observer(counts.clone()).connect().await.unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    let before = Counts::of(&counts.attempts);
+    assert!(client.lock("stock").try_acquire_for(Duration::ZERO).await.unwrap().is_none());
+    assert_eq!(Counts::of(&counts.attempts) - before, 1);
+    let stats = server.command(&["INFO", "commandstats"]).await;
+    let stats: String = redis::from_redis_value(stats).unwrap();
+    assert!(stats.contains("cmdstat_evalsha") && !stats.contains("subscribe"), "{stats}");
+    guard.release().await.unwrap();
+}
+
 /// Ten waiters of one client share a subscription, and each release wakes one of them: every waiter asks once to find
 /// the lock taken, once after subscribing, and once when it is woken.
 #[tokio::test]

@@ -141,6 +141,14 @@ mod tests {
                     .granted_in("m", "c3", 1_000, Exclusive)
                     .ends(3_000),
             ),
+            (
+                "a reader whose lease is over by the node's clock as it is granted",
+                Story::of_kind(LockKind::ReadWrite)
+                    .at(500)
+                    .granted_in("m", "c1", 1_000, Shared)
+                    .clocks("m", [3_500, 500, 500], [0; 3])
+                    .ends(3_000),
+            ),
             ("a reader under a writer", first(Exclusive).granted_in("m", "c2", 1_000, Shared).ends(3_000)),
             ("a writer under a reader", first(Shared).granted_in("m", "c2", 1_000, Exclusive).ends(3_000)),
             (

@@ -367,10 +367,13 @@ storm = "10s"
     assert_eq!(words, ["c1 crashes", "c2 crashes"]);
 }
 
-/// The master of the lock, where a failover has left two: the one that was promoted last.
+/// The master of the lock, where a failover has left two: the one that was promoted last, of those that are masters still.
 #[test]
 fn the_master_is_the_one_that_was_promoted_last() {
-    for (promoted, expected) in [("", "m"), ("[fault.p]\npromote = \"r\"\nat = \"1s\"\n", "r")] {
+    let promoted = "[fault.p]\npromote = \"r\"\nat = \"1s\"\n";
+    let third = "[node.r2]\nreplica_of = \"m\"\n[fault.q]\npromote = \"r2\"\nat = \"1.2s\"\n\
+                 [fault.back]\nfollow = { node = \"r2\", master = \"m\" }\nat = \"1.5s\"\n";
+    for (promoted, expected) in [("", "m"), (promoted, "r"), (&format!("{promoted}{third}"), "r")] {
         let crash = "[fault.z]\ncrash = \"@master\"\nat = \"2s\"\nfor = \"1s\"\n";
         let outcome = run(&format!("{promoted}{crash}"));
         let words: Vec<&str> = outcome.history.faults.iter().map(|fault| &*fault.words).collect();

@@ -128,6 +128,16 @@ mod tests {
         }
     }
 
+    /// From 16,384 bytes on the length of an element stands in four bytes after 0x80, the greatest first.
+    #[test]
+    fn a_very_long_element_of_a_ziplist_is_as_long_as_four_bytes_say() {
+        let element = [&[0, 0x80, 0, 1, 2, 3], &vec![b'x'; 0x10203][..]].concat();
+        let size = 10 + element.len() + 1;
+        let head = [(size as u32).to_le_bytes(), 10_u32.to_le_bytes()].concat();
+        let whole = [&head[..], &[1, 0], &element, &[0xff]].concat();
+        assert_eq!(ziplist(&whole).map(|elements| elements[0].len()), Ok(0x10203));
+    }
+
     #[test]
     fn zipmaps() {
         type Row = (&'static [u8], Result<&'static [&'static str], RdbError>);
