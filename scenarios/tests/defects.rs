@@ -1,0 +1,66 @@
+//! Scenarios that once ended wrongly. What each expects has been proved since; here is what no run of it may come to any more.
+
+use lockstorm::{
+    runner::Runner,
+    scenario::{Source, parse},
+};
+
+/// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside those that it expects something of.
+type Row = (&'static str, &'static str, &'static [&'static str]);
+
+macro_rules! row {
+    ($name:literal, $checkers:expr) => {
+        ($name, include_str!(concat!("defects/", $name, ".toml")), &$checkers)
+    };
+}
+
+const ROWS: [Row; 15] = [
+    // L1 took the drift of a Redlock from the lock's lease, and not from that of the grant.
+    row!("a_lease_below_the_drift_of_the_watchdog", []),
+    row!("drift_of_the_lease_of_the_try", []),
+    // The first copy of a release came after the second one, and freed the next hold.
+    row!("a_late_duplicate_release", ["owner-safety"]),
+    row!("a_late_reply", ["l1", "l3"]),
+    row!("paused_while_the_reply_is_under_way", ["l1"]),
+    // A live waiter's place was never refreshed.
+    row!("a_place_that_is_over", ["l1", "l2"]),
+    // The newer of two holds of one owner was taken for the older one.
+    row!("a_fenced_node_whose_clock_steps", []),
+    row!("failovers_right_after_grants", []),
+    row!("granted_again_after_a_clock_jump", ["l3"]),
+    row!("granted_again_after_a_failover", ["l3"]),
+    // The end of one crash started a client, and that of another one killed it without a word.
+    row!("clients_of_a_fair_lock_crash", ["lease", "reentrancy"]),
+    row!("crashes_that_overlap", []),
+    // A request that was abandoned was executed after all: who was right about the hold, the client or the checkers?
+    row!("one_client_of_a_fair_lock_crashes", ["lease", "reentrancy"]),
+    row!("renewed_holds_over_failovers", ["reentrancy"]),
+    // Two readers, of which each gave back its own.
+    row!("two_readers", ["reentrancy"]),
+];
+
+/// On the first twenty seeds.
+#[test]
+fn no_defect_comes_back() {
+    let source = |(name, text, _): &Row| parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+    let sources: Vec<Source> = ROWS.iter().map(source).collect();
+    let trial = Runner::new(&sources)
+        .seeds(Some(0..20))
+        .jobs(std::thread::available_parallelism().map_or(1, usize::from));
+    let mut wrong = Vec::new();
+    for one in trial.run(&|_| {}) {
+        let (name, _, checkers) = ROWS[one.case.source];
+        let is_asked = |checker: &str| checkers.contains(&checker);
+        let violated =
+            one.findings.iter().filter(|found| is_asked(found.checker) && found.verdict.witness().is_some());
+        wrong
+            .extend(violated.map(|found| format!("{name}: {}: {}", found.checker, found.verdict.sentence())));
+        let expected = &sources[one.case.source].variants[one.case.variant].scenario.expect;
+        let found = |checker: &String| one.findings.iter().find(|found| found.checker == checker);
+        let missed = expected
+            .keys()
+            .filter(|checker| found(checker).is_none_or(|found| found.verdict.word() != "holds"));
+        wrong.extend(missed.map(|checker| format!("{}: {checker} does not hold", trial.token(one.case))));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
