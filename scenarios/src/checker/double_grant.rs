@@ -160,7 +160,12 @@ impl<'a> DoubleGrant<'a> {
         let crashed = (set..last).map(|number| self.event(number)).any(|event| {
             event.host == *host && matches!(event.kind, EventKind::Life { life: Life::Crashed })
         });
-        if self.event(set).host == *host && crashed { Some(Window::Crash) } else { self.elsewhere() }
+        match self.event(set).host == *host {
+            true if crashed => Some(Window::Crash),
+            // It was promoted with an older hold, and the node that grants now followed it meanwhile.
+            set_here if *host != self.here => (!set_here).then_some(Window::Failover),
+            _ => self.elsewhere(),
+        }
     }
 
     /// What became of a grant by another node that this one never had.

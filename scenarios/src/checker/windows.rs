@@ -305,6 +305,26 @@ mod tests {
                     .ends(50_000),
             ),
             (
+                "it followed a node that was promoted with an older hold, which expired, and was promoted again",
+                group()
+                    .at(0)
+                    .granted("m", "c1", 5_000)
+                    .at(1_000)
+                    .released("m", "c1")
+                    .at(1_001)
+                    .granted("m", "c1", 30_000)
+                    .at(2_000)
+                    .became("r", Role::Master)
+                    .became("m", Role::Replica)
+                    .at(5_001)
+                    .vanished("r", "c1", LossCause::Expired)
+                    .at(6_000)
+                    .became("m", Role::Master)
+                    .became("r", Role::Replica)
+                    .granted("m", "c2", 30_000)
+                    .ends(50_000),
+            ),
+            (
                 "it followed another node, and was promoted again",
                 promoted()
                     .at(11_000)

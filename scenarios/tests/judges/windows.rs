@@ -18,7 +18,8 @@
 //! * that it expired, when the wall clock of the host that says so showed no less than the last expiry that was set before: `clock`, if less
 //!   true time than its lease had passed since it was set;
 //! * that it expired, when the clock showed less than that expiry, but no less than some earlier one of the hold or of one before it of that owner
-//!   and mode: `crash` if the host itself had set the last one and has crashed since, or else as for a failover;
+//!   and mode: `crash` if the host that says so had set the last one itself and has crashed since; else as for a failover, or, where that is
+//!   another host than the granting one, `failover` if it had not set the last one;
 //! * that a failover lost it: as for a failover, and `failover` where that explains nothing;
 //! * an heir's word that the owner has it, with an expiry that the heir's wall clock had reached when it became a master: `clock`, if less true
 //!   time than the lease had passed;
@@ -319,8 +320,11 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
                 event.host == word.host && matches!(event.kind, EventKind::Life { life: Life::Crashed })
             };
             let came_back = (latest + 1..*number).any(|one| crashed(&one));
-            if history.events[*latest].host == word.host && came_back {
+            let set_by_itself = history.events[*latest].host == word.host;
+            if set_by_itself && came_back {
                 Some(Reason::Crash)
+            } else if word.host != here {
+                (!set_by_itself).then_some(Reason::Failover)
             } else {
                 as_failover()
             }
