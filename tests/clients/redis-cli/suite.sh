@@ -102,22 +102,26 @@ printf 'from standard input' | "${cli[@]}" -x SET piped
 "${cli[@]}" -e INCR piped 2>&1
 say "exit $?"
 
+# The suite plays in one folder on both servers at once: what it writes down has a name of its own.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
 say "a subscriber"
-"${cli[@]}" SUBSCRIBE news >subscriber.log 2>&1 &
+"${cli[@]}" SUBSCRIBE news >"$log" 2>&1 &
 subscriber=$!
 until [ "$("${cli[@]}" PUBSUB NUMSUB news | tail -n 1)" = 1 ]; do sleep 0.01; done
 "${cli[@]}" PUBLISH news hello
-until grep -q hello subscriber.log; do sleep 0.01; done
+until grep -q hello "$log"; do sleep 0.01; done
 kill "$subscriber"
 wait "$subscriber" 2>/dev/null
-cat subscriber.log
+cat "$log"
 
 say "a blocked client"
-"${cli[@]}" BLPOP queue 20 >blocked.log &
+"${cli[@]}" BLPOP queue 20 >"$log" &
 blocked=$!
 until "${cli[@]}" INFO clients | grep -q '^blocked_clients:1'; do sleep 0.01; done
 "${cli[@]}" RPUSH queue x
 wait "$blocked"
-cat blocked.log
+cat "$log"
 
 echo done
