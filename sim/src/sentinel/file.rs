@@ -79,9 +79,14 @@ pub struct Mistake {
 
 /// The words behind `sentinel`, if this line is the Sentinel's own.
 fn directive(line: &str) -> Option<Vec<String>> {
+    words_behind("sentinel", line)
+}
+
+/// The words behind the first one, if the line begins with this one.
+fn words_behind(keyword: &str, line: &str) -> Option<Vec<String>> {
     let line = line.trim();
     let first = line.split_whitespace().next()?;
-    if !first.eq_ignore_ascii_case("sentinel") {
+    if !first.eq_ignore_ascii_case(keyword) {
         return None;
     }
     let words = split_words(line.as_bytes()).unwrap_or_default();
@@ -95,22 +100,14 @@ pub fn without_directives(text: &str) -> String {
     kept.fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Whether a line of a file is about a user.
-fn is_about_user(line: &str) -> bool {
-    line.split_whitespace().next().is_some_and(|word| word.eq_ignore_ascii_case("user"))
-}
-
 /// The words behind `user` in the lines of a file that are about users.
 pub fn users_of(text: &str) -> Vec<Vec<String>> {
-    let words = |line: &str| {
-        let words = split_words(line.as_bytes()).unwrap_or_default();
-        words.iter().skip(1).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-    };
-    text.lines().filter(|line| is_about_user(line)).map(words).collect()
+    text.lines().filter_map(|line| words_behind("user", line)).collect()
 }
 
 /// A file with these lines about users, in the place of those that it has.
 pub(super) fn with_users(old: &str, users: &[String]) -> String {
+    let is_about_user = |line: &str| words_behind("user", line).is_some();
     let first = old.lines().position(is_about_user);
     let before: Vec<&str> = old.lines().take(first.unwrap_or(usize::MAX)).collect();
     let after = old.lines().skip(before.len()).filter(|line| !is_about_user(line));

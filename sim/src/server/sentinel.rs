@@ -3,7 +3,7 @@
 use super::Server;
 use crate::{
     acl::Acl,
-    commands::access::{Table, line, load_configured},
+    commands::access::{Table, lines, load_configured},
     config::Config,
     effect::{Effects, Publication},
     env::Env,
@@ -89,10 +89,8 @@ impl Server {
 /// What its file says of its users: nothing where there is another file for them, or where nothing was ever said of them. (Redis writes a
 /// line of the default user then as well.)
 fn lines_of_users(acl: &Acl, config: &Config) -> Vec<String> {
-    let lines = |acl: &Acl| -> Vec<String> {
-        acl.users().map(|user| String::from_utf8_lossy(&line(user, Table::Sentinel)).into_owned()).collect()
-    };
-    let present = lines(acl);
-    let is_plain = config.users.is_empty() && present == lines(&Acl::new(&config.requirepass));
+    let present = lines(acl, Table::Sentinel);
+    let is_plain =
+        config.users.is_empty() && present == lines(&Acl::new(&config.requirepass), Table::Sentinel);
     if config.aclfile.is_empty() && !is_plain { present } else { Vec::new() }
 }

@@ -10,7 +10,7 @@ use super::{
     rules::{UNKNOWN, apply, has_spaces, merge_selectors},
 };
 use crate::{
-    acl::{DEFAULT, User},
+    acl::{Acl, DEFAULT, User},
     config::Config,
     env::Env,
     log::Level,
@@ -18,8 +18,13 @@ use crate::{
 };
 
 /// A user as the ACL file, ACL LIST and the configuration write it.
-pub fn line(user: &User, table: Table) -> Vec<u8> {
+pub(in crate::commands) fn line(user: &User, table: Table) -> Vec<u8> {
     [b"user ", &user.name[..], b" ", &describe(user, table)].concat()
+}
+
+/// All users as lines of a configuration file.
+pub fn lines(acl: &Acl, table: Table) -> Vec<String> {
+    acl.users().map(|user| String::from_utf8_lossy(&line(user, table)).into_owned()).collect()
 }
 
 /// The users of a file.

@@ -15,8 +15,8 @@ use crate::{acl::CommandId, keyspace::Dict, node::Node};
 pub use check::{Denied, check, refuse};
 pub(super) use check::{Refusal, may_follow, note};
 pub(super) use describe::{flags, rules_of_channels, rules_of_commands, rules_of_keys};
-pub(super) use file::read_users;
-pub use file::{configured, line, load_configured, read_file};
+pub use file::{configured, lines, load_configured, read_file};
+pub(super) use file::{line, read_users};
 pub(super) use rules::{apply, has_spaces, merge_selectors};
 
 /// The commands that rules can name: a Sentinel has others than a node with data.

@@ -33,9 +33,8 @@ pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
         return Err(Error::of("ERR The server is running without a config file"));
     }
     // A file for the users is written by ACL SAVE.
-    let table = access::Table::of(ctx.node);
-    let line = |user| String::from_utf8_lossy(&access::line(user, table)).into_owned();
-    let users = if config.aclfile.is_empty() { ctx.node.acl.users().map(line).collect() } else { Vec::new() };
+    let lines = || access::lines(&ctx.node.acl, access::Table::of(ctx.node));
+    let users = if config.aclfile.is_empty() { lines() } else { Vec::new() };
     // A missing file is created. Of what the node's own disk has it is not known what an option was at first, so each gets a line.
     let (old, all) = match &ctx.env.files {
         Some(files) => (files.read(&path).unwrap_or_default(), all),
