@@ -297,13 +297,18 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
+    /// The Sentinels at these places, and the master `m`.
+    fn set_of(env: &Arc<dyn Env>, endpoints: Vec<Endpoint>) -> Arc<SentinelSet> {
+        let config = Config { endpoints, ..Config::default() };
+        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
+        SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes)
+    }
+
     #[tokio::test]
     async fn there_are_as_many_replicas_as_the_sentinels_said_last() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
         let sentinel = Scripted::start(&env).await;
-        let config = Config { endpoints: vec![sentinel.endpoint.clone()], ..Config::default() };
-        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
-        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        let set = set_of(&env, vec![sentinel.endpoint.clone()]);
         for replicas in [2, 0, 3] {
             sentinel.describes("10.0.0.1", replicas, 0);
             set.look(env.now() + PATIENCE).await.unwrap();
@@ -322,9 +327,7 @@ mod tests {
             .collect();
         let named: Vec<(&Endpoint, &str)> = others.iter().map(|(at, id)| (at, id.as_str())).collect();
         sentinel.names(&named);
-        let config = Config { endpoints: vec![sentinel.endpoint.clone()], ..Config::default() };
-        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
-        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        let set = set_of(&env, vec![sentinel.endpoint.clone()]);
         set.look(env.now() + PATIENCE).await.unwrap();
         assert_eq!(locked(&set.seats).len(), MOST);
     }
@@ -341,9 +344,7 @@ mod tests {
             sentinels.push(sentinel);
         }
         let endpoints = sentinels.iter().map(|sentinel| sentinel.endpoint.clone()).collect();
-        let config = Config { endpoints, ..Config::default() };
-        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
-        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        let set = set_of(&env, endpoints);
         set.look(env.now() + PATIENCE).await.unwrap();
         for (silent, is_doubted) in [(2, false), (1, true), (0, true)] {
             for (at, sentinel) in sentinels.iter().enumerate() {
@@ -379,9 +380,7 @@ mod tests {
         }
         let at: Vec<Endpoint> = sentinels.iter().map(|sentinel| sentinel.endpoint.clone()).collect();
         sentinels[0].names(&[(&at[1], "before"), (&at[2], "after")]);
-        let config = Config { endpoints: vec![at[0].clone()], ..Config::default() };
-        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
-        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        let set = set_of(&env, vec![at[0].clone()]);
         let seats = || locked(&set.seats).iter().map(|seat| seat.endpoint.to_string()).collect::<Vec<_>>();
         let named = |known: usize| at.iter().take(known).map(ToString::to_string).collect::<Vec<_>>();
         set.look(env.now() + PATIENCE).await.unwrap();
