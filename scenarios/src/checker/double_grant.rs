@@ -76,12 +76,14 @@ impl<'a> DoubleGrant<'a> {
     /// gone to another node with its slot. `None` where the node had the hold, be it with an older expiry.
     pub(super) fn lag(&self) -> Option<Duration> {
         let promoted = self.service?.promoted?;
-        let is_lost = |number: usize| {
-            matches!(self.event(number).kind, EventKind::Vanished { how: LossCause::Failover, .. })
+        let is_lost =
+            |event: &Event| matches!(event.kind, EventKind::Vanished { how: LossCause::Failover, .. });
+        let says_so = |number: usize| {
+            number >= promoted && self.event(number).host == self.here && is_lost(self.event(number))
         };
-        self.about_first().find(|number| {
-            *number >= promoted && self.event(*number).host == self.here && is_lost(*number)
-        })?;
+        if !self.about_first().any(says_so) {
+            return None;
+        }
         let given = self.about_first().rfind(|number| {
             *number < promoted && self.event(*number).host != self.here && gives(self.event(*number))
         })?;
