@@ -1,7 +1,7 @@
 //! An observer of the wire, which sees the commands that a node read and the node's clock, and nothing of what the node has.
 //!
 //! It runs every command on a server of its own, and looks which owner holds the lock afterwards. A change without a command (a key
-//! that expires) it detects with the next command.
+//! that expires) it detects with the next command, or when it looks at the node's clock.
 
 use std::collections::BTreeMap;
 
@@ -129,6 +129,12 @@ impl Observer {
             }
         }
         changes
+    }
+
+    /// Deletes what has expired by the node's clock, which may step back afterwards: SCAN does so with all that it finds.
+    pub(crate) fn looks(&mut self, wall: Wall) {
+        self.env.wall = wall;
+        self.executes(Bytes::from_static(b"SCAN 0 COUNT 1000\r\n"));
     }
 
     /// Each command has a connection of its own, so that none leaves anything to the next but what it did to the keys.

@@ -8,7 +8,7 @@ use crate::{differences, stock, told};
 
 #[test]
 fn the_judges_agree_on_stock_runs() {
-    let (found, runs) = stock::look_at_each(None, |trial, case| {
+    let (found, runs) = stock::look_at_each(|trial, case| {
         let history = trial.outcome(case, TraceRetention::Nothing).history;
         let differ = differences(&history).into_iter();
         let told = differ.map(|(checker, difference)| {
