@@ -215,6 +215,7 @@ fn what_contradicts_itself_is_pointed_at() {
     with("at = \"3s\"", never, "the first time is nth = 1");
     with("at = \"3s\"", &format!("{on}\n«every» = \"1s\""), "say `always`");
     with("at = \"3s\"", "at = \"3s\"\n«until» = \"5s\"", "occurs once, so `until` means nothing");
+    with(fault, "[fault.now]\npromote = \"redis\"\nat = \"3s\"\n«for» = \"1s\"", "promote is done at once");
     with("at = \"3s\"", "at = \"3s\"\nevery = «\"0s\"»", "too short to do something again and again");
     with("at = \"3s\"", "at = \"3s\"\nevery = «\"1ns\"»", "give at least 10us");
     with("at = \"3s\"", "at = \"3s\"\nevery = «\"10us..1s\"»", "would occur 6000000 times within 1m");

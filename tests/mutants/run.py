@@ -9,7 +9,7 @@
 One build holds all mutants: in a copy of the workspace each is a branch on a switch that is read at run time. Each test runs
 once alone, to learn which mutants it reaches; then each mutant is tried with the tests that reach it, the quick ones first, until
 one fails. The build and what came out are kept, so that a run can be ended and begun again: `--fresh` builds the sources as they
-are now, `--again` repeats those mutants that nothing noticed. A mutant is known by its change, wherever its line has moved to.
+are now, `--again` repeats those mutants alone that nothing noticed. A mutant is known by its change, wherever its line has moved to.
 
 The mutants of the Rust code are those of `cargo mutants --list` (`cargo install --locked cargo-mutants`), which reads
 `.cargo/mutants.toml`. Those that nothing can notice stand in `survivors.toml` with the reason. Ends with 1 if another one survives.
@@ -411,7 +411,7 @@ def main():
     options.add_argument("--shard", type=shard, default=(1, 1), metavar="K/N", help="the K-th of N parts of them, for N machines or nights")
     options.add_argument("--only", default="", help="those whose name has this")
     options.add_argument("--fresh", action="store_true", help="build the sources as they are now")
-    options.add_argument("--again", action="store_true", help="also those again that nothing noticed")
+    options.add_argument("--again", action="store_true", help="those alone that nothing noticed so far")
     options.add_argument("--jobs", type=int, default=1, help="so many at a time")
     options.add_argument("--report", action="store_true", help="what came out so far, and no more")
     options = options.parse_args()
@@ -451,8 +451,10 @@ def main():
     chosen = chosen[:options.sample]
     number, of = options.shard
     chosen = chosen[number - 1::of]
-    todo = [one for one in chosen
-            if one["key"] not in results or options.again and not results[one["key"]]["noticed"]]
+    if options.again:
+        todo = [one for one in chosen if not results.get(one["key"], {"noticed": True})["noticed"]]
+    else:
+        todo = [one for one in chosen if one["key"] not in results]
     print(f"{len(chosen)} mutants chosen, {len(todo)} to try", flush=True)
 
     def attempt(mutant):

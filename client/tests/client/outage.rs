@@ -47,7 +47,7 @@ async fn an_outage_looked_like_contention() {
 
     server.crash();
     let unconnected = Client::builder().endpoint(server.url()).build().unwrap();
-    let asked = unconnected.lock("stock").try_acquire_for(Duration::from_secs(1)).into_future();
+    let asked = unconnected.lock("stock").try_acquire_for(wait).into_future();
     let error = in_time("a server that is down", asked).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Connect { .. }), "{error}");
     let source = error.source().expect("what the operating system said").downcast_ref::<std::io::Error>();

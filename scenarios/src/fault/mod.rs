@@ -107,7 +107,7 @@ macro_rules! faults {
                 pub at: Option<Draw<Span>>,
                 /// When an event has happened, instead of a time.
                 pub on: Option<Trigger>,
-                /// After how long it is undone, where it can be; never if left out.
+                /// After how long it is undone, of kinds that can be; never if left out.
                 #[serde(rename = "for")]
                 pub length: Option<Draw<Span>>,
                 /// How long after one occurrence begins the next one does; only once if left out.
@@ -147,6 +147,15 @@ faults! {
     restart: Restart,
     slow: Slow,
     suspend: Suspend,
+}
+
+impl FaultKind {
+    /// Whether something of it ends after `for`, rather than that all of it is done at once. No host has to be known for that.
+    pub(crate) fn can_end(&self) -> bool {
+        let hosts: Vec<Vec<String>> =
+            (0..self.hosts().len()).map(|number| vec![number.to_string()]).collect();
+        self.actions(&hosts).iter().any(|action| matches!(action, FaultAction::For(_)))
+    }
 }
 
 /// One action for each host.

@@ -413,6 +413,10 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
         }
         _ => {}
     }
+    if entry.length.is_some() && !kind.can_end() {
+        let message = format!("fault `{name}`: {} is done at once, so `for` means nothing", kind.name());
+        return Err(Mistake::at(place("for"), message));
+    }
     check_repetition(names, name, entry)?;
     let Some(trigger) = &entry.on else { return Ok(()) };
     if let Some(client) = &trigger.client {
