@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redis::Connection;
+
 use super::node::{Node, ask, pause, until};
 
 const STATE: &str = "master_failover_state";
@@ -112,6 +114,37 @@ pub(crate) fn what_is_under_way_can_be_called_off(mut first: Node, mut second: N
     pause(Duration::from_millis(100));
     until("the replica has it", || second.ask("GET k") == "5");
     assert_eq!(second.info("role"), "slave");
+}
+
+fn send(connection: &mut Connection, line: &str) {
+    let mut command = redis::Cmd::new();
+    command.arg(line.split(' ').collect::<Vec<_>>());
+    connection.send_packed_command(&command.get_packed_command()).expect("it is sent");
+}
+
+/// The failover was under way first, and it lost its connection like those that wait for more.
+pub(crate) fn who_waits_for_the_same_acknowledgement_is_answered(mut first: Node, mut second: Node) {
+    paired(&mut first, &mut second);
+    let waiting = [first.connect(), first.connect(), first.connect()];
+    let [mut writer, mut reader, mut counter] = waiting;
+    send(&mut reader, "BLPOP q 0");
+    assert_eq!(ask(&mut counter, "SET k 3"), "OK");
+    send(&mut counter, "WAIT 2 0");
+    until("both wait", || first.info("blocked_clients") == "2");
+    second.sleep(1.0);
+    assert_eq!(ask(&mut writer, "SET k 4"), "OK");
+    assert_eq!(first.ask("FAILOVER"), "OK");
+    assert_eq!(first.info(STATE), "waiting-for-sync");
+    assert_eq!(ask(&mut writer, "WAIT 1 5000"), "1");
+    for connection in [&mut reader, &mut counter] {
+        let answer = connection.recv_response().map_err(|error| error.to_string());
+        assert!(format!("{answer:?}").contains("force unblock from blocking operation"), "{answer:?}");
+        let end = connection.recv_response().expect_err("the connection ends");
+        assert!(end.is_connection_dropped(), "{end:?}");
+    }
+    assert_eq!(first.info("role"), "slave");
+    // It has waited for no key and no replica, and stays connected.
+    assert_eq!(ask(&mut writer, "GET k"), "4");
 }
 
 /// A master whose replica has gone keeps the end of the stream for `repl-backlog-ttl`, and no longer.

@@ -19,6 +19,10 @@ const TESTS: &[(&str, Test)] = &[
     ("a_replica_that_is_late_does_not", failover::a_replica_that_is_late_does_not),
     ("unless_it_is_forced_to", failover::unless_it_is_forced_to),
     ("what_is_under_way_can_be_called_off", failover::what_is_under_way_can_be_called_off),
+    (
+        "who_waits_for_the_same_acknowledgement_is_answered",
+        failover::who_waits_for_the_same_acknowledgement_is_answered,
+    ),
     ("a_backlog_without_replicas_is_freed", failover::a_backlog_without_replicas_is_freed),
     ("a_node_listens_where_it_is_told_to", listening::a_node_listens_where_it_is_told_to),
     ("keys_move_with_all_that_is_in_them", migrate::keys_move_with_all_that_is_in_them),

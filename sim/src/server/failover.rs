@@ -53,6 +53,8 @@ impl Server {
             }
         };
         let Some((host, port)) = chosen else { return };
+        // The acknowledgement that ends the failover may be the one that a client waits for.
+        self.wake_waiting_for_replicas(env);
         env.log(Level::Notice, || format!("Failing over to {host}:{port}"));
         let backlog_size = self.node.config.repl_backlog_size;
         self.node.config.replicaof = Some((host.clone(), port));

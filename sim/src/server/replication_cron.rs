@@ -175,7 +175,7 @@ impl Server {
     }
 
     /// Answers WAIT where enough replicas have acknowledged, or the time is up.
-    fn wake_waiting_for_replicas(&mut self, env: &mut Env) {
+    pub(super) fn wake_waiting_for_replicas(&mut self, env: &mut Env) {
         let mut awake = Vec::new();
         for conn in self.node.replication.waiting.clone() {
             let blocked = self.node.clients.sessions.get(conn).and_then(|session| session.blocked.as_ref());
