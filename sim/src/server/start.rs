@@ -306,8 +306,10 @@ impl Server {
     fn redo(&mut self, env: &mut Env, args: &[Bytes]) {
         let session = self.node.clients.sessions.get_mut(FILE).expect("the file is being read");
         if args[0].eq_ignore_ascii_case(b"select") {
+            // A node of a cluster refuses any other than the first, and what comes after it is done to the first.
+            let dbs = if self.node.cluster.is_some() { 1 } else { self.node.dbs.len() };
             let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());
-            session.db = db.filter(|&db| db < self.node.dbs.len()).unwrap_or(session.db);
+            session.db = db.filter(|&db| db < dbs).unwrap_or(session.db);
             return;
         }
         let db = session.db;

@@ -2,6 +2,7 @@
 
 mod failover;
 mod rig;
+mod start;
 mod tools;
 mod transcripts;
 

@@ -54,7 +54,7 @@ pub(crate) fn until(what: &str, mut told: impl FnMut() -> Result<(), String>) {
 }
 
 /// A port that is free, as is the one of its bus. Ports of outgoing connections are elsewhere.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static TRIED: AtomicU16 = AtomicU16::new(0);
     let first = 11_000 + (std::process::id() % 1_000) as u16 * 10;
     for _ in 0..1_000 {
@@ -74,7 +74,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn to(port: u16) -> std::io::Result<Line> {
+    pub(crate) fn to(port: u16) -> std::io::Result<Line> {
         #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -196,7 +196,7 @@ impl Drop for Node {
     }
 }
 
-fn log(folder: &std::path::Path) -> String {
+pub(crate) fn log(folder: &std::path::Path) -> String {
     fs::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
