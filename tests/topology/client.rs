@@ -227,6 +227,9 @@ impl<P: Place> Client<P> {
         for command in commands.split("; ") {
             reply = asking.ask(command).await?;
         }
+        if text(&reply).starts_with("UNBLOCKED") && asking.next().await.is_err() {
+            self.note(host, "disconnected", commands);
+        }
         Ok(reply)
     }
 

@@ -124,7 +124,7 @@ pub(crate) enum Act {
     Slow(&'static str, &'static str, u64),
     /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and `<A>` the id of the node `A`. Of several
     /// with `; ` between them, on one connection, the reply to the last one counts. The reply to a PTTL is also seen as `expires`, by the host, at
-    /// the time when the key will.
+    /// the time when the key will; and `disconnected`, by the host, that the connection has ended after the error UNBLOCKED.
     Run(&'static str, &'static str),
     /// The wall clock of a host steps by so many milliseconds.
     Step(&'static str, i64),

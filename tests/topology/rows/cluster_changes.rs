@@ -221,6 +221,7 @@ pub(super) const ROWS: &[Row] = &[
             Takes("promotion", At(500), First(PROMOTED), 0, 400),
             Answers("A", "BLPOP bar 0", "UNBLOCKED force unblock from blocking operation, *"),
             Answers("A", "WAIT 5 0", "UNBLOCKED force unblock from blocking operation, *"),
+            Count(see("disconnected").by("A"), 2, 2),
         ],
         ..CLUSTER_ROW
     },
