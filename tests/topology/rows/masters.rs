@@ -1,8 +1,8 @@
 //! A master that is lost, and one that is replaced while it is well.
 
 use super::{
-    ACCEPTED, ALL_BUT_M, CKQUORUM, CONVERTED, FAIL_OVER, LOST, MASTER_DOWN, NOT_ELECTED, PROMOTED, REFUSED,
-    SWITCHED, TRIED,
+    ACCEPTED, ALL_BUT_M, ALL_SENTINELS, CKQUORUM, CONVERTED, FAIL_OVER, LOST, MASTER_DOWN, NOT_ELECTED,
+    PROMOTED, REFUSED, SWITCHED, TRIED,
 };
 use crate::row::{
     Act::{self, Cut, Freeze, Heal, Kill, Run, Start, Thaw},
@@ -352,8 +352,32 @@ pub(super) const ROWS: &[Row] = &[
         ..ROW
     },
     Row {
+        id: "T8a",
+        about: "the same, and only the Sentinels are cut from it: its replicas and clients are not",
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", ALL_SENTINELS)), (30_000, Heal("m", ALL_SENTINELS))],
+        lasts: 50_000,
+        expect: &[
+            InOrder("", &["+switch-master", "-role-change", "+convert-to-slave"]),
+            Takes("first `+sdown`", At(0), First(MASTER_DOWN), 1_900, 3_250),
+            Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
+            // Until then the promoted one has followed it.
+            Takes(
+                "first write lost, after SLAVEOF NO ONE",
+                First(see("+failover-state-wait-promotion")),
+                First(LOST),
+                -50,
+                100,
+            ),
+            Takes("told, after the heal", At(30_000), First(CONVERTED), 9_900, 12_500),
+            Takes("first write refused, after that", First(CONVERTED), First(REFUSED), -50, 200),
+            Takes("last write lost, after the heal", At(30_000), Last(LOST), 9_800, 12_500),
+        ],
+        ..ROW
+    },
+    Row {
         id: "T9",
-        about: "the same with min-replicas-to-write 1",
+        about: "T8 with min-replicas-to-write 1",
         rig: S3_GUARDED,
         watches: &[Writes("m")],
         acts: &[(0, Cut("m", ALL_BUT_M))],

@@ -159,6 +159,35 @@ pub(super) const ROWS: &[Row] = &[
         ..ROW
     },
     Row {
+        id: "T21c",
+        about: "the same a second later without its data: it counts as the same master, and its replicas lose theirs",
+        watches: &[Confirms("m")],
+        acts: &[
+            (-500, Run("m", "SET before 1")),
+            (1_000, Kill("m")),
+            (1_500, Start("m")),
+            (5_000, Run("m r1 r2", "GET before")),
+        ],
+        lasts: 12_500,
+        expect: &[
+            Never(MASTER_DOWN),
+            Never(TRIED),
+            Count(see("+reboot").about("master main"), 3, 3),
+            Takes("last confirmed write lost", At(1_000), Last(CONFIRMED_AND_LOST), -200, 20),
+            Takes(
+                "the next write confirmed, after the start",
+                At(1_500),
+                First(CONFIRMED.from(1_500)),
+                0,
+                2_500,
+            ),
+            Answers("m", "GET before", "nil"),
+            Answers("r1", "GET before", "nil"),
+            Answers("r2", "GET before", "nil"),
+        ],
+        ..ROW
+    },
+    Row {
         id: "T22",
         about: "an endless script on the master, D 7,000",
         rig: Rig { down_after: 7_000, ..S3 },
