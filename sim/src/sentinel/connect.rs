@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{
     HELLO, Sentinel,
     instance::{Flags, Kind, Route, Who},
-    link::{Asked, Channel, Line, PENDING_MAX, lose},
+    link::{Asked, Channel, Line, Request, lose},
     master::Master,
 };
 use crate::{
@@ -18,29 +18,30 @@ impl Sentinel {
     /// Dials what is missing of a link, not more often than once in the period of PING.
     pub(super) fn reconnect(&mut self, now: i64, master: &mut Master, who: &Who) {
         let period = self.settings.times.ping;
-        let Some(instance) = master.instance_mut(who) else { return };
-        if !instance.link.disconnected || now - instance.link.dialed < period {
+        let Some(instance) = master.instance(who) else { return };
+        let (kind, address) = (instance.kind, instance.address.clone());
+        let Some(link) = self.link_mut(master, who) else { return };
+        if !link.disconnected || now - link.dialed < period {
             return;
         }
-        instance.link.dialed = now;
-        let (kind, address) = (instance.kind, instance.address.clone());
-        if instance.link.commands.is_none() {
+        link.dialed = now;
+        if link.commands.is_none() {
             let conn = self.dial(&master.name, who, Channel::Commands, &address);
-            let link = &mut master.instance_mut(who).expect("it was there").link;
+            let link = self.link_mut(master, who).expect("it was there");
             link.commands = Some(Line::new(conn, now));
             link.asked.clear();
             self.introduce(master, who, conn, Channel::Commands);
             self.ping(now, master, who);
         }
-        let link = &master.instance_mut(who).expect("it was there").link;
+        let link = self.link_mut(master, who).expect("it was there");
         if kind != Kind::Sentinel && link.pubsub.is_none() {
             let conn = self.dial(&master.name, who, Channel::Pubsub, &address);
-            let link = &mut master.instance_mut(who).expect("it was there").link;
+            let link = self.link_mut(master, who).expect("it was there");
             (link.pubsub, link.pubsub_heard) = (Some(Line::new(conn, now)), now);
             self.introduce(master, who, conn, Channel::Pubsub);
             self.write(conn, &["SUBSCRIBE", HELLO]);
         }
-        let link = &mut master.instance_mut(who).expect("it was there").link;
+        let link = self.link_mut(master, who).expect("it was there");
         link.disconnected = link.commands.is_none() || (kind != Kind::Sentinel && link.pubsub.is_none());
     }
 
@@ -74,9 +75,13 @@ impl Sentinel {
         let client = self.renamed(master, who, "CLIENT");
         self.write(conn, &[&client, "SETNAME", &name]);
         sent += 1;
-        let Some(instance) = master.instance_mut(who) else { return };
-        match (channel, &mut instance.link.pubsub) {
-            (Channel::Commands, _) => instance.link.asked.extend(std::iter::repeat_n(Asked::Nothing, sent)),
+        let of = master.name.clone();
+        let Some(link) = self.link_mut(master, who) else { return };
+        match (channel, &mut link.pubsub) {
+            (Channel::Commands, _) => {
+                let request = || Request { of: of.clone(), asked: Asked::Nothing };
+                link.asked.extend(std::iter::repeat_with(request).take(sent));
+            }
             (Channel::Pubsub, Some(line)) => line.introductions = sent,
             (Channel::Pubsub, None) => {}
         }
@@ -98,10 +103,11 @@ impl Sentinel {
     /// Sends a command, if the link stands; answers whether it does.
     pub(super) fn ask(&mut self, master: &mut Master, who: &Who, words: &[&str], asked: Asked) -> bool {
         let name = self.renamed(master, who, words[0]);
-        let Some(instance) = master.instance_mut(who) else { return false };
-        let Some(line) = &instance.link.commands else { return false };
+        let of = master.name.clone();
+        let Some(link) = self.link_mut(master, who) else { return false };
+        let Some(line) = &link.commands else { return false };
         let conn = line.conn;
-        instance.link.asked.push_back(asked);
+        link.asked.push_back(Request { of, asked });
         let words: Vec<&str> = [&name[..]].into_iter().chain(words[1..].iter().copied()).collect();
         self.write(conn, &words);
         true
@@ -109,9 +115,8 @@ impl Sentinel {
 
     pub(super) fn ping(&mut self, now: i64, master: &mut Master, who: &Who) {
         if self.ask(master, who, &["PING"], Asked::Ping)
-            && let Some(instance) = master.instance_mut(who)
+            && let Some(link) = self.link_mut(master, who)
         {
-            let link = &mut instance.link;
             link.last_ping = now;
             if link.act_ping == 0 {
                 link.act_ping = now;
@@ -124,8 +129,9 @@ impl Sentinel {
         let times = self.settings.times;
         let urgent = master.own.is(Flags::O_DOWN | Flags::FAILOVER_IN_PROGRESS);
         let down_after = master.settings.down_after;
-        let Some(instance) = master.instance_mut(who) else { return };
-        if instance.link.disconnected || instance.link.asked.len() >= PENDING_MAX {
+        let pending_max = self.pending_max(master, who);
+        let (Some(instance), Some(link)) = (master.instance(who), self.link(master, who)) else { return };
+        if link.disconnected || link.asked.len() >= pending_max {
             return;
         }
         let is_replica = instance.kind == Kind::Replica;
@@ -134,8 +140,7 @@ impl Sentinel {
         let ping_period = down_after.min(times.ping);
         let wants_info = instance.kind != Kind::Sentinel
             && (instance.info_refresh == 0 || now - instance.info_refresh > info_period);
-        let wants_ping =
-            now - instance.link.last_pong > ping_period && now - instance.link.last_ping > ping_period / 2;
+        let wants_ping = now - link.last_pong > ping_period && now - link.last_ping > ping_period / 2;
         let wants_hello = now - instance.last_hello_sent > times.publish;
         if wants_info {
             self.ask(master, who, &["INFO"], Asked::Info);
@@ -152,8 +157,7 @@ impl Sentinel {
     pub(super) fn recycle(&mut self, now: i64, master: &mut Master, who: &Who) {
         let times = self.settings.times;
         let half = master.settings.down_after / 2;
-        let Some(instance) = master.instance_mut(who) else { return };
-        let link = &instance.link;
+        let Some(link) = self.link(master, who) else { return };
         let is_old =
             |line: &Option<Line>| line.as_ref().is_some_and(|line| now - line.since > times.min_link);
         let silent = link.act_ping != 0 && now - link.act_ping > half && now - link.last_pong > half;
@@ -168,8 +172,8 @@ impl Sentinel {
 
     /// Closes one of the two connections.
     pub(super) fn close(&mut self, master: &mut Master, who: &Who, channel: Channel) {
-        let Some(instance) = master.instance_mut(who) else { return };
-        if let Some(conn) = lose(&mut instance.link, channel) {
+        let Some(link) = self.link_mut(master, who) else { return };
+        if let Some(conn) = lose(link, channel) {
             self.hang_up(conn);
         }
     }
@@ -198,7 +202,7 @@ impl Sentinel {
     }
 
     fn line(&mut self, route: &Route) -> Option<&mut Line> {
-        let link = &mut self.masters.get_mut(&route.master)?.instance_mut(&route.who)?.link;
+        let link = self.link_of(route)?;
         match route.channel {
             Channel::Commands => link.commands.as_mut(),
             Channel::Pubsub => link.pubsub.as_mut(),
@@ -208,9 +212,8 @@ impl Sentinel {
     /// A connection is gone; answers whether it was one of this Sentinel's.
     pub fn disconnected(&mut self, conn: ConnId) -> bool {
         let Some(route) = self.routes.remove(&conn) else { return false };
-        let master = self.masters.get_mut(&route.master);
-        if let Some(instance) = master.and_then(|master| master.instance_mut(&route.who)) {
-            lose(&mut instance.link, route.channel);
+        if let Some(link) = self.link_of(&route) {
+            lose(link, route.channel);
         }
         true
     }
@@ -227,25 +230,25 @@ impl Sentinel {
             match line.answers.next() {
                 Ok(None) => break,
                 Ok(Some(reply)) => self.heard(env, &route, reply),
-                Err(_) => {
-                    if let Some(mut master) = self.masters.remove(&route.master) {
-                        self.close(&mut master, &route.who, route.channel);
-                        self.masters.insert(route.master.clone(), master);
-                    }
-                }
+                Err(_) => self.give_up(&route),
             }
         }
         true
     }
 
+    /// Closes a connection that is of no use.
+    fn give_up(&mut self, route: &Route) {
+        let conn = self.link_of(route).and_then(|link| lose(link, route.channel));
+        conn.into_iter().for_each(|conn| self.hang_up(conn));
+    }
+
     fn heard(&mut self, env: &mut crate::env::Env, route: &Route, reply: Reply) {
         let now = env.wall.as_millis();
-        let Some(mut master) = self.masters.remove(&route.master) else { return };
-        let hello = match route.channel {
+        match route.channel {
             Channel::Pubsub => {
-                let refused = master.instance_mut(&route.who).is_some_and(|instance| {
-                    instance.link.pubsub_heard = now;
-                    let line = instance.link.pubsub.as_mut();
+                let refused = self.link_of(route).is_some_and(|link| {
+                    link.pubsub_heard = now;
+                    let line = link.pubsub.as_mut();
                     line.is_some_and(|line| match line.introductions.checked_sub(1) {
                         Some(left) => {
                             line.introductions = left;
@@ -256,57 +259,58 @@ impl Sentinel {
                 });
                 if refused {
                     // Without a subscription the link counts as broken, and is tried anew.
-                    self.close(&mut master, &route.who, Channel::Pubsub);
+                    self.give_up(route);
                 }
-                hello_of(&reply)
+                // It may be about any master.
+                if let Some(hello) = hello_of(&reply) {
+                    self.hear_hello(now, &hello);
+                }
             }
             Channel::Commands => {
-                let asked = master.instance_mut(&route.who).and_then(|at| at.link.asked.pop_front());
+                let request = self.link_of(route).and_then(|link| link.asked.pop_front());
+                let Some(Request { of, asked }) = request else { return };
+                let Some(mut master) = self.masters.remove(&of) else { return };
                 self.answered(now, &mut master, &route.who, asked, &reply);
-                None
+                self.masters.insert(of, master);
             }
-        };
-        self.masters.insert(route.master.clone(), master);
-        // A hello may be about any master.
-        if let Some(hello) = hello {
-            self.hear_hello(now, &hello);
         }
     }
 
-    fn answered(&mut self, now: i64, master: &mut Master, who: &Who, asked: Option<Asked>, reply: &Reply) {
+    fn answered(&mut self, now: i64, master: &mut Master, who: &Who, asked: Asked, reply: &Reply) {
         match asked {
-            Some(Asked::Ping) => self.ponged(now, master, who, reply),
-            Some(Asked::Info) => {
+            Asked::Ping => self.ponged(now, master, who, reply),
+            Asked::Info => {
                 if let Reply::Bulk(text) = reply {
                     let text = String::from_utf8_lossy(text).into_owned();
                     self.take_info(now, master, who, text);
                 }
             }
-            Some(Asked::Hello) if !reply.is_error() => {
+            Asked::Hello if !reply.is_error() => {
                 if let Some(instance) = master.instance_mut(who) {
                     instance.last_hello_sent = now;
                 }
             }
-            Some(Asked::IsMasterDown) => {
+            Asked::IsMasterDown => {
                 if let Who::Sentinel(id) = who {
                     Sentinel::take_opinion(now, master, id, reply);
                 }
             }
-            _ => {}
+            Asked::Hello | Asked::Nothing => {}
         }
     }
 
     fn ponged(&mut self, now: i64, master: &mut Master, who: &Who, reply: &Reply) {
         let (Reply::Status(text) | Reply::Error(text)) = reply else { return };
-        let Some(instance) = master.instance_mut(who) else { return };
         let accepted = ["PONG", "LOADING", "MASTERDOWN"].iter().any(|start| text.starts_with(start));
+        let Some(link) = self.link_mut(master, who) else { return };
         if accepted {
-            (instance.link.last_avail, instance.link.act_ping) = (now, 0);
-            if text.starts_with("PONG") {
-                instance.flags.remove(Flags::MASTER_REBOOT);
-            }
+            (link.last_avail, link.act_ping) = (now, 0);
         }
-        instance.link.last_pong = now;
+        link.last_pong = now;
+        let Some(instance) = master.instance_mut(who) else { return };
+        if text.starts_with("PONG") {
+            instance.flags.remove(Flags::MASTER_REBOOT);
+        }
         let busy = text.starts_with("BUSY") && instance.is(Flags::S_DOWN);
         if busy && !instance.is(Flags::SCRIPT_KILL_SENT) {
             instance.flags.insert(Flags::SCRIPT_KILL_SENT);

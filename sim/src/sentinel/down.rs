@@ -3,7 +3,7 @@
 use super::{
     Sentinel,
     instance::{Flags, Kind, Role, Who},
-    link::{Asked, PENDING_MAX},
+    link::Asked,
     master::{Master, Stage},
 };
 use crate::resp::Reply;
@@ -13,13 +13,13 @@ impl Sentinel {
         self.recycle(now, master, who);
         let (down_after, reboot) = (master.settings.down_after, master.settings.reboot_down_after);
         let info_period = self.settings.times.info;
-        let Some(instance) = master.instance_mut(who) else { return };
-        let link = &instance.link;
+        let Some(link) = self.link(master, who) else { return };
         let silent = match (link.act_ping, link.disconnected) {
             (0, false) => 0,
             (0, true) => now - link.last_avail,
             (since, _) => now - since,
         };
+        let Some(instance) = master.instance_mut(who) else { return };
         let is_down = silent > down_after
             || (instance.kind == Kind::Master
                 && instance.role_reported == Role::Slave
@@ -66,11 +66,12 @@ impl Sentinel {
                 peer.flags.remove(Flags::MASTER_DOWN);
                 peer.peer.leader = None;
             }
-            let link = &peer.link;
+            let pending_max = self.pending_max(master, &Who::Sentinel(id.clone()));
+            let Some(link) = self.peers.get(&id) else { continue };
             if !master.own.is(Flags::S_DOWN)
                 || link.disconnected
                 || (!forced && age < period)
-                || link.asked.len() >= PENDING_MAX
+                || link.asked.len() >= pending_max
             {
                 continue;
             }

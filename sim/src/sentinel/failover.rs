@@ -115,8 +115,8 @@ impl Sentinel {
         let info_age_max = if down { times.ping * 5 } else { times.info * 3 };
         let good = master.replicas.values().filter(|replica| {
             !replica.is(Flags::S_DOWN | Flags::O_DOWN)
-                && !replica.link.disconnected
-                && now - replica.link.last_avail <= times.ping * 5
+                && replica.is_connected()
+                && replica.link.as_ref().is_some_and(|link| now - link.last_avail <= times.ping * 5)
                 && replica.replica.priority != 0
                 && now - replica.info_refresh <= info_age_max
                 && replica.replica.link_down_time <= link_down_max
@@ -131,7 +131,7 @@ impl Sentinel {
     fn promote(&mut self, now: i64, master: &mut Master) {
         let Some(address) = master.promoted.clone() else { return };
         let chosen = Who::Replica(address);
-        if master.promoted().is_none_or(|replica| replica.link.disconnected) {
+        if master.promoted().is_none_or(|replica| !replica.is_connected()) {
             if now - master.stage_since > master.settings.failover_timeout {
                 self.abort(now, master, "-failover-abort-slave-timeout");
             }
@@ -179,7 +179,7 @@ impl Sentinel {
                 self.tell_of("-slave-reconf-sent-timeout", master, &who);
             }
             let Some(replica) = master.instance(&who) else { continue };
-            if replica.is(under_way) || replica.link.disconnected {
+            if replica.is(under_way) || !replica.is_connected() {
                 continue;
             }
             if self.send_slaveof(master, &who, Some(&to)) {
@@ -217,9 +217,8 @@ impl Sentinel {
             let left = Flags::PROMOTED | Flags::RECONF_DONE | Flags::RECONF_SENT;
             for address in master.replicas.keys().cloned().collect::<Vec<_>>() {
                 let who = Who::Replica(address);
-                let reachable = master
-                    .instance(&who)
-                    .is_some_and(|replica| !replica.is(left) && !replica.link.disconnected);
+                let reachable =
+                    master.instance(&who).is_some_and(|replica| !replica.is(left) && replica.is_connected());
                 if reachable && self.send_slaveof(master, &who, Some(to)) {
                     self.note_sent(now, master, &who, "+slave-reconf-sent-be");
                 }

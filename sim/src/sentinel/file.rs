@@ -10,6 +10,7 @@ use std::{
 use super::{
     Address, MasterSettings, Sentinel, Settings, Times,
     instance::{Instance, Kind},
+    link::Link,
     master::Master,
 };
 use crate::{
@@ -195,6 +196,7 @@ impl Sentinel {
                 let mut peer = Instance::new(Kind::Sentinel, Address::new(*ip, number(port, 1)?), now);
                 (*id).clone_into(&mut peer.run_id);
                 master.sentinels.insert((*id).to_owned(), peer);
+                self.peers.entry((*id).to_owned()).or_insert_with(|| Link::new(now));
             }
             (option, values) => set(&mut master.settings, option, values)?,
         }

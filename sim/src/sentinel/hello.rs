@@ -3,7 +3,7 @@
 use super::{
     Address, HELLO, Sentinel,
     instance::{Instance, Kind, Who},
-    link::Asked,
+    link::{Asked, Link},
     master::{Master, OTHERS_MAX},
 };
 
@@ -37,7 +37,7 @@ impl<'a> Hello<'a> {
 impl Sentinel {
     /// Sends a hello to an instance.
     pub(super) fn send_hello(&mut self, master: &mut Master, who: &Who) {
-        let local = master.instance(who).and_then(|instance| instance.link.local_ip());
+        let local = self.link(master, who).and_then(Link::local_ip);
         let announced = Some(&*self.settings.announce_ip).filter(|ip| !ip.is_empty());
         let Some(ip) = announced.or(local) else { return };
         let port = if self.settings.announce_port == 0 { self.port } else { self.settings.announce_port };
@@ -123,25 +123,21 @@ impl Sentinel {
         let mut peer = Instance::new(Kind::Sentinel, hello.from.clone(), now);
         hello.id.clone_into(&mut peer.run_id);
         master.sentinels.insert(hello.id.to_owned(), peer);
+        self.peers.entry(hello.id.to_owned()).or_insert_with(|| Link::new(now));
         let message = master.named(&Who::Sentinel(hello.id.to_owned()));
         if !moved {
             self.tell("+sentinel", message);
         } else {
-            let known =
-                |master: &&Master| master.name != hello.master && master.sentinels.contains_key(hello.id);
-            let others: Vec<String> =
-                self.masters.values().filter(known).map(|master| master.name.clone()).collect();
+            // It leads to the old address, if another master shares it.
+            self.close_peer(hello.id);
+            let others = self.masters.values_mut().filter(|master| master.name != hello.master);
+            let mut count = 0;
             // There the record remains, with another address: what is due by its times is due.
-            for name in &others {
-                let Some(mut master) = self.masters.remove(name) else { continue };
-                self.close_link(&mut master, &Who::Sentinel(hello.id.to_owned()));
-                if let Some(peer) = master.sentinels.get_mut(hello.id) {
-                    peer.address = hello.from.clone();
-                }
-                self.masters.insert(name.clone(), master);
+            for peer in others.filter_map(|master| master.sentinels.get_mut(hello.id)) {
+                peer.address = hello.from.clone();
+                count += 1;
             }
-            if !others.is_empty() {
-                let count = others.len();
+            if count > 0 {
                 self.tell(
                     "+sentinel-address-update",
                     format!("{message} {count} additional matching instances"),
@@ -152,9 +148,8 @@ impl Sentinel {
     }
 
     fn forget_sentinel(&mut self, master: &str, id: &str) {
-        let peer = self.masters.get_mut(master).and_then(|master| master.sentinels.remove(id));
-        if let Some(peer) = peer {
-            peer.link.conns().for_each(|conn| self.hang_up(conn));
+        if self.masters.get_mut(master).is_some_and(|master| master.sentinels.remove(id).is_some()) {
+            self.leave(master, id);
         }
     }
 }

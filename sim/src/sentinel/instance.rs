@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::link::{Channel, Link};
+use crate::event::ConnId;
 
 bitflags::bitflags! {
     /// What is known of an instance. The names and the order are those of the replies.
@@ -105,6 +106,7 @@ pub(super) enum Who {
 /// Where a connection leads to.
 #[derive(Debug, Clone)]
 pub(super) struct Route {
+    /// The master whose record was dialed.
     pub(super) master: String,
     pub(super) who: Who,
     pub(super) channel: Channel,
@@ -118,7 +120,8 @@ pub(super) struct Instance {
     /// The id that INFO or the hello message tells; empty if unknown.
     pub(super) run_id: String,
     pub(super) flags: Flags,
-    pub(super) link: Link,
+    /// Of a master or replica: a Sentinel's link is in [`Sentinel::peers`](super::Sentinel), as several masters may share it.
+    pub(super) link: Option<Link>,
     /// When a hello was last accepted by it.
     pub(super) last_hello_sent: i64,
     /// When the last INFO came.
@@ -172,7 +175,7 @@ impl Instance {
             address,
             run_id: String::new(),
             flags: Flags::empty(),
-            link: Link::new(now),
+            link: (kind != Kind::Sentinel).then(|| Link::new(now)),
             last_hello_sent: now,
             info_refresh: 0,
             info: None,
@@ -197,6 +200,16 @@ impl Instance {
 
     pub(super) fn is(&self, flags: Flags) -> bool {
         self.flags.intersects(flags)
+    }
+
+    /// The connections to a master or replica.
+    pub(super) fn conns(&self) -> impl Iterator<Item = ConnId> {
+        self.link.iter().flat_map(Link::conns)
+    }
+
+    /// Whether all connections to a master or replica stand.
+    pub(super) fn is_connected(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| !link.disconnected)
     }
 
     /// Whether it did not begin to be down within this time.

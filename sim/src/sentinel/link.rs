@@ -7,7 +7,7 @@ use crate::{event::ConnId, resp::Answers};
 /// Commands without a reply, beyond which no more are sent.
 pub(super) const PENDING_MAX: usize = 100;
 
-/// A command whose reply is outstanding.
+/// What a command whose reply is outstanding has asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Ping,
@@ -16,6 +16,14 @@ pub(super) enum Asked {
     IsMasterDown,
     /// One whose reply does not matter.
     Nothing,
+}
+
+/// A command whose reply is outstanding.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The master for whose sake it was sent: a link to a Sentinel serves all masters that both watch.
+    pub(super) of: String,
+    pub(super) asked: Asked,
 }
 
 /// Which of the two connections.
@@ -51,7 +59,7 @@ pub(super) struct Link {
     /// One of the two is missing.
     pub(super) disconnected: bool,
     /// The commands without a reply, in order.
-    pub(super) asked: VecDeque<Asked>,
+    pub(super) asked: VecDeque<Request>,
     /// When something last came by the subscription.
     pub(super) pubsub_heard: i64,
     /// When it was last dialed.
@@ -84,6 +92,12 @@ impl Link {
     /// The connections that are there.
     pub(super) fn conns(&self) -> impl Iterator<Item = ConnId> {
         [&self.commands, &self.pubsub].into_iter().flatten().map(|line| line.conn)
+    }
+
+    /// The replies to what was sent for the sake of a master, which is of no interest any more, will be ignored.
+    pub(super) fn forget(&mut self, master: &str) {
+        let forgotten = self.asked.iter_mut().filter(|request| request.of == master);
+        forgotten.for_each(|request| request.asked = Asked::Nothing);
     }
 
     /// The IP address that this end has for the instance.

@@ -15,6 +15,7 @@ mod instance;
 mod link;
 mod master;
 mod outbox;
+mod peers;
 mod reconfigure;
 mod settings;
 mod show;

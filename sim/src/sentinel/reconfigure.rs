@@ -58,7 +58,7 @@ impl Sentinel {
     fn reset_record(&mut self, now: i64, master: &mut Master) {
         let replicas: BTreeMap<Address, Instance> = std::mem::take(&mut master.replicas);
         for replica in replicas.values() {
-            replica.link.conns().for_each(|conn| self.hang_up(conn));
+            replica.conns().for_each(|conn| self.hang_up(conn));
         }
         self.close_link(master, &Who::Master);
         master.leader = None;
@@ -69,15 +69,16 @@ impl Sentinel {
         own.run_id.clear();
         own.replica.master = None;
         // A master that is dead is dialed every second: the next one has to wait for as long.
-        own.link = Link { dialed: own.link.dialed, ..Link::new(now) };
+        let dialed = own.link.as_ref().map_or(0, |link| link.dialed);
+        own.link = Some(Link { dialed, ..Link::new(now) });
         (own.role_reported, own.role_reported_time) = (Role::Master, now);
     }
 
     /// SENTINEL RESET: forgets the other Sentinels as well.
     pub(super) fn reset(&mut self, now: i64, master: &mut Master) {
         self.reset_record(now, master);
-        for peer in std::mem::take(&mut master.sentinels).values() {
-            peer.link.conns().for_each(|conn| self.hang_up(conn));
+        for id in std::mem::take(&mut master.sentinels).into_keys() {
+            self.leave(&master.name, &id);
         }
         self.tell_of("+reset-master", master, &Who::Master);
     }

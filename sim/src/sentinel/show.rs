@@ -3,6 +3,7 @@
 use super::{
     Address, Sentinel, file,
     instance::{Flags, Instance, Kind, Role, Who},
+    link::Link,
     master::{Master, Stage},
 };
 use crate::{glob::matches, resp::Reply};
@@ -22,12 +23,12 @@ pub enum Wanted {
 impl Sentinel {
     /// The maps of all masters.
     pub fn show_masters(&self, now: i64) -> Reply {
-        self.masters.values().map(|master| map(master, &Who::Master, now)).collect::<Vec<_>>().into()
+        self.masters.values().map(|master| self.map(master, &Who::Master, now)).collect::<Vec<_>>().into()
     }
 
     /// The map of a master.
     pub fn show_master(&self, name: &str, now: i64) -> Option<Reply> {
-        Some(map(self.masters.get(name)?, &Who::Master, now))
+        Some(self.map(self.masters.get(name)?, &Who::Master, now))
     }
 
     /// The maps of others of a master's group.
@@ -40,7 +41,7 @@ impl Sentinel {
             (Who::Sentinel(_), Wanted::Sentinels) => true,
             _ => false,
         });
-        Some(shown.map(|who| map(master, &who, now)).collect::<Vec<_>>().into())
+        Some(shown.map(|who| self.map(master, &who, now)).collect::<Vec<_>>().into())
     }
 
     /// Where clients find a master.
@@ -114,7 +115,10 @@ impl Sentinel {
         let Some(mut master) = self.masters.remove(name) else { return false };
         self.tell_of("-monitor", &master, &Who::Master);
         for who in master.everyone() {
-            self.close_link(&mut master, &who);
+            match who {
+                Who::Sentinel(id) => self.leave(name, &id),
+                who => self.close_link(&mut master, &who),
+            }
         }
         self.save();
         true
@@ -220,14 +224,8 @@ impl Sentinel {
             return Some(false);
         }
         if option.starts_with("sentinel-") {
-            for name in self.masters.keys().cloned().collect::<Vec<_>>() {
-                let Some(mut master) = self.masters.remove(&name) else { continue };
-                for who in master.everyone() {
-                    if matches!(who, Who::Sentinel(_)) {
-                        self.close_link(&mut master, &who);
-                    }
-                }
-                self.masters.insert(name, master);
+            for id in self.peers.keys().cloned().collect::<Vec<_>>() {
+                self.close_peer(&id);
             }
         }
         self.save();
@@ -248,17 +246,73 @@ impl Sentinel {
     pub fn crash_at(&mut self, after_election: bool, after_promotion: bool) {
         (self.crash_after_election, self.crash_after_promotion) = (after_election, after_promotion);
     }
+
+    fn map(&self, master: &Master, who: &Who, now: i64) -> Reply {
+        let mut fields = Vec::new();
+        if let Some(instance) = master.instance(who) {
+            fields = self.common(master, who, instance, now);
+            match instance.kind {
+                Kind::Master => fields.extend(of_master(master)),
+                Kind::Replica => fields.extend(of_replica(instance)),
+                Kind::Sentinel => fields.extend(of_sentinel(instance, now)),
+            }
+        }
+        Reply::Map(fields.into_iter().map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
+    }
+
+    fn common(&self, master: &Master, who: &Who, instance: &Instance, now: i64) -> Vec<Field> {
+        let name = match who {
+            Who::Master => master.name.clone(),
+            Who::Replica(address) => address.to_string(),
+            Who::Sentinel(id) => id.clone(),
+        };
+        let Some(link) = self.link(master, who) else { return Vec::new() };
+        let mut fields = vec![
+            ("name", name),
+            ("ip", instance.address.ip.clone()),
+            ("port", instance.address.port.to_string()),
+            ("runid", instance.run_id.clone()),
+            ("flags", flags(instance, link)),
+            ("link-pending-commands", link.asked.len().to_string()),
+            ("link-refcount", self.users_of(master, who).to_string()),
+        ];
+        if instance.kind == Kind::Master && master.stage != Stage::None {
+            fields.push(("failover-state", master.stage.name().into()));
+        }
+        let unanswered = if link.act_ping == 0 { 0 } else { now - link.act_ping };
+        fields.extend([
+            ("last-ping-sent", unanswered.to_string()),
+            ("last-ok-ping-reply", (now - link.last_avail).to_string()),
+            ("last-ping-reply", (now - link.last_pong).to_string()),
+        ]);
+        if instance.is(Flags::S_DOWN) {
+            fields.push(("s-down-time", (now - instance.s_down_since).to_string()));
+        }
+        if instance.is(Flags::O_DOWN) {
+            fields.push(("o-down-time", (now - instance.o_down_since).to_string()));
+        }
+        fields.push(("down-after-milliseconds", master.settings.down_after.to_string()));
+        if instance.kind != Kind::Sentinel {
+            let refresh = if instance.info_refresh == 0 { 0 } else { now - instance.info_refresh };
+            fields.extend([
+                ("info-refresh", refresh.to_string()),
+                ("role-reported", instance.role_reported.name().into()),
+                ("role-reported-time", (now - instance.role_reported_time).to_string()),
+            ]);
+        }
+        fields
+    }
 }
 
 /// The words of an instance's flags.
-fn flags(instance: &Instance, is_master_down: bool) -> String {
+fn flags(instance: &Instance, link: &Link) -> String {
     let mut words = Vec::new();
     let mut add = |holds: bool, word| words.extend(holds.then_some(word));
     add(instance.is(Flags::S_DOWN), "s_down");
     add(instance.is(Flags::O_DOWN), "o_down");
     add(true, instance.kind.name());
-    add(instance.link.disconnected, "disconnected");
-    add(is_master_down, "master_down");
+    add(link.disconnected, "disconnected");
+    add(instance.is(Flags::MASTER_DOWN), "master_down");
     add(instance.is(Flags::FAILOVER_IN_PROGRESS), "failover_in_progress");
     add(instance.is(Flags::PROMOTED), "promoted");
     add(instance.is(Flags::RECONF_SENT), "reconf_sent");
@@ -269,63 +323,7 @@ fn flags(instance: &Instance, is_master_down: bool) -> String {
     words.join(",")
 }
 
-fn map(master: &Master, who: &Who, now: i64) -> Reply {
-    let mut fields = Vec::new();
-    if let Some(instance) = master.instance(who) {
-        fields = common(master, who, instance, now);
-        match instance.kind {
-            Kind::Master => fields.extend(of_master(master)),
-            Kind::Replica => fields.extend(of_replica(instance)),
-            Kind::Sentinel => fields.extend(of_sentinel(instance, now)),
-        }
-    }
-    Reply::Map(fields.into_iter().map(|(name, value)| (Reply::bulk(name), Reply::bulk(value))).collect())
-}
-
 type Field = (&'static str, String);
-
-fn common(master: &Master, who: &Who, instance: &Instance, now: i64) -> Vec<Field> {
-    let name = match who {
-        Who::Master => master.name.clone(),
-        Who::Replica(address) => address.to_string(),
-        Who::Sentinel(id) => id.clone(),
-    };
-    let link = &instance.link;
-    let mut fields = vec![
-        ("name", name),
-        ("ip", instance.address.ip.clone()),
-        ("port", instance.address.port.to_string()),
-        ("runid", instance.run_id.clone()),
-        ("flags", flags(instance, instance.is(Flags::MASTER_DOWN))),
-        ("link-pending-commands", link.asked.len().to_string()),
-        ("link-refcount", "1".into()),
-    ];
-    if instance.kind == Kind::Master && master.stage != Stage::None {
-        fields.push(("failover-state", master.stage.name().into()));
-    }
-    let unanswered = if link.act_ping == 0 { 0 } else { now - link.act_ping };
-    fields.extend([
-        ("last-ping-sent", unanswered.to_string()),
-        ("last-ok-ping-reply", (now - link.last_avail).to_string()),
-        ("last-ping-reply", (now - link.last_pong).to_string()),
-    ]);
-    if instance.is(Flags::S_DOWN) {
-        fields.push(("s-down-time", (now - instance.s_down_since).to_string()));
-    }
-    if instance.is(Flags::O_DOWN) {
-        fields.push(("o-down-time", (now - instance.o_down_since).to_string()));
-    }
-    fields.push(("down-after-milliseconds", master.settings.down_after.to_string()));
-    if instance.kind != Kind::Sentinel {
-        let refresh = if instance.info_refresh == 0 { 0 } else { now - instance.info_refresh };
-        fields.extend([
-            ("info-refresh", refresh.to_string()),
-            ("role-reported", instance.role_reported.name().into()),
-            ("role-reported-time", (now - instance.role_reported_time).to_string()),
-        ]);
-    }
-    fields
-}
 
 fn of_master(master: &Master) -> Vec<Field> {
     vec![

@@ -6,6 +6,7 @@ use super::{
     Outbox, Settings, Telling,
     file::with_users,
     instance::{Route, Who},
+    link::Link,
     master::Master,
 };
 use crate::{env::Env, event::ConnId, time::Monotonic};
@@ -23,6 +24,8 @@ pub struct Sentinel {
     pub(super) requirepass: String,
     pub(super) current_epoch: u64,
     pub(super) masters: BTreeMap<String, Master>,
+    /// The links to the other Sentinels, by their ids: one for all masters that know of one, as there may be many masters.
+    pub(super) peers: BTreeMap<String, Link>,
     /// Since when it is in TILT.
     pub(super) tilt_since: Option<i64>,
     /// The wall clock at the last tick.
@@ -56,6 +59,7 @@ impl Sentinel {
             requirepass,
             current_epoch: 0,
             masters: BTreeMap::new(),
+            peers: BTreeMap::new(),
             tilt_since: None,
             last_tick: now,
             next_tick: env.monotonic + std::time::Duration::from_millis(1),

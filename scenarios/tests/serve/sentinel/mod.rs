@@ -3,6 +3,7 @@
 
 mod by_hand;
 mod replies;
+mod shared;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

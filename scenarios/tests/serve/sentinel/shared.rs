@@ -1,0 +1,144 @@
+//! One link to another Sentinel serves all masters that both watch.
+
+use std::{collections::BTreeMap, io::Write, net::TcpListener, thread, time::Duration};
+
+use lockstorm_sim::resp::{Answers, Reply};
+
+use super::{Ours, Whose, answer, installed, node, now, sentinel_of, text, wait, watching};
+use crate::served::{PATIENCE, Served, asks, folder};
+
+/// What a Sentinel's record of another one says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Record {
+    port: String,
+    /// `link-refcount`.
+    users: String,
+    last_ok_ping: Duration,
+}
+
+/// The records of the others, by their ids: those of the master `main`, and those of the master `other`.
+type Records = [BTreeMap<String, Record>; 2];
+
+/// What a Sentinel shows right after a command, before it can hear of anyone.
+fn records_after(served: &Served, command: &str) -> Records {
+    let (mut stream, mut answers) = (served.connect(), Answers::default());
+    let commands = format!("{command}\r\nSENTINEL SENTINELS main\r\nSENTINEL SENTINELS other\r\n");
+    stream.write_all(commands.as_bytes()).expect("open");
+    let done = answer(&mut stream, &mut answers).expect("answered");
+    assert!(!done.is_error(), "{command}: {done:?}");
+    ["main", "other"].map(|_| match answer(&mut stream, &mut answers).expect("answered") {
+        Reply::Array(shown) => shown.iter().map(record).collect(),
+        _ => BTreeMap::new(),
+    })
+}
+
+fn record(shown: &Reply) -> (String, Record) {
+    let Reply::Array(fields) = shown else { panic!("a map: {shown:?}") };
+    let fields: BTreeMap<String, String> =
+        fields.chunks(2).map(|two| (text(&two[0]), text(&two[1]))).collect();
+    let last_ok_ping = Duration::from_millis(fields["last-ok-ping-reply"].parse().expect("milliseconds"));
+    let record =
+        Record { port: fields["port"].clone(), users: fields["link-refcount"].clone(), last_ok_ping };
+    (fields["name"].clone(), record)
+}
+
+/// How many masters share the links to the others, master by master.
+fn users(records: &Records) -> [Vec<&str>; 2] {
+    records.each_ref().map(|records| records.values().map(|record| record.users.as_str()).collect())
+}
+
+/// The connections of a Sentinel that another one has, by their ids there.
+fn connections(of: &Served, to: &Served) -> Vec<String> {
+    let ask = |served: &Served, command: &str| {
+        let mut stream = served.connect();
+        stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
+        text(&answer(&mut stream, &mut Answers::default()).expect("answered"))
+    };
+    let name = format!(" name=sentinel-{}-", &ask(of, "SENTINEL MYID")[..8]);
+    let list = ask(to, "CLIENT LIST");
+    let lines = list.lines().filter(|line| line.contains(&name));
+    lines.filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "it does not come to it that {what}");
+        wait();
+    }
+}
+
+fn shares_its_links(whose: Whose) {
+    const BOTH: [[&str; 2]; 2] = [["2"; 2]; 2];
+    let folder = folder(&format!("sentinel_shared_{whose:?}"));
+    let masters = ["m", "n"].map(|name| node(Ours, &folder, name, None));
+    let lines = watching(masters[0].address, 2) + &watching(masters[1].address, 2).replace("main", "other");
+    let start = |whose, name: &str| sentinel_of(whose, &folder, name, &lines);
+    let others = [start(Ours, "s1"), start(installed().last().expect("ours"), "s2")];
+    let served = start(whose, "s0");
+    let connected = || others.each_ref().map(|other| connections(&served, other));
+    let shared = || {
+        until("both masters share both links", || {
+            users(&records_after(&served, "PING")) == BOTH && connected().iter().all(|ids| !ids.is_empty())
+        });
+    };
+    shared();
+    let first = connected();
+    assert!(first.iter().all(|ids| ids.len() == 1), "{whose:?}: {first:?}");
+    let [main, other] = records_after(&served, "PING");
+    for (id, record) in &main {
+        let apart = record.last_ok_ping.abs_diff(other[id].last_ok_ping);
+        assert!(apart < Duration::from_millis(50), "{whose:?}: a PING for each master: {apart:?}");
+    }
+
+    // The other master keeps the link.
+    let told = records_after(&served, "SENTINEL REMOVE other");
+    assert_eq!(users(&told), [vec!["1"; 2], vec![]], "{whose:?}");
+    let address = masters[1].address;
+    records_after(&served, &format!("SENTINEL MONITOR other {} {} 2", address.ip(), address.port()));
+    shared();
+    let told = records_after(&served, "SENTINEL RESET main");
+    assert_eq!(users(&told), [vec![], vec!["1"; 2]], "{whose:?}");
+    shared();
+    assert_eq!(connected(), first, "{whose:?}");
+
+    // With the last one it is gone.
+    let told = records_after(&served, "SENTINEL RESET *");
+    assert_eq!(users(&told), [vec![], vec![]] as [Vec<&str>; 2], "{whose:?}");
+    shared();
+    let second = connected();
+    assert!(second.iter().zip(&first).all(|(second, first)| second.len() == 1 && second != first));
+
+    // One that moves does so for both, and the link to where it was is closed.
+    let mut stream = served.connect();
+    asks(
+        &mut stream,
+        "SUBSCRIBE +sentinel-address-update",
+        "*3\r\n$9\r\nsubscribe\r\n$24\r\n+sentinel-address-update\r\n:1\r\n",
+    );
+    let closed =
+        TcpListener::bind(("127.0.0.1", 0)).expect("a free port").local_addr().expect("bound").port();
+    records_after(&others[0], &format!("SENTINEL CONFIG SET announce-port {closed}"));
+    until("it is known elsewhere", || {
+        let told = records_after(&served, "PING");
+        let moved = |records: &BTreeMap<String, Record>| {
+            records.values().filter(|record| record.port == closed.to_string()).count()
+        };
+        assert_eq!(users(&told), BOTH, "{whose:?}");
+        told.each_ref().map(moved) == [1, 1]
+    });
+    let Some(Reply::Array(event)) = answer(&mut stream, &mut Answers::default()) else { panic!("an event") };
+    let update = text(&event[2]);
+    assert!(update.ends_with(" 1 additional matching instances"), "{whose:?}: {update}");
+    until("the link is closed", || connected() == [vec![], second[1].clone()]);
+}
+
+/// Each master had links of its own to the other Sentinels, with PINGs of its own.
+#[test]
+fn masters_share_the_link_to_another_sentinel() {
+    thread::scope(|scope| {
+        for whose in installed() {
+            scope.spawn(move || shares_its_links(whose));
+        }
+    });
+}

@@ -1,0 +1,65 @@
+//! Whose link is whose: a master or replica has its own, and another Sentinel has one for all masters that both watch, as these may be
+//! hundreds.
+
+use super::{
+    Sentinel,
+    instance::{Route, Who},
+    link::{Channel, Link, PENDING_MAX, lose},
+    master::Master,
+};
+
+impl Sentinel {
+    /// The link to an instance.
+    pub(super) fn link<'a>(&'a self, master: &'a Master, who: &Who) -> Option<&'a Link> {
+        match who {
+            Who::Sentinel(id) => self.peers.get(id),
+            _ => master.instance(who)?.link.as_ref(),
+        }
+    }
+
+    /// The same, to change it.
+    pub(super) fn link_mut<'a>(&'a mut self, master: &'a mut Master, who: &Who) -> Option<&'a mut Link> {
+        match who {
+            Who::Sentinel(id) => self.peers.get_mut(id),
+            _ => master.instance_mut(who)?.link.as_mut(),
+        }
+    }
+
+    /// The link that a connection is part of.
+    pub(super) fn link_of(&mut self, route: &Route) -> Option<&mut Link> {
+        match &route.who {
+            Who::Sentinel(id) => self.peers.get_mut(id),
+            who => self.masters.get_mut(&route.master)?.instance_mut(who)?.link.as_mut(),
+        }
+    }
+
+    /// How many masters use the link to an instance of this one's group.
+    pub(super) fn users_of(&self, master: &Master, who: &Who) -> usize {
+        let Who::Sentinel(id) = who else { return 1 };
+        let others = self.masters.values().filter(|other| other.name != master.name);
+        1 + others.filter(|other| other.sentinels.contains_key(id)).count()
+    }
+
+    /// Commands without a reply, beyond which no more are sent.
+    pub(super) fn pending_max(&self, master: &Master, who: &Who) -> usize {
+        PENDING_MAX * self.users_of(master, who)
+    }
+
+    /// A master does not know a Sentinel any more: the last one to do so closes the link.
+    pub(super) fn leave(&mut self, master: &str, id: &str) {
+        let mut others = self.masters.values().filter(|other| other.name != master);
+        if others.any(|other| other.sentinels.contains_key(id)) {
+            if let Some(link) = self.peers.get_mut(id) {
+                link.forget(master);
+            }
+        } else if let Some(link) = self.peers.remove(id) {
+            link.conns().for_each(|conn| self.hang_up(conn));
+        }
+    }
+
+    /// Closes the connection to a Sentinel, so that it is dialed anew.
+    pub(super) fn close_peer(&mut self, id: &str) {
+        let conn = self.peers.get_mut(id).and_then(|link| lose(link, Channel::Commands));
+        conn.into_iter().for_each(|conn| self.hang_up(conn));
+    }
+}
