@@ -11,8 +11,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The question that matters to a lock is [`Error::is_definite`]: may the operation have taken effect although it
 /// failed? A reply that was lost says nothing about what the server did.
 ///
-/// Its [source](std::error::Error::source) is the [`std::io::Error`] of a connection that could not be made, or the
-/// [`redis::RedisError`] of one that broke.
+/// Its [source](std::error::Error::source) is
+///
+/// * of a connection that could not be made, the [`std::io::Error`];
+/// * of one that broke, the [`redis::RedisError`];
+/// * of a missing master or quorum, the [`Error`] of one of the servers;
+/// * of several locks, the [`Error`] of the first that failed.
 #[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -244,7 +248,10 @@ impl Error {
         if failed.is_empty() {
             return Ok(());
         }
-        Err(Self { kind: ErrorKind::Members { failed, of }, definite, redirected: false, source: None })
+        let first = failed[0].1.clone();
+        let error =
+            Self { kind: ErrorKind::Members { failed, of }, definite, redirected: false, source: None };
+        Err(error.caused_by(first))
     }
 
     /// The same, of an operation that may have taken effect.

@@ -113,7 +113,7 @@ impl<O: Object> Handle<O> {
     /// that its configuration allows, and when the server refuses what waiting needs: a user without the right to the
     /// lock's channel gets `NOPERM` from it. Of a [`Redlock`](crate::Redlock)
     /// [`ErrorKind::NoQuorum`](crate::ErrorKind::NoQuorum), when too few servers answer for all attempts that the first
-    /// client's configuration allows in a row.
+    /// client's configuration allows in a row, and at once what so many of them refuse for good that the others are no quorum.
     pub fn acquire(&self) -> Acquire<O::Got> {
         Acquire(self.pending(WaitLimit::Unbounded))
     }

@@ -141,19 +141,26 @@ impl OnMajority {
             .nodes
             .iter()
             .map(|node| within(env, limit, Box::pin(node.router.ask_once(self.key.slot(), command))));
-        let (mut replies, mut reason) = (Vec::new(), String::new());
+        let (mut replies, mut reason, mut source) = (Vec::new(), String::new(), None);
         for reply in futures_util::future::join_all(asked).await {
             match reply {
                 Some(Ok(reply)) => replies.push(reply),
                 // Taken all the same, by a lock of another kind, such as Redisson's RedLock, which is a hash.
                 Some(Err(error)) if error.is_server("WRONGTYPE") => replies.push(Value::Boolean(true)),
-                Some(Err(error)) => reason = error.to_string(),
+                Some(Err(error)) => {
+                    reason = error.to_string();
+                    source = Some(error);
+                }
                 None => "no answer in time".clone_into(&mut reason),
             }
         }
         if replies.len() < self.quorum() {
             let (answered, quorum) = (replies.len(), self.quorum());
-            return Err(Error::indefinite(ErrorKind::NoQuorum { answered, quorum, reason }));
+            let error = Error::indefinite(ErrorKind::NoQuorum { answered, quorum, reason });
+            return Err(match source {
+                Some(source) => error.caused_by(source),
+                None => error,
+            });
         }
         Ok(replies)
     }
@@ -231,7 +238,8 @@ impl sealed::Acquirable for OnMajority {
         }
         let (first, owner) = (self.first().clone(), self.owner(owner));
         let attempts_left = self.options.attempts;
-        wait(&first, limit, Majority { lock: self, owner, lease, limit, attempts_left }).await
+        wait(&first, limit, Majority { lock: self, owner, lease, limit, attempts_left, is_unclear: false })
+            .await
     }
 
     async fn is_locked(&self) -> Result<bool> {
@@ -275,6 +283,8 @@ struct Majority {
     limit: WaitLimit,
     /// `None` when there are as many as the time allows.
     attempts_left: Option<u32>,
+    /// Nodes may yet do what an attempt asked of them.
+    is_unclear: bool,
 }
 
 impl Majority {
@@ -301,7 +311,11 @@ impl Wanted for Majority {
         match self.lock.attempt(&owner, self.lease, caller).await {
             Ok(Some(guard)) => Ok(Answer::Got(guard)),
             Ok(None) => Ok(Answer::Busy(Sleep::Unknown)),
-            Err(tally) if tally.answered() < quorum => Err(tally.no_quorum(quorum)),
+            Err(tally) if tally.answered() < quorum => {
+                let error = tally.no_quorum(quorum);
+                self.is_unclear |= !error.is_definite();
+                Err(if self.is_unclear { error.made_indefinite() } else { error })
+            }
             Err(_) => Ok(Answer::Busy(Sleep::Unknown)),
         }
     }

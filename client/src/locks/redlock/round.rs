@@ -24,11 +24,16 @@ use crate::session::Session;
 /// How the nodes voted.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
+    nodes: usize,
     pub(super) yes: usize,
     no: usize,
     unknown: usize,
-    /// What the last of the unknown ones said.
+    /// How many of the unknown ones did not do what was asked, for certain, and how many of these never will.
+    undone: usize,
+    refused: usize,
+    /// What the last of the unknown ones said, and the last that never will.
     reason: Option<Error>,
+    refusal: Option<Error>,
 }
 
 impl Tally {
@@ -37,10 +42,30 @@ impl Tally {
         self.yes + self.no
     }
 
-    /// The error of a count that decides nothing.
+    /// The error of a count that decides nothing: definite if the nodes that may have done what was asked are no quorum. What keeps
+    /// a quorum from ever coming about, such as a wrong password, is told in the place of the count.
     pub(super) fn no_quorum(&self, quorum: usize) -> Error {
+        let too_many = self.nodes - quorum;
+        if let Some(refusal) = &self.refusal
+            && self.refused > too_many
+        {
+            return refusal.clone();
+        }
         let reason = self.reason.as_ref().map_or_else(|| "no answer in time".to_owned(), ToString::to_string);
-        Error::indefinite(ErrorKind::NoQuorum { answered: self.answered(), quorum, reason })
+        let mut error = Error::indefinite(ErrorKind::NoQuorum { answered: self.answered(), quorum, reason });
+        if let Some(reason) = &self.reason {
+            error = error.caused_by(reason.clone());
+        }
+        if self.no + self.undone > too_many { error.made_definite() } else { error }
+    }
+
+    /// Whether it takes more votes to tell what comes of it: a quorum, none, or refusals that never end, if they may still be too many.
+    fn is_open(&self, quorum: usize) -> bool {
+        let too_many = self.nodes - quorum;
+        let missing = self.nodes - self.answered() - self.unknown;
+        let may_be_refused =
+            0 < self.refused && self.refused <= too_many && self.refused + missing > too_many;
+        self.yes < quorum && (self.no + self.unknown <= too_many || may_be_refused)
     }
 
     fn add(&mut self, vote: Vote) {
@@ -49,13 +74,18 @@ impl Tally {
             Vote::No => self.no += 1,
             Vote::Unknown(error) => {
                 self.unknown += 1;
+                self.undone += usize::from(error.is_definite());
+                if error.is_definite() && !error.is_transient() {
+                    self.refused += 1;
+                    self.refusal = Some(error.clone());
+                }
                 self.reason = Some(error);
             }
         }
     }
 }
 
-/// Counts votes until there are `quorum`, until there cannot be any more, or until `limit`.
+/// Counts votes until more of them change nothing, or until `limit`.
 async fn count(
     env: &dyn Env,
     votes: &mut mpsc::Receiver<Vote>,
@@ -63,9 +93,9 @@ async fn count(
     quorum: usize,
     limit: Duration,
 ) -> Tally {
-    let mut tally = Tally::default();
+    let mut tally = Tally { nodes, ..Tally::default() };
     let counting = async {
-        while tally.yes < quorum && tally.no + tally.unknown <= nodes - quorum {
+        while tally.is_open(quorum) {
             let Some(vote) = votes.recv().await else { return };
             tally.add(vote);
         }
