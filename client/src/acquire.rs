@@ -289,12 +289,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
             return Err(config.no_reply().made_definite());
         };
-        // A caller that is gone before its turn sends nothing.
-        let _asks = tokio::select! {
-            biased;
-            () = caller.given_up() => return Err(config.no_reply().made_definite()),
-            permit = session.asks.acquire() => permit,
-        };
+        let _turn = caller.turn(&session).await?;
         // What the call says may depend on what the nodes are.
         session.router.ready().await?;
         let call = kind.call(&self.request());

@@ -32,7 +32,7 @@ pub(crate) struct Session {
     pub(crate) watchdog: Arc<Watchdog>,
     pub(crate) departures: Arc<Departures>,
     pub(crate) latches: SpentLatches,
-    /// Permits to ask for a lock.
+    /// Permits to ask for a lock, a latch or a rate.
     pub(crate) asks: Semaphore,
     /// Permits to ask this client's server for its part of a Redlock.
     pub(crate) claims: Arc<Semaphore>,

@@ -152,6 +152,24 @@ impl<T: Send + 'static> Caller<T> {
         is_late || self.is_gone() || self.session.ctx.work.is_closing()
     }
 
+    /// The turn of a request, of which so many may be on the wire at once. A caller that is gone before its turn sends nothing; one who waits
+    /// for no time at all asks once if it is its turn already.
+    pub(crate) async fn turn<'s>(&mut self, session: &'s Session) -> Result<impl Drop + Send + 's> {
+        let is_instant = self.limit == WaitLimit::For(Duration::ZERO);
+        let is_over = self.is_gone() || session.ctx.work.is_closing();
+        if is_instant
+            && !is_over
+            && let Ok(permit) = session.asks.try_acquire()
+        {
+            return Ok(permit);
+        }
+        tokio::select! {
+            biased;
+            () = self.given_up() => Err(session.config.no_reply().made_definite()),
+            permit = session.asks.acquire() => Ok(permit.expect("never closed")),
+        }
+    }
+
     /// Completes when the caller [has given up](Caller::has_given_up).
     pub(crate) async fn given_up(&mut self) {
         let end = self.end.map(|end| self.env().sleep_until(end));

@@ -162,7 +162,7 @@ fn alive_tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// 20,000 acquisitions are begun and dropped. Those that have sent nothing when their caller goes are over at once; those
+/// Tens of thousands of acquisitions, looks at a latch and requests to a rate limiter are begun and dropped. Those that have sent nothing when their caller goes are over at once; those
 /// that have are followed up until their outcome is known, 1,024 at a time. The server says nothing meanwhile.
 #[tokio::test]
 async fn callers_that_are_gone_leave_bounded_work() {
@@ -191,6 +191,23 @@ async fn callers_that_are_gone_leave_bounded_work() {
         eventually("all are looked at", async || attempts.count() == looked_at).await;
         drop(begun);
     }
+    let (latch, limiter) = (client.latch("latch"), client.rate_limiter("limiter"));
+    for _ in 0..10_000 {
+        assert!(latch.wait().now_or_never().is_none() && limiter.acquire(1).now_or_never().is_none());
+    }
+    let begun: Vec<_> = (0..10_000)
+        .map(|_| {
+            let (mut waiting, mut asking) = (Box::pin(latch.wait()), Box::pin(limiter.acquire(1)));
+            assert!((&mut waiting).now_or_never().is_none() && (&mut asking).now_or_never().is_none());
+            (waiting, asking)
+        })
+        .collect();
+    // Their tasks begin, of which some sixty run between two turns of this one.
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(alive_tasks() - before > 10 * BOUND, "only {} have begun", alive_tasks() - before);
+    drop(begun);
     eventually("what has sent nothing ends", async || alive_tasks() - before <= BOUND).await;
     proxy.replies(Flow::Pass);
     eventually("all end", async || alive_tasks() <= before + 8).await;
@@ -211,7 +228,7 @@ async fn a_node_that_hangs_does_not_pile_up_tasks() {
     let proxy = Proxy::to(&servers[2]).await;
     let urls = [servers[0].url(), servers[1].url(), proxy.url()];
     let clients = urls.iter().map(|url| Client::builder().endpoint(url).build().unwrap());
-    let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("stock").unwrap();
+    let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(60)).build("stock").unwrap();
     lock.acquire().await.unwrap().release().await.unwrap();
     proxy.requests(Flow::Swallow);
     let before = alive_tasks();

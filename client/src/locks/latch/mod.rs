@@ -173,7 +173,8 @@ struct Opening(Latch);
 impl Wanted for Opening {
     type Got = ();
 
-    async fn ask(&mut self, _caller: &mut Caller<()>) -> Result<Answer<()>> {
+    async fn ask(&mut self, caller: &mut Caller<()>) -> Result<Answer<()>> {
+        let _turn = caller.turn(&self.0.0.session).await?;
         // To look changes nothing, whatever becomes of the reply.
         let left = self.0.count().await.map_err(Error::made_definite)?;
         Ok(if left == 0 { Answer::Got(()) } else { Answer::Busy(Sleep::Unknown) })

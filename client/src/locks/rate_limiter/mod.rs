@@ -270,6 +270,7 @@ impl Wanted for Permits {
     async fn ask(&mut self, caller: &mut Caller<()>) -> Result<Answer<()>> {
         let session = &self.limiter.0.session;
         let call = self.limiter.call(&ACQUIRE).arg(self.permits).bytes(self.member.clone());
+        let _turn = caller.turn(session).await?;
         caller.progress.sent();
         match session.router.run_remembered(&call, Confirm::AsConfigured).await?.0 {
             Value::Nil => Ok(Answer::Got(())),
