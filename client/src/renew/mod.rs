@@ -198,7 +198,8 @@ impl Watchdog {
         }
     }
 
-    /// Makes every renewal due that asks this client's servers alone.
+    /// Makes every renewal due that asks this client's servers alone. A Redlock's is not among them: one node that came back empty loses
+    /// no quorum.
     fn hasten(&self) {
         let now = self.env.now();
         for entry in locked(&self.state).entries.values_mut() {

@@ -296,7 +296,7 @@ async fn a_dropped_waiter_leaves_the_queue() {
     guard.release().await.unwrap();
 }
 
-/// A restarted server has forgotten the lock: the holder learns it from the next renewal, and everything works again.
+/// A restarted server has forgotten the lock: the holder learns it, and everything works again. How soon it learns it is for `renewal.rs`.
 #[tokio::test]
 async fn a_restart_loses_the_lock_and_not_the_client() {
     let Some(mut server) = RedisServer::start() else { return };

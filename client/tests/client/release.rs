@@ -105,6 +105,22 @@ async fn a_full_server_refused_the_release() {
         can_be_released_on_a_full_server(&url, client.spin_lock("spin")).await;
         can_be_released_on_a_full_server(&url, client.rw_lock("read").read()).await;
         can_be_released_on_a_full_server(&url, client.rw_lock("written").write()).await;
+        let seats = client.semaphore("seats");
+        let expiring = client.permit_semaphore("expiring seats");
+        for set in [seats.set_permits(2).await, expiring.set_permits(2).await] {
+            set.unwrap();
+        }
+        let (one, other) = (seats.acquire(1).await.unwrap(), expiring.acquire(1).await.unwrap());
+        command(&url, "CONFIG SET maxmemory 1").await;
+        one.release().await.unwrap();
+        expiring.release(other.ids()).await.unwrap();
+        assert_eq!(
+            (seats.available().await.unwrap(), expiring.available().await.unwrap()),
+            (2, 2),
+            "on {url}"
+        );
+        command(&url, "CONFIG SET maxmemory 0").await;
+        let _ = other.forget();
     }
 }
 
