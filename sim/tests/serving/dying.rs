@@ -90,6 +90,31 @@ fn who_is_killed_learns_of_it_before_who_asked_for_that_is_answered() {
 
 const REPLIES: usize = 200;
 
+/// What one client leaves unread is not waited for by another one.
+#[test]
+fn a_client_that_reads_nothing_holds_up_no_other() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let mut other = Peer::connect(&server);
+    other.asks("SETRANGE k 1048575 v", ":1048576\r\n");
+    let readers: Vec<Peer> = (0..20)
+        .map(|_| {
+            let mut slow = Peer::connect(&server);
+            slow.send("GET k\r\n".repeat(10));
+            slow
+        })
+        .collect();
+    let mut longest = std::time::Duration::ZERO;
+    // Until all replies are made, for which the network has no room.
+    while longest.is_zero() || !other.info("commandstats", "cmdstat_get").starts_with("calls=200,") {
+        #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
+        let begun = std::time::Instant::now();
+        other.asks("PING", "+PONG\r\n");
+        longest = longest.max(begun.elapsed());
+        assert!(longest < std::time::Duration::from_secs(2), "{longest:?}");
+    }
+    drop(readers);
+}
+
 /// A client that has been answered with a megabyte each time and reads nothing, and another one.
 fn slow_reader(server: &TestServer) -> (Peer, Peer) {
     let mut other = Peer::connect(server);
