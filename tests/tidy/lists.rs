@@ -317,3 +317,27 @@ fn each_command_names_tests_that_are_there() {
 fn stem(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned()
 }
+
+/// The storms of the locks that people use most draw faults of every kind, or say in their heads why one is left out. What only nodes that follow each other can do
+/// is not for one node, and what slots do is for `storm/cluster.toml`.
+#[test]
+fn each_storm_of_locks_draws_every_fault_or_says_why_not() {
+    const OF_SLOTS: &[&str] = &["failover", "reshard"];
+    const OF_REPLICAS: &[&str] = &["follow", "promote"];
+    let storms = ["fair_crashes", "fenced", "fenced_failover", "nested_holds", "two_locks", "watchdog"];
+    let mut missing = Vec::new();
+    for storm in storms {
+        let path = format!("storm/{storm}.toml");
+        let text = library::ALL.iter().find(|stock| stock.path == path).expect("it is there").text;
+        for (kind, _) in fault::LIST {
+            let alone = !text.contains("replica_of");
+            let draws = text.lines().any(|line| line.starts_with(&format!("{kind} = ")));
+            let mut head = text.lines().take_while(|line| !line.starts_with('['));
+            let says = head.any(|line| line.starts_with('#') && line.contains(&format!("`{kind}`")));
+            if !(draws || says || OF_SLOTS.contains(kind) || alone && OF_REPLICAS.contains(kind)) {
+                missing.push(format!("{path}: {kind}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "neither drawn nor explained:\n{}", missing.join("\n"));
+}
