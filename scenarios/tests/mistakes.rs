@@ -227,13 +227,13 @@ fn what_contradicts_itself_is_pointed_at() {
     with(
         "[expect]",
         "[lock]\nlease = «\"0s\"»\n[expect]",
-        "a lease of 0ms ends before it begins: give at least 1ms",
+        "a lease of 0ms is too short to hold anything: give at least 10ms",
     );
-    with("[expect]", "[lock]\nwatchdog = «\"999us\"»\n[expect]", "give at least 1ms");
-    with("{ acquire = {} }", "{ acquire = { lease = «\"0s\"» } }", "give at least 1ms");
-    with("{ acquire = {} }", "{ try_acquire = { lease = «\"0s\"» } }", "give at least 1ms");
-    with("{ acquire = {} }", "{ poll = { every = \"1s\", lease = «\"0s\"» } }", "give at least 1ms");
-    with("{ release = {} }", "{ extend = { lease = «\"0s\"» } }", "give at least 1ms");
+    with("[expect]", "[lock]\nwatchdog = «\"999us\"»\n[expect]", "give at least 10ms");
+    with("{ acquire = {} }", "{ acquire = { lease = «\"0s\"» } }", "give at least 10ms");
+    with("{ acquire = {} }", "{ try_acquire = { lease = «\"0s\"» } }", "give at least 10ms");
+    with("{ acquire = {} }", "{ poll = { every = \"1s\", lease = «\"0s\"» } }", "give at least 10ms");
+    with("{ release = {} }", "{ extend = { lease = «\"0s\"» } }", "give at least 10ms");
     with("[expect]", "[run]\nseeds = «0»\n[expect]", "0 seeds cannot be tried");
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
     with("[expect]", "[lock]\npermits = «2»\n[expect]", "only a semaphore or a rate limiter has permits");
@@ -318,7 +318,7 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
         "[lock]\nsubject = \"token-lock\"\nkind = «\"read-write\"»\n[lock.a]\n[lock.b]\n[fault.crash]",
         "is no lock of the kind",
     );
-    with("[fault.crash]", "[lock.a]\nlease = «\"0s\"»\n[lock.b]\n[fault.crash]", "give at least 1ms");
+    with("[fault.crash]", "[lock.a]\nlease = «\"9ms\"»\n[lock.b]\n[fault.crash]", "give at least 10ms");
     with(
         "[fault.crash]",
         "[lock.a]\n[lock.b]\n«name» = \"a\"\n[fault.crash]",

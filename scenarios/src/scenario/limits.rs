@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::units::Span;
 
-/// The shortest lease: servers count in milliseconds, and refuse to let a key expire at once.
-const LEASE_MIN: Span = Span::millis(1);
+/// The shortest lease, as of the client: of a shorter one nothing is left when the allowance for clocks and the way has been taken off.
+const LEASE_MIN: Span = Span::millis(10);
 
 /// The shortest time between two of anything that is done again and again.
 const PERIOD_MIN: Duration = Duration::from_micros(10);
@@ -26,12 +26,12 @@ impl Wrong {
     }
 }
 
-/// Checks that a lease lasts long enough for a server to grant it.
+/// Checks that a lease lasts long enough for a client to ask for it.
 pub(super) fn lease(key: &'static str, lease: Option<Span>) -> Result<(), Wrong> {
     match lease {
         Some(lease) if lease < LEASE_MIN => Err(Wrong::at(
             key,
-            format!("a lease of {lease} ends before it begins: give at least {LEASE_MIN}, as Redis counts"),
+            format!("a lease of {lease} is too short to hold anything: give at least {LEASE_MIN}"),
         )),
         _ => Ok(()),
     }

@@ -444,7 +444,7 @@ fn check_repetition(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<
             None => Ok(()),
             Some(_) => {
                 let message = format!(
-                    "fault `{name}` occurs once, so `until` means nothing: say how often with `every`, or how long with `for`"
+                    "fault `{name}` occurs once, so `until` means nothing: say how often with `every`"
                 );
                 Err(Mistake::at(names.places.of_key(&["fault", name, "until"]), message))
             }

@@ -13,8 +13,8 @@ use crate::{
 
 /// Where values are made rounder, and whether they are also made smaller.
 ///
-/// Latencies and what the lock is are only rounded. With a lease of a millisecond another violation takes the place of the one that is
-/// looked for: the lease ends before its grant arrives.
+/// Latencies and what the lock is are only rounded. With a lease as short as the way to the node another violation takes the place of
+/// the one that is looked for: the lease ends before its grant arrives.
 const GROUPS: [(&str, bool); 7] = [
     ("fault", true),
     ("client", true),
