@@ -161,3 +161,27 @@ fn a_figure_that_was_not_measured_is_found() {
         assert_eq!(wrong(text, &real), *expected, "{text}");
     }
 }
+
+/// A figure without its day and its command cannot be measured again beside what it was.
+#[test]
+fn each_table_of_benchmarks_has_its_day_and_its_command() {
+    let text = include_str!("../../BENCHMARKS.md");
+    // What was tried is a record of changes, each of which was measured for itself.
+    let sections = text.split("\n## ").skip(1).filter(|section| !section.starts_with("What was tried"));
+    let wrong: Vec<&str> = sections
+        .filter(|section| section.contains("\n| "))
+        .filter(|section| !(has_day(section) && section.contains("\n```\n")))
+        .map(|section| section.lines().next().unwrap_or_default())
+        .collect();
+    assert!(wrong.is_empty(), "without a day or a command: {wrong:?}");
+}
+
+/// Whether a text has a date such as 2026-11-22.
+fn has_day(text: &str) -> bool {
+    text.as_bytes().windows(10).any(|day| {
+        day.iter().enumerate().all(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+    })
+}
