@@ -60,7 +60,7 @@ CLIENTS = {
         [["mvn", "-q", "-B", "package", "dependency:copy-dependencies"]],
         ["java", "-cp", "target/suite.jar:target/dependency/*", "Suite"],
     ),
-    "shared": Client(PIP, ["venv/bin/python", "suite.py"], servers=3, beside="jvm", example="peer"),
+    "shared": Client(PIP, ["venv/bin/python", "suite.py"], servers=3, beside="jvm", example="peer", patience=600),
     "groups": Client([], ["../shared/venv/bin/python", "suite.py"], servers=0, beside="shared", example="peer", patience=600),
 }
 

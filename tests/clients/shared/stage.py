@@ -9,8 +9,8 @@ from itertools import count
 
 import redis
 
-# Longer than anything here takes on a busy machine, and less than any lease that a waiter must not sleep through.
-PATIENCE_S = 20
+# Longer than anything here takes on a busy machine, and less than the minute that a lease of an hour may have lost (`plays.py`).
+PATIENCE_S = 50
 
 
 def until(what, holds, patience=PATIENCE_S):
