@@ -12,6 +12,14 @@ class Failure(Exception):
     """Something a person should read; no stack trace helps."""
 
 
+class PortTaken(Failure):
+    """Another program has the port."""
+
+
+# How long a server may take to answer, on a machine that is busy with something else, and how many ports it may find taken.
+PATIENCE_S = 30
+TRIES = 3
+
 taken = set()
 
 
@@ -30,32 +38,61 @@ def free_port():
         return port
 
 
+def is_at(port, pid):
+    """Whether the server with this process answers at the port, and no other program that has taken it."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(b"INFO server\r\n")
+            said = b""
+            while (chunk := connection.recv(4096)):
+                said += chunk
+                if b"process_id:%d\r\n" % pid in said:
+                    return True
+    except OSError:
+        pass
+    return False
+
+
 class Server:
     """A private server with its own data folder, ended when its block is left."""
 
-    def __init__(self, command, port):
+    def __init__(self, command):
+        """`command` makes the words of the command from a port and the folder."""
         self.command = command
-        self.port = port
+        self.port = None
         self.folder = tempfile.TemporaryDirectory()
 
     def start(self):
-        # The standard input of `lockstorm serve` ends with this process, however that ends, and so does the server.
-        self.process = subprocess.Popen(
-            self.command,
-            cwd=self.folder.name,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 30
-        while True:
+        if self.port is not None:
+            return self.start_at(self.port)
+        # Another program may take a port between its choice and the start.
+        for _ in range(TRIES):
+            self.port = free_port()
             try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return self.start_at(self.port)
+            except PortTaken as error:
+                failure = error
+        raise failure
+
+    def start_at(self, port):
+        command = self.command(port, Path(self.folder.name))
+        log = Path(self.folder.name) / "log"
+        with open(log, "w") as out:
+            # The standard input of `lockstorm serve` ends with this process, however that ends, and so does the server.
+            self.process = subprocess.Popen(
+                command, cwd=self.folder.name, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT
+            )
+        deadline = time.monotonic() + PATIENCE_S
+        while (status := self.process.poll()) is None and time.monotonic() < deadline:
+            if is_at(port, self.process.pid):
                 return
-            except OSError:
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise Failure(f"{' '.join(self.command)} does not answer on port {self.port}")
-                time.sleep(0.005)
+            time.sleep(0.005)
+        if status is None:
+            self.kill()
+        said = log.read_text(errors="replace")
+        is_taken = status is not None and "in use" in said
+        how = f"does not answer within {PATIENCE_S} s" if status is None else f"ended with {status}"
+        raise (PortTaken if is_taken else Failure)(f"{' '.join(command)} {how}\n{said}")
 
     def kill(self):
         """It dies at once, as in a crash. Its folder stays."""
@@ -81,21 +118,21 @@ class Kind:
 
     def node(self, *options):
         """A server with some of the options of redis.conf, each a name and a value. It stores no keys."""
-        port = free_port()
         if self.lockstorm:
-            given = [word for name, value in [("save", ""), *options] for word in ("--option", f"{name}={value}")]
-            return Server([self.lockstorm, "serve", "--port", str(port), "--data", ".", "--end-with-stdin", *given], port)
-        given = [word for name, value in options for word in (f"--{name}", str(value))]
-        return Server(["redis-server", "--port", str(port), "--save", "", "--appendonly", "no", *given], port)
+            words = [self.lockstorm, "serve", "--data", ".", "--end-with-stdin"]
+            words += [word for name, value in [("save", ""), *options] for word in ("--option", f"{name}={value}")]
+        else:
+            words = ["redis-server", "--save", "", "--appendonly", "no"]
+            words += [word for name, value in options for word in (f"--{name}", str(value))]
+        return Server(lambda port, _: [*words, "--port", str(port)])
 
     def sentinel(self, *lines):
         """A Sentinel whose file has these lines."""
-        port = free_port()
-        server = Server([], port)
-        file = Path(server.folder.name) / "sentinel.conf"
-        file.write_text("\n".join([f"port {port}", *lines, ""]))
-        if self.lockstorm:
-            server.command = [self.lockstorm, "serve", "--sentinel", "--config", str(file), "--end-with-stdin"]
-        else:
-            server.command = ["redis-sentinel", str(file)]
-        return server
+        def command(port, folder):
+            file = folder / "sentinel.conf"
+            file.write_text("\n".join([f"port {port}", *lines, ""]))
+            if self.lockstorm:
+                return [self.lockstorm, "serve", "--sentinel", "--config", str(file), "--end-with-stdin"]
+            return ["redis-sentinel", str(file)]
+
+        return Server(command)
