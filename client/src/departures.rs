@@ -146,7 +146,7 @@ impl Departures {
             let leave = Leave { key: &lock, waiters: &leaving, now_ms, publish };
             // No replica needs to confirm that a waiter has left.
             let error = self.router.run_unconfirmed(&abandon(&leave)).await.err();
-            let fails = error.is_some_and(|error| error.is_transient() || !error.is_definite());
+            let fails = error.is_some_and(|error| !error.is_final());
             if fails {
                 // Still as those of this worker, so that the others do not ask the same in vain.
                 pause(&*self.env, self.config.retry_delay(&*self.env, failures)).await;

@@ -218,6 +218,11 @@ impl Error {
         }
     }
 
+    /// True when nothing was done, and to repeat the operation does not help: a wrong password, a command that is forbidden.
+    pub(crate) fn is_final(&self) -> bool {
+        self.definite && !self.is_transient()
+    }
+
     /// True when the server may yet obey what was sent.
     pub(crate) fn is_lost_reply(&self) -> bool {
         !self.definite && matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
@@ -233,6 +238,16 @@ impl Error {
 
     pub(crate) fn indefinite(kind: ErrorKind) -> Self {
         Self { kind, definite: false, redirected: false, source: None }
+    }
+
+    /// Too few nodes of a Redlock that answered, and what one of the others said.
+    pub(crate) fn no_quorum(answered: usize, quorum: usize, failure: Option<&Self>) -> Self {
+        let reason = failure.map_or_else(|| "no answer in time".to_owned(), ToString::to_string);
+        let error = Self::indefinite(ErrorKind::NoQuorum { answered, quorum, reason });
+        match failure {
+            Some(failure) => error.caused_by(failure.clone()),
+            None => error,
+        }
     }
 
     /// What came of an operation on each of several locks, by their keys. Definite when each of the errors is.

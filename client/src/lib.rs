@@ -183,10 +183,11 @@
 //! # What goes on in the background
 //!
 //! An acquisition whose caller is gone sends nothing more. What it has sent is followed up until its outcome is known, and
-//! what was granted is given back. At most 1,024 acquisitions of a client are on the wire at a time, with its looks at latches and its
-//! requests to rate limiters; others wait for their turn. Places in queues are given back 200 to a script, of 16 locks at a time, and again until that has worked; a client
-//! remembers 50,000 of them, beyond which places end with their deadlines. A node of a Redlock that leaves 1,024 requests
-//! unanswered counts as silent until some of them are settled.
+//! what was granted is given back. At most 1,024 acquisitions of a client are on the wire at a time, with its looks at
+//! latches and its requests to rate limiters; others wait for their turn. Places in queues are given back 200 to a script,
+//! of 16 locks at a time, and again until that has worked; a client remembers 50,000 of them, beyond which places end with
+//! their deadlines. A node of a Redlock that leaves 1,024 requests unanswered counts as silent until some of them are
+//! settled.
 //!
 //! All of it ends with the runtime. [`Client::close`], awaited before, releases what is held and waits for the rest.
 //!

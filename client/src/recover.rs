@@ -166,7 +166,7 @@ where
     for question in &probe.questions {
         match session.router.once(probe.slot, &mut lane, &Request::Question(question)).await {
             Ok(answer) => answers.push(answer),
-            Err(error) if error.is_definite() && !error.is_transient() => {
+            Err(error) if error.is_final() => {
                 return Ok(Recovered::Untold { is_fenced: false });
             }
             Err(error) => return Err(error),

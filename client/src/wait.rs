@@ -163,10 +163,15 @@ impl<T: Send + 'static> Caller<T> {
         {
             return Ok(permit);
         }
+        Ok(self.unless_given_up(session.asks.acquire()).await?.expect("never closed"))
+    }
+
+    /// What comes of work before anything is sent, unless the caller [gives up](Caller::has_given_up) first.
+    pub(crate) async fn unless_given_up<W>(&mut self, work: impl Future<Output = W>) -> Result<W> {
         tokio::select! {
             biased;
-            () = self.given_up() => Err(session.config.no_reply().made_definite()),
-            permit = session.asks.acquire() => Ok(permit.expect("never closed")),
+            () = self.given_up() => Err(self.session.config.no_reply().made_definite()),
+            done = work => Ok(done),
         }
     }
 

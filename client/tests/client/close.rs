@@ -162,8 +162,9 @@ fn alive_tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// Tens of thousands of acquisitions, looks at a latch and requests to a rate limiter are begun and dropped. Those that have sent nothing when their caller goes are over at once; those
-/// that have are followed up until their outcome is known, 1,024 at a time. The server says nothing meanwhile.
+/// Tens of thousands of acquisitions, looks at a latch and requests to a rate limiter are begun and dropped. Those that have
+/// sent nothing when their caller goes are over at once; those that have are followed up until their outcome is known, 1,024
+/// at a time. The server says nothing meanwhile.
 #[tokio::test]
 async fn callers_that_are_gone_leave_bounded_work() {
     const BOUND: usize = 1024;

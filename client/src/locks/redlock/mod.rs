@@ -18,7 +18,7 @@ use crate::attempt::{Answer, Sleep, remaining};
 use crate::client::Client;
 use crate::config::check_lease;
 use crate::env::{draw, within};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::hold::{OwnerState, Parts};
 use crate::key::Key;
@@ -141,26 +141,18 @@ impl OnMajority {
             .nodes
             .iter()
             .map(|node| within(env, limit, Box::pin(node.router.ask_once(self.key.slot(), command))));
-        let (mut replies, mut reason, mut source) = (Vec::new(), String::new(), None);
+        let (mut replies, mut failure) = (Vec::new(), None);
         for reply in futures_util::future::join_all(asked).await {
             match reply {
                 Some(Ok(reply)) => replies.push(reply),
                 // Taken all the same, by a lock of another kind, such as Redisson's RedLock, which is a hash.
                 Some(Err(error)) if error.is_server("WRONGTYPE") => replies.push(Value::Boolean(true)),
-                Some(Err(error)) => {
-                    reason = error.to_string();
-                    source = Some(error);
-                }
-                None => "no answer in time".clone_into(&mut reason),
+                Some(Err(error)) => failure = Some(error),
+                None => failure = None,
             }
         }
         if replies.len() < self.quorum() {
-            let (answered, quorum) = (replies.len(), self.quorum());
-            let error = Error::indefinite(ErrorKind::NoQuorum { answered, quorum, reason });
-            return Err(match source {
-                Some(source) => error.caused_by(source),
-                None => error,
-            });
+            return Err(Error::no_quorum(replies.len(), self.quorum(), failure.as_ref()));
         }
         Ok(replies)
     }
@@ -300,14 +292,7 @@ impl Wanted for Majority {
     async fn ask(&mut self, caller: &mut Caller<Guard>) -> Result<Answer<Guard>> {
         self.attempts_left = self.attempts_left.map(|left| left.saturating_sub(1));
         let (quorum, owner) = (self.lock.quorum(), self.owner.clone());
-        // A caller that is gone before its turn sends nothing.
-        let _serial = tokio::select! {
-            biased;
-            () = caller.given_up() => {
-                return Err(self.lock.first().config.no_reply().made_definite());
-            }
-            serial = owner.serial.lock() => serial,
-        };
+        let _serial = caller.unless_given_up(owner.serial.lock()).await?;
         match self.lock.attempt(&owner, self.lease, caller).await {
             Ok(Some(guard)) => Ok(Answer::Got(guard)),
             Ok(None) => Ok(Answer::Busy(Sleep::Unknown)),

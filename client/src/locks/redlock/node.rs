@@ -130,7 +130,7 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane) -> Result<bool> 
         match session.router.once(slot, &mut lane, &Request::Unconfirmed(&call)).await {
             Ok(Value::Int(freed)) => return Ok(freed == 1),
             Ok(other) => return Err(Error::unexpected(&other)),
-            Err(error) if error.is_definite() && !error.is_transient() => return Err(error),
+            Err(error) if error.is_final() => return Err(error),
             Err(_) => {}
         }
         pause(env, session.config.retry_delay(env, repeats)).await;

@@ -12,7 +12,7 @@ use super::node::{self, Claim, Vote};
 use super::options::Options;
 use super::word::{Fate, Word};
 use crate::env::{Boottime, Env, within};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::guard::{Guard, not_held};
 use crate::hold::{Grant, Hold, Keeper, OwnerState, Parts};
 use crate::key::Key;
@@ -27,13 +27,8 @@ pub(super) struct Tally {
     nodes: usize,
     pub(super) yes: usize,
     no: usize,
-    unknown: usize,
-    /// How many of the unknown ones did not do what was asked, for certain, and how many of these never will.
-    undone: usize,
-    refused: usize,
-    /// What the last of the unknown ones said, and the last that never will.
-    reason: Option<Error>,
-    refusal: Option<Error>,
+    /// What the others said, of which it may be unknown whether they did what was asked.
+    failures: Vec<Error>,
 }
 
 impl Tally {
@@ -46,41 +41,33 @@ impl Tally {
     /// a quorum from ever coming about, such as a wrong password, is told in the place of the count.
     pub(super) fn no_quorum(&self, quorum: usize) -> Error {
         let too_many = self.nodes - quorum;
-        if let Some(refusal) = &self.refusal
-            && self.refused > too_many
-        {
+        if let Some(refusal) = self.refusals().nth(too_many) {
             return refusal.clone();
         }
-        let reason = self.reason.as_ref().map_or_else(|| "no answer in time".to_owned(), ToString::to_string);
-        let mut error = Error::indefinite(ErrorKind::NoQuorum { answered: self.answered(), quorum, reason });
-        if let Some(reason) = &self.reason {
-            error = error.caused_by(reason.clone());
-        }
-        if self.no + self.undone > too_many { error.made_definite() } else { error }
+        let undone = self.no + self.failures.iter().filter(|error| error.is_definite()).count();
+        let error = Error::no_quorum(self.answered(), quorum, self.failures.last());
+        if undone > too_many { error.made_definite() } else { error }
+    }
+
+    /// What nodes refuse for good.
+    fn refusals(&self) -> impl Iterator<Item = &Error> {
+        self.failures.iter().filter(|error| error.is_final())
     }
 
     /// Whether it takes more votes to tell what comes of it: a quorum, none, or refusals that never end, if they may still be too many.
     fn is_open(&self, quorum: usize) -> bool {
         let too_many = self.nodes - quorum;
-        let missing = self.nodes - self.answered() - self.unknown;
-        let may_be_refused =
-            0 < self.refused && self.refused <= too_many && self.refused + missing > too_many;
-        self.yes < quorum && (self.no + self.unknown <= too_many || may_be_refused)
+        let missing = self.nodes - self.answered() - self.failures.len();
+        let refused = self.refusals().count();
+        let may_be_refused = 0 < refused && refused <= too_many && refused + missing > too_many;
+        self.yes < quorum && (self.no + self.failures.len() <= too_many || may_be_refused)
     }
 
     fn add(&mut self, vote: Vote) {
         match vote {
             Vote::Yes => self.yes += 1,
             Vote::No => self.no += 1,
-            Vote::Unknown(error) => {
-                self.unknown += 1;
-                self.undone += usize::from(error.is_definite());
-                if error.is_definite() && !error.is_transient() {
-                    self.refused += 1;
-                    self.refusal = Some(error.clone());
-                }
-                self.reason = Some(error);
-            }
+            Vote::Unknown(error) => self.failures.push(error),
         }
     }
 }
@@ -314,5 +301,97 @@ impl Keeper for Held {
 
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move { self.extend_once(&hold, lease).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    const NODES: usize = 5;
+    const QUORUM: usize = 3;
+
+    /// What a node may say. `Refused` is final, `Down` may be well a little later, and `Lost` may have been obeyed.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Said {
+        Yes,
+        No,
+        Refused,
+        Down,
+        Lost,
+    }
+
+    use Said::{Down, Lost, No, Refused, Yes};
+
+    fn vote(said: Said) -> Vote {
+        let server = |code: &str| {
+            let (code, message) = (code.to_owned(), "says the server".to_owned());
+            Error::definite(ErrorKind::Server { code, message })
+        };
+        match said {
+            Yes => Vote::Yes,
+            No => Vote::No,
+            Refused => Vote::Unknown(server("WRONGPASS")),
+            Down => Vote::Unknown(server("LOADING")),
+            Lost => Vote::Unknown(Error::shutdown()),
+        }
+    }
+
+    /// What is counted of votes that come in this order.
+    fn counted(votes: [Said; NODES]) -> (Tally, usize) {
+        let mut tally = Tally { nodes: NODES, ..Tally::default() };
+        let used = votes.into_iter().take_while(|&said| {
+            let is_open = tally.is_open(QUORUM);
+            if is_open {
+                tally.add(vote(said));
+            }
+            is_open
+        });
+        let used = used.count();
+        (tally, used)
+    }
+
+    /// Every order of everything that five nodes may say.
+    fn every_order() -> impl Iterator<Item = [Said; NODES]> {
+        let all = [Yes, No, Refused, Down, Lost];
+        (0..all.len().pow(5)).map(move |number| {
+            std::array::from_fn(|node| all[number / all.len().pow(node as u32) % all.len()])
+        })
+    }
+
+    #[test]
+    fn the_order_of_votes_changes_neither_who_is_granted_nor_what_is_refused_for_good() {
+        for votes in every_order() {
+            let how_many = |said| votes.iter().filter(|&&one| one == said).count();
+            let (tally, _) = counted(votes);
+            assert!(!tally.is_open(QUORUM), "{votes:?}");
+            assert_eq!(tally.yes >= QUORUM, how_many(Yes) >= QUORUM, "{votes:?}");
+            if tally.yes < QUORUM {
+                let error = tally.no_quorum(QUORUM);
+                // Two nodes that refuse leave three, which are a quorum.
+                assert_eq!(error.is_final(), how_many(Refused) > 2, "{votes:?}: {error}");
+                // Definite is what stays true whatever the nodes that were not counted have done.
+                let may_be_held = how_many(Yes) + how_many(Lost);
+                assert!(!error.is_definite() || may_be_held < QUORUM, "{votes:?}: {error}");
+            }
+        }
+    }
+
+    /// A caller waits for no vote that changes nothing: of the nodes that are slow, it needs none.
+    #[test]
+    fn votes_are_counted_until_they_change_nothing() {
+        for (votes, used) in [
+            ([Yes, Yes, Yes, No, No], 3),
+            ([Yes, No, Yes, No, Yes], 5),
+            ([No, No, No, Yes, Yes], 3),
+            ([Lost, Down, No, Yes, Yes], 3),
+            // As long as the others may refuse, too, it is worth to know.
+            ([No, No, Refused, Refused, Refused], 5),
+            ([Refused, Refused, Refused, Yes, Yes], 3),
+            ([Refused, No, No, No, Yes], 4),
+        ] {
+            assert_eq!(counted(votes).1, used, "{votes:?}");
+        }
     }
 }
