@@ -318,8 +318,8 @@ fn stem(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned()
 }
 
-/// The storms of the locks that people use most draw faults of every kind, or say in their heads why one is left out. What only nodes that follow each other can do
-/// is not for one node, and what slots do is for `storm/cluster.toml`.
+/// The storms of the locks that people use most draw faults of every kind, or say in their heads why one is left out. What only nodes
+/// that follow each other can do is not for one node, and what slots do is for `storm/cluster.toml`.
 #[test]
 fn each_storm_of_locks_draws_every_fault_or_says_why_not() {
     const OF_SLOTS: &[&str] = &["failover", "reshard"];

@@ -10,7 +10,6 @@ use std::{
 use super::{
     Address, MasterSettings, Sentinel, Settings, Times,
     instance::{Instance, Kind},
-    link::Link,
     master::Master,
 };
 use crate::{
@@ -193,10 +192,8 @@ impl Sentinel {
                 master.replicas.insert(address, replica);
             }
             ("known-sentinel", [ip, port, id]) if id.len() == 40 => {
-                let mut peer = Instance::new(Kind::Sentinel, Address::new(*ip, number(port, 1)?), now);
-                (*id).clone_into(&mut peer.run_id);
-                master.sentinels.insert((*id).to_owned(), peer);
-                self.peers.entry((*id).to_owned()).or_insert_with(|| Link::new(now));
+                let address = Address::new(*ip, number(port, 1)?);
+                Sentinel::join(&mut self.peers, master, id, address, now);
             }
             (option, values) => set(&mut master.settings, option, values)?,
         }

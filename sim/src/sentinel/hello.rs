@@ -2,7 +2,7 @@
 
 use super::{
     Address, HELLO, Sentinel,
-    instance::{Instance, Kind, Who},
+    instance::Who,
     link::{Asked, Link},
     master::{Master, OTHERS_MAX},
 };
@@ -120,10 +120,7 @@ impl Sentinel {
             }
         }
         let Some(master) = self.masters.get_mut(hello.master) else { return };
-        let mut peer = Instance::new(Kind::Sentinel, hello.from.clone(), now);
-        hello.id.clone_into(&mut peer.run_id);
-        master.sentinels.insert(hello.id.to_owned(), peer);
-        self.peers.entry(hello.id.to_owned()).or_insert_with(|| Link::new(now));
+        Sentinel::join(&mut self.peers, master, hello.id, hello.from.clone(), now);
         let message = master.named(&Who::Sentinel(hello.id.to_owned()));
         if !moved {
             self.tell("+sentinel", message);

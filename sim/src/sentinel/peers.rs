@@ -1,9 +1,11 @@
 //! Whose link is whose: a master or replica has its own, and another Sentinel has one for all masters that both watch, as these may be
 //! hundreds.
 
+use std::collections::BTreeMap;
+
 use super::{
-    Sentinel,
-    instance::{Route, Who},
+    Address, Sentinel,
+    instance::{Instance, Kind, Route, Who},
     link::{Channel, Link, PENDING_MAX, lose},
     master::Master,
 };
@@ -43,6 +45,20 @@ impl Sentinel {
     /// Commands without a reply, beyond which no more are sent.
     pub(super) fn pending_max(&self, master: &Master, who: &Who) -> usize {
         PENDING_MAX * self.users_of(master, who)
+    }
+
+    /// A master knows of another Sentinel: the first one to do so makes the link.
+    pub(super) fn join(
+        peers: &mut BTreeMap<String, Link>,
+        master: &mut Master,
+        id: &str,
+        address: Address,
+        now: i64,
+    ) {
+        let mut peer = Instance::new(Kind::Sentinel, address, now);
+        id.clone_into(&mut peer.run_id);
+        master.sentinels.insert(id.to_owned(), peer);
+        peers.entry(id.to_owned()).or_insert_with(|| Link::new(now));
     }
 
     /// A master does not know a Sentinel any more: the last one to do so closes the link.

@@ -200,9 +200,20 @@ pub(crate) fn log(folder: &std::path::Path) -> String {
     fs::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
+/// A process in a folder, which has what it says in the file `log`.
+pub(crate) fn spawn(command: &mut Command, folder: &std::path::Path) -> Child {
+    let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
+    command
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(log.try_clone().expect("a log"))
+        .stderr(log)
+        .spawn()
+        .expect("it runs")
+}
+
 /// A process, if it comes to listen.
 fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) -> Option<Child> {
-    let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
     let timeout = node_timeout_ms.to_string();
     let options = [
         ("cluster-enabled", "yes"),
@@ -228,14 +239,7 @@ fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) 
             command
         }
     };
-    let mut child = command
-        .args(["--port", &port.to_string()])
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(log.try_clone().expect("a log"))
-        .stderr(log)
-        .spawn()
-        .expect("it runs");
+    let mut child = spawn(command.args(["--port", &port.to_string()]), folder);
     let began = now();
     while child.try_wait().expect("a child").is_none() && began.elapsed() < PATIENCE {
         if Line::to(port).is_ok() {

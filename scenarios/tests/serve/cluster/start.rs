@@ -4,7 +4,7 @@ use std::{
     fs,
     io::Write,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
 };
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     rig::{
         Line,
         Whose::{self, Ours, Redis},
-        free_port, log, text, until,
+        free_port, log, spawn, text, until,
     },
 };
 use crate::served::{asks, folder, nothing_to_compare_with, redis};
@@ -56,14 +56,7 @@ fn start(whose: Whose, folder: &Path, lines: &str) -> Result<Started, String> {
             command
         }
     };
-    let out = fs::File::options().create(true).append(true).open(folder.join("log")).expect("a log");
-    let mut child = command
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(out.try_clone().expect("a log"))
-        .stderr(out)
-        .spawn()
-        .expect("it runs");
+    let mut child = spawn(&mut command, folder);
     let mut has_ended = false;
     until("it has loaded its data, or ends", || {
         has_ended = child.try_wait().expect("a child").is_some();

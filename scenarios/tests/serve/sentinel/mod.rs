@@ -142,6 +142,12 @@ fn text(reply: &Reply) -> String {
     }
 }
 
+/// A map by the names of its fields.
+fn fields(map: &Reply) -> BTreeMap<String, String> {
+    let Reply::Array(words) = map else { panic!("a map: {map:?}") };
+    words.chunks(2).map(|two| (text(&two[0]), text(&two[1]))).collect()
+}
+
 /// Waits until a replica is in step with its master.
 fn until_it_follows(replica: &Served) {
     let began = now();
@@ -163,9 +169,7 @@ fn until_it_knows(served: &Served, replicas: usize, others: usize) {
     let began = now();
     loop {
         stream.write_all(b"SENTINEL MASTER main\r\n").expect("open");
-        let Some(Reply::Array(fields)) = answer(&mut stream, &mut answers) else { panic!("a map") };
-        let fields: BTreeMap<String, String> =
-            fields.chunks(2).map(|two| (text(&two[0]), text(&two[1]))).collect();
+        let fields = fields(&answer(&mut stream, &mut answers).expect("answered"));
         let is_known = |name: &str, count: usize| fields[name] == count.to_string();
         if is_known("num-slaves", replicas)
             && is_known("num-other-sentinels", others)

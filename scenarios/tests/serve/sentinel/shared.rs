@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write, net::TcpListener, thread, time::Dura
 
 use lockstorm_sim::resp::{Answers, Reply};
 
-use super::{Ours, Whose, answer, installed, node, now, sentinel_of, text, wait, watching};
+use super::{Ours, Whose, answer, fields, installed, node, now, sentinel_of, text, wait, watching};
 use crate::served::{PATIENCE, Served, asks, folder};
 
 /// What a Sentinel's record of another one says.
@@ -33,9 +33,7 @@ fn records_after(served: &Served, command: &str) -> Records {
 }
 
 fn record(shown: &Reply) -> (String, Record) {
-    let Reply::Array(fields) = shown else { panic!("a map: {shown:?}") };
-    let fields: BTreeMap<String, String> =
-        fields.chunks(2).map(|two| (text(&two[0]), text(&two[1]))).collect();
+    let fields = fields(shown);
     let last_ok_ping = Duration::from_millis(fields["last-ok-ping-reply"].parse().expect("milliseconds"));
     let record =
         Record { port: fields["port"].clone(), users: fields["link-refcount"].clone(), last_ok_ping };
