@@ -6,7 +6,7 @@ use lockstorm_client::{Client, Error, ErrorKind, Handle, Object, OwnerId};
 use lockstorm_sim::TestServer;
 use redis::Value;
 
-use crate::support::{Flow, Proxy, RedisServer, command, eventually, impatient};
+use crate::support::{Flow, Proxy, RedisServer, command, eventually, impatient, task};
 
 fn same() -> OwnerId {
     OwnerId::new(1)
@@ -107,9 +107,8 @@ async fn a_full_server_refused_the_release() {
         can_be_released_on_a_full_server(&url, client.rw_lock("written").write()).await;
         let seats = client.semaphore("seats");
         let expiring = client.permit_semaphore("expiring seats");
-        for set in [seats.set_permits(2).await, expiring.set_permits(2).await] {
-            set.unwrap();
-        }
+        seats.set_permits(2).await.unwrap();
+        expiring.set_permits(2).await.unwrap();
         let (one, other) = (seats.acquire(1).await.unwrap(), expiring.acquire(1).await.unwrap());
         command(&url, "CONFIG SET maxmemory 1").await;
         one.release().await.unwrap();
@@ -149,6 +148,14 @@ async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
         is_released_without_a_message(&url, client.fenced_lock("fenced")).await;
         is_released_without_a_message(&url, client.rw_lock("read").read()).await;
         is_released_without_a_message(&url, client.rw_lock("written").write()).await;
+        is_released_without_a_message(&url, client.faster_multi_lock("group", ["a", "b"])).await;
+        is_released_without_a_message_to_the_head(&url, &client).await;
+        let latch = client.latch("start");
+        // That it is closed now is published, too.
+        is_not_published(&latch.try_set(1).await.unwrap_err());
+        assert_eq!(latch.count().await.unwrap(), 1, "on {url}");
+        is_not_published(&latch.count_down().await.unwrap_err());
+        assert_eq!(latch.count().await.unwrap(), 0, "on {url}");
         let seats = client.semaphore("seats");
         // There is nothing that tells of the first permits.
         let _ = seats.set_permits(1).await;
@@ -176,6 +183,29 @@ async fn is_released_without_a_message<O: Object>(url: &str, lock: Handle<O>) {
     is_not_published(&lock.force_release().await.unwrap_err());
     assert!(!lock.is_locked().await.unwrap(), "on {url}");
     drop(guard);
+}
+
+/// A fair lock publishes to the waiter that is next, and nothing where there is none. The waiter may find out by itself, at once if it has just
+/// come.
+async fn is_released_without_a_message_to_the_head(url: &str, client: &Client) {
+    let lock = client.fair_lock("fair");
+    let in_queue = async || command(url, "LLEN redisson_lock_queue:{fair}").await;
+    for is_forced in [false, true] {
+        let guard = lock.acquire().owner(same()).await.unwrap();
+        let patient = Client::connect(url).await.unwrap();
+        let waiting = task(async move { patient.fair_lock("fair").acquire().await });
+        eventually("it queues", async || in_queue().await == Value::Int(1)).await;
+        let released = if is_forced { lock.force_release().await.map(drop) } else { guard.release().await };
+        is_not_published(&released.unwrap_err());
+        assert_eq!(lock.hold_count(same()).await.unwrap(), 0, "on {url}");
+        waiting.abort();
+        // With the guard that it may have got.
+        drop(waiting);
+        eventually("it is free", async || {
+            !lock.is_locked().await.unwrap() && in_queue().await == Value::Int(0)
+        })
+        .await;
+    }
 }
 
 /// The script takes the lock and fails at its next command, which this user may not use. The error claimed that nothing had

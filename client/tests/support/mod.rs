@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -52,7 +52,8 @@ impl RedisServer {
         Some((server, port))
     }
 
-    fn start_each(mut options: impl FnMut() -> Vec<String>) -> Option<Self> {
+    /// As [`RedisServer::start_with`], with options that are made anew for each try, as those with a second port must be.
+    pub(crate) fn start_each(mut options: impl FnMut() -> Vec<String>) -> Option<Self> {
         if version().is_none() {
             let required = std::env::var("LOCKSTORM_REQUIRE_REDIS").is_ok_and(|value| value == "1");
             assert!(!required, "redis-server is not on the PATH, and LOCKSTORM_REQUIRE_REDIS=1");
@@ -151,9 +152,19 @@ fn snapshot_of(port: u16) -> PathBuf {
     std::env::temp_dir().join(format!("lockstorm-{port}.rdb"))
 }
 
+/// A port that is free, and not among those that the system gives to connections, of which one could take it before a server does.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
-    listener.local_addr().expect("a bound listener has an address").port()
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    // Test processes that run at once begin at places of their own.
+    let first = std::process::id() % 1_000 * 22;
+    for _ in 0..1_000 {
+        let port = 10_000 + (first + TRIED.fetch_add(1, Ordering::Relaxed)) % 22_000;
+        let port = u16::try_from(port).expect("below 32,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("there is no free port");
 }
 
 /// The server to test with: `redis-server` on the PATH, or what `LOCKSTORM_REDIS_SERVER` names, such as an older Redis or a Valkey.

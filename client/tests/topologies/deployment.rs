@@ -302,27 +302,23 @@ impl Cluster {
     pub(crate) async fn start() -> Option<Self> {
         let (mut nodes, mut files, mut buses) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..2 * Self::MASTERS {
-            // Another process may take a port before the server does.
-            let node = (0..20).find_map(|_| {
-                let bus = free_port();
+            let mut bus = 0;
+            nodes.push(RedisServer::start_each(|| {
+                bus = free_port();
                 let file = folder().join(format!("lockstorm-nodes-{bus}.conf"));
                 files.push(file.clone());
                 // One that an ended process has left would make the node one of another cluster.
                 let _ = std::fs::remove_file(&file);
-                let node = RedisServer::start_with(&[
-                    "--cluster-enabled",
-                    "yes",
-                    "--cluster-port",
-                    &bus.to_string(),
-                    "--cluster-config-file",
-                    file.to_str().expect("a folder with a plain name"),
-                    "--cluster-node-timeout",
-                    DOWN_AFTER_MS,
-                ])?;
-                buses.push(bus);
-                Some(node)
-            })?;
-            nodes.push(node);
+                let file = file.to_str().expect("a folder with a plain name");
+                let options = [
+                    ["--cluster-enabled", "yes"],
+                    ["--cluster-port", &bus.to_string()],
+                    ["--cluster-config-file", file],
+                    ["--cluster-node-timeout", DOWN_AFTER_MS],
+                ];
+                options.concat().into_iter().map(str::to_owned).collect()
+            })?);
+            buses.push(bus);
         }
         let mut ids = Vec::new();
         for (at, node) in nodes.iter().enumerate() {
