@@ -118,6 +118,7 @@ pub const ALL: &[Stock] = stock![
     "single/del_without_token.toml",
     "single/eviction.toml",
     "single/fencing_token_regresses.toml",
+    "single/fencing_tokens_run_back.toml",
     "single/given_up_while_granted.toml",
     "single/giving_back_one_level.toml",
     "single/grant_that_is_nearly_over_on_arrival.toml",
