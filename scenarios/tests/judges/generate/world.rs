@@ -33,6 +33,8 @@ struct World {
     state: Vec<Node>,
     /// The master of each group.
     masters: Vec<usize>,
+    /// The one that the first group had before a failover of which it does not know yet.
+    deposed: Option<usize>,
     calls: BTreeMap<Owner, Open>,
     /// The hosts that stand still for any reason, and those that crashed.
     still: Vec<Host>,
@@ -58,6 +60,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         now: ms(0),
         ops: 0,
         masters,
+        deposed: None,
         calls: BTreeMap::new(),
         still: Vec::new(),
         down: Vec::new(),
@@ -221,15 +224,21 @@ impl World {
         }
     }
 
+    /// The master that a client's requests reach: every other client is on the side of one that is deposed.
+    fn master(&self, group: usize, client: Host) -> usize {
+        let of_old = self.deposed.filter(|_| group == 0 && client.0.is_multiple_of(2));
+        of_old.unwrap_or(self.masters[group])
+    }
+
     /// A node executes a request.
     fn executes(&mut self, Request { op, lock, owner, group, wants }: Request) {
-        let node = self.masters[group];
+        let client = self.history.client_of(owner);
+        let node = self.master(group, client);
         let host = self.nodes[node];
         if self.state[node].down || !self.able(host) {
             self.under_way.push(Request { op, lock, owner, group, wants });
             return;
         }
-        let client = self.history.client_of(owner);
         let mut key = self.state[node].keys.get(&lock).cloned().unwrap_or_default();
         let until = |key: &Key| key.expires_ms.map(Wall::from_millis);
         let by = Party { client, owner: None };
@@ -485,7 +494,7 @@ impl World {
 
     /// An owner gives its place in the queue up, or is thrown out.
     fn leaves_queue(&mut self, owner: Owner) {
-        let node = self.masters[0];
+        let node = self.master(0, self.history.client_of(owner));
         if let Some(lock) = self.state[node].queued_for(owner) {
             self.queue(node, lock, |queue| queue.retain(|waiter| *waiter != owner));
         }

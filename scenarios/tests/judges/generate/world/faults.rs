@@ -1,7 +1,5 @@
 //! What goes wrong in a world: nodes and clients that crash or stand still, clocks that jump, failovers.
 
-use std::mem;
-
 use lockstorm::history::{
     Clock, ClockId, EventKind, Host, Life, Lock, LossCause, Owner, Role, Segment, Serving,
 };
@@ -27,7 +25,7 @@ impl World {
             }
         }
         // A node says what it lost in a crash before it says what it is.
-        if self.masters[0] == node {
+        if self.masters[0] == node || self.deposed == Some(node) {
             self.serves(node, Serving::Whole);
         }
     }
@@ -102,18 +100,25 @@ impl World {
         }
     }
 
-    /// Another node of the first group takes over, with what it has of the master's keys or without.
+    /// Another node of the first group takes over, with what it has of the master's keys or without. The old master learns of it at once, or
+    /// goes on for some of the clients until the next time.
     pub(super) fn fails_over(&mut self, how: u8) {
         if self.nodes.len() != 2 {
             return;
         }
+        if let Some(old) = self.deposed.take() {
+            self.steps_down(old);
+            return;
+        }
         let (old, new) = (self.masters[0], 1 - self.masters[0]);
         self.masters[0] = new;
-        let (old_host, new_host) = (self.nodes[old], self.nodes[new]);
-        let Node { keys, queues, counts, .. } = &mut self.state[old];
-        let (held, queues, counts) = (mem::take(keys), mem::take(queues), mem::take(counts));
-        self.tell(old_host, EventKind::Became { role: Role::Replica });
-        self.serves(old, Serving::Elsewhere);
+        let new_host = self.nodes[new];
+        let Node { keys: held, queues, counts, token, .. } = self.state[old].clone();
+        if how / 2 % 2 == 1 {
+            self.deposed = Some(old);
+        } else {
+            self.steps_down(old);
+        }
         self.tell(new_host, EventKind::Became { role: Role::Master });
         self.serves(new, Serving::Whole);
         if !how.is_multiple_of(2) {
@@ -132,7 +137,17 @@ impl World {
             }
         } else {
             (self.state[new].keys, self.state[new].queues) = (held, queues);
-            self.state[new].token = self.state[old].token;
+            self.state[new].token = token;
         }
+    }
+
+    /// A master becomes a replica, and has nothing of its own any more.
+    fn steps_down(&mut self, old: usize) {
+        let Node { keys, queues, counts, .. } = &mut self.state[old];
+        keys.clear();
+        queues.clear();
+        counts.clear();
+        self.tell(self.nodes[old], EventKind::Became { role: Role::Replica });
+        self.serves(old, Serving::Elsewhere);
     }
 }
