@@ -1,6 +1,7 @@
-//! A subject is its traits: laid over another subject in a file, they make it the one that has them by name.
+//! A subject is its traits: laid over another subject in a file, they make it the one that has them by name. And what subjects have in common.
 
 use lockstorm::{
+    history::{EventKind, Outcome},
     plan::Plan,
     run::{self, Engine},
     scenario::{TABLE, parse},
@@ -79,5 +80,65 @@ fn no_two_subjects_have_the_same_traits() {
         };
         let twin = TABLE[at + 1..].iter().find(same).map(|twin| twin.name);
         assert_eq!(twin, None, "the twin of {}", one.name);
+    }
+}
+
+/// What the calls of a client came to, in their order.
+fn outcomes(text: &str, client: &str) -> Vec<Outcome> {
+    let source = parse("subjects.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    let history = run::run(&plan, "subjects", Engine::Event, TraceRetention::Nothing).history;
+    let of_client = history.events.iter().filter(|event| history.host_name(event.host) == client);
+    of_client
+        .filter_map(|event| {
+            if let EventKind::Return { outcome, .. } = &event.kind { Some(outcome.clone()) } else { None }
+        })
+        .collect()
+}
+
+/// Virtual time stands still while a request gets ready, so that who has no time at all is late before it is sent, were it not asked for all
+/// the same.
+#[test]
+fn who_waits_for_no_time_at_all_is_told_what_is_so() {
+    for subject in ["client", "redisson-latch", "polled-latch"] {
+        let latch = format!(
+            r#"
+[node.m]
+[lock]
+kind = "latch"
+count = 1
+subject = "{subject}"
+[client.starter]
+steps = [{{ at = "2s", set = {{}} }}, {{ at = "4s", count_down = {{}} }}]
+[client.early]
+steps = [{{ at = "3s", wait = {{ for = "0s" }} }}]
+[client.late]
+steps = [{{ at = "5s", wait = {{ for = "0s" }} }}]
+[run]
+storm = "6s"
+"#
+        );
+        assert_eq!(outcomes(&latch, "early"), [Outcome::Refused], "{subject}");
+        assert_eq!(outcomes(&latch, "late"), [Outcome::Ok], "{subject}");
+    }
+    for subject in ["client", "rate-limiter"] {
+        let rate = format!(
+            r#"
+[node.m]
+[lock]
+kind = "rate"
+permits = 1
+window = "2s"
+subject = "{subject}"
+[client.c]
+steps = [
+    {{ at = "3s", take = {{ permits = 1, wait = "0s" }} }}, {{ take = {{ permits = 1, wait = "0s" }} }},
+    {{ at = "6s", take = {{ permits = 1, wait = "0s" }} }},
+]
+[run]
+storm = "7s"
+"#
+        );
+        assert_eq!(outcomes(&rate, "c"), [Outcome::Ok, Outcome::Refused, Outcome::Ok], "{subject}");
     }
 }
