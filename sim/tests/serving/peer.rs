@@ -70,6 +70,14 @@ impl Peer {
         line.unwrap_or_else(|| panic!("no {field} in {text}")).to_owned()
     }
 
+    /// How often a command was called.
+    pub(crate) fn calls(&mut self, command: &str) -> u64 {
+        let text = self.text("INFO commandstats");
+        // One that was never called has no line.
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+        line.map_or(0, |line| line.split(',').next().expect("a first").parse().expect("a number"))
+    }
+
     /// Asks for a field of INFO until it is this.
     #[track_caller]
     pub(crate) fn awaits(&mut self, section: &str, field: &str, expected: &str) {
