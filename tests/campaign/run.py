@@ -8,11 +8,12 @@
 slots (Debian's packages slurmctld, slurmd, slurm-client and munge), submits the array job that lockstorm writes, kills one of its
 workers in the middle, and submits it again. `bucket` does as `local` with a bucket in the place of the folder, on a server that speaks
 S3's protocol (moto). `kubernetes` holds the manifests to the schemas of several versions (kubernetes-validate). `duckdb` asks the results of
-runs what the README and the book ask.
+runs what the README and the book ask. `nextest` runs tests in slices, as jobs of a matrix do, if cargo-nextest is installed.
 """
 
 import argparse
 import getpass
+import json
 import os
 import re
 import shutil
@@ -33,7 +34,7 @@ os.environ["PATH"] += ":/usr/sbin"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 # How long anything may take on a machine that is busy with something else; `--patience` for more runs than the tests have.
 PATIENCE_S = 900
-SLOTS, TASKS = 4, 8
+SLOTS, TASKS, SLICES = 4, 8, 3
 # The oldest and the newest version of Kubernetes that the manifest is held to.
 KUBERNETES = ["1.29", "1.37"]
 
@@ -407,7 +408,37 @@ def duckdb(trial):
         print(f"duckdb: {len(answers[0])} groups of {file}, of CSV and of Parquet", flush=True)
 
 
-ENGINES = {"local": local, "bucket": bucket, "slurm": slurm, "kubernetes": kubernetes, "duckdb": duckdb}
+def nextest(_):
+    """Each test is in one of the slices that a matrix of jobs has, and passes there with the seeds that are asked for."""
+    try:
+        run(["cargo", "nextest", "--version"], cwd=ROOT)
+    except Failure:
+        print("nextest: NOT CHECKED, for cargo-nextest is not installed here (cargo install --locked cargo-nextest)", flush=True)
+        return
+    tests = ["--package", "lockstorm", "--test", "library"]
+
+    def names(*which):
+        listed = json.loads(run(["cargo", "nextest", "list", *tests, "--message-format", "json", *which], cwd=ROOT))
+        cases = [case for suite in listed["rust-suites"].values() for case in suite["testcases"].items()]
+        return [name for name, case in cases if case["filter-match"]["status"] == "matches"]
+
+    slices = [["--partition", f"slice:{part}/{SLICES}"] for part in range(1, SLICES + 1)]
+    parts = [names(*one) for one in slices]
+    if not all(parts) or sorted(sum(parts, [])) != sorted(names()):
+        raise Failure(f"nextest: the slices are {parts}")
+    for one in slices:
+        run(["cargo", "nextest", "run", *tests, *one], cwd=ROOT, env={**os.environ, "LOCKSTORM_SEEDS": "0..40"})
+    print(f"nextest: {len(names())} tests passed in slices of {', '.join(str(len(part)) for part in parts)}", flush=True)
+
+
+ENGINES = {
+    "local": local,
+    "bucket": bucket,
+    "slurm": slurm,
+    "kubernetes": kubernetes,
+    "duckdb": duckdb,
+    "nextest": nextest,
+}
 
 
 def main():
