@@ -25,6 +25,7 @@ use lockstorm_sim::{
     time::{True, Wall},
     world::{self, TraceRetention},
 };
+use redis::{Parser, Value};
 
 use crate::{
     observer::{Change, Heard, Observer},
@@ -38,6 +39,48 @@ enum Happens {
     Expires(Wall),
     Restarts,
     Becomes(Role, True),
+}
+
+/// What holds up the commands of a connection: a WAIT that has no reply yet.
+#[derive(Default)]
+struct Held {
+    /// How many replies come before that of the WAIT. Commands between it and the WAIT before it each have one.
+    before: usize,
+    /// What came behind the WAIT: the node executes it when the WAIT has ended.
+    behind: VecDeque<Heard>,
+}
+
+impl Held {
+    /// A reply on a connection: what its node executes then, if it ends a WAIT.
+    fn ends(
+        held: &mut BTreeMap<(Host, u64), Held>,
+        place: (Host, u64),
+        reply: &Value,
+        (at, wall): (True, Wall),
+    ) -> Vec<Happens> {
+        let Some(mut ended) = held.remove(&place) else { return Vec::new() };
+        // The connection of a WAIT that a new role has ended is closed.
+        if matches!(reply, Value::ServerError(error) if error.code() == "UNBLOCKED") {
+            return Vec::new();
+        }
+        if ended.before > 0 {
+            ended.before -= 1;
+            held.insert(place, ended);
+            return Vec::new();
+        }
+        let (mut executed, mut before) = (Vec::new(), 0);
+        while let Some(heard) = ended.behind.pop_front() {
+            let heard = Heard { at, wall, ..heard };
+            let waits = waits(&heard);
+            executed.push(Happens::Hears(heard));
+            if waits {
+                held.insert(place, Held { before, behind: ended.behind });
+                break;
+            }
+            before += 1;
+        }
+        executed
+    }
 }
 
 /// A run, and what is needed to follow its nodes.
@@ -82,8 +125,7 @@ impl<'a> Watched<'a> {
             })
             .peekable();
         let mut story = Vec::new();
-        // What came behind a WAIT that has no reply yet, by connection: a node executes it when the WAIT has ended.
-        let mut behind: BTreeMap<(Host, u64), VecDeque<Heard>> = BTreeMap::new();
+        let mut held: BTreeMap<(Host, u64), Held> = BTreeMap::new();
         for record in &self.outcome.records {
             let Some((host, clocks)) = &record.host else { continue };
             if **host != *name {
@@ -94,7 +136,7 @@ impl<'a> Watched<'a> {
             }
             match &record.event {
                 world::Event::Started { incarnation } if *incarnation > 0 => {
-                    behind.clear();
+                    held.clear();
                     story.push(Happens::Restarts);
                 }
                 world::Event::Effect { effect } if effect.starts_with("expired ") => {
@@ -110,31 +152,28 @@ impl<'a> Watched<'a> {
                     }
                     let heard = Heard { at, wall, client, connection, command: command.clone() };
                     let place = (client, connection);
-                    match behind.get_mut(&place) {
-                        Some(others) => others.push_back(heard),
+                    match held.get_mut(&place) {
+                        Some(held) => held.behind.push_back(heard),
                         None => {
                             if waits(&heard) {
-                                behind.insert(place, VecDeque::new());
+                                held.insert(place, Held::default());
                             }
                             story.push(Happens::Hears(heard));
                         }
                     }
                 }
-                // A message of a subscription ends no WAIT.
-                world::Event::Reply { client, connection, bytes } if !bytes.starts_with(b">") => {
+                world::Event::Reply { client, connection, bytes } => {
                     let Some(client) = history.header.host(client) else { continue };
                     let place = (client, *connection);
-                    let Some(mut others) = behind.remove(&place) else { continue };
-                    // The connection of a WAIT that a new role has ended is closed.
-                    if bytes.starts_with(b"-UNBLOCKED") {
+                    if !held.contains_key(&place) {
                         continue;
                     }
-                    while let Some(heard) = others.pop_front() {
-                        let heard = Heard { at: record.at, wall: clocks.wall, ..heard };
-                        let waits = waits(&heard);
-                        story.push(Happens::Hears(heard));
-                        if waits {
-                            behind.insert(place, std::mem::take(&mut others));
+                    // Several replies may be sent at once. The parser keeps what it has read of the others.
+                    let (mut parser, mut rest) = (Parser::new(), &bytes[..]);
+                    while let Ok(reply) = parser.parse_value(&mut rest) {
+                        // A message of a subscription ends no WAIT.
+                        if !matches!(reply, Value::Push { .. }) {
+                            story.extend(Held::ends(&mut held, place, &reply, (record.at, clocks.wall)));
                         }
                     }
                 }
