@@ -62,7 +62,7 @@ pub struct Without {
 pub struct Weakened {
     /// The cause.
     pub suspect: Suspect,
-    /// The largest share of its size that was tried and does not violate; 0 if each did.
+    /// The largest share of its size that was tried and with which it holds; 0 if there was none.
     pub harmless: f64,
     /// The smallest share of its size that was tried and violates.
     pub violated: f64,
@@ -77,7 +77,7 @@ pub struct Why {
     pub occurrences: Vec<Without>,
     /// The causes that have a size, with less of it.
     pub weakened: Vec<Weakened>,
-    /// Where no suspect suffices by itself: the pairs without which it is not violated.
+    /// Where no suspect suffices by itself: the pairs without which it holds.
     pub pairs: Vec<Without>,
     /// The verdict without all suspects: where it is still *violated*, the lock needs no fault to be unsafe.
     pub without_all: &'static str,
@@ -161,11 +161,12 @@ impl Inquiry {
             let share = f64::midpoint(harmless, violated);
             let less = weaken::weakened(scenario, cause, share)?;
             *runs += 1;
-            let bound = match self.verdict(&Plan::draw(&less, self.seed)) {
-                "violated" => &mut violated,
-                _ => &mut harmless,
-            };
-            *bound = share;
+            match self.verdict(&Plan::draw(&less, self.seed)) {
+                "violated" => violated = share,
+                "holds" => harmless = share,
+                // Between the two lies something that says nothing.
+                _ => break,
+            }
         }
         Some(Weakened { suspect: cause.clone(), harmless, violated })
     }
@@ -230,13 +231,14 @@ impl std::fmt::Display for Suspect {
 }
 
 impl Without {
+    /// Whether the verdict holds without it. One that is undecided is no pass: perhaps nothing is left that could be violated.
     fn prevents(&self) -> bool {
-        self.verdict != "violated"
+        self.verdict == "holds"
     }
 
     fn line(&self) -> Counterfactual {
         let names: Vec<String> = self.suspects.iter().map(Suspect::to_string).collect();
-        let still = if self.prevents() { "" } else { "still " };
+        let still = if self.verdict == "violated" { "still " } else { "" };
         Counterfactual::new(format!("without {}", names.join(" and ")), format!("{still}{}", self.verdict))
     }
 }
@@ -283,11 +285,11 @@ impl Why {
                 "without any of them",
                 "still violated, so that the lock itself is the cause",
             ),
-            (verdict, false) => Counterfactual::new(
+            ("holds", false) => Counterfactual::new(
                 "without all of them",
-                format!("{verdict}, so that it takes more than two to prevent it"),
+                "holds, so that it takes more than two to prevent it",
             ),
-            (verdict, true) => Counterfactual::new("without all of them", verdict),
+            (verdict, _) => Counterfactual::new("without all of them", verdict),
         });
         lines
     }
@@ -372,6 +374,53 @@ formula = "fault.jump.at - 1s"
             "{why:?}"
         );
     }
+
+    /// What is undecided counted as prevented: the cut without which nothing is written, and no pair was tried.
+    #[test]
+    fn what_leaves_nothing_to_decide_was_taken_for_a_cause() {
+        let source = parse("why.toml", NOTHING_TO_DECIDE).unwrap_or_else(|error| panic!("{error}"));
+        let checker = Checker::named("l3").expect("a checker");
+        let inquiry = Inquiry { seed: 0, engine: Engine::Event, checker };
+        let why = inquiry.of(&source.variants[0].scenario).expect("it is violated").why;
+        let lines = words(&why);
+        for line in [
+            "without the fault cut: undecided",
+            "without the fault one: still violated",
+            "without the fault other: still violated",
+            "without the fault one and the fault other: holds",
+            "without all of them: undecided",
+        ] {
+            assert!(lines.iter().any(|one| one == line), "{line} in {lines:#?}");
+        }
+        assert_eq!(why.pairs.len(), 1, "{why:?}");
+    }
+
+    /// Two pauses of which each makes the first owner's write late. Without the cut a third client has the lock all the time.
+    const NOTHING_TO_DECIDE: &str = r#"
+[node.m]
+[resource]
+[lock]
+lease = "1s"
+[client.c3]
+steps = [{ at = "900ms", try_acquire = { lease = "60s" } }, { work = { for = "50s" } }]
+[client.c1]
+steps = [{ at = "1s", try_acquire = {} }, { work = { for = "100ms" } }, { write = {} }]
+[client.c2]
+steps = [{ at = "1.5s", poll = { every = "100ms", until = "10s" } }, { write = {} }]
+[fault.cut]
+cut = { from = "c3", to = "m" }
+at = "8ms"
+[fault.one]
+pause = "c1"
+at = "1.02s"
+for = "3s"
+[fault.other]
+pause = "c1"
+at = "1.03s"
+for = "3s"
+[run]
+storm = "30s"
+"#;
 
     #[test]
     fn of_two_jumps_that_are_needed_together_either_is_a_cause() {
