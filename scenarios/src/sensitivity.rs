@@ -41,7 +41,12 @@ pub fn separators(runs: &[(Vec<Drawn>, bool)]) -> Vec<Separator> {
     let Some((first, _)) = runs.first() else { return Vec::new() };
     let values = first.len();
     let asked = |at: usize| {
-        let of_run = |(drawn, violated): &(Vec<Drawn>, bool)| Some((drawn.get(at)?.clone(), *violated));
+        // By its name, as a fault that never happens in one of the runs has none there.
+        let of_run = |(drawn, violated): &(Vec<Drawn>, bool)| {
+            let same = drawn.get(at).filter(|one| one.path == first[at].path);
+            let one = same.or_else(|| drawn.iter().find(|one| one.path == first[at].path))?;
+            Some((one.clone(), *violated))
+        };
         let runs: Vec<(Drawn, bool)> = runs.iter().filter_map(of_run).collect();
         let best = if runs.iter().all(|(drawn, _)| drawn.number.is_some()) { cut(runs) } else { each(runs) };
         best.map(|best| best.separator(&first[at].path, values))

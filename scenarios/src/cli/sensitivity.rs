@@ -91,7 +91,7 @@ impl Sensitivity {
                 Verdict::Holds { .. } => false,
                 Verdict::Undecided { .. } => return None,
             };
-            Some((trial.plan(run.case).drawn(), violated))
+            Some((trial.plan(run.case).drawn_by_all_occurrences(), violated))
         });
         let decided: Vec<_> = decided.collect();
         let token = trial.token(runs[0].case);
@@ -114,7 +114,12 @@ fn print(found: &Found<'_>) {
     }
     match (drawn, separators.len()) {
         (0, _) => outln!("  nothing is drawn from the seed: give a key a range, such as \"1s..5s\""),
-        (_, 0) => outln!("  none of {drawn} drawn values separates them better than chance; more seeds may"),
+        (_, 0) => {
+            outln!(
+                "  none of {drawn} drawn values separates them better than chance; more seeds may, or it is what workloads"
+            );
+            outln!("  draw on their way, such as how long they hold the lock, which is not among the values");
+        }
         (drawn, found) if found < *drawn => outln!("  of {} more no better than by chance", drawn - found),
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use indexmap::IndexMap;
 use lockstorm_sim::time::True;
 use serde::Serialize;
 use serde_json::Value;
@@ -56,6 +57,37 @@ impl Plan {
         for (name, written) in &self.scenario.fault {
             let is_first = |one: &&Occurrence| one.name == *name || one.name == format!("{name}#1");
             self.faults.iter().filter(is_first).for_each(|first| fault(name, written, first, &mut all));
+        }
+        all
+    }
+
+    /// The same, and of each repeated fault how often it happens, and the sum and the greatest of each number that its occurrences draw, of
+    /// which [`Plan::drawn`] has the first only.
+    pub fn drawn_by_all_occurrences(&self) -> Vec<Drawn> {
+        let mut all = self.drawn();
+        for (name, written) in self.scenario.fault.iter().filter(|(_, fault)| fault.every.is_some()) {
+            let numbered =
+                |one: &&Occurrence| one.name.rsplit_once('#').map_or(&*one.name, |(of, _)| of) == name;
+            let mut numbers: IndexMap<String, Vec<f64>> = IndexMap::new();
+            let mut occurrences = 0;
+            for occurrence in self.faults.iter().filter(numbered) {
+                let mut drawn = Vec::new();
+                fault(name, written, occurrence, &mut drawn);
+                occurrences += 1;
+                for Drawn { path, number, .. } in drawn {
+                    numbers.entry(path).or_default().extend(number);
+                }
+            }
+            let mut add = |path: String, number: f64| {
+                all.push(Drawn { path, text: format!("{number}"), number: Some(number) });
+            };
+            add(format!("fault.{name} (occurrences)"), f64::from(occurrences));
+            // When each begins says nothing in sum.
+            numbers.shift_remove(&format!("fault.{name}.at"));
+            for (path, numbers) in numbers.into_iter().filter(|(_, numbers)| !numbers.is_empty()) {
+                add(format!("{path} (sum)"), numbers.iter().sum());
+                add(format!("{path} (greatest)"), numbers.iter().copied().fold(f64::MIN, f64::max));
+            }
         }
         all
     }
@@ -153,6 +185,49 @@ fn differences(path: &str, written: &Value, drawn: &Value, all: &mut Vec<Drawn>)
 mod tests {
     use super::*;
     use crate::scenario::parse;
+
+    /// The jumps begin at 1 s and 4 s and 7 s, and so on until 20 s.
+    #[test]
+    fn of_a_repeated_fault_the_occurrences_are_counted_and_summed_up() {
+        let text = r#"
+[node.m]
+[client.c]
+[fault.jump]
+clock_step = { host = "m", by = "+1s..+9s" }
+at = "1s"
+every = "3s"
+[fault.once]
+pause = "c"
+at = "1s..2s"
+for = "1s"
+[run]
+storm = "20s"
+"#;
+        let scenario =
+            &parse("drawn.toml", text).unwrap_or_else(|error| panic!("{error}")).variants[0].scenario;
+        let plan = Plan::draw(scenario, 1);
+        let all = plan.drawn_by_all_occurrences();
+        let number = |path: &str| {
+            let one = all.iter().find(|one| one.path == path).unwrap_or_else(|| panic!("{path} in {all:?}"));
+            one.number.expect("a number")
+        };
+        let paths: Vec<&str> = all.iter().map(|one| &*one.path).collect();
+        assert_eq!(
+            paths,
+            [
+                "fault.jump.clock_step.by",
+                "fault.once.at",
+                "fault.jump (occurrences)",
+                "fault.jump.clock_step.by (sum)",
+                "fault.jump.clock_step.by (greatest)",
+            ]
+        );
+        assert_eq!(number("fault.jump (occurrences)"), 7.0);
+        let (sum, greatest) =
+            (number("fault.jump.clock_step.by (sum)"), number("fault.jump.clock_step.by (greatest)"));
+        let first = number("fault.jump.clock_step.by");
+        assert!(first <= greatest && greatest <= 9.0 && 7.0 < sum && sum <= 7.0 * greatest, "{all:?}");
+    }
 
     #[test]
     fn what_has_a_range_in_the_file_is_drawn_and_nothing_else() {
