@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use clap::Args;
-use miette::{IntoDiagnostic, Result, WrapErr};
+use miette::{IntoDiagnostic, Result, WrapErr, bail};
 
 use super::{
     Exit,
@@ -24,10 +24,16 @@ pub(super) struct Shrink {
     /// Write the scenario to this file instead of printing it
     #[arg(long, short, value_name = "FILE.toml")]
     output: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long, requires = "output")]
+    force: bool,
 }
 
 impl Shrink {
     pub(super) fn run(self) -> Result<Exit> {
+        if let Some(path) = self.output.as_ref().filter(|path| path.exists() && !self.force) {
+            bail!("{} is there already: choose another name, or give --force", path.display());
+        }
         let one = one_case(&self.token)?;
         let judged = one.judged();
         let Some(checker) = violated_checker(self.checker.as_deref(), &judged, one.variant())? else {

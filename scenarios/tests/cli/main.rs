@@ -329,6 +329,17 @@ fn what_shrinks_still_goes_wrong() {
     // The release after the late write has no part in it; the pause has.
     assert!(!text.contains("release") && text.contains("pause"), "{text}");
     folder.run(&["run", "small.toml"]).ends(0, "1 as expected");
+    // It was written over whatever was there.
+    let again = ["shrink", "mine.toml@0", "--output", "small.toml"];
+    folder.run(&again).ends(64, "small.toml is there already");
+    folder.run(&[&again[..], &["--force"]].concat()).ends(0, "small.toml is written");
+    // The seeds of the file were kept, of which others need not violate.
+    let mine = fs::read_to_string(folder.0.join("mine.toml")).expect("a scenario");
+    let many = mine.replace("storm = \"10s\"", "storm = \"10s\"\nseeds = 50");
+    fs::write(folder.0.join("many.toml"), many).expect("written");
+    folder.run(&["shrink", "many.toml@0", "--output", "few.toml"]).ends(0, "few.toml is written");
+    let text = fs::read_to_string(folder.0.join("few.toml")).expect("a scenario");
+    assert!(!text.contains("seeds"), "{text}");
     folder.run(&["shrink", "mine.toml@0", "--checker", "l1"]).ends(1, "l1 is not violated");
     folder.run(&["shrink", "mine.toml@0", "--checker", "l33"]).ends(64, "did you mean l3?");
 }
