@@ -24,8 +24,9 @@ const HELLO_MAX: Duration = Duration::from_secs(60);
 /// How long to wait before looking once more whether it has said something.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// How many of the last lines of a process that has ended are shown.
-const WORDS: usize = 8;
+/// How many of the first and of the last lines of a process that has ended are shown: some languages begin with the error and go on with
+/// a trace, and others end with it.
+const WORDS: usize = 6;
 
 /// A running peer.
 #[derive(Debug)]
@@ -74,13 +75,15 @@ impl PeerProcess {
         self.signal(if stopped { Signal::STOP } else { Signal::CONT });
     }
 
-    /// What it has written to its standard error last.
+    /// What it has written to its standard error first and last.
     pub(crate) fn last_words(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        // The first of the last few lines has the error of some languages, and the last that of others.
-        let words = lines[lines.len().saturating_sub(WORDS)..].join("; ");
+        let words = match lines.len().checked_sub(2 * WORDS) {
+            Some(1..) => [&lines[..WORDS], &["..."], &lines[lines.len() - WORDS..]].concat().join("; "),
+            _ => lines.join("; "),
+        };
         format!("`{}` has ended: {}", self.command, if words.is_empty() { "it said nothing" } else { &words })
     }
 
