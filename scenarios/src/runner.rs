@@ -278,6 +278,11 @@ impl Runner<'_> {
         name(&self.sources[case.source], self.variant(case), case.seed, self.engine)
     }
 
+    /// What the runs of a variant under one condition are called: [`Runner::token`] without the seed.
+    pub fn condition(&self, source: usize, variant: &Variant) -> String {
+        condition(&self.sources[source], variant)
+    }
+
     /// A run as one line, short enough to be kept: how its fingerprint and its [report digest](Judged::report_digest) begin, and its token.
     ///
     /// # Panics
@@ -419,9 +424,13 @@ pub fn verdict_of_plan(plan: &Plan, engine: Engine, checker: &Checker) -> Verdic
 
 /// What a case is called: `file#variant@seed`, with the engine where it is not the usual one.
 fn name(source: &Source, variant: &Variant, seed: u64, engine: Engine) -> String {
-    let variant = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
     let engine = if engine == Engine::Event { String::new() } else { format!("+{}", engine.name()) };
-    format!("{}{variant}@{seed}{engine}", source.file)
+    format!("{}@{seed}{engine}", condition(source, variant))
+}
+
+fn condition(source: &Source, variant: &Variant) -> String {
+    let variant = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
+    format!("{}{variant}", source.file)
 }
 
 /// A token taken apart: what a case is called, and perhaps which text of its file was meant.

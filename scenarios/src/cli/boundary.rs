@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use miette::{Result, bail, miette};
+use miette::{IntoDiagnostic, Result, bail, miette};
+use serde::Serialize;
 
 use super::{
     Exit,
@@ -57,6 +58,9 @@ pub(super) struct Boundary {
     /// What moves time on
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     engine: Engine,
+    /// Print what was found as JSON, one line per condition
+    #[arg(long)]
+    json: bool,
 }
 
 /// A key and a range, as the option gives them.
@@ -136,11 +140,16 @@ impl Boundary {
         let progress = Progress::new(usize::try_from(seeds.end - seeds.start).unwrap_or(usize::MAX));
         let found = search.of(seeds, self.jobs.count(), &|_| progress.step(0.0)).map_err(|error| *error)?;
         progress.finish();
-        outln!("{}{}", search.source.file, heading(search, &found));
         // A formula is about the axis and the checker of the file, and about no others.
         let is_of_file = self.axis.is_none() && self.checker.is_none();
         let written = scenario.boundary.as_ref().filter(|_| is_of_file);
         let answer = answer(search, &found, written);
+        if self.json {
+            let line = Claimed { search: search.clone(), found, answer };
+            outln!("{}", serde_json::to_string(&line.json()).into_diagnostic()?);
+            return Ok(line.exit());
+        }
+        outln!("{}{}", search.source.file, heading(search, &found));
         for line in &answer.lines {
             outln!("  {line}");
         }
@@ -221,17 +230,79 @@ impl<'a> Claimed<'a> {
     pub(super) fn exit(&self) -> Exit {
         self.answer.exit()
     }
+
+    /// The same to be read by a program.
+    pub(super) fn json(&self) -> Line<'_> {
+        let Search { variant, checker, key, from, to, .. } = &self.search;
+        let change = |change: &Change| LineChange {
+            below: change.below,
+            last: change.last.to_string(),
+            first: change.first.to_string(),
+            above: change.above,
+        };
+        let seed = |found: &Found| LineSeed {
+            seed: found.seed,
+            start: found.start,
+            changes: found.changes.iter().map(change).collect(),
+        };
+        Line {
+            condition: format!("{}{}", self.search.source.file, condition(variant)),
+            checker: checker.name,
+            key,
+            from: from.to_string(),
+            to: to.to_string(),
+            seeds: self.found.iter().map(seed).collect(),
+            lines: self.lines(),
+            as_claimed: self.answer.as_claimed,
+        }
+    }
+}
+
+/// What was looked for under one condition and what was found, as a line of JSON. Values are written as in files.
+#[derive(Debug, Serialize)]
+pub(super) struct Line<'a> {
+    condition: String,
+    checker: &'static str,
+    key: &'a str,
+    from: String,
+    to: String,
+    seeds: Vec<LineSeed>,
+    /// The same in words, with the median over the seeds and the formula of the file.
+    lines: &'a [String],
+    as_claimed: bool,
+}
+
+/// The verdict of one seed along the axis.
+#[derive(Debug, Serialize)]
+struct LineSeed {
+    seed: u64,
+    start: &'static str,
+    changes: Vec<LineChange>,
+}
+
+/// Where it changes: the largest value tried with the one verdict, and the least with the other.
+#[derive(Debug, Serialize)]
+struct LineChange {
+    below: &'static str,
+    last: String,
+    first: String,
+    above: &'static str,
 }
 
 /// What was looked for, and in how many runs.
 fn heading(search: &Search<'_>, found: &[Found]) -> String {
     let Search { variant, checker, key, from, to, .. } = search;
+    let runs: usize = found.iter().map(|found| found.runs).sum();
+    let of = condition(variant);
+    format!("{of}: {} while {key} goes from {from} to {to} ({runs} runs)", checker.name)
+}
+
+/// What a condition is called behind the name of its file, without the value of the axis.
+fn condition(variant: &Variant) -> String {
     let at = variant.point.iter().map(|at| format!("{}={}", at.axis, at.value));
     let of: Vec<String> =
         Some(variant.of.clone()).filter(|of| !of.is_empty()).into_iter().chain(at).collect();
-    let of = if of.is_empty() { String::new() } else { format!("#{}", of.join(",")) };
-    let runs: usize = found.iter().map(|found| found.runs).sum();
-    format!("{of}: {} while {key} goes from {from} to {to} ({runs} runs)", checker.name)
+    if of.is_empty() { String::new() } else { format!("#{}", of.join(",")) }
 }
 
 /// What was found, a line each, and whether it is what the file claims: one change at the least, where the formula says if there

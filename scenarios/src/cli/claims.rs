@@ -4,24 +4,26 @@ use std::{ops::ControlFlow, path::PathBuf};
 
 use clap::Args;
 use lockstorm_sim::world::TraceRetention;
-use miette::{Result, miette};
+use miette::{IntoDiagnostic, Result, miette};
+use serde::Serialize;
 
 use super::{
     Exit,
-    boundary::{Claimed, at_each_point, search_of},
+    boundary::{self, Claimed, at_each_point, search_of},
     conditions::has_share,
     measures::claimed_measures,
     options::{Jobs, virtual_engines},
-    out::outln,
+    out::{errln, outln},
     pages::Pages,
     progress::Progress,
     results::{exit_of, measured, show},
     twice::stock,
 };
 use crate::{
+    report::FormulaRow,
     run::Engine,
     runner::{Judged, Runner},
-    scenario::{Source, nearest},
+    scenario::{Claim, Source, nearest},
     tally::{Tally, tally},
     verdict::Match,
     worklist::work_through,
@@ -45,6 +47,9 @@ pub(super) struct Claims {
     /// scenario files
     #[arg(long, value_name = "DIR", conflicts_with = "real")]
     report: Option<PathBuf>,
+    /// Print the claims as JSON, one line each: its runs with what was found of what it is about, its measures and its boundaries
+    #[arg(long, conflicts_with_all = ["real", "verbose"])]
+    json: bool,
     /// Show for each condition which owners held the lock, until when, and which fault caused it
     #[arg(long, short)]
     verbose: bool,
@@ -78,23 +83,32 @@ impl Claims {
             let exit = boundaries.iter().map(Claimed::exit).fold(exit_of(&of, &tallies), Exit::max);
             as_claimed += usize::from(exit == Exit::Expected);
             worst = worst.max(exit);
-            self.print(&trial, source, &of, &tallies, exit);
             let measures = claimed_measures(&trial, &of);
-            for row in &measures {
-                outln!("       {}", row.heading);
-                row.lines.iter().for_each(|line| outln!("         {line}"));
-            }
-            for found in boundaries {
-                outln!("       boundary{}", found.heading());
-                for line in found.lines() {
-                    outln!("         {line}");
+            if self.json {
+                outln!("{}", json(&trial, source, &of, &tallies, (&measures, boundaries), exit)?);
+            } else {
+                self.print(&trial, source, &of, &tallies, exit);
+                for row in &measures {
+                    outln!("       {}", row.heading);
+                    row.lines.iter().for_each(|line| outln!("         {line}"));
+                }
+                for found in boundaries {
+                    outln!("       boundary{}", found.heading());
+                    for line in found.lines() {
+                        outln!("         {line}");
+                    }
                 }
             }
             if let Some(pages) = &mut pages {
                 pages.add(&trial, source, &of, &tallies, (measures, boundaries), exit)?;
             }
         }
-        outln!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
+        let summary = format!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
+        if self.json {
+            errln!("{summary}");
+        } else {
+            outln!("{summary}");
+        }
         pages.map_or(Ok(()), Pages::finish)?;
         Ok(worst)
     }
@@ -165,6 +179,55 @@ impl Claims {
             outln!("       found: {}", finding.trim());
         }
     }
+}
+
+/// One line of JSON about one claim.
+fn json(
+    trial: &Runner<'_>,
+    source: &Source,
+    of: &[Judged],
+    tallies: &[Tally<'_>],
+    (measures, boundaries): (&[FormulaRow], &[Claimed<'_>]),
+    exit: Exit,
+) -> Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        claim: Option<&'a Claim>,
+        file: &'a str,
+        as_stated: bool,
+        runs: Vec<Run>,
+        measures: Vec<&'a str>,
+        boundaries: Vec<boundary::Line<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Run {
+        case: String,
+        verdict: Match,
+        found: Vec<Found>,
+    }
+    #[derive(Serialize)]
+    struct Found {
+        checker: String,
+        verdict: &'static str,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        measured: String,
+    }
+    let run = |judged: &Judged| {
+        let found = measured(trial, judged, tallies).into_iter();
+        let found = found.map(|(checker, verdict, measured)| Found { checker, verdict, measured }).collect();
+        Run { case: trial.token(judged.case), verdict: judged.verdict(), found }
+    };
+    let measures = measures.iter().flat_map(|row| [&row.heading].into_iter().chain(&row.lines));
+    let line = Line {
+        claim: source.claim(),
+        file: &source.file,
+        as_stated: exit == Exit::Expected,
+        runs: of.iter().map(run).collect(),
+        measures: measures.map(String::as_str).collect(),
+        boundaries: boundaries.iter().map(Claimed::json).collect(),
+    };
+    serde_json::to_string(&line).into_diagnostic()
 }
 
 /// What was found of everything that the claim is about, in one line.

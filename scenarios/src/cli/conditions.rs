@@ -1,9 +1,13 @@
 //! The runs of `lockstorm run` counted, as a table with a row for each condition.
 
+use miette::{IntoDiagnostic, Result};
+use serde::Serialize;
+
 use super::out::outln;
 use crate::{
+    checker::words::many,
     runner::{Runner, Stop},
-    scenario::{Source, Variant},
+    scenario::{Coordinate, Source, Variant},
     tally::{Row, Tally},
     verdict::Match,
 };
@@ -37,6 +41,44 @@ pub(super) fn print(trial: &Runner<'_>, tallies: &[Tally<'_>]) {
             outln!("  {name}: {word}: {because}");
         }
     }
+}
+
+/// Prints a line of JSON for each condition and checker: the counts, the interval, and what they mean for the share that is expected.
+pub(super) fn print_json(trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        condition: String,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        point: &'a [Coordinate],
+        runs: usize,
+        #[serde(flatten)]
+        row: &'a Row,
+    }
+    for tally in tallies {
+        for row in &tally.rows {
+            let condition = trial.condition(tally.source, tally.variant);
+            let line = Line { condition, point: &tally.variant.point, runs: tally.runs, row };
+            outln!("{}", serde_json::to_string(&line).into_diagnostic()?);
+        }
+    }
+    Ok(())
+}
+
+/// How the shares that are expected came out, to be said behind the runs; empty where none is expected.
+pub(super) fn shares(tallies: &[Tally<'_>]) -> String {
+    let all: Vec<&Match> =
+        tallies.iter().flat_map(|tally| &tally.rows).filter_map(|row| row.share.as_ref()).collect();
+    let count = |is: fn(&Match) -> bool| all.iter().filter(|one| is(one)).count();
+    if all.is_empty() {
+        return String::new();
+    }
+    format!(
+        "; of {} {} as expected, {} not, {} undecided",
+        many(all.len(), "share"),
+        count(|one| matches!(one, Match::AsExpected)),
+        count(|one| matches!(one, Match::Otherwise(_))),
+        count(|one| matches!(one, Match::Undecided(_))),
+    )
 }
 
 fn table(source: &Source, tallies: &[Tally<'_>]) {

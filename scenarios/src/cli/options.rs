@@ -98,6 +98,16 @@ pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
 pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
+        if let Some(token) =
+            path.to_str().filter(|_| !path.exists()).and_then(|path| path.parse::<Token>().ok())
+        {
+            bail!(
+                "{} is one run: `lockstorm replay {}`, or its seed apart: --seed {}",
+                path.display(),
+                path.display(),
+                token.seed
+            );
+        }
         let named = path.to_str().filter(|_| !path.exists()).and_then(|path| path.rsplit_once('#'));
         if let Some((file, variant)) = named {
             sources.push(of_variant(one_source(Path::new(file))?, variant)?);

@@ -20,14 +20,21 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 pub(super) struct Picture {
     /// Draw how often a checker was violated: two axes of a sweep as a heat map, one as a curve with its band
-    #[arg(long, value_name = "FILE.svg", conflicts_with = "real")]
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot: Option<PathBuf>,
     /// The checker to draw; the first that was violated if left out
     #[arg(long, value_name = "CHECKER", requires = "plot")]
     plot_checker: Option<String>,
     /// Draw how long holds survive: which share of them the servers still have, while their owners believe in them, after so long
-    #[arg(long, value_name = "FILE.svg", conflicts_with = "real")]
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot_holds: Option<PathBuf>,
+}
+
+/// The file of a picture, which is an SVG whatever else its name says.
+fn svg(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    let is_svg = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+    if is_svg { Ok(path) } else { Err("pictures are SVG: expected a name that ends in .svg".to_owned()) }
 }
 
 impl Picture {

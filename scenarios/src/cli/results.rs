@@ -41,7 +41,8 @@ pub(super) struct Output {
     /// first violation, or else the first
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
-    /// Print the results as JSON, one line per run
+    /// Print the results as JSON, one line per run, and behind them of a sweep, or where shares are expected, one line per condition and
+    /// checker
     #[arg(long)]
     json: bool,
     /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error or delay it would not have been
@@ -108,7 +109,9 @@ impl Output {
             if conditions::are_worth_counting(trial) {
                 conditions::print(trial, tallies);
             }
-            outln!("{}", summary(judged, speed));
+            outln!("{}", summary(judged, tallies, speed));
+        } else if conditions::are_worth_counting(trial) {
+            conditions::print_json(trial, tallies)?;
         }
         Ok(exit_of(judged, tallies))
     }
@@ -296,13 +299,14 @@ pub(super) fn show(trial: &Runner<'_>, judged: &Judged, outcome: Option<&Outcome
     }
 }
 
-fn summary(judged: &[Judged], speed: &str) -> String {
+fn summary(judged: &[Judged], tallies: &[Tally<'_>], speed: &str) -> String {
     let count = |exit: Exit| judged.iter().filter(|one| self::exit(&one.verdict()) == exit).count();
     format!(
-        "{} as expected, {} not, {} undecided ({speed})",
+        "{} as expected, {} not, {} undecided{} ({speed})",
         count(Exit::Expected),
         count(Exit::Unexpected),
-        count(Exit::Undecided)
+        count(Exit::Undecided),
+        conditions::shares(tallies)
     )
 }
 

@@ -83,7 +83,7 @@ impl Source {
     pub fn with(&self, settings: &[Setting]) -> Result<Source, Box<ScenarioError>> {
         match variants(&self.text, settings, Wanted::All) {
             Ok(variants) => Ok(Source { variants, ..self.clone() }),
-            Err(mistake) => Err(Box::new(mistake.in_file(&self.file, &self.text))),
+            Err(mistake) => Err(Box::new(self.mistaken(mistake, settings))),
         }
     }
 
@@ -98,7 +98,7 @@ impl Source {
         settings: &[Setting],
     ) -> Result<Variant, Box<ScenarioError>> {
         let built = variants(&self.text, settings, Wanted::One(condition));
-        let built = built.map_err(|mistake| mistake.in_file(&self.file, &self.text))?;
+        let built = built.map_err(|mistake| self.mistaken(mistake, settings))?;
         built.into_iter().next().ok_or_else(|| Box::new(self.no_variant(&condition.of)))
     }
 
@@ -107,8 +107,17 @@ impl Source {
     /// # Errors
     /// As [`Source::with`] has them.
     pub fn points_of(&self, of: &str, setting: Setting) -> Result<Vec<Variant>, Box<ScenarioError>> {
-        let built = variants(&self.text, &[setting], Wanted::Of(of));
-        built.map_err(|mistake| Box::new(mistake.in_file(&self.file, &self.text)))
+        let settings = [setting];
+        let built = variants(&self.text, &settings, Wanted::Of(of));
+        built.map_err(|mistake| Box::new(self.mistaken(mistake, &settings)))
+    }
+
+    /// A mistake that the file does not have without the settings: where none of its own places is meant, it is in one of them.
+    fn mistaken(&self, mut mistake: Mistake, settings: &[Setting]) -> ScenarioError {
+        let laid: Vec<String> = settings.iter().map(Setting::to_string).collect();
+        let is_laid = mistake.span.is_empty();
+        mistake.message = format!("with {}: {}", laid.join(" and "), mistake.message);
+        mistake.in_file(&self.file, if is_laid { "" } else { &self.text })
     }
 
     /// That the file has no variant of this name, and which it has.

@@ -88,8 +88,20 @@ impl Setting {
         Setting { path: path.split('.').map(str::to_owned).collect(), value: value.toml() }
     }
 
-    /// Gives the key its value.
+    /// Gives the key its value. A key of a fault, a host or a link that is not there would make half of a new one.
     pub(super) fn lay<'i>(&'i self, on: &mut DeTable<'i>) -> Result<(), Mistake> {
+        if let [kind, name, _, ..] = &self.path[..]
+            && NAMED.contains(&&**kind)
+        {
+            let there = on.get(&**kind).map(Spanned::get_ref);
+            let known: Vec<&str> = match there {
+                Some(DeValue::Table(there)) => there.keys().map(|key| &**key.get_ref()).collect(),
+                _ => Vec::new(),
+            };
+            if !known.contains(&&**name) {
+                return Err(Mistake::unknown(0..0, kind, name, known.into_iter()));
+            }
+        }
         let value = DeValue::parse(&self.value).map_err(|error| Mistake::of_toml(&error))?.into_inner();
         put(on, &self.path, Spanned::new(0..0, value))
     }
@@ -99,6 +111,9 @@ impl Setting {
         self.path == axis.path
     }
 }
+
+/// What has a name of its author's choice.
+const NAMED: [&str; 5] = ["client", "fault", "link", "node", "sentinel"];
 
 /// A text as TOML.
 fn quoted(text: &str) -> String {

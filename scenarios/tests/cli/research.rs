@@ -60,6 +60,9 @@ fn runs_are_drawn_as_pictures() {
     assert_eq!(pictured("curve.toml", "0..4"), [true; 4]);
     assert_eq!(pictured("jump.toml", "0..1"), [false; 4]);
     folder.run(&["run", "jump.toml", "--plot-holds"]).ends(64, "a value is required");
+    folder
+        .run(&["run", "jump.toml", "--plot-holds", "drawn.png"])
+        .ends(64, "expected a name that ends in .svg");
 }
 
 #[test]
@@ -188,14 +191,32 @@ fn a_share_of_the_runs_is_judged_by_its_interval() {
     // A fifth of the jumps is long enough.
     let folder = Folder::with("share", "share.toml", &with("<= 40%"));
     let seeds = ["run", "share.toml", "--seeds", "0..200"];
-    folder.run(&seeds).ends(0, "200 as expected");
-    for (bound, exit, says) in [
-        ("<= 10%", 1, "NOT AS EXPECTED: l1: expected <= 10%, found "),
-        ("<= 20%", 2, "more seeds would decide it"),
+    folder
+        .run(&seeds)
+        .ends(0, "200 as expected, 0 not, 0 undecided; of 1 share 1 as expected, 0 not, 0 undecided (");
+    // The last line said nothing of shares, which was all that was wrong, and neither did the JSON.
+    for (bound, exit, says, shares, verdict) in [
+        (
+            "<= 10%",
+            1,
+            "NOT AS EXPECTED: l1: expected <= 10%, found ",
+            "0 as expected, 1 not, 0 undecided",
+            "otherwise",
+        ),
+        ("<= 20%", 2, "more seeds would decide it", "0 as expected, 0 not, 1 undecided", "undecided"),
     ] {
         fs::write(folder.0.join("share.toml"), with(bound)).expect("written");
         let ran = folder.run(&seeds);
-        ran.ends(exit, says);
+        ran.ends(exit, says).ends(exit, &format!("; of 1 share {shares} ("));
+        let json = folder.run(&[&seeds[..], &["--json"]].concat());
+        let lines =
+            json.out.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+        let (runs, rows): (Vec<_>, Vec<_>) = lines.partition(|line| line.get("case").is_some());
+        assert_eq!((json.code, runs.len()), (exit, 200));
+        let last = rows.iter().find(|row| row["checker"] == "l1").expect("a line for the share");
+        assert_eq!((&last["condition"], &last["runs"]), (&"share.toml".into(), &200.into()));
+        assert_eq!(last["share"]["match"], verdict, "{last}");
+        assert!(last["interval"]["low"].is_number() && last["violated"]["yes"].is_number(), "{last}");
         // One run says nothing of a share, also when it is run again.
         folder.run(&["replay", "share.toml@0"]).ends(0, "share.toml@0: as expected");
         // However many runs there are, the answer is one line.
@@ -239,7 +260,23 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     folder
         .run(&["boundary", "jump.toml", "--seeds", "0..6"])
         .ends(0, "median 8.001s (8.001s to 8.001s with 95% confidence)");
+    let json = folder.run(&["boundary", "jump.toml", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.out).expect("one line");
+    let change = &found["seeds"][0]["changes"][0];
+    assert_eq!(
+        (&change["last"], &change["first"], &found["as_claimed"]),
+        (&"8s".into(), &"8.001s".into(), &true.into())
+    );
     let axis = |range: &str| format!("fault.jump.clock_step.by={range}");
+    // A misspelt key was told at the first line of the file, which has none.
+    folder
+        .run(&["boundary", "jump.toml", "--axis", "fault.jumpp.clock_step.by=0s..5s"])
+        .ends(64, "with fault.jumpp.clock_step.by=0ms: there is no fault")
+        .ends(64, "did you mean `jump`?");
+    folder
+        .run(&["run", "jump.toml", "--set", "lock.leese=1s"])
+        .ends(64, "with lock.leese=1s: unknown field `leese`")
+        .ends(64, "did you mean `lease`?");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");
     folder.run(&["boundary", "jump.toml", "--checker", "l5"]).ends(64, "there is no checker l5");
@@ -342,6 +379,12 @@ fn claims_are_a_folder_of_pages() {
     let index = fs::read_to_string(folder.0.join("measured/index.html")).expect("the page was written");
     assert!(index.contains(measured) && index.contains(", as found</div>"), "{index}");
     folder.run(&["claims", "R1", "--report", "site/index.html"]).ends(64, "cannot be written");
+    let json = folder.run(&["claims", "R1", "--json"]);
+    json.ends(0, "1 of 1 claims came out as stated");
+    let claim: serde_json::Value = serde_json::from_str(&json.out).expect("one line");
+    assert_eq!((&claim["id"], &claim["as_stated"]), (&"R1".into(), &true.into()));
+    assert!(claim["runs"][0]["found"][0]["verdict"].is_string(), "{claim}");
+    assert_eq!(claim["boundaries"][0]["seeds"][0]["changes"][0]["last"], "8.9s", "{claim}");
 }
 
 /// The key is asked for 2 s after the grant of 10 s: of what is drawn only the length of the jump matters.
@@ -382,6 +425,11 @@ fn one_variant_of_a_file_runs_alone() {
         .ends(0, "2 as expected")
         .ends(0, "found: It is as one would think.");
     folder.run(&["run", "jump.toml#quiet"]).ends(0, "jump.toml#quiet@0").ends(0, "1 as expected");
+    // What `run` prints of a run names one seed.
+    folder
+        .run(&["run", "jump.toml#quiet@7"])
+        .ends(64, "`lockstorm replay jump.toml#quiet@7`")
+        .ends(64, "--seed 7");
     folder.run(&["run", "jump.toml#far", "--set", "network.latency=2ms"]).ends(0, "1 as expected");
     folder.run(&["run", "jump.toml#near"]).ends(64, "there is no variant \"near\", but: quiet, far");
     let replayed = folder.run(&["replay", "jump.toml#far@0", "--json"]);

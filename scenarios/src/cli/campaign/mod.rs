@@ -256,7 +256,8 @@ fn merge(campaign: &campaign::Campaign, target: &Target) -> Result<Exit> {
     }
     errln!("{} has {} runs", target.path().display(), campaign.runs());
     let (otherwise, undecided) = (merged.otherwise, merged.undecided);
-    outln!("{} as expected, {otherwise} not, {undecided} undecided", merged.as_expected);
+    let shares = conditions::shares(&tallies);
+    outln!("{} as expected, {otherwise} not, {undecided} undecided{shares}", merged.as_expected);
     let shares = tallies.iter().map(Tally::verdict);
     let shares = shares.map(|verdict| match verdict {
         Match::AsExpected => Exit::Expected,
