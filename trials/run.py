@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A short scoreboard with what must come out of it: our client and redis-py hold, and two broken locks are found. And each other claim
-with a lock that has the mistake it is about, a control: it must be found, and where the lock is right, nothing.
+with a lock that has the mistake it is about, a control: it must be found, and where the lock is right, nothing. The peer that the book prints
+is played as well: it is no library of its own, so that trials/peers.toml does not have it.
 
     trials/run.py [--lockstorm PATH] [--out FOLDER]
 
@@ -26,7 +27,13 @@ EXPECTED = {
     "redis-py": {"T2": "holds", "T4": "violated", "T5": "holds", "T8": "holds"},
     "bare-del": {"T2": "violated", "T4": "violated", "T5": "holds", "T8": "holds"},
     "blind-extend": {"T2": "holds", "T4": "violated", "T5": "holds", "T8": "violated"},
+    "minimal": {"T2": "holds", "T4": "violated", "T5": "holds", "T8": "holds"},
 }
+MINIMAL = """
+[peer.minimal]
+command = "target/trials/python/bin/python trials/minimal/peer.py"
+setup = "trials/setup python"
+"""
 # Controls, each with the claims of its mistake and one that it must keep: what is found is the mistake, and not that the peer is slow or does nothing.
 CONTROLS = {
     "look-then-set": {"T1": "violated"},
@@ -68,7 +75,7 @@ def main():
     # Controls with claims of their own are compared here, for only some of these are among the files.
     listed = out / "peers.toml"
     lines = (ROOT / "trials/peers.toml").read_text().splitlines()
-    listed.write_text("\n".join(line for line in lines if not line.startswith("control")))
+    listed.write_text("\n".join(line for line in lines if not line.startswith("control")) + MINIMAL)
     files = [f"trial/{name}.toml" for name in FILES]
     found = []
     tried = came_out(lockstorm, out, files, listed, EXPECTED)
