@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds the book into target/book/html: checks what its commands print, writes the reference, and checks its links.
+"""Builds the book into target/book/html: checks what its commands print, writes the reference, and checks its links and
+those of the documents beside it.
 
     cargo build --release && book/build.py            with the binary of the release build
     book/build.py --lockstorm PATH --update           writes into the chapters what the commands print now
@@ -304,9 +305,23 @@ class Links(html.parser.HTMLParser):
                 self.targets.append(attributes[key])
 
 
-def check_links(folder):
-    pages = {path: Links(path.read_text()) for path in folder.rglob("*.html") if path.name not in ("print.html", "404.html", "toc.html")}
-    dead, checked = [], 0
+class Markdown:
+    """The links of a document that is read in the repository, and the anchors that GitHub gives to its headings."""
+
+    def __init__(self, text):
+        text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+        self.anchors = set()
+        for heading in re.findall(r"^#+ +(.+?) *$", text, re.M):
+            words = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", heading)).lower().replace(" ", "-")
+            # Of headings with the same words the second and those after it are counted.
+            count = sum(re.fullmatch(rf"{re.escape(words)}(-\d+)?", anchor) is not None for anchor in self.anchors)
+            self.anchors.add(f"{words}-{count}" if count else words)
+        self.targets = re.findall(r"\]\(([^()\s]+)\)", re.sub(r"`[^`\n]*`", "", text))
+
+
+def check_links(folder, pages, known=None):
+    """That each link of `pages` leads somewhere; the anchors of `known` are known as well."""
+    parts, dead, checked = {**pages, **(known or {})}, [], 0
     for path, page in pages.items():
         for target in page.targets:
             link = urllib.parse.urlsplit(target)
@@ -314,15 +329,28 @@ def check_links(folder):
                 continue
             checked += 1
             to = (path.parent / urllib.parse.unquote(link.path)).resolve() if link.path else path
-            to = to / "index.html" if to.is_dir() else to
+            to = to / "index.html" if folder == OUT / "html" and to.is_dir() else to
             if not to.exists():
                 dead.append(f"{path.relative_to(folder)}: {target} is not there")
-            elif link.fragment and to in pages and "=" not in link.fragment \
-                    and urllib.parse.unquote(link.fragment) not in pages[to].anchors:
+            elif link.fragment and to in parts and "=" not in link.fragment \
+                    and urllib.parse.unquote(link.fragment) not in parts[to].anchors:
                 dead.append(f"{path.relative_to(folder)}: {target} has no such part")
     if dead:
         sys.exit("\n".join(dead))
     print(f"{checked} links in {len(pages)} pages lead somewhere")
+
+
+def check_documents():
+    """The links of what is read in the repository itself. Chapters have theirs checked in the book, where they lead to the reference."""
+    read = lambda paths: {path: Markdown(path.read_text()) for path in paths}
+    documents = [path for folder in (".", "client", "scenarios", "sim") for path in sorted((ROOT / folder).glob("*.md"))
+                 if not path.is_symlink()]
+    check_links(ROOT, read(documents), read((BOOK / "src").glob("*.md")))
+
+
+def check_book(folder):
+    pages = {path: Links(path.read_text()) for path in folder.rglob("*.html") if path.name not in ("print.html", "404.html", "toc.html")}
+    check_links(folder, pages)
 
 
 def main():
@@ -336,6 +364,7 @@ def main():
         sys.exit("mdbook is not installed: cargo install --locked mdbook")
     lockstorm = options.lockstorm.resolve()
 
+    check_documents()
     # What the examples expect must be what happens.
     subprocess.run([lockstorm, "run", BOOK / "examples"], check=True)
     check_commands(lockstorm, options.update)
@@ -344,6 +373,7 @@ def main():
     shutil.copytree(BOOK / "examples", OUT / "book/examples")
     for file in ("book.toml", "wide.css"):
         shutil.copy(BOOK / file, OUT / "book" / file)
+    shutil.copytree(ROOT / "trials/minimal", OUT / "trials/minimal", dirs_exist_ok=True)
     bare = write_reference(lockstorm, OUT / "book/src/reference")
     if bare:
         sys.exit("no scenario file shows these keys:\n" + "\n".join(bare))
@@ -352,11 +382,14 @@ def main():
     for command in [
         ["run", "payment.toml", "--report", pictures / "payment.html"],
         ["run", "storm.toml", "--plot", pictures / "storm.svg", "--plot-checker", "l1", "--plot-holds", pictures / "holds.svg"],
-        ["run", "redlock/jump_and_latency.toml", "--plot", pictures / "jump_and_latency.svg", "--plot-checker", "l2"],
+        ["run", "redlock/jump_and_latency.toml", "--seeds", "0..100", "--plot", pictures / "jump_and_latency.svg", "--plot-checker", "l2"],
     ]:
         subprocess.run([lockstorm, *command], cwd=BOOK / "examples", check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     subprocess.run(["mdbook", "build", OUT / "book", "--dest-dir", OUT / "html"], check=True)
-    check_links(OUT / "html")
+    # mdbook says of a file that it cannot include, and goes on.
+    if bare := [path.name for path in (OUT / "html").glob("*.html") if "{{#include" in path.read_text()]:
+        sys.exit(f"what these pages include is not there: {', '.join(bare)}")
+    check_book(OUT / "html")
 
 
 if __name__ == "__main__":
