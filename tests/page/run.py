@@ -26,6 +26,8 @@ PAGES = {
     "sentinel": ["sentinel/split_brain.toml", "--seed", "0"],
     "cluster": ["cluster/crash_of_master.toml", "--seed", "0"],
     "storm": ["storm/watchdog.toml", "--seed", "0"],
+    # A run of a sweep, with the pictures of all of them: a heat map, and how long holds survived.
+    "sweep": ["redlock/jump_and_latency.toml", "--seeds", "0..5"],
 }
 # Claims whose pages are tried together with the list that leads to them: one that is violated, and one with a boundary.
 CLAIMS = ["S11", "R1"]

@@ -250,6 +250,50 @@ const tests = {
   },
 };
 
+// The page of a run of a sweep, of which the pictures are tried: its timeline is that of the others.
+const sweep = {
+  async "the heat map and the survival of holds are seen, are readable in the dark, and fit the width of a phone"(name) {
+    const page = await opened(name);
+    const pictures = page.locator(".picture svg");
+    assert.equal(await pictures.count(), 2, "a heat map and a curve");
+    for (const words of [/^The sweep /, /^How long holds survived/])
+      assert.ok(await page.locator("h2", { hasText: words }).isVisible(), String(words));
+    // The least contrast, by WCAG, of words with the last rectangle below them.
+    const contrasts = () => pictures.evaluateAll(all => all.map(svg => {
+      const light = colour => {
+        const parts = colour.match(/[\d.]+/g).slice(0, 3).map(part => part / 255);
+        const [red, green, blue] = parts.map(part => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4);
+        return .2126 * red + .7152 * green + .0722 * blue;
+      };
+      const rects = [...svg.querySelectorAll("rect")].map(rect => [rect.getBoundingClientRect(), rect]);
+      const texts = [...svg.querySelectorAll("text")];
+      return { texts: texts.length, least: Math.min(...texts.map(text => {
+        const box = text.getBoundingClientRect(), x = box.x + box.width / 2, y = box.y + box.height / 2;
+        const below = rects.filter(([{ left, right, top, bottom }]) => left <= x && x <= right && top <= y && y <= bottom).pop();
+        const two = [text, below[1]].map(node => light(getComputedStyle(node).fill)).sort((one, other) => other - one);
+        return (two[0] + .05) / (two[1] + .05);
+      })) };
+    }));
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      for (const { texts, least } of await contrasts()) assert.ok(texts > 5 && least > 4.5, `${colorScheme}: ${least} in ${texts}`);
+      await picture(page, `${name}-${colorScheme}`);
+    }
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      for (const shown of await pictures.all()) {
+        assert.ok(await shown.isVisible());
+        const box = await shown.boundingBox();
+        assert.ok(box.x >= 0 && box.x + box.width <= width && box.width > width * .6, `${width}: ${JSON.stringify(box)}`);
+        assert.ok(box.height > 80, JSON.stringify(box));
+      }
+    }
+    await picture(page, `${name}-phone`);
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.done();
+  },
+};
+
 // Those of a folder with the pages of several claims.
 const site = {
   async "each claim is listed with its verdict, and its links lead to a run, to its causes and to its file"(name) {
@@ -327,7 +371,7 @@ const scoreboard = {
   },
 };
 
-const kinds = { "site/index": site, "book/page": book, scoreboard };
+const kinds = { sweep, "site/index": site, "book/page": book, scoreboard };
 
 let failed = 0;
 try {
