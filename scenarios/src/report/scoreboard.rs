@@ -112,8 +112,8 @@ impl Scoreboard {
         let Scoreboard { command, date, server, .. } = self;
         let _ = writeln!(text, "# Scoreboard\n\nMade by `{command}` on {date}, with {server}.\n");
         text.push_str(
-            "Each cell is a run of the scenario file with the library's own process for every client, on real servers: faults are injected, \
-             and the history is judged. **Bold** is what a right lock does not show; – is what the library has no feature for.\n\n",
+            "Each cell is one play of one seed of the scenario file with the library's own process for every client, on real servers: faults \
+             are injected, and the history is judged. *Violated* is a counterexample; *holds* is no proof. **Bold** is what a right lock does not show; – is what the library has no feature for.\n\n",
         );
         self.table(&mut text, &self.libraries);
         text.push('\n');

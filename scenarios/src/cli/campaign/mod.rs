@@ -42,7 +42,7 @@ enum Part {
 /// Make the folder of a campaign: the plan, and copies of the files
 #[derive(Debug, Args)]
 struct Plan {
-    /// Scenario files and folders of them, on the disk or among the stock scenarios
+    /// Scenario files and folders of them, on the disk or among the stock scenarios; of a file with variants one alone: FILE#VARIANT
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// The seeds of each variant, the last one not included
