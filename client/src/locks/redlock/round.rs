@@ -341,14 +341,11 @@ mod tests {
     /// What is counted of votes that come in this order.
     fn counted(votes: [Said; NODES]) -> (Tally, usize) {
         let mut tally = Tally { nodes: NODES, ..Tally::default() };
-        let used = votes.into_iter().take_while(|&said| {
-            let is_open = tally.is_open(QUORUM);
-            if is_open {
-                tally.add(vote(said));
-            }
-            is_open
-        });
-        let used = used.count();
+        let mut used = 0;
+        while used < NODES && tally.is_open(QUORUM) {
+            tally.add(vote(votes[used]));
+            used += 1;
+        }
         (tally, used)
     }
 
