@@ -43,8 +43,7 @@ pub fn separators(runs: &[(Vec<Drawn>, bool)]) -> Vec<Separator> {
     let asked = |at: usize| {
         // By its name, as a fault that never happens in one of the runs has none there.
         let of_run = |(drawn, violated): &(Vec<Drawn>, bool)| {
-            let same = drawn.get(at).filter(|one| one.path == first[at].path);
-            let one = same.or_else(|| drawn.iter().find(|one| one.path == first[at].path))?;
+            let one = drawn.iter().find(|one| one.path == first[at].path)?;
             Some((one.clone(), *violated))
         };
         let runs: Vec<(Drawn, bool)> = runs.iter().filter_map(of_run).collect();

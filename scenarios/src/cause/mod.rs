@@ -194,9 +194,8 @@ impl Suspect {
     /// Of a fault that has several, its occurrences.
     fn occurrences(&self, plan: &Plan) -> Vec<Suspect> {
         let Suspect::Fault(fault) = self else { return Vec::new() };
-        let numbered = |name: &str| name.rsplit_once('#').is_some_and(|(of, _)| of == fault);
-        let names = plan.faults.iter().map(|one| &one.name).filter(|name| numbered(name));
-        let all: Vec<Suspect> = names.cloned().map(Suspect::Occurrence).collect();
+        let own = plan.faults.iter().filter(|one| one.of() == fault);
+        let all: Vec<Suspect> = own.map(|one| Suspect::Occurrence(one.name.clone())).collect();
         if all.len() > 1 { all } else { Vec::new() }
     }
 
@@ -300,9 +299,9 @@ mod tests {
     use super::*;
     use crate::scenario::parse;
 
-    fn of(text: &str) -> Why {
+    fn of(text: &str, checker: &str) -> Why {
         let source = parse("why.toml", text).unwrap_or_else(|error| panic!("{error}"));
-        let checker = Checker::named("l1").expect("a checker");
+        let checker = Checker::named(checker).expect("a checker");
         let inquiry = Inquiry { seed: 0, engine: Engine::Event, checker };
         inquiry.of(&source.variants[0].scenario).expect("it is violated").why
     }
@@ -313,7 +312,7 @@ mod tests {
 
     /// A lock of ten seconds that another client asks for 1.1 s after the grant, and what goes wrong.
     fn why(faults: &str) -> Why {
-        of(&format!(
+        let text = format!(
             r#"
 [node.m]
 [lock]
@@ -325,7 +324,8 @@ steps = [{{ at = "11.1s", try_acquire = {{}} }}]
 [run]
 storm = "30s"
 {faults}"#
-        ))
+        );
+        of(&text, "l1")
     }
 
     fn jump(name: &str, by: &str, at: &str) -> String {
@@ -378,10 +378,7 @@ formula = "fault.jump.at - 1s"
     /// What is undecided counted as prevented: the cut without which nothing is written, and no pair was tried.
     #[test]
     fn what_leaves_nothing_to_decide_was_taken_for_a_cause() {
-        let source = parse("why.toml", NOTHING_TO_DECIDE).unwrap_or_else(|error| panic!("{error}"));
-        let checker = Checker::named("l3").expect("a checker");
-        let inquiry = Inquiry { seed: 0, engine: Engine::Event, checker };
-        let why = inquiry.of(&source.variants[0].scenario).expect("it is violated").why;
+        let why = of(NOTHING_TO_DECIDE, "l3");
         let lines = words(&why);
         for line in [
             "without the fault cut: undecided",
@@ -453,7 +450,8 @@ storm = "30s"
 
     #[test]
     fn a_lock_that_is_broken_by_itself_needs_no_fault() {
-        let why = of(r#"
+        let why = of(
+            r#"
 [node.m]
 [lock]
 subject = "del-without-token"
@@ -466,7 +464,9 @@ steps = [{ at = "11.5s", try_acquire = {} }]
 steps = [{ at = "12.1s", try_acquire = {} }]
 [run]
 storm = "30s"
-"#);
+"#,
+            "l1",
+        );
         assert_eq!(why.without_all, "violated");
         let last = words(&why).pop().expect("a last line");
         assert!(last.contains("the lock itself is the cause"), "{last}");

@@ -144,16 +144,16 @@ impl Boundary {
         let is_of_file = self.axis.is_none() && self.checker.is_none();
         let written = scenario.boundary.as_ref().filter(|_| is_of_file);
         let answer = answer(search, &found, written);
+        let claimed = Claimed { search: search.clone(), found, answer };
         if self.json {
-            let line = Claimed { search: search.clone(), found, answer };
-            outln!("{}", serde_json::to_string(&line.json()).into_diagnostic()?);
-            return Ok(line.exit());
+            outln!("{}", serde_json::to_string(&claimed.json()).into_diagnostic()?);
+        } else {
+            outln!("{}{}", search.source.file, claimed.heading());
+            for line in claimed.lines() {
+                outln!("  {line}");
+            }
         }
-        outln!("{}{}", search.source.file, heading(search, &found));
-        for line in &answer.lines {
-            outln!("  {line}");
-        }
-        Ok(answer.exit())
+        Ok(claimed.exit())
     }
 }
 

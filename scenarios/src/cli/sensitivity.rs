@@ -94,8 +94,7 @@ impl Sensitivity {
             Some((trial.plan(run.case).drawn_by_all_occurrences(), violated))
         });
         let decided: Vec<_> = decided.collect();
-        let token = trial.token(runs[0].case);
-        let case = token.rsplit_once('@').map_or(&*token, |(condition, _)| condition).to_owned();
+        let case = trial.condition(runs[0].case.source, trial.variant(runs[0].case));
         let drawn = decided.first().map_or(0, |(drawn, _)| drawn.len());
         Some(Found { case, checker: checker.name, violated, drawn, separators: separators(&decided) })
     }

@@ -66,11 +66,9 @@ impl Plan {
     pub fn drawn_by_all_occurrences(&self) -> Vec<Drawn> {
         let mut all = self.drawn();
         for (name, written) in self.scenario.fault.iter().filter(|(_, fault)| fault.every.is_some()) {
-            let numbered =
-                |one: &&Occurrence| one.name.rsplit_once('#').map_or(&*one.name, |(of, _)| of) == name;
             let mut numbers: IndexMap<String, Vec<f64>> = IndexMap::new();
             let mut occurrences = 0;
-            for occurrence in self.faults.iter().filter(numbered) {
+            for occurrence in self.faults.iter().filter(|one| one.of() == name) {
                 let mut drawn = Vec::new();
                 fault(name, written, occurrence, &mut drawn);
                 occurrences += 1;
@@ -184,7 +182,12 @@ fn differences(path: &str, written: &Value, drawn: &Value, all: &mut Vec<Drawn>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::parse;
+    use crate::scenario::{Scenario, parse};
+
+    fn scenario(text: &str) -> Scenario {
+        let source = parse("drawn.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        source.variants[0].scenario.clone()
+    }
 
     /// The jumps begin at 1 s and 4 s and 7 s, and so on until 20 s.
     #[test]
@@ -203,9 +206,7 @@ for = "1s"
 [run]
 storm = "20s"
 "#;
-        let scenario =
-            &parse("drawn.toml", text).unwrap_or_else(|error| panic!("{error}")).variants[0].scenario;
-        let plan = Plan::draw(scenario, 1);
+        let plan = Plan::draw(&scenario(text), 1);
         let all = plan.drawn_by_all_occurrences();
         let number = |path: &str| {
             let one = all.iter().find(|one| one.path == path).unwrap_or_else(|| panic!("{path} in {all:?}"));
@@ -254,9 +255,8 @@ pause = "c1"
 at = "5s"
 for = "1s"
 "#;
-        let scenario =
-            &parse("drawn.toml", text).unwrap_or_else(|error| panic!("{error}")).variants[0].scenario;
-        let drawn = |seed| Plan::draw(scenario, seed).drawn();
+        let scenario = scenario(text);
+        let drawn = |seed| Plan::draw(&scenario, seed).drawn();
         let paths = |seed| drawn(seed).into_iter().map(|one| one.path).collect::<Vec<_>>();
         assert_eq!(
             paths(1),

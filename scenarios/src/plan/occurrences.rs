@@ -33,6 +33,13 @@ pub struct Occurrence {
     pub targets: Vec<Vec<Target>>,
 }
 
+impl Occurrence {
+    /// The name of its fault.
+    pub fn of(&self) -> &str {
+        self.name.split_once('#').map_or(&self.name, |(fault, _)| fault)
+    }
+}
+
 /// When an occurrence begins.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {

@@ -13,14 +13,13 @@ use super::{
     options::{Jobs, sources},
     out::{errln, outln},
     progress::Progress,
+    results::exit_of,
     table::Target,
 };
 use crate::{
     campaign::{self, CampaignError, Files, Image, Worked},
     runner::parse_any_seeds,
     table::Table,
-    tally::Tally,
-    verdict::Match,
 };
 
 /// Run more seeds than one process can, in shards that any number of processes and machines work on
@@ -258,18 +257,12 @@ fn merge(campaign: &campaign::Campaign, target: &Target) -> Result<Exit> {
     let (otherwise, undecided) = (merged.otherwise, merged.undecided);
     let shares = conditions::shares(&tallies);
     outln!("{} as expected, {otherwise} not, {undecided} undecided{shares}", merged.as_expected);
-    let shares = tallies.iter().map(Tally::verdict);
-    let shares = shares.map(|verdict| match verdict {
-        Match::AsExpected => Exit::Expected,
-        Match::Undecided(_) => Exit::Undecided,
-        Match::Otherwise(_) => Exit::Unexpected,
-    });
     let runs = match (otherwise, undecided) {
         (0, 0) => Exit::Expected,
         (0, _) => Exit::Undecided,
         _ => Exit::Unexpected,
     };
-    Ok(shares.chain([runs]).max().unwrap_or(runs))
+    Ok(runs.max(exit_of([], &tallies)))
 }
 
 impl Run {

@@ -361,7 +361,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             _ => None,
         });
         if let Some(what) = impossible {
-            let name = occurrence.name.split('#').next().unwrap_or_default();
+            let name = occurrence.of();
             problems.push(format!("fault {name:?} needs \"{what}\""));
         }
     }
