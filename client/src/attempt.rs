@@ -115,7 +115,7 @@ pub(crate) struct Unlock<'a> {
     pub(crate) owner: &'a str,
     /// The id of the request, the same for all repeats of one unlock.
     pub(crate) request: &'a str,
-    /// The time that what remains must have, when the owner holds more levels. It never lengthens their own leases.
+    /// Of kinds whose levels have keys of their own: for how long the longest of those that remain lasts.
     pub(crate) remaining_ms: u64,
     /// How long the result is remembered for repeats.
     pub(crate) latch_ms: u64,

@@ -105,11 +105,7 @@ pub(crate) async fn give_back(
             publish: session.router.publish(),
         })
     };
-    // What remains is given its time when the request arrives.
-    let (sent, remaining) = (session.env().boottime(), of.longest_validity());
-    let done = run_with_spent(session, slot, patience, confirm, call).await;
-    of.may_last(sent, session.env().boottime() - sent, remaining);
-    let (reply, is_final) = done?;
+    let (reply, is_final) = run_with_spent(session, slot, patience, confirm, call).await?;
     match reply {
         Value::Int(_) => {
             // Where a request may still be on its way, it must find the result of the one that was faster.

@@ -20,7 +20,7 @@
 //!
 //! # Where this differs from Redisson
 //!
-//! Keys, fields, channels, messages and arguments are the same, so that both can share a lock. `tests/clients/shared` has
+//! Keys, fields, channels and messages are the same, so that both can share a lock. `tests/clients/shared` has
 //! processes of both do so: they exclude, wake, outlive and queue behind each other as their own kind. On purpose
 //! different:
 //!
@@ -29,7 +29,7 @@
 //! * A request whose reply was lost is not sent again blindly. The client ends the old connection on the server, looks
 //!   at its own count, and goes on from what it finds. Where the user may not do that (`+client|kill`, `+client|info`), an
 //!   acquisition or forced release whose reply was lost is an error, and a release relies on the server to remember it.
-//! * What remains after one level was given back keeps its own lease.
+//! * Giving one level back leaves the lease of the others as it is; Redisson sets it anew.
 //! * A call ends with an error when no server answers within [`Builder::call_timeout`]; `None` always means another owner.
 //! * A caller that gives up leaves nothing behind: what was granted too late is given back, a place in a queue is left.
 //! * The holder is notified when its lease has run out by its own clock.
@@ -129,8 +129,9 @@
 //! | Cluster: the master is cut off together with clients and a minority | all until it stops, 1 to 1.5 *NT* after the cut | half of *NT* at most |
 //! | Cluster: the master freezes, and goes on after the failover | what waits in its sockets | for milliseconds |
 //! | Cluster: a master sees the majority but not its replica, and crashes later | all since the link to the replica broke, which may be about 10 s + 11 *NT*; after that the replica is not elected, and nothing grants (`cluster-replica-validity-factor`) | no |
-//! | Cluster: CLUSTER FAILOVER | none; with FORCE or TAKEOVER those of a moment | no; for milliseconds |
-//! | Cluster: a slot moves | none | no; if the node it leaves fails over meanwhile, until that is mended |
+//! | Cluster: CLUSTER FAILOVER | none | no |
+//! | Cluster: CLUSTER FAILOVER with FORCE or TAKEOVER | those of a moment; if the old master is cut off, all until it stops, 1 to 1.5 *NT* after the cut | for milliseconds; if the old master is cut off, until it stops |
+//! | Cluster: a slot moves | none; those still at the old node if it hands the slot over before they have moved | no; if the node it leaves fails over meanwhile, until that is mended |
 //!
 //! [`ReplicaWait`] has each change confirmed by replicas before it counts: with [`All`](ReplicaWait::All) a grant survives any one failover,
 //! with [`Majority`](ReplicaWait::Majority) one in which the promoted replica is among those that have confirmed, which Sentinel and Cluster

@@ -2,6 +2,7 @@
 //! keys, fields, scores, messages and replies must agree. Where ours differ on purpose, the row says so.
 
 mod faster_multi;
+mod last_millisecond;
 mod levels;
 mod read_write;
 mod semaphores;
@@ -51,6 +52,17 @@ fn pair(a: i64, b: i64) -> Value {
     Value::Array(vec![Value::Int(a), Value::Int(b)])
 }
 
+/// Runs a script.
+async fn eval(
+    redis: &mut MultiplexedConnection,
+    script: &str,
+    keys: &[&str],
+    args: &[&dyn ToString],
+) -> redis::RedisResult<Value> {
+    let args: Vec<_> = args.iter().map(|arg| arg.to_string()).collect();
+    redis::cmd("EVAL").arg(script).arg(keys.len()).arg(keys).arg(args).query_async(redis).await
+}
+
 struct Vectors {
     redis: MultiplexedConnection,
     server: RedisServer,
@@ -70,8 +82,7 @@ impl Vectors {
         keys: &[&str],
         args: &[&dyn ToString],
     ) -> redis::RedisResult<Value> {
-        let args: Vec<_> = args.iter().map(|arg| arg.to_string()).collect();
-        redis::cmd("EVAL").arg(script).arg(keys.len()).arg(keys).arg(args).query_async(&mut self.redis).await
+        eval(&mut self.redis, script, keys, args).await
     }
 
     async fn get<T: FromRedisValue>(&mut self, command: &str) -> T {
@@ -99,7 +110,7 @@ impl Vectors {
     async fn release(&mut self, owner: &str, request: &str) -> Value {
         let latch = format!("redisson_unlock_latch:{{lk}}:{request}");
         let keys = ["lk", "redisson_lock__channel:{lk}", &latch];
-        self.run(RELEASE, &keys, &[&0, &LEASE, &owner, &"PUBLISH", &LATCH]).await.unwrap()
+        self.run(RELEASE, &keys, &[&0, &owner, &"PUBLISH", &LATCH]).await.unwrap()
     }
 
     async fn fair_acquire(&mut self, owner: &str, wait: u64, now: u64) -> Value {
@@ -109,7 +120,7 @@ impl Vectors {
     async fn fair_release(&mut self, owner: &str, now: u64) -> Value {
         let latch = format!("redisson_unlock_latch:{{fl}}:{owner}:{now}");
         let keys = [FAIR[0], FAIR[1], FAIR[2], FAIR[3], &latch];
-        self.run(FAIR_RELEASE, &keys, &[&0, &LEASE, &owner, &now, &"PUBLISH", &LATCH]).await.unwrap()
+        self.run(FAIR_RELEASE, &keys, &[&0, &owner, &now, &"PUBLISH", &LATCH]).await.unwrap()
     }
 
     /// The queue with each waiter's deadline, counted from [`NOW`]; `None` for a waiter without one.
@@ -182,7 +193,7 @@ async fn reentrant() {
         "redisson_unlock_latch:{lk}:q1",
         "redisson_unlock_latch:{lk}:q2",
     ];
-    assert_eq!(v.run(RELEASE, &keys, &[&0, &LEASE, &"A", &"PUBLISH", &LATCH]).await.unwrap(), int(1));
+    assert_eq!(v.run(RELEASE, &keys, &[&0, &"A", &"PUBLISH", &LATCH]).await.unwrap(), int(1));
     for (latch, exists) in [("q1", 0), ("q2", 0), ("q4", 1)] {
         assert_eq!(
             v.get::<i64>(&format!("EXISTS redisson_unlock_latch:{{lk}}:{latch}")).await,
@@ -228,7 +239,7 @@ async fn spin() {
     let Some(mut v) = Vectors::start().await else { return };
     let release = async |v: &mut Vectors, owner: &str, request: &str| {
         let latch = format!("redisson_unlock_latch:{{lk}}:{request}");
-        v.run(SPIN_RELEASE, &["lk", &latch], &[&LEASE, &owner, &LATCH]).await.unwrap()
+        v.run(SPIN_RELEASE, &["lk", &latch], &[&owner, &LATCH]).await.unwrap()
     };
     let mut heard = redis::Client::open(v.server.url()).unwrap().get_async_pubsub().await.unwrap();
     heard.subscribe(&["redisson_lock__channel:{lk}", "end"]).await.unwrap();

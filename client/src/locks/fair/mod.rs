@@ -121,7 +121,6 @@ impl Lease for Fair {
         RELEASE
             .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
             .arg(0)
-            .arg(unlock.remaining_ms)
             .arg(unlock.owner)
             .arg(unlock.now_ms)
             .arg(unlock.publish)

@@ -1,14 +1,13 @@
 -- Gives one level of the lock back and notifies the head of the queue when that frees it.
 -- KEYS  lock hash, queue, deadlines of the queued, channel base, latch of this request, then latches of earlier requests,
 --       which are deleted
--- ARGV  message, lease in ms of what remains, owner field, the caller's wall clock in ms, publishing command, life of
---       the latch in ms
+-- ARGV  message, owner field, the caller's wall clock in ms, publishing command, life of the latch in ms
+-- The key keeps the longest lease of all levels, that of the one that is given back among them.
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
 -- obeyed before gets the same reply again and changes nothing. An error UNPUBLISHED means that the lock is free now, and
 -- that the message was refused.
 local lock, queue, deadlines, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local message, lease, owner, now = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-local publish, latch_life = ARGV[5], ARGV[6]
+local message, owner, now, publish, latch_life = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local before = redis.call('GET', latch)
 if before then
   return tonumber(before)
@@ -36,9 +35,6 @@ if redis.call('HEXISTS', lock, owner) == 0 then
   return nil
 end
 if redis.call('HINCRBY', lock, owner, -1) > 0 then
-  if redis.call('PTTL', lock) < lease then
-    redis.call('PEXPIRE', lock, lease)
-  end
   redis.call('SET', latch, 0, 'PX', latch_life)
   return 0
 end

@@ -19,12 +19,20 @@ end
 -- no latch to delete, but a lock must be releasable also then.
 redis.call('DEL', unpack(KEYS, 5))
 local level = redis.call('HINCRBY', lock, reader, -1)
-redis.call('DEL', hold .. ':' .. level + 1)
+local last = hold .. ':' .. level + 1
+local left = redis.call('PTTL', last)
+redis.call('DEL', last)
 if level == 0 then
   redis.call('HDEL', lock, reader)
-elseif lease > 1 and redis.call('PTTL', hold .. ':' .. level) < lease then
-  -- The level that is given back need not be the last, whose key is deleted: what remains keeps its own lease.
-  redis.call('SET', hold .. ':' .. level, 1, 'PX', lease)
+else
+  -- The level that is given back need not be the last, whose key is deleted: what remains keeps its own lease. Where that is the
+  -- deleted key's, it is not longer than what that had left, however long this request was under way.
+  if left ~= -1 then
+    lease = math.min(lease, left)
+  end
+  if lease > 1 and redis.call('PTTL', hold .. ':' .. level) < lease then
+    redis.call('SET', hold .. ':' .. level, 1, 'PX', lease)
+  end
 end
 if mode == 'write' then
   -- The writer's lease is that of the hash, and no read hold under it may end it earlier.
@@ -37,7 +45,7 @@ if longest <= 0 then
   redis.call('SET', latch, 1, 'PX', latch_life)
   return publish(command, channel, message, 1)
 end
-local left = redis.call('PTTL', lock)
+left = redis.call('PTTL', lock)
 redis.call('PEXPIRE', lock, longest)
 redis.call('SET', latch, 0, 'PX', latch_life)
 -- A waiting writer sleeps for what it was told that the lock has left, which is less now.

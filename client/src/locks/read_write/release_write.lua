@@ -1,12 +1,13 @@
 -- Gives one level of a write hold back. With the last one, read holds of the same owner keep the lock for reading.
 -- KEYS  lock hash, channel, what the keys of all read holds begin with, latch of this request, then latches of earlier
 --       requests, which are deleted
--- ARGV  message, lease in ms of what remains, owner field of the writer, publishing command, life of the latch in ms
+-- ARGV  message, owner field of the writer, publishing command, life of the latch in ms
+-- While a level remains the key keeps the longest lease of all, that of the one that is given back among them.
 -- Replies 1 when no write hold is left, 0 when a level remains, nil when the writer did not hold it. A request that was
 -- obeyed before gets the same reply again and changes nothing. An error UNPUBLISHED means that the level was given back, and
 -- that the message was refused.
 local lock, channel, tag, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local message, lease, writer, command, latch_life = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local message, writer, command, latch_life = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local before = redis.call('GET', latch)
 if before then
   return tonumber(before)
@@ -18,9 +19,6 @@ end
 -- no latch to delete, but a lock must be releasable also then.
 redis.call('DEL', unpack(KEYS, 4))
 if redis.call('HINCRBY', lock, writer, -1) > 0 then
-  if redis.call('PTTL', lock) < lease then
-    redis.call('PEXPIRE', lock, lease)
-  end
   redis.call('SET', latch, 0, 'PX', latch_life)
   return 0
 end

@@ -52,7 +52,6 @@ impl Lease for Write {
         RELEASE
             .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
             .arg(1)
-            .arg(unlock.remaining_ms)
             .arg(unlock.owner)
             .arg(unlock.publish)
             .arg(unlock.latch_ms)

@@ -112,7 +112,6 @@ pub(super) fn release(unlock: &Unlock<'_>) -> Call {
     RELEASE
         .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
         .arg(0)
-        .arg(unlock.remaining_ms)
         .arg(unlock.owner)
         .arg(unlock.publish)
         .arg(unlock.latch_ms)

@@ -1,11 +1,12 @@
 -- Gives one level of the lock back.
 -- KEYS  lock hash, channel, latch of this request, then latches of earlier requests, which are deleted
--- ARGV  message, lease in ms of what remains, owner field, publishing command, life of the latch in ms
+-- ARGV  message, owner field, publishing command, life of the latch in ms
+-- The key keeps the longest lease of all levels, that of the one that is given back among them.
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
 -- obeyed before gets the same reply again and changes nothing. An error UNPUBLISHED means that the lock is free now, and
 -- that the message was refused.
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
-local message, lease, owner, publish, latch_life = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
+local message, owner, publish, latch_life = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local before = redis.call('GET', latch)
 if before then
   return tonumber(before)
@@ -17,9 +18,6 @@ end
 -- no latch to delete, but a lock must be releasable also then.
 redis.call('DEL', unpack(KEYS, 3))
 if redis.call('HINCRBY', lock, owner, -1) > 0 then
-  if redis.call('PTTL', lock) < lease then
-    redis.call('PEXPIRE', lock, lease)
-  end
   redis.call('SET', latch, 0, 'PX', latch_life)
   return 0
 end

@@ -103,7 +103,6 @@ impl Lease for Spin {
         let keys = [unlock.key.to_owned(), unlock_latch(unlock.key, unlock.request)];
         RELEASE
             .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
-            .arg(unlock.remaining_ms)
             .arg(unlock.owner)
             .arg(unlock.latch_ms)
     }

@@ -1,9 +1,10 @@
 -- Gives one level of the lock back. Nothing is published.
 -- KEYS  lock hash, latch of this request, then latches of earlier requests, which are deleted
--- ARGV  lease in ms of what remains, owner field, life of the latch in ms
+-- ARGV  owner field, life of the latch in ms
+-- The key keeps the longest lease of all levels, that of the one that is given back among them.
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
 -- obeyed before gets the same reply again and changes nothing.
-local lock, latch, lease, owner, latch_life = KEYS[1], KEYS[2], tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local lock, latch, owner, latch_life = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local before = redis.call('GET', latch)
 if before then
   return tonumber(before)
@@ -15,9 +16,6 @@ end
 -- no latch to delete, but a lock must be releasable also then.
 redis.call('DEL', unpack(KEYS, 2))
 if redis.call('HINCRBY', lock, owner, -1) > 0 then
-  if redis.call('PTTL', lock) < lease then
-    redis.call('PEXPIRE', lock, lease)
-  end
   redis.call('SET', latch, 0, 'PX', latch_life)
   return 0
 end

@@ -47,7 +47,7 @@ impl Vectors {
     async fn unwrite(&mut self, owner: &str, request: &str) -> Value {
         let latch = format!("redisson_unlock_latch:{{rw}}:{request}");
         let keys = ["rw", RW_CHANNEL, "{rw}", &latch];
-        let args: [&dyn ToString; 5] = [&1, &LEASE, &format!("{owner}:write"), &"PUBLISH", &LATCH];
+        let args: [&dyn ToString; 4] = [&1, &format!("{owner}:write"), &"PUBLISH", &LATCH];
         self.run(WRITE_RELEASE, &keys, &args).await.unwrap()
     }
 
