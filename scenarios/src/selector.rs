@@ -29,6 +29,8 @@ pub enum Selector {
     Leader,
     /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed each time; in a cluster of its masters.
     Minority,
+    /// `@sentinel-minority`: as many Sentinels as can be lost without losing a majority of them, drawn from the seed each time.
+    SentinelMinority,
     /// `@holder`, or `@holder of stock`: the client that holds the lock when the fault begins; of several the one that has
     /// held longest.
     Holder(Option<String>),
@@ -54,6 +56,7 @@ const ALONE: &[Word] = &[
     ("@any-sentinel", |_| Selector::AnySentinel),
     ("@leader", |_| Selector::Leader),
     ("@minority", |_| Selector::Minority),
+    ("@sentinel-minority", |_| Selector::SentinelMinority),
 ];
 
 /// The selectors that may name a lock after ` of `.
@@ -76,7 +79,11 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("@leader", "the Sentinel that was last elected to lead a failover when the fault begins"),
     (
         "@minority",
-        "as many nodes as can be lost without losing a majority, drawn from the seed; in a cluster of its masters",
+        "as many nodes as can be lost without losing a majority, drawn from the seed for each occurrence; in a cluster of its masters",
+    ),
+    (
+        "@sentinel-minority",
+        "as many Sentinels as can be lost without losing a majority of them, drawn from the seed for each occurrence",
     ),
     (
         "@holder",
@@ -146,6 +153,7 @@ impl fmt::Display for Selector {
             Selector::AnySentinel => ("@any-sentinel", &None),
             Selector::Leader => ("@leader", &None),
             Selector::Minority => ("@minority", &None),
+            Selector::SentinelMinority => ("@sentinel-minority", &None),
             Selector::Holder(lock) => ("@holder", lock),
             Selector::Waiter(lock) => ("@waiter", lock),
             Selector::Master(lock) => ("@master", lock),

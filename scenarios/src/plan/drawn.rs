@@ -138,7 +138,11 @@ fn fault(name: &str, written: &Fault, first: &Occurrence, all: &mut Vec<Drawn>) 
         let selector = name.parse();
         matches!(
             selector,
-            Ok(Selector::AnyNode | Selector::AnyClient | Selector::AnySentinel | Selector::Minority)
+            Ok(Selector::AnyNode
+                | Selector::AnyClient
+                | Selector::AnySentinel
+                | Selector::Minority
+                | Selector::SentinelMinority)
         )
     };
     let hosts = first.fault.hosts();

@@ -59,7 +59,9 @@ pub(super) fn all(scenario: &Scenario, hosts: &[PlannedHost], selector: &Selecto
         | Selector::Minority
         | Selector::Master(_)
         | Selector::Replica(_) => of(HostKind::Node),
-        Selector::Sentinels | Selector::AnySentinel | Selector::Leader => of(HostKind::Sentinel),
+        Selector::Sentinels | Selector::AnySentinel | Selector::SentinelMinority | Selector::Leader => {
+            of(HostKind::Sentinel)
+        }
         Selector::Clients | Selector::AnyClient | Selector::Holder(_) | Selector::Waiter(_) => {
             of(HostKind::Client)
         }

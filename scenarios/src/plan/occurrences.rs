@@ -119,7 +119,7 @@ fn targets(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts, stream: 
                 continue;
             }
             Selector::AnyNode | Selector::AnyClient | Selector::AnySentinel => pick(candidates, 1, stream),
-            Selector::Minority => pick(candidates, minority, stream),
+            Selector::Minority | Selector::SentinelMinority => pick(candidates, minority, stream),
             Selector::Named(_) | Selector::Nodes | Selector::Clients | Selector::Sentinels => candidates,
         };
         targets.extend(chosen.into_iter().map(Target::Host));

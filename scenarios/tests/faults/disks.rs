@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::history::{EventKind, History, LossCause, Role};
+use lockstorm::history::{EventKind, History, Life, LossCause, Role};
 use lockstorm_sim::world::TraceRetention;
 
 use super::play;
@@ -12,11 +12,11 @@ pub(super) const SHOWN: &[&str] = &["lose_disk"];
 
 /// Three Sentinels, which are called `s1` to `s3`.
 fn history(faults: &str) -> History {
-    history_of("s", faults)
+    history_of("s", 3, faults)
 }
 
-/// The same, where the Sentinels have another name.
-fn history_of(sentinels: &str, faults: &str) -> History {
+/// The same with so many Sentinels of another name.
+fn history_of(sentinels: &str, count: u32, faults: &str) -> History {
     let text = format!(
         r#"
 [node.m]
@@ -24,7 +24,7 @@ durability = "aof-always"
 [node.r]
 replica_of = "m"
 [sentinel.{sentinels}]
-count = 3
+count = {count}
 down_after = "2s"
 [lock]
 lease = "60s"
@@ -117,11 +117,33 @@ for = "1s"
     assert_eq!(told, ["m crashes".to_owned(), format!("{leader} stands still")]);
 }
 
+/// Without two of five Sentinels the others are a majority and elect a leader, whichever two they are; without three they are none.
+#[test]
+fn a_minority_of_sentinels_leaves_enough_to_fail_over() {
+    for (lost, crashes, is_replaced) in
+        [("\"@sentinel-minority\"", 2, true), ("[\"s1\", \"s3\", \"s4\"]", 3, false)]
+    {
+        let faults = format!(
+            "[fault.of-sentinels]\ncrash = {lost}\nat = \"18s\"\n[fault.master]\ncrash = \"m\"\nat = \"20s\"\n"
+        );
+        let history = history_of("s", 5, &faults);
+        let down = |kind: &EventKind| matches!(kind, EventKind::Life { life: Life::Crashed });
+        let of_sentinels =
+            history.events.iter().filter(|event| history.host_name(event.host).starts_with('s'));
+        let crashed = of_sentinels.filter(|event| down(&event.kind)).count();
+        let promoted = |kind: &EventKind| matches!(kind, EventKind::Became { role: Role::Master });
+        let replaced =
+            history.events.iter().any(|event| event.at.as_millis() > 20_000 && promoted(&event.kind));
+        assert_eq!((crashed, replaced), (crashes, is_replaced), "without {lost}");
+    }
+}
+
 /// A Sentinel is no master and takes no writes, and is no replica for that.
 #[test]
 fn a_replica_is_a_node_whatever_the_sentinels_are_called() {
     for sentinels in ["a", "s"] {
-        let history = history_of(sentinels, "[fault.f]\npause = \"@replica\"\nat = \"20s\"\nfor = \"1s\"\n");
+        let history =
+            history_of(sentinels, 3, "[fault.f]\npause = \"@replica\"\nat = \"20s\"\nfor = \"1s\"\n");
         let told: Vec<&str> = history.faults.iter().map(|fault| &*fault.words).collect();
         assert_eq!(told, ["r stands still"], "Sentinels {sentinels}1 to {sentinels}3");
     }
