@@ -156,7 +156,7 @@ fn what_makes_no_sense_is_refused() {
         let failed = failed.expect_err(says);
         assert!(failed.to_string().contains(says), "{failed}");
     };
-    row(lockstorm::scenario("absent.toml").try_check(), "absent.toml:1:1: there is no such file");
+    row(lockstorm::scenario("absent.toml").try_check(), "absent.toml: there is no such file");
     row(lockstorm::scenario("single/eviction.toml").variant("none").try_check(), "no variant \"none\"");
     let mut silent = two(careful, "l1", Expectation::holds());
     silent.expect.clear();

@@ -4,24 +4,23 @@ use miette::{Diagnostic, NamedSource, SourceSpan};
 
 use super::form::{self, Keys};
 
-/// A mistake in a scenario file, with the place it was made.
+/// A mistake in a scenario file, with the place it was made; or in what is asked of a file as a whole, which has no place in it.
 #[derive(Debug, Clone, thiserror::Error, Diagnostic)]
-#[error("{file}:{line}:{column}: {message}")]
+#[error("{file}{place}: {message}", place = place(*.line, *.column))]
 #[diagnostic(code(scenario))]
 pub struct ScenarioError {
     /// The file as it was named.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0 where the mistake has no place in the file.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, from 1; 0 where the mistake has no place in the file.
     pub column: usize,
     /// What is wrong and what was expected.
     pub message: String,
     #[source_code]
-    source_code: NamedSource<String>,
-    #[label("{label}")]
-    span: SourceSpan,
-    label: String,
+    source_code: Option<NamedSource<String>>,
+    #[label("here")]
+    span: Option<SourceSpan>,
     #[help]
     help: Option<String>,
 }
@@ -33,7 +32,7 @@ impl ScenarioError {
         let help =
             help.or_else(|| Some("`lockstorm list scenarios` names those that are built in".to_owned()));
         let message = "there is no such file, and no stock scenario of this name".to_owned();
-        Mistake { span: 0..0, message, help }.in_file(name, "")
+        Mistake { span: 0..0, message, help }.without_place(name)
     }
 }
 
@@ -88,13 +87,30 @@ impl Mistake {
             file: file.to_owned(),
             line,
             column,
-            label: "here".to_owned(),
             message: self.message,
-            source_code: NamedSource::new(file, text.to_owned()),
-            span: (start, end - start).into(),
+            source_code: Some(NamedSource::new(file, text.to_owned())),
+            span: Some((start, end - start).into()),
             help: self.help,
         }
     }
+
+    /// As an error about the file that no line of it is to blame for.
+    pub(super) fn without_place(self, file: &str) -> ScenarioError {
+        ScenarioError {
+            file: file.to_owned(),
+            line: 0,
+            column: 0,
+            message: self.message,
+            source_code: None,
+            span: None,
+            help: self.help,
+        }
+    }
+}
+
+/// How a place is written behind the name of its file.
+fn place(line: usize, column: usize) -> String {
+    if line == 0 { String::new() } else { format!(":{line}:{column}") }
 }
 
 /// What serde says of a value of another type, in words of the file and not of the code that reads it.

@@ -115,9 +115,12 @@ impl Source {
     /// A mistake that the file does not have without the settings: where none of its own places is meant, it is in one of them.
     fn mistaken(&self, mut mistake: Mistake, settings: &[Setting]) -> ScenarioError {
         let laid: Vec<String> = settings.iter().map(Setting::to_string).collect();
-        let is_laid = mistake.span.is_empty();
         mistake.message = format!("with {}: {}", laid.join(" and "), mistake.message);
-        mistake.in_file(&self.file, if is_laid { "" } else { &self.text })
+        if mistake.span.is_empty() {
+            mistake.without_place(&self.file)
+        } else {
+            mistake.in_file(&self.file, &self.text)
+        }
     }
 
     /// That the file has no variant of this name, and which it has.
@@ -128,7 +131,7 @@ impl Source {
             ("", known) => format!("say which one: {}", known.join(", ")),
             (name, known) => format!("there is no variant {name:?}, but: {}", known.join(", ")),
         };
-        Mistake::at(0..0, message).in_file(&self.file, &self.text)
+        Mistake::at(0..0, message).without_place(&self.file)
     }
 
     /// The number of a variant by its name, which may give keys other values than the file: `lossy,network.latency=5ms`.
