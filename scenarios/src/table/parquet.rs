@@ -6,7 +6,10 @@ use parquet::{
     basic::{LogicalType, Repetition, Type as Physical},
     data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
     errors::Result,
-    file::writer::{SerializedColumnWriter, SerializedFileWriter},
+    file::{
+        properties::WriterProperties,
+        writer::{SerializedColumnWriter, SerializedFileWriter},
+    },
     schema::types::{Type, TypePtr},
 };
 
@@ -14,6 +17,9 @@ use super::{Cell, Column, Kind};
 
 /// How many rows are in memory at a time; so few in tests that they have several groups.
 const ROWS_OF_A_GROUP: usize = if cfg!(test) { 8 } else { 10_000 };
+
+/// Which program wrote a file, in the form that the format asks for: its columns are those of this version.
+const CREATED_BY: &str = concat!("lockstorm version ", env!("CARGO_PKG_VERSION"));
 
 /// Rows on their way into groups, and those into a file.
 pub(super) struct Groups<W: Write + Send> {
@@ -31,7 +37,8 @@ impl<W: Write + Send> std::fmt::Debug for Groups<W> {
 
 impl<W: Write + Send> Groups<W> {
     pub(super) fn new(columns: &[Column], to: W) -> Result<Groups<W>> {
-        let file = SerializedFileWriter::new(to, schema(columns)?, Arc::default())?;
+        let properties = WriterProperties::builder().set_created_by(CREATED_BY.to_owned()).build();
+        let file = SerializedFileWriter::new(to, schema(columns)?, Arc::new(properties))?;
         Ok(Groups { file, columns: columns.to_vec(), rows: Vec::new() })
     }
 

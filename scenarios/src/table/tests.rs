@@ -128,6 +128,13 @@ fn what_is_written_as_parquet_is_read_back() {
     let reader = SerializedFileReader::new(bytes::Bytes::from(written)).expect("a file of Parquet");
     let read: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
     assert_eq!(reader.metadata().num_row_groups(), 3);
+    let version = env!("CARGO_PKG_VERSION");
+    let created_by = reader.metadata().file_metadata().created_by();
+    assert_eq!(
+        created_by,
+        Some(&*format!("lockstorm version {version}")),
+        "its columns are those of a version"
+    );
     assert_eq!(read.len(), rows.len());
     for (read, row) in read.into_iter().zip(rows) {
         let read = read.into_columns();
