@@ -84,6 +84,11 @@ pub enum CampaignError {
     Io { path: PathBuf, what: &'static str, error: io::Error },
     #[error("{} is a campaign already: expected a folder that is new or empty", .0.display())]
     Exists(PathBuf),
+    #[error(
+        "{0} is a campaign of other files, seeds or shards: give a folder that is new or empty, \
+         or go on with `lockstorm campaign run {0}`"
+    )]
+    Other(String),
     #[error("{} is no plan of a campaign: {error}", path.display())]
     NoPlan { path: PathBuf, error: String },
     #[error(
@@ -147,6 +152,29 @@ impl Status {
     }
 }
 
+impl Plan {
+    fn new(sources: &[Source], seeds: Range<u64>, runs_of_a_shard: u64) -> Result<Plan, CampaignError> {
+        if !(1..=RUNS_OF_A_SHARD_MAX).contains(&runs_of_a_shard) {
+            return Err(CampaignError::ShardOf(runs_of_a_shard));
+        }
+        let variants: u64 = sources.iter().map(|source| source.variants.len() as u64).sum();
+        let runs = (seeds.end - seeds.start).saturating_mul(variants);
+        if runs.div_ceil(runs_of_a_shard) > SHARDS_MAX {
+            return Err(CampaignError::TooMany { runs, of_a_shard: runs_of_a_shard });
+        }
+        let files =
+            sources.iter().map(|source| File { name: source.file.clone(), sha256: sha256(&source.text) });
+        Ok(Plan {
+            lockstorm: env!("CARGO_PKG_VERSION").to_owned(),
+            build: build()?,
+            seeds: [seeds.start, seeds.end],
+            runs_of_a_shard,
+            files: files.collect(),
+            runs,
+        })
+    }
+}
+
 impl Campaign {
     /// Plans one: writes the plan and copies of the files into a folder that is new or empty.
     ///
@@ -158,24 +186,7 @@ impl Campaign {
         seeds: Range<u64>,
         runs_of_a_shard: u64,
     ) -> Result<Campaign, CampaignError> {
-        if !(1..=RUNS_OF_A_SHARD_MAX).contains(&runs_of_a_shard) {
-            return Err(CampaignError::ShardOf(runs_of_a_shard));
-        }
-        let variants: u64 = sources.iter().map(|source| source.variants.len() as u64).sum();
-        let runs = (seeds.end - seeds.start).saturating_mul(variants);
-        if runs.div_ceil(runs_of_a_shard) > SHARDS_MAX {
-            return Err(CampaignError::TooMany { runs, of_a_shard: runs_of_a_shard });
-        }
-        let files =
-            sources.iter().map(|source| File { name: source.file.clone(), sha256: sha256(&source.text) });
-        let plan = Plan {
-            lockstorm: env!("CARGO_PKG_VERSION").to_owned(),
-            build: build()?,
-            seeds: [seeds.start, seeds.end],
-            runs_of_a_shard,
-            files: files.collect(),
-            runs,
-        };
+        let plan = Plan::new(sources, seeds, runs_of_a_shard)?;
         let campaign = Campaign { folder: folder.to_owned(), plan };
         fs::create_dir_all(folder).map_err(cannot("cannot be made", folder))?;
         if fs::read_dir(folder).map_err(cannot("cannot be read", folder))?.next().is_some() {
@@ -213,6 +224,20 @@ impl Campaign {
             return Err(CampaignError::TooMany { runs: plan.runs, of_a_shard: plan.runs_of_a_shard });
         }
         Ok(Campaign { folder: folder.to_owned(), plan })
+    }
+
+    /// Whether it has these scenarios, seeds and shards. Which build planned it is not asked.
+    ///
+    /// # Errors
+    /// As [`Campaign::plan`] has them for what is wrong with the seeds and shards.
+    pub fn is_of(
+        &self,
+        sources: &[Source],
+        seeds: Range<u64>,
+        runs_of_a_shard: u64,
+    ) -> Result<bool, CampaignError> {
+        let Plan { lockstorm, build, .. } = self.plan.clone();
+        Ok(self.plan == Plan { lockstorm, build, ..Plan::new(sources, seeds, runs_of_a_shard)? })
     }
 
     /// Its folder.

@@ -170,6 +170,16 @@ fn a_campaign_comes_to_what_one_process_comes_to() {
     folder.run(&["campaign", "run", "many"]).ends(1, "5 as expected, 5 not, 0 undecided");
     folder.run(&["campaign", "status", "many"]).ends(0, "3 of 3 shards");
     assert_eq!(read("many/results.csv"), read("one.csv"));
+    // In one command, which goes on when it is given again.
+    let seeds = |seeds: &'static str| {
+        [&["campaign", "run", "at-once"], &what[..2], &["--seeds", seeds, "--shard-runs", "4"]].concat()
+    };
+    folder.run(&seeds("0..5")).ends(1, "3 shards finished now, 0 before").ends(1, "5 as expected, 5 not");
+    folder.run(&seeds("0..5")).ends(1, "0 shards finished now, 3 before").ends(1, "5 as expected, 5 not");
+    assert_eq!(read("at-once/results.csv"), read("one.csv"));
+    folder.run(&seeds("0..6")).ends(64, "at-once is a campaign of other files, seeds or shards");
+    folder.run(&["campaign", "run", "at-once", "good.toml"]).ends(64, "--seeds <A..B>");
+    folder.run(&["campaign", "run", "at-once", "--seeds", "0..5"]).ends(64, "<PATHS>");
     // The files are copies, and the runs are called by the names that they had.
     fs::remove_file(folder.0.join("good.toml")).expect("it was there");
     let merged = folder.run(&["campaign", "merge", "many", "--results", "again.csv"]);
@@ -275,7 +285,7 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
         .ends(64, "did you mean `jump`?");
     folder
         .run(&["run", "jump.toml", "--set", "lock.leese=1s"])
-        .ends(64, "with lock.leese=1s: unknown field `leese`")
+        .ends(64, "jump.toml: with lock.leese=1s: unknown field `leese`")
         .ends(64, "did you mean `lease`?");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");

@@ -38,6 +38,9 @@ enum Part {
     Run(Run),
 }
 
+/// How many runs a shard has if nothing else is asked for.
+const SHARD_RUNS: u64 = 1000;
+
 /// Make the folder of a campaign: the plan, and copies of the files
 #[derive(Debug, Args)]
 struct Plan {
@@ -51,7 +54,7 @@ struct Plan {
     #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
     out: Place,
     /// How many runs each shard has; what a worker that is killed loses of its work
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = SHARD_RUNS)]
     shard_runs: u64,
 }
 
@@ -90,12 +93,21 @@ struct Merge {
     results: Option<Target>,
 }
 
-/// Have an engine run all shards
+/// Have an engine run all shards, of a campaign that is planned, or of one that is planned first
 #[derive(Debug, Args)]
 struct Run {
     /// The folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "DIR")]
     folder: Place,
+    /// Plan the campaign first, of these scenarios, as `campaign plan` does; where it is there already it goes on
+    #[arg(requires = "seeds")]
+    paths: Vec<PathBuf>,
+    /// The seeds of each variant, the last one not included
+    #[arg(long, value_name = "A..B", value_parser = parse_any_seeds, requires = "paths")]
+    seeds: Option<Range<u64>>,
+    /// How many runs each shard has
+    #[arg(long, value_name = "N", default_value_t = SHARD_RUNS, requires = "paths")]
+    shard_runs: u64,
     /// What runs them
     #[arg(long, value_enum, default_value_t = Engine::Local)]
     engine: Engine,
@@ -267,7 +279,13 @@ fn merge(campaign: &campaign::Campaign, target: &Target) -> Result<Exit> {
 
 impl Run {
     fn run(self) -> Result<Exit> {
-        let opened = told(self.folder.open())?;
+        let opened = match self.seeds.clone() {
+            Some(seeds) => {
+                let sources = sources(&self.paths)?;
+                told(self.folder.plan_or_open(&sources, seeds, self.shard_runs))?
+            }
+            None => told(self.folder.open())?,
+        };
         match self.engine {
             Engine::Local => {
                 let shards: Vec<u64> = (0..opened.campaign.shards()).collect();

@@ -89,6 +89,24 @@ impl Place {
         }
     }
 
+    /// The campaign of this plan that is here, or else a new one.
+    pub(super) fn plan_or_open(
+        &self,
+        sources: &[Source],
+        seeds: std::ops::Range<u64>,
+        shard_runs: u64,
+    ) -> Result<Opened, CampaignError> {
+        match self.plan(sources, seeds.clone(), shard_runs) {
+            Ok(_) => self.open(),
+            Err(CampaignError::Exists(_)) => {
+                let opened = self.open()?;
+                let is_of = opened.campaign.is_of(sources, seeds, shard_runs)?;
+                if is_of { Ok(opened) } else { Err(CampaignError::Other(self.to_string())) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// The campaign that is here.
     pub(super) fn open(&self) -> Result<Opened, CampaignError> {
         match self {
