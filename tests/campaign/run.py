@@ -8,7 +8,8 @@
 slots (Debian's packages slurmctld, slurmd, slurm-client and munge), submits the array job that lockstorm writes, kills one of its
 workers in the middle, and submits it again. `bucket` does as `local` with a bucket in the place of the folder, on a server that speaks
 S3's protocol (moto). `kubernetes` holds the manifests to the schemas of several versions (kubernetes-validate). `duckdb` asks the results of
-runs what the README and the book ask. `nextest` runs tests in slices, as jobs of a matrix do, if cargo-nextest is installed.
+runs what the README and the book ask. `matrix` holds the book's files for CI systems to their schemas (check-jsonschema) and runs their
+commands. `nextest` runs tests in slices, as jobs of a matrix do, if cargo-nextest is installed.
 """
 
 import argparse
@@ -408,6 +409,41 @@ def duckdb(trial):
         print(f"duckdb: {len(answers[0])} groups of {file}, of CSV and of Parquet", flush=True)
 
 
+def matrix(trial):
+    """The commands of the book's jobs in their order, where each job of the matrix has a folder of its own until its shards are handed on."""
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "book/src/campaigns.md").read_text(), re.S)
+    systems = {
+        "github-workflows": (0, [{"${{ matrix.part }}": str(part)} for part in range(4)]),
+        "gitlab-ci": (1, [{"$((CI_NODE_INDEX - 1))": str(part), "$CI_NODE_TOTAL": "8"} for part in range(8)]),
+    }
+    check = [venv() / "bin" / "check-jsonschema", "--builtin-schema"]
+    for system, (at, jobs) in systems.items():
+        text = blocks[at]
+        file = trial.folder / f"{system}.yml"
+        file.write_text(text)
+        run([*check, f"vendor.{system}", file])
+        # The schema sees a key that there is not.
+        wrong = trial.folder / f"{system}.wrong.yml"
+        wrong.write_text(text.replace("strategy:", "strategies:").replace("script:", "scripts:"))
+        run([*check, f"vendor.{system}", wrong], codes=(1,))
+        [plan, work, merge] = [re.search(rf"\./lockstorm (campaign {verb} .*)", text)[1] for verb in ["plan", "work", "merge"]]
+        planned = trial.folder / system
+        planned.mkdir()
+        plan = plan.replace("storm/lease.toml --seeds 0..1000000", " ".join(str(word) for word in trial.what))
+        run([trial.lockstorm, *plan.split(), "--shard-runs", trial.shard_runs], cwd=planned)
+        for number, variables in enumerate(jobs):
+            job = trial.folder / f"{system}-{number}"
+            shutil.copytree(planned, job)
+            command = work
+            for name, value in variables.items():
+                command = command.replace(name, value)
+            run([trial.lockstorm, *command.split()], cwd=job)
+        for number in range(len(jobs)):
+            shutil.copytree(trial.folder / f"{system}-{number}" / "million/shards", planned / "million/shards", dirs_exist_ok=True)
+        run([trial.lockstorm, *merge.split()], cwd=planned, codes=(trial.code,))
+        trial.compare(system, planned / "million", planned / "million/results.csv")
+
+
 def nextest(_):
     """Each test is in one of the slices that a matrix of jobs has, and passes there with the seeds that are asked for."""
     try:
@@ -437,6 +473,7 @@ ENGINES = {
     "slurm": slurm,
     "kubernetes": kubernetes,
     "duckdb": duckdb,
+    "matrix": matrix,
     "nextest": nextest,
 }
 
