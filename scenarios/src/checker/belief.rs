@@ -100,7 +100,8 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                 };
                 let state = open.entry(of).or_insert_with(fresh);
                 state.lapses = lapses;
-                if *count > state.count {
+                // Of a level that is over when it comes nothing is learned.
+                if *count > state.count && at < lapses {
                     state.belief.acquired.push(at);
                 }
                 state.count = *count;

@@ -232,6 +232,19 @@ mod tests {
     }
 
     /// Both have one of two permits, and write as they may. It was once taken for a violation.
+    /// A second level was granted at once, and is over when its owner learns of it: the write that follows comes of the hold that began before,
+    /// inside of which another owner wrote. It was taken for a hold that had begun just then, and nothing was found.
+    #[test]
+    fn a_level_that_was_over_when_it_came_began_a_section() {
+        let story = Story::one_node().at(0).granted("m", "c1", 10_000).granted("m", "c1", 1_000);
+        let story =
+            story.at(1).believes_times("c1", 1, 10_000).at(1_001).vanished("m", "c1", LossCause::Expired);
+        let story = story.at(1_501).granted("m", "c2", 2_000).believes("c2", 2_000);
+        let story = story.at(1_502).believes_times("c1", 2, 0).wrote("c2", None, 1_502);
+        let history = story.at(1_503).wrote("c1", None, 1_502).ends(3_000);
+        assert_eq!(first_line("l3", &history), "violated overlap=1ms times=1 writes=2");
+    }
+
     #[test]
     fn a_holder_of_one_of_several_permits_does_not_write_alone() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 1_000);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lockstorm::history::{Accepted, Event, EventKind, History, Lock, Owner};
 use lockstorm_sim::time::True;
 
-use crate::past::{Stretch, believed, ends_belief, excludes, promised};
+use crate::past::{Stretch, believed, ends_belief, excludes, promised, shown};
 
 /// A write that arrived.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> 
 }
 
 /// When an owner learned by an instant that it has a hold, or one more level of it: whenever it believed in more of them than
-/// just before.
+/// just before, for some time and not only until the instant in which it heard of it.
 fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<True> {
     let mut learned = BTreeSet::new();
     for belief in believed(history, lock, owner) {
@@ -71,12 +71,13 @@ fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<Tr
             if !is_within {
                 continue;
             }
-            let EventKind::Believes { count, .. } = &event.kind else { continue };
+            let EventKind::Believes { count, until, .. } = &event.kind else { continue };
             // What it has in another mode says nothing of how many levels it has in this one.
             if event.kind.hold() != Some(hold) {
                 continue;
             }
-            if *count > had {
+            let is_over = until.is_some_and(|until| shown(history, event.host, until, event.at) <= event.at);
+            if *count > had && !is_over {
                 learned.insert(event.at);
             }
             had = *count;

@@ -135,10 +135,12 @@ impl World {
         let client = self.history.client_of(owner);
         let lock = Lock(u16::from(which) % self.history.header.locks.len() as u16);
         let node = usize::from(which / 4) % self.nodes.len();
-        match kind % 32 {
+        match kind % 36 {
             // The most common first, and whole: a call, what the nodes make of it, and its reply.
             0..6 => self.calls(owner, lock, Wants::Acquire(one_of(LEASES, how)), much),
-            6..10 => self.calls(owner, lock, Wants::Release, much),
+            // One that holds it, more often than any.
+            6..9 => self.holder_releases(lock, node, much),
+            9 => self.calls(owner, lock, Wants::Release, much),
             10..12 => self.comes_back(owner, how),
             12..14 if self.able(client) => self.writes(owner, lock, how, much),
             14 => self.arrives(much),
@@ -172,9 +174,12 @@ impl World {
             28 => {
                 let words = one_of(&["a cut", "a pause", "a step"], how);
                 let targets = vec![self.nodes[node]];
-                self.history.fault_started(self.now, words, targets, false);
+                self.history.fault_started(self.now, "", words, targets, false);
             }
             29 => self.renews_for_another(owner, lock, node, much),
+            30 => self.wakes(usize::from(which), how),
+            31..34 => self.gives_to_waiter(owner, lock, which, much),
+            34 | 35 => self.calls_together(owner, how, much),
             _ => {}
         }
     }
@@ -221,6 +226,85 @@ impl World {
         }
         if reach < 64 {
             self.comes_back(owner, 0);
+        } else if self.calls.get(&owner).is_some_and(|open| open.done == 0) {
+            self.waits(owner, 0);
+        }
+    }
+
+    /// An owner takes all locks, or gives them all back, in calls at one instant. Another one may have one of them.
+    fn calls_together(&mut self, owner: Owner, how: u8, much: u8) {
+        let client = self.history.client_of(owner);
+        let is_hold = |lock: &Lock| {
+            !matches!(self.history.lock(*lock).kind, LockKind::Latch { .. } | LockKind::Rate { .. })
+        };
+        let locks: Vec<Lock> =
+            (0..self.history.header.locks.len() as u16).map(Lock).filter(is_hold).collect();
+        if how % 4 == 3 {
+            locks.iter().for_each(|lock| self.calls(owner, *lock, Wants::Release, 0));
+            return;
+        }
+        if let Some(last) = locks.last().filter(|_| how % 4 == 2) {
+            self.calls(one_of(&self.owners, much), *last, Wants::Acquire(Some(10_000)), 0);
+        }
+        if self.calls.contains_key(&owner) || !self.able(client) {
+            return;
+        }
+        let (since, lease_ms) = (self.now, one_of(LEASES, how / 4));
+        let mut asked = Vec::new();
+        for lock in locks {
+            let (op, mode) = (Op(self.ops), self.mode(lock, owner));
+            self.ops += 1;
+            let call = Call::Acquire { wait: Wait::No, lease_ms, mode };
+            self.tell(client, EventKind::Invoke { op, lock, owner, call });
+            asked.push((lock, op));
+        }
+        for (lock, op) in asked {
+            self.passes(one_of(STEPS, much));
+            let wants = Wants::Acquire(lease_ms);
+            self.calls.insert(owner, Open { op, lock, wants, since, done: 0, token: None, depth: 1 });
+            for group in 0..self.masters.len() {
+                self.executes(Request { op: Some(op), lock, owner, group, wants });
+            }
+            self.comes_back(owner, 0);
+        }
+    }
+
+    /// An owner has a lock until another one has asked for it, who may be woken soon.
+    fn gives_to_waiter(&mut self, owner: Owner, lock: Lock, which: u8, much: u8) {
+        self.calls(owner, lock, Wants::Acquire(Some(10_000)), 0);
+        // It reaches every node, and does not come back yet.
+        self.calls(one_of(&self.owners, much), lock, Wants::Acquire(one_of(LEASES, much)), 64);
+        self.passes(one_of(STEPS, which));
+        self.calls(owner, lock, Wants::Release, 0);
+        if which.is_multiple_of(2) {
+            self.passes(one_of(STEPS, much));
+            self.wakes(usize::from(which), much);
+        }
+    }
+
+    /// One of those that hold a lock on a node, and do not call, gives it back.
+    fn holder_releases(&mut self, lock: Lock, node: usize, reach: u8) {
+        let holders = self.state[node].keys.get(&lock).into_iter().flat_map(|key| key.holders.keys());
+        let holder = holders.copied().find(|owner| !self.calls.contains_key(owner));
+        if let Some(owner) = holder {
+            self.calls(owner, lock, Wants::Release, reach);
+        }
+    }
+
+    /// One of those that ask for a lock is woken, and asks again.
+    fn wakes(&mut self, which: usize, how: u8) {
+        let asking =
+            self.calls.iter().filter(|(_, open)| matches!(open.wants, Wants::Acquire(_)) && open.done == 0);
+        let asking: Vec<(Owner, Open)> = asking.map(|(owner, open)| (*owner, *open)).collect();
+        let Some(&(owner, Open { op, lock, wants, .. })) = asking.get(which % asking.len().max(1)) else {
+            return;
+        };
+        if !self.able(self.history.client_of(owner)) {
+            return;
+        }
+        self.waits(owner, 2 + how % 2);
+        for group in 0..self.masters.len() {
+            self.executes(Request { op: Some(op), lock, owner, group, wants });
         }
     }
 
