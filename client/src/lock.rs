@@ -361,7 +361,7 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
             return Ok(false);
         }
         let parts = self.kind.parts();
-        self.session.watchdog.forget_lock(&self.key, &parts);
+        // What is lost is not renewed either.
         self.session.ctx.ledger.lose_all(&self.key, &parts, LossCause::NotHeld);
         let now_ms = millis(self.session.env().wall().0);
         let call = self.kind.force_release(&self.key, now_ms, router.publish());

@@ -156,15 +156,6 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Renews no hold of `key` any more that has a part in common with `parts`: it was released by force.
-    pub(crate) fn forget_lock(&self, key: &Key, parts: &Parts) {
-        let mut state = locked(&self.state);
-        let gone: Vec<_> =
-            state.entries.extract_if(.., |name, _| name.key == *key && name.parts.overlap(parts)).collect();
-        drop((state, gone));
-        self.changed.notify_one();
-    }
-
     /// Runs while there is anything to renew.
     async fn run(self: Arc<Self>) {
         loop {

@@ -16,6 +16,10 @@ impl Renewals {
     fn total(&self) -> usize {
         self.0.lock().unwrap().values().sum()
     }
+
+    fn of(&self, lock: &str) -> usize {
+        self.0.lock().unwrap().get(lock).copied().unwrap_or_default()
+    }
 }
 
 impl Observer for Renewals {
@@ -181,4 +185,26 @@ async fn a_failed_renewal_is_repeated_soon() {
     let (failed, renewed) = (told.failed.lock().unwrap().unwrap(), told.renewed.lock().unwrap().unwrap());
     assert!(renewed - failed < Duration::from_millis(1500), "{:?}", renewed - failed);
     guard.release().await.unwrap();
+}
+
+/// The watchdog forgets the lock that is released by force, and no other.
+#[tokio::test]
+async fn a_forced_release_ends_the_renewal_of_that_lock_alone() {
+    let Some(server) = RedisServer::start() else { return };
+    let renewals = Arc::new(Renewals::default());
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(1))
+        .observer(renewals.clone())
+        .connect()
+        .await
+        .unwrap();
+    let forced = client.lock("forced").acquire().await.unwrap();
+    let kept = client.lock("kept").acquire().await.unwrap();
+    assert!(client.lock("forced").force_release().await.unwrap());
+    let (of_forced, of_kept) = (renewals.of("forced"), renewals.of("kept"));
+    eventually("the other lock is renewed", async || renewals.of("kept") > of_kept + 1).await;
+    assert_eq!(renewals.of("forced"), of_forced);
+    kept.release().await.unwrap();
+    drop(forced);
 }

@@ -229,6 +229,8 @@ mod tests {
             beliefs.believes(entry(client), Mode::Exclusive);
         }
         beliefs.crashed(other, |owner| owner == Owner(other.0.into()));
+        let is_believed = |client: Host| !beliefs.modes(LOCK, Owner(client.0.into())).is_empty();
+        assert_eq!((is_believed(CLIENT), is_believed(other)), (true, false));
         assert_eq!((beliefs.holder(None), beliefs.waiter(None)), (Some(CLIENT), None));
     }
 }

@@ -152,6 +152,8 @@ mod tests {
         for (row, (node, client, arguments, expected)) in rows.into_iter().enumerate() {
             let expected = Fate { breaks: expected, ..Fate::default() };
             assert_eq!(rules.judge(node, client, arguments), expected, "row {row}");
+            // With its last match the rule is gone.
+            assert_eq!(rules.is_empty(), row >= 6, "row {row}");
         }
     }
 

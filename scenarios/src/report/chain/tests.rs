@@ -282,6 +282,26 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
             ],
         ),
         (
+            "l1",
+            "lost with the memory of a node that crashed",
+            one()
+                .at(1)
+                .locks("c1", "m", 30_000)
+                .at(1_000)
+                .fault("m crashes", &["m"])
+                .life("m", Life::Crashed)
+                .at(1_010)
+                .life("m", Life::Started)
+                // Another host's life has no part in it, though it is later.
+                .at(1_011)
+                .life("c4", Life::Started)
+                .vanished("m", "c1", LossCause::Crash)
+                .at(1_020)
+                .locks("c2", "m", 30_000)
+                .ends(60_000),
+            &["to c1", "m crashes", "m   starts", "`stock` of c1 is gone", "to c2"],
+        ),
+        (
             "l2",
             "believed by a slow clock",
             slow.at(100)

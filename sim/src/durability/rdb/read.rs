@@ -151,6 +151,18 @@ mod tests {
         }
     }
 
+    /// A replica that goes on with the stream from a snapshot must write into the database that was selected there.
+    #[test]
+    fn where_the_stream_stood_is_read_back() {
+        let config = Config::default();
+        for replication in [None, Some(("0123456789".repeat(4), 4_711, 3))] {
+            let origin =
+                super::super::Origin { created: 0, replication: replication.clone(), aof_base: false };
+            let snapshot = super::super::write(&[], &Libraries::default(), &origin, &config);
+            assert_eq!(open(&snapshot, &config, 0, true).expect("a whole snapshot").replication, replication);
+        }
+    }
+
     #[test]
     fn a_damaged_snapshot_is_refused() {
         let config = Config::default();

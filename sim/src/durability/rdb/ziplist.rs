@@ -138,6 +138,21 @@ mod tests {
         assert_eq!(ziplist(&whole).map(|elements| elements[0].len()), Ok(0x10203));
     }
 
+    /// Each of what stands before the elements must be right: how many bytes there are, where the last element begins, how many there are.
+    #[test]
+    fn a_ziplist_that_contradicts_itself_is_refused() {
+        let ziplist_of = |tail: u32, count: u8, behind: &[u8]| {
+            let (first, second) = ([0, 0x01, b'a'], [3, 0x01, b'b']);
+            let size = (10 + first.len() + second.len() + 1 + behind.len()) as u32;
+            let head = [size.to_le_bytes(), tail.to_le_bytes()].concat();
+            ziplist(&[&head[..], &[count, 0], &first, &second, &[0xff], behind].concat())
+        };
+        assert_eq!(ziplist_of(13, 2, b"").map(|elements| elements.len()), Ok(2));
+        for (tail, count, behind) in [(10, 2, &b""[..]), (13, 3, b""), (13, 2, b".")] {
+            assert_eq!(ziplist_of(tail, count, behind), Err(ZIPLIST), "{tail}, {count}, {behind:?}");
+        }
+    }
+
     #[test]
     fn zipmaps() {
         type Row = (&'static [u8], Result<&'static [&'static str], RdbError>);
