@@ -19,6 +19,7 @@ pub(super) fn weakened(scenario: &Scenario, suspect: &Suspect, fraction: f64) ->
         Suspect::Fault(name) => vec!["fault".into(), name.clone()],
         Suspect::NodeClock(name) => vec!["node".into(), name.clone(), "clock".into()],
         Suspect::ClientClock(name) => vec!["client".into(), name.clone(), "clock".into()],
+        Suspect::SentinelClock(name) => vec!["sentinel".into(), name.clone(), "clock".into()],
         Suspect::Link(name) => vec!["link".into(), name.clone(), "latency".into()],
         Suspect::Latency => vec!["network".into(), "latency".into()],
         Suspect::Occurrence(_) => return None,
