@@ -50,6 +50,9 @@ pub struct Fault {
     /// Whether it is in force until it is over, as a cut is and a step of a clock is not.
     #[serde(default)]
     pub lasts: bool,
+    /// What the scenario calls it, of all its occurrences; nothing where no scenario has named it.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub name: Box<str>,
     /// In plain words, such as `m crashed` or `the wall clock of m stepped +31 s`.
     pub words: Box<str>,
     /// The hosts it was done to.
@@ -191,11 +194,13 @@ impl History {
     pub fn fault_started(
         &mut self,
         at: True,
+        name: &str,
         words: impl Into<Box<str>>,
         targets: Vec<Host>,
         lasts: bool,
     ) -> usize {
-        self.faults.push(Fault { from: at, until: None, lasts, words: words.into(), targets });
+        let (name, words) = (name.into(), words.into());
+        self.faults.push(Fault { from: at, until: None, lasts, name, words, targets });
         self.faults.len() - 1
     }
 

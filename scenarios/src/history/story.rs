@@ -157,21 +157,28 @@ impl Story {
     /// Something is done to hosts, at once.
     pub(crate) fn fault(mut self, words: &str, targets: &[&str]) -> Self {
         let targets = targets.iter().map(|name| self.host(name)).collect();
-        self.history.fault_started(self.now, words, targets, false);
+        self.history.fault_started(self.now, "", words, targets, false);
+        self
+    }
+
+    /// An occurrence of the fault that a scenario calls so.
+    pub(crate) fn occurs(mut self, name: &str, words: &str, targets: &[&str]) -> Self {
+        let targets = targets.iter().map(|name| self.host(name)).collect();
+        self.history.fault_started(self.now, name, words, targets, false);
         self
     }
 
     /// Something is done to hosts, and never undone.
     pub(crate) fn fault_for_good(mut self, words: &str, targets: &[&str]) -> Self {
         let targets = targets.iter().map(|name| self.host(name)).collect();
-        self.history.fault_started(self.now, words, targets, true);
+        self.history.fault_started(self.now, "", words, targets, true);
         self
     }
 
     /// Something is done to hosts, until then.
     pub(crate) fn fault_until(mut self, until: i64, words: &str, targets: &[&str]) -> Self {
         let targets = targets.iter().map(|name| self.host(name)).collect();
-        let fault = self.history.fault_started(self.now, words, targets, true);
+        let fault = self.history.fault_started(self.now, "", words, targets, true);
         self.history.fault_ended(fault, ms(until));
         self
     }

@@ -261,15 +261,24 @@ fn faults(canvas: &mut Canvas<'_>) {
         return;
     }
     canvas.heading("faults", "what was done, and to whom");
-    // The occurrences of one fault are in one row.
-    let mut rows: IndexMap<(String, &str), Vec<&Fault>> = IndexMap::new();
-    for fault in &history.faults {
+    let targets = |fault: &Fault| {
         let targets: Vec<&str> = fault.targets.iter().map(|host| history.host_name(*host)).collect();
-        rows.entry((targets.join(", "), &*fault.words)).or_default().push(fault);
+        targets.join(", ")
+    };
+    // The occurrences of one fault are in one row, however much of it and of whom the seed has drawn; those without a name are one fault if
+    // they are alike.
+    let mut rows: IndexMap<(&str, String), Vec<&Fault>> = IndexMap::new();
+    for fault in &history.faults {
+        let alike = if fault.name.is_empty() { targets(fault) + &fault.words } else { String::new() };
+        rows.entry((&*fault.name, alike)).or_default().push(fault);
     }
-    for ((targets, what), occurrences) in rows {
-        let y = canvas.row(&targets, "");
+    for ((name, _), occurrences) in rows {
+        let y = match &occurrences[..] {
+            [_, _, ..] if !name.is_empty() => canvas.row(name, &format!("×{}", occurrences.len())),
+            alike => canvas.row(&targets(alike[0]), ""),
+        };
         for (at, fault) in occurrences.iter().enumerate() {
+            let what = &*fault.words;
             let until = fault.until.unwrap_or(if fault.lasts { history.header.end } else { fault.from });
             let title = format!("{what}\n{}", words::span(fault));
             canvas.rect("fault", (fault.from, until), y + 6, ROW - 12, &title);

@@ -280,13 +280,23 @@ fn a_whole_is_as_expected_only_if_all_of_it_is() {
     }
 }
 
-/// The occurrences of a fault that repeats are in one row.
+/// The occurrences of a fault that repeats are in one row. Where the seed draws a size or a host each had a row of its own.
 #[test]
 fn a_fault_that_repeats_has_one_row() {
-    let history = (0..5).fold(Story::failover(LockKind::Exclusive), |story, at| {
-        story.at(2_000 + at * 1_000).fault("the wall clock of r stepped", &["r"])
-    });
-    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html(Besides::default());
-    assert_eq!(page.matches("class=\"out\"").count(), 1, "the fault is named once");
-    assert_eq!(page.matches("class=\"fault\"").count(), 5);
+    let begin = || Story::failover(LockKind::Exclusive);
+    let alike =
+        |story: Story, at: i64| story.fault(&format!("the wall clock of r stepped {}", at / 9), &["r"]);
+    let drawn = |story: Story, at: i64| {
+        let host = if at % 2 == 0 { "m" } else { "r" };
+        story.occurs("steps", &format!("the wall clock of {host} stepped {at} s"), &[host])
+    };
+    type Occurs<'a> = &'a dyn Fn(Story, i64) -> Story;
+    let rows: [(Occurs<'_>, &str); 2] = [(&alike, ">r <"), (&drawn, ">steps <tspan class=\"sub\">×5<")];
+    for (occurs, label) in rows {
+        let history = (0..5).fold(begin(), |story, at| occurs(story.at(2_000 + at * 1_000), at)).ends(16_000);
+        let page = Report { history: &history, entries: &[], records: &[] }.html(Besides::default());
+        assert_eq!(page.matches("class=\"out\"").count(), 1, "the fault is named once");
+        assert_eq!(page.matches("class=\"fault\"").count(), 5);
+        assert!(page.contains(label), "{label}");
+    }
 }

@@ -97,7 +97,8 @@ impl Director {
         let kind = &occurrence.fault;
         let hosts = targets.iter().flatten().filter_map(|name| self.stage.hosts.get(name).copied()).collect();
         let words = kind.words(&targets);
-        let fault = self.stage.shared.get().history.fault_started(now, words, hosts, kind.lasts());
+        let shared = &self.stage.shared;
+        let fault = shared.get().history.fault_started(now, occurrence.of(), words, hosts, kind.lasts());
         // What happens again and again begins under the same name; each time is a cause of its own.
         let cause = Cause::from(format!("{}/{fault}", occurrence.name));
         let mut conditions = Vec::new();
