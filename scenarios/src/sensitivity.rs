@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexSet;
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
@@ -38,20 +39,19 @@ pub struct Separator {
 /// The values that separate the runs, the one that tells most first. A run is what its seed drew and whether it was violated; one that
 /// was undecided says nothing and is left out by the caller.
 pub fn separators(runs: &[(Vec<Drawn>, bool)]) -> Vec<Separator> {
-    let Some((first, _)) = runs.first() else { return Vec::new() };
-    let values = first.len();
-    let asked = |at: usize| {
-        // By its name, as a fault that never happens in one of the runs has none there.
+    // A fault that never happens in one of the runs has no values there.
+    let paths: IndexSet<&str> = runs.iter().flat_map(|(drawn, _)| drawn).map(|drawn| &*drawn.path).collect();
+    let asked = |path: &&str| {
         let of_run = |(drawn, violated): &(Vec<Drawn>, bool)| {
-            let one = drawn.iter().find(|one| one.path == first[at].path)?;
+            let one = drawn.iter().find(|one| one.path == *path)?;
             Some((one.clone(), *violated))
         };
         let runs: Vec<(Drawn, bool)> = runs.iter().filter_map(of_run).collect();
         let best = if runs.iter().all(|(drawn, _)| drawn.number.is_some()) { cut(runs) } else { each(runs) };
-        best.map(|best| best.separator(&first[at].path, values))
+        best.map(|best| best.separator(path, paths.len()))
     };
     let mut all: Vec<Separator> =
-        (0..values).filter_map(asked).filter(|one| one.chance <= CHANCE_MAX).collect();
+        paths.iter().filter_map(asked).filter(|one| one.chance <= CHANCE_MAX).collect();
     all.sort_by(|one, other| other.bits.total_cmp(&one.bits));
     all
 }
@@ -182,6 +182,14 @@ mod tests {
         assert_eq!(hosts, [("a", 0), ("b", 40)]);
         // A quarter is violated: 0.811 bits; of which the half with a large jump leaves one bit each time.
         assert!((found[0].bits - 0.311).abs() < 0.001, "{}", found[0].bits);
+    }
+
+    /// Only the values of the first run had been asked.
+    #[test]
+    fn a_fault_that_did_not_happen_in_the_first_run_was_left_out() {
+        let mut runs = runs(160);
+        runs[0].0.retain(|drawn| drawn.path != "fault.jump.by");
+        assert!(separators(&runs).iter().any(|one| one.path == "fault.jump.by"));
     }
 
     /// The best place of many separates a few runs well, whatever was drawn.

@@ -35,6 +35,9 @@ pub(super) fn run(
     verbose: bool,
     output: &Output,
 ) -> Result<Exit> {
+    if output.asks_why() {
+        bail!("--why has a run again without each of its causes, and in real time no run can be had again");
+    }
     real::available().map_err(|why| miette!("real time starts servers of its own: {why}"))?;
     // Real time is dear: one seed of each, unless asked for more.
     let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).engine(Engine::Real);

@@ -45,7 +45,8 @@ pub(super) struct Output {
     /// checker
     #[arg(long)]
     json: bool,
-    /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error or delay it would not have been
+    /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error or delay it would not have been; in
+    /// virtual time only
     #[arg(long)]
     why: bool,
 }
@@ -126,6 +127,11 @@ impl Output {
             self.show_causes(&causes);
         }
         self.write(&causes, outcome, &[])
+    }
+
+    /// Whether the causes of violations were asked for.
+    pub(super) fn asks_why(&self) -> bool {
+        self.why
     }
 
     /// The causes of a violation, if they were asked for.
