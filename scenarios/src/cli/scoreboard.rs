@@ -36,8 +36,8 @@ const PLAYS: usize = 3;
 /// Put many lock libraries on trial for the same claims, and write what was found as a table: Markdown, JSON and a page
 ///
 /// The list of libraries is a TOML file with a table for each, `[peer.NAME]`, with the `command` of its peer as for `lockstorm trial`; a
-/// `setup` that is run first and must be quick where there is nothing to do; and of a lock that is broken on purpose, `control`, the claims
-/// that must be found violated.
+/// `setup` that is run first and must be quick where there is nothing to do; a `note` that is printed with what was found, such as a feature
+/// that the peer does not use; and of a lock that is broken on purpose, `control`, the claims that must be found violated.
 #[derive(Debug, Args)]
 pub(super) struct Scoreboard {
     /// The list of libraries
@@ -70,6 +70,7 @@ struct Listed {
     setup: Option<String>,
     #[serde(default)]
     control: Vec<String>,
+    note: Option<String>,
 }
 
 impl Scoreboard {
@@ -96,6 +97,7 @@ impl Scoreboard {
         for (name, listed) in &list {
             let peer = Peer::of(&listed.command).map_err(|why| miette!("{name}: {why}"))?;
             let tried = try_all(&sources, &peer, self.jobs.given().unwrap_or(AT_ONCE))?;
+            let tried = Tried { note: listed.note.clone(), ..tried };
             exit = exit.max(told(name, &board.claims, &tried, &listed.control));
             let is_control = !listed.control.is_empty();
             if is_control { board.controls.push(tried) } else { board.libraries.push(tried) }
@@ -171,7 +173,7 @@ fn try_all(sources: &[Source], peer: &Peer, jobs: usize) -> Result<Tried> {
     if real::interrupted() {
         bail!("interrupted; the servers are gone");
     }
-    Ok(Tried { library: peer.hello.name(), command: peer.command.clone(), cells })
+    Ok(Tried { library: peer.hello.name(), command: peer.command.clone(), note: None, cells })
 }
 
 /// Plays one run, and once more where it may have been late.
@@ -341,7 +343,7 @@ mod tests {
         ] {
             let cell =
                 Cell { came_out, expected: false, evidence: Vec::new(), again: String::new(), plays: 1 };
-            let tried = Tried { library: "x".into(), command: "x".into(), cells: vec![cell] };
+            let tried = Tried { library: "x".into(), command: "x".into(), note: None, cells: vec![cell] };
             assert_eq!(told("x", &claims, &tried, &control), exit, "{came_out:?}");
         }
     }

@@ -44,6 +44,9 @@ pub struct Tried {
     pub library: String,
     /// The command of its peer.
     pub command: String,
+    /// What the list says of the peer, such as a feature of the library that it does not use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// How it came out, by claim.
     pub cells: Vec<Cell>,
 }
@@ -112,13 +115,19 @@ impl Scoreboard {
         let Scoreboard { command, date, server, .. } = self;
         let _ = writeln!(text, "# Scoreboard\n\nMade by `{command}` on {date}, with {server}.\n");
         text.push_str(
-            "Each cell is one play of one seed of the scenario file with the library's own process for every client, on real servers: faults \
-             are injected, and the history is judged. *Violated* is a counterexample; *holds* is no proof. **Bold** is what a right lock does not show; – is what the library has no feature for.\n\n",
+            "Each cell is one seed of the scenario file with the library's own process for every client, on real servers: faults are injected, \
+             and the history is judged. Where that is undecided, or only a bound is missed, it is played up to three times, and the last \
+             play counts. *Violated* is a counterexample; *holds* is no proof. **Bold** is what a right lock does not show; – is what was \
+             not tried: the library has no feature for it, or its peer does not use it.\n\n",
         );
         self.table(&mut text, &self.libraries);
         text.push('\n');
         for BoardClaim { id, says, file } in &self.claims {
             let _ = writeln!(text, "* **{id}** {says} (`{file}`)");
+        }
+        if self.notes().next().is_some() {
+            text.push('\n');
+            self.notes().for_each(|(library, note)| text.push_str(&format!("* {library}: {note}\n")));
         }
         text.push_str("\n## What was found\n\n");
         for tried in &self.libraries {
@@ -135,6 +144,12 @@ impl Scoreboard {
         text.truncate(text.trim_end().len());
         text.push('\n');
         text
+    }
+
+    /// What the list says of peers.
+    fn notes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.libraries.iter().chain(&self.controls);
+        all.filter_map(|tried| Some((&*tried.library, &**tried.note.as_ref()?)))
     }
 
     fn table(&self, text: &mut String, tried: &[Tried]) {
@@ -186,7 +201,11 @@ impl Scoreboard {
             let (id, says, file) = (escape(id), escape(says), escape(file));
             let _ = write!(page, "<dt id=\"{id}\">{id}</dt><dd>{says} <code>{file}</code></dd>");
         }
-        page.push_str("</dl>");
+        page.push_str("</dl><ul>");
+        for (library, note) in self.notes() {
+            let _ = write!(page, "<li>{}: {}</li>", escape(library), escape(note));
+        }
+        page.push_str("</ul>");
         self.html_table(&mut page, "Controls", &self.controls);
         page.push_str("<h2>What was found</h2>");
         for tried in self.libraries.iter().chain(&self.controls) {
@@ -245,7 +264,10 @@ mod tests {
             again: "lockstorm trial --peer \"p <x>\" 'a.toml' --seed 0".to_owned(),
             plays: 1,
         };
-        let tried = |library: &str, cells| Tried { library: library.into(), command: "p <x>".into(), cells };
+        let tried = |library: &str, cells| {
+            let note = (library == "a|b 1.0").then(|| "It is not <asked> to renew.".to_owned());
+            Tried { library: library.into(), command: "p <x>".into(), note, cells }
+        };
         let claim =
             |id: &str| BoardClaim { id: id.into(), says: "One & only.".into(), file: "a.toml".into() };
         Scoreboard {
