@@ -131,7 +131,7 @@
 //! | Cluster: a master sees the majority but not its replica, and crashes later | all since the link to the replica broke, which may be about 10 s + 11 *NT*; after that the replica is not elected, and nothing grants (`cluster-replica-validity-factor`) | no |
 //! | Cluster: CLUSTER FAILOVER | none | no |
 //! | Cluster: CLUSTER FAILOVER with FORCE or TAKEOVER | those of a moment; if the old master is cut off, all until it stops, 1 to 1.5 *NT* after the cut | for milliseconds; if the old master is cut off, until it stops |
-//! | Cluster: a slot moves | none; those still at the old node if it hands the slot over before they have moved | no; if the node it leaves fails over meanwhile, until that is mended |
+//! | Cluster: a slot moves | none; those still at the old node if the slot is handed over before they have moved | no; if the node it leaves fails over meanwhile, until that is mended |
 //!
 //! [`ReplicaWait`] has each change confirmed by replicas before it counts: with [`All`](ReplicaWait::All) a grant survives any one failover,
 //! with [`Majority`](ReplicaWait::Majority) one in which the promoted replica is among those that have confirmed, which Sentinel and Cluster

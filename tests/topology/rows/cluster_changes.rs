@@ -152,6 +152,22 @@ pub(super) const ROWS: &[Row] = &[
         ..CLUSTER_ROW
     },
     Row {
+        id: "T54d",
+        about: "the same with FORCE: the others vote for the replica",
+        rig: Rig { node_timeout: 5_000, ..C6 },
+        watches: &[Views, Writes("A")],
+        acts: &[(0, Cut("A", "B C a b c")), (1_000, Run("a", FORCE))],
+        lasts: 10_000,
+        expect: &[
+            Answers("a", FORCE, "OK"),
+            Takes("promotion", At(1_000), First(PROMOTED), 0, 350),
+            Takes("last write taken", At(0), Last(ACCEPTED), 4_900, 7_800),
+            Takes("both take writes, for", First(PROMOTED), Last(ACCEPTED), 3_550, 6_800),
+            Takes("last write lost", At(0), Last(LOST), 4_900, 7_800),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
         id: "T55",
         about: "CLUSTER FAILOVER while the master stands still for 8 s; a node timeout of 20 s",
         rig: PATIENT,

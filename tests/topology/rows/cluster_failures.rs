@@ -120,6 +120,24 @@ pub(super) const ROWS: &[Row] = &[
         ..CLUSTER_ROW
     },
     Row {
+        id: "T42b",
+        about: "the same, and its replica is killed with it: the two other masters go on naming the dead one",
+        rig: Rig { options: &[("", "cluster-require-full-coverage", "no")], ..C6 },
+        watches: &[Views, Writes("B")],
+        acts: &[(0, Kill("A a")), (7_000, Run("B C", "GET bar"))],
+        lasts: 9_000,
+        expect: &[
+            Takes("`fail` at one", At(0), First(A_FAILED.by("B")), 1_900, 4_500),
+            Takes("`fail` at the other", At(0), First(A_FAILED.by("C")), 1_900, 4_500),
+            Never(CLOSED),
+            Never(REFUSED),
+            Answers("B", "GET bar", "MOVED 5061 A:6379"),
+            Answers("C", "GET bar", "MOVED 5061 A:6379"),
+            Never(LOST),
+        ],
+        ..CLUSTER_ROW
+    },
+    Row {
         id: "T43",
         about: "a master with two replicas is killed, and one of them lacks its last writes",
         rig: TWO_OF_A,

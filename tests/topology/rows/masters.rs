@@ -60,8 +60,12 @@ pub(super) const ROWS: &[Row] = &[
             Every("between two INFOs of a Sentinel", see("INFO"), 10_000, 10_200),
             Every("between two hellos of a Sentinel", see("PUBLISH"), 2_000, 2_200),
             Never(see("+sdown")),
+            Never(see("-sdown")),
+            Never(see("+tilt")),
+            Never(see("+new-epoch")),
             Never(see("+try-failover")),
         ],
+        note: "When a Sentinel ticks cannot be seen from outside, only what it sends in a tick: whatever is due leaves with the next one.",
         ..ROW
     },
     Row {
@@ -111,6 +115,9 @@ pub(super) const ROWS: &[Row] = &[
                 4_000,
             ),
             Count(SWITCHED, 3, 3),
+            Count(MASTER_DOWN, 3, 3),
+            // A second late at one of them, now and then.
+            Takes("last `+sdown`", At(0), Last(MASTER_DOWN), 2_000, 3_250),
             InOrder(
                 "leader",
                 &[
@@ -136,6 +143,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
             InOrder("observers", &["+vote-for-leader", "+config-update-from", "+switch-master"]),
         ],
+        note: "last `+sdown`: in two of 100 real runs a second later, as where a tick falls between the ends of a link's two connections (T3a).",
         ..ROW
     },
     Row {
@@ -447,6 +455,7 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 20_000,
         expect: &[
             Never(see("+sdown").by("s2").about("master main m")),
+            Never(see("+sdown").by("s3").about("master main m")),
             Takes("`+odown` of the one", At(0), First(see("+odown").by("s1")), 1_900, 3_300),
             Takes("it promotes a replica", First(see("+odown")), First(PROMOTED.by("s1")), 0, 2_000),
             Takes("the old master is told", First(SWITCHED), First(CONVERTED), 9_900, 11_500),

@@ -9,7 +9,7 @@ use crate::row::{
     Expect::{Answers, Count, Every, InOrder, Never, Takes},
     Moment::{At, First, Last},
     ROW, Rig, Row, S3, S3_GUARDED, Sight,
-    Watch::{Confirms, Writes},
+    Watch::{Confirms, Monitors, Writes},
     see,
 };
 
@@ -23,6 +23,8 @@ const ENDED: Sight = see("+failover-end");
 const ASK_BEFORE: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 1 *";
 const ASK_IN_TILT: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 2 *";
 const ASK_AFTER: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 3 *";
+
+const ENDLESS: &str = "EVAL \"while true do end\" 0";
 
 /// A master with four replicas, of which three are reconfigured after a failover: one at a time.
 const S4_IN_TURN: Rig = Rig { replicas: 4, parallel_syncs: 1, ..S3 };
@@ -109,7 +111,7 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 13_000,
         expect: &[
             Takes("promotion", At(0), First(PROMOTED), 2_200, 4_500),
-            Takes("the others learn of it, after the start", At(8_000), First(SWITCHED), 0, 2_400),
+            Takes("the others learn of it, after the start", At(8_000), Last(SWITCHED), 0, 2_400),
             Count(SWITCHED, 2, 2),
         ],
         ..ROW
@@ -191,7 +193,8 @@ pub(super) const ROWS: &[Row] = &[
         id: "T22",
         about: "an endless script on the master, D 7,000",
         rig: Rig { down_after: 7_000, ..S3 },
-        acts: &[(0, Run("m", "EVAL \"while true do end\" 0"))],
+        watches: &[Monitors("m")],
+        acts: &[(0, Run("m", ENDLESS))],
         lasts: 14_000,
         expect: &[
             Takes("first `+sdown`", At(0), First(MASTER_DOWN), 6_900, 8_400),
@@ -202,8 +205,16 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 2_500,
             ),
-            Answers("m", "EVAL \"while true do end\" 0", "*cript killed by user with SCRIPT KILL*"),
+            Takes("the script is killed, after it", First(MASTER_DOWN), First(see(ENDLESS)), 0, 2_500),
+            Answers("m", ENDLESS, "*cript killed by user with SCRIPT KILL*"),
+            // Of each Sentinel one at most: those that find the master answering again have no reason to.
+            Count(see("SCRIPT"), 1, 3),
+            Count(see("SCRIPT").by("s1"), 0, 1),
+            Count(see("SCRIPT").by("s2"), 0, 1),
+            Count(see("SCRIPT").by("s3"), 0, 1),
         ],
+        note: "A failover that has begun when the script is killed goes on, and replaces a master that answers again: there is no `-sdown` of it then \
+               (1 of 10 real runs, 1 of 20 simulated).",
         // It is endless when it has used up a hundred million instructions.
         seeds: 1,
         ..ROW
@@ -423,7 +434,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         id: "T30",
-        about: "the new master is killed 6 s after the old one",
+        about: "the new master is killed 9 s after the old one",
         acts: &[(0, Kill("m")), (9_000, Kill("master"))],
         lasts: 17_000,
         expect: &[
