@@ -1,9 +1,12 @@
 //! Slots of a cluster that move during a hold, and names that no slot has all keys of.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind};
+use futures_util::StreamExt;
+use lockstorm_client::wire::lock_channel;
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer};
 use redis::Value;
 
 use crate::deployment::Cluster;
@@ -73,6 +76,73 @@ async fn a_waiter_follows_its_slot() {
     eventually("it listens at the new node", async || listens(to).await && !listens(from).await).await;
     guard.release().await.unwrap();
     soon("it is woken", waiter).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// Nodes below Redis 7 have no channels of a shard. A client finds that out by PUBSUB SHARDNUMSUB, as Redisson does, which a rule for users
+/// takes from these nodes: its waiter then subscribes to a channel of the whole cluster, and a release is published to all nodes.
+#[tokio::test]
+async fn a_waiter_is_woken_without_channels_of_shards() {
+    let Some(cluster) = Cluster::start().await else { return };
+    for node in &cluster.nodes {
+        node.command(&["ACL", "SETUSER", "default", "-pubsub|shardnumsub"]).await;
+    }
+    let (home, _) = cluster.home("stock");
+    let (holder, waiting) =
+        (cluster.client().connect().await.unwrap(), cluster.client().connect().await.unwrap());
+    let guard = holder.lock("stock").acquire().lease(LONG).await.unwrap();
+    let waiter = task(waiting.lock("stock").acquire().lease(LONG).into_future());
+    let channel = lock_channel("stock");
+    let listed = async |node: usize, kind: &str| -> Vec<String> {
+        redis::from_redis_value(cluster.nodes[node].command(&["PUBSUB", kind]).await).expect("names")
+    };
+    eventually("it listens", async || listed(home, "CHANNELS").await == [channel.as_str()]).await;
+    for node in 0..cluster.nodes.len() {
+        assert!(listed(node, "SHARDCHANNELS").await.is_empty(), "node {node}");
+    }
+    let elsewhere = redis::Client::open(cluster.nodes[(home + 1) % 3].url()).unwrap();
+    let mut elsewhere = elsewhere.get_async_pubsub().await.unwrap();
+    elsewhere.subscribe(&channel).await.unwrap();
+    guard.release().await.unwrap();
+    soon("another node has the message", elsewhere.on_message().next()).await.expect("a message");
+    soon("the waiter is woken", waiter).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// Counts renewals.
+#[derive(Default)]
+struct Renewals(AtomicUsize);
+
+impl Observer for Renewals {
+    fn observe(&self, event: &Event<'_>) {
+        if matches!(event.kind, EventKind::Renewed { .. }) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// A script has keys of one slot alone: what a client holds of one slot it renews together.
+#[tokio::test]
+async fn holds_of_one_slot_share_a_script() {
+    const HOLDS: usize = 10;
+    let Some(cluster) = Cluster::start().await else { return };
+    let (home, _) = cluster.home("{stock}:0");
+    let scripts = async || {
+        let stats = cluster.nodes[home].command(&["INFO", "commandstats"]).await;
+        let stats: String = redis::from_redis_value(stats).unwrap();
+        let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        calls.map_or(0, |calls| calls.split(',').next().unwrap().parse::<usize>().unwrap())
+    };
+    let renewals = Arc::new(Renewals::default());
+    let settings = cluster.client().watchdog_timeout(Duration::from_secs(3)).observer(renewals.clone());
+    let client = settings.connect().await.unwrap();
+    let asked = (0..HOLDS).map(|n| client.lock(&format!("{{stock}}:{n}")).acquire().into_future());
+    let guards = futures_util::future::try_join_all(asked).await.unwrap();
+    assert_eq!(renewals.0.load(Ordering::SeqCst), 0);
+    let before = scripts().await;
+    eventually("two rounds", async || renewals.0.load(Ordering::SeqCst) >= 2 * HOLDS).await;
+    let scripts = scripts().await - before;
+    // One a round, and the first is sent twice, as the node does not know the script yet.
+    assert!((2..=4).contains(&scripts), "{scripts} scripts for two rounds of {HOLDS} holds");
+    assert!(guards.iter().all(|guard| guard.is_valid()));
 }
 
 /// A client whose map is old: it is told, once, and goes straight from then on.
