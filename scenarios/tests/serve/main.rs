@@ -165,7 +165,7 @@ fn what_cannot_be_followed_is_told_with_its_place() {
     refused(&["--clock", "fast"], "invalid value 'fast'");
     // Systems have room for some 100 bytes in the address of a Unix socket.
     let deep = "d".repeat(120);
-    refused(&["--unixsocket", &deep], "120 bytes are too many for the path of a Unix socket");
+    refused(&["--port", "0", "--unixsocket", &deep], "120 bytes are too many for the path of a Unix socket");
     refused(&["--bind", "192.0.2.1", "--port", "0"], "cannot listen on 192.0.2.1:0");
 }
 
