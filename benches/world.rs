@@ -50,6 +50,33 @@ fn cluster() -> Builder {
     })
 }
 
+/// A master with two replicas and three Sentinels that watch it, without clients.
+fn watched() -> Builder {
+    let latency = Latency::Fixed(Duration::from_millis(1));
+    let builder = World::builder(1).latency(latency).keep(TraceRetention::Nothing);
+    let builder = ["m", "r1", "r2"].into_iter().fold(builder, |builder, name| {
+        let node = DrivenNode::new();
+        builder.host(name, move |ctx| {
+            let mut config = Config { save: Vec::new(), ..Config::default() };
+            config.announce.ip = name.into();
+            config.replicaof = (name != "m").then(|| ("m".into(), 6379));
+            world::node::run(ctx, config, node.clone())
+        })
+    });
+    ["s1", "s2", "s3"].into_iter().fold(builder, |builder, name| {
+        let node = DrivenNode::new();
+        builder.host(name, move |ctx| {
+            let file = format!(
+                "sentinel resolve-hostnames yes\nsentinel announce-ip {name}\nsentinel announce-port 26379\nsentinel monitor main m 6379 2\n"
+            );
+            let config = Config { port: 26379, ..Config::default() };
+            world::node::run_with(ctx, 26379, node.clone(), move |env, _| {
+                Server::sentinel(config.clone(), &file, env).expect("a file that can be followed")
+            })
+        })
+    })
+}
+
 /// Sends a request to a node, waits, and repeats that forever.
 async fn ask(ctx: HostCtx, node: String, every: Duration) {
     let mut stream = ctx.dial(&node, 6379).await.expect("the node listens");
@@ -83,6 +110,11 @@ fn world(c: &mut Criterion<Processor>) {
     let mut idle = c.benchmark_group("idle seconds of a cluster");
     for seconds in [60, 600, 3_600] {
         idle.bench_function(BenchmarkId::from_parameter(seconds), |b| b.iter(|| run(cluster(), seconds)));
+    }
+    idle.finish();
+    let mut idle = c.benchmark_group("idle seconds of three Sentinels");
+    for seconds in [60, 600, 3_600] {
+        idle.bench_function(BenchmarkId::from_parameter(seconds), |b| b.iter(|| run(watched(), seconds)));
     }
     idle.finish();
     let mut events = c.benchmark_group("requests in a minute");
