@@ -82,7 +82,7 @@ struct File {
 pub enum CampaignError {
     #[error("{} {what}: {error}", path.display())]
     Io { path: PathBuf, what: &'static str, error: io::Error },
-    #[error("{} is a campaign already: expected a folder that is new or empty", .0.display())]
+    #[error("{} is a campaign already, or has other files: expected a folder that is new or empty", .0.display())]
     Exists(PathBuf),
     #[error(
         "{0} is a campaign of other files, seeds or shards: give a folder that is new or empty, \

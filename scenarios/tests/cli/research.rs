@@ -161,7 +161,7 @@ fn a_campaign_comes_to_what_one_process_comes_to() {
     folder.run(&[&["run"], &what[..], &["--results", "one.csv"]].concat()).ends(1, "5 as expected, 5 not");
     let plan = [&["campaign", "plan"], &what[..], &["--out", "many", "--shard-runs", "4"]].concat();
     folder.run(&plan).ends(0, "many: 10 runs in 3 shards");
-    folder.run(&plan).ends(64, "expected a folder that is new or empty");
+    folder.run(&plan).ends(64, "is a campaign already, or has other files");
     folder.run(&["campaign", "merge", "many"]).ends(64, "3 of 3 shards are missing: 0 to 2");
     folder.run(&["campaign", "work", "many", "--part", "1/2"]).ends(0, "1 shards finished now, 0 before");
     folder.run(&["campaign", "work", "many", "--part", "2/2"]).ends(64, "such as 0/4");
@@ -179,6 +179,9 @@ fn a_campaign_comes_to_what_one_process_comes_to() {
     assert_eq!(read("at-once/results.csv"), read("one.csv"));
     folder.run(&seeds("0..6")).ends(64, "at-once is a campaign of other files, seeds or shards");
     folder.run(&["campaign", "run", "at-once", "good.toml"]).ends(64, "--seeds <A..B>");
+    // The folder that has the files is no campaign.
+    let here = ["campaign", "run", ".", "good.toml", "--seeds", "0..5"];
+    folder.run(&here).ends(64, "is a campaign already, or has other files");
     folder.run(&["campaign", "run", "at-once", "--seeds", "0..5"]).ends(64, "<PATHS>");
     // The files are copies, and the runs are called by the names that they had.
     fs::remove_file(folder.0.join("good.toml")).expect("it was there");

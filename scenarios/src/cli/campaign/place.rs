@@ -98,8 +98,9 @@ impl Place {
     ) -> Result<Opened, CampaignError> {
         match self.plan(sources, seeds.clone(), shard_runs) {
             Ok(_) => self.open(),
-            Err(CampaignError::Exists(_)) => {
-                let opened = self.open()?;
+            Err(exists @ CampaignError::Exists(_)) => {
+                // What is there need not be a campaign.
+                let Ok(opened) = self.open() else { return Err(exists) };
                 let is_of = opened.campaign.is_of(sources, seeds, shard_runs)?;
                 if is_of { Ok(opened) } else { Err(CampaignError::Other(self.to_string())) }
             }
