@@ -115,7 +115,8 @@ pub(crate) struct Unlock<'a> {
     pub(crate) owner: &'a str,
     /// The id of the request, the same for all repeats of one unlock.
     pub(crate) request: &'a str,
-    /// Of kinds whose levels have keys of their own: for how long the longest of those that remain lasts.
+    /// Of kinds whose levels have keys of their own: for how long the longest of those that remain lasts when the request is written. The
+    /// script gives it no more than the key that it deletes has left.
     pub(crate) remaining_ms: u64,
     /// How long the result is remembered for repeats.
     pub(crate) latch_ms: u64,

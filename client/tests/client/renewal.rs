@@ -187,7 +187,7 @@ async fn a_failed_renewal_is_repeated_soon() {
     guard.release().await.unwrap();
 }
 
-/// The watchdog forgets the lock that is released by force, and no other.
+/// What is released by force is lost and renewed no more, and other locks are.
 #[tokio::test]
 async fn a_forced_release_ends_the_renewal_of_that_lock_alone() {
     let Some(server) = RedisServer::start() else { return };

@@ -231,7 +231,6 @@ mod tests {
         insta::assert_snapshot!(explained("l3", &stories));
     }
 
-    /// Both have one of two permits, and write as they may. It was once taken for a violation.
     /// A second level was granted at once, and is over when its owner learns of it: the write that follows comes of the hold that began before,
     /// inside of which another owner wrote. It was taken for a hold that had begun just then, and nothing was found.
     #[test]
@@ -245,6 +244,7 @@ mod tests {
         assert_eq!(first_line("l3", &history), "violated overlap=1ms times=1 writes=2");
     }
 
+    /// Both have one of two permits, and write as they may. It was once taken for a violation.
     #[test]
     fn a_holder_of_one_of_several_permits_does_not_write_alone() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 1_000);

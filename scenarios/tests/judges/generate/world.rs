@@ -226,7 +226,7 @@ impl World {
         }
         if reach < 64 {
             self.comes_back(owner, 0);
-        } else if self.calls.get(&owner).is_some_and(|open| open.done == 0) {
+        } else if wait != Wait::No && self.calls.get(&owner).is_some_and(|open| open.done == 0) {
             self.waits(owner, 0);
         }
     }
