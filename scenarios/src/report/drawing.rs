@@ -274,7 +274,12 @@ fn faults(canvas: &mut Canvas<'_>) {
     }
     for ((name, _), occurrences) in rows {
         let y = match &occurrences[..] {
-            [_, _, ..] if !name.is_empty() => canvas.row(name, &format!("×{}", occurrences.len())),
+            [first, rest @ ..] if !rest.is_empty() && !name.is_empty() => {
+                let (count, is_same) =
+                    (occurrences.len(), rest.iter().all(|one| one.targets == first.targets));
+                let whom = if is_same { targets(first) } else { String::new() };
+                canvas.row(name, format!("×{count} {whom}").trim_end())
+            }
             alike => canvas.row(&targets(alike[0]), ""),
         };
         for (at, fault) in occurrences.iter().enumerate() {

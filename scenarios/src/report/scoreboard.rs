@@ -201,11 +201,10 @@ impl Scoreboard {
             let (id, says, file) = (escape(id), escape(says), escape(file));
             let _ = write!(page, "<dt id=\"{id}\">{id}</dt><dd>{says} <code>{file}</code></dd>");
         }
-        page.push_str("</dl><ul>");
+        page.push_str("</dl>");
         for (library, note) in self.notes() {
-            let _ = write!(page, "<li>{}: {}</li>", escape(library), escape(note));
+            let _ = write!(page, "<p>{}: {}</p>", escape(library), escape(note));
         }
-        page.push_str("</ul>");
         self.html_table(&mut page, "Controls", &self.controls);
         page.push_str("<h2>What was found</h2>");
         for tried in self.libraries.iter().chain(&self.controls) {
