@@ -194,7 +194,7 @@ async fn a_forced_release_ends_the_renewal_of_that_lock_alone() {
     let renewals = Arc::new(Renewals::default());
     let client = Client::builder()
         .endpoint(server.url())
-        .watchdog_timeout(Duration::from_secs(1))
+        .watchdog_timeout(Duration::from_secs(3))
         .observer(renewals.clone())
         .connect()
         .await
