@@ -153,7 +153,13 @@ impl Status {
 }
 
 impl Plan {
-    fn new(sources: &[Source], seeds: Range<u64>, runs_of_a_shard: u64) -> Result<Plan, CampaignError> {
+    /// A plan by this version and build of lockstorm.
+    fn new(
+        (lockstorm, build): (String, String),
+        sources: &[Source],
+        seeds: Range<u64>,
+        runs_of_a_shard: u64,
+    ) -> Result<Plan, CampaignError> {
         if !(1..=RUNS_OF_A_SHARD_MAX).contains(&runs_of_a_shard) {
             return Err(CampaignError::ShardOf(runs_of_a_shard));
         }
@@ -165,8 +171,8 @@ impl Plan {
         let files =
             sources.iter().map(|source| File { name: source.file.clone(), sha256: sha256(&source.text) });
         Ok(Plan {
-            lockstorm: env!("CARGO_PKG_VERSION").to_owned(),
-            build: build()?,
+            lockstorm,
+            build,
             seeds: [seeds.start, seeds.end],
             runs_of_a_shard,
             files: files.collect(),
@@ -186,7 +192,8 @@ impl Campaign {
         seeds: Range<u64>,
         runs_of_a_shard: u64,
     ) -> Result<Campaign, CampaignError> {
-        let plan = Plan::new(sources, seeds, runs_of_a_shard)?;
+        let by = (env!("CARGO_PKG_VERSION").to_owned(), build()?);
+        let plan = Plan::new(by, sources, seeds, runs_of_a_shard)?;
         let campaign = Campaign { folder: folder.to_owned(), plan };
         fs::create_dir_all(folder).map_err(cannot("cannot be made", folder))?;
         if fs::read_dir(folder).map_err(cannot("cannot be read", folder))?.next().is_some() {
@@ -236,8 +243,8 @@ impl Campaign {
         seeds: Range<u64>,
         runs_of_a_shard: u64,
     ) -> Result<bool, CampaignError> {
-        let Plan { lockstorm, build, .. } = self.plan.clone();
-        Ok(self.plan == Plan { lockstorm, build, ..Plan::new(sources, seeds, runs_of_a_shard)? })
+        let by = (self.plan.lockstorm.clone(), self.plan.build.clone());
+        Ok(self.plan == Plan::new(by, sources, seeds, runs_of_a_shard)?)
     }
 
     /// Its folder.

@@ -262,9 +262,7 @@ impl World {
             self.passes(one_of(STEPS, much));
             let wants = Wants::Acquire(lease_ms);
             self.calls.insert(owner, Open { op, lock, wants, since, done: 0, token: None, depth: 1 });
-            for group in 0..self.masters.len() {
-                self.executes(Request { op: Some(op), lock, owner, group, wants });
-            }
+            self.reaches_all(op, lock, owner, wants);
             self.comes_back(owner, 0);
         }
     }
@@ -303,6 +301,11 @@ impl World {
             return;
         }
         self.waits(owner, 2 + how % 2);
+        self.reaches_all(op, lock, owner, wants);
+    }
+
+    /// Every group executes a request of a call.
+    fn reaches_all(&mut self, op: Op, lock: Lock, owner: Owner, wants: Wants) {
         for group in 0..self.masters.len() {
             self.executes(Request { op: Some(op), lock, owner, group, wants });
         }
