@@ -13,6 +13,16 @@ use crate::support::{RedisServer, eventually, soon};
 struct Renewals(Mutex<BTreeMap<String, usize>>);
 
 impl Renewals {
+    /// A client that renews once a second, and the count of what it renews.
+    async fn counted(server: &RedisServer) -> (Client, Arc<Self>) {
+        let renewals = Arc::new(Self::default());
+        let client = Client::builder()
+            .endpoint(server.url())
+            .watchdog_timeout(Duration::from_secs(3))
+            .observer(renewals.clone());
+        (client.connect().await.unwrap(), renewals)
+    }
+
     fn total(&self) -> usize {
         self.0.lock().unwrap().values().sum()
     }
@@ -44,14 +54,7 @@ async fn calls(server: &RedisServer, command: &str) -> usize {
 async fn many_locks_share_few_scripts() {
     const LOCKS: usize = 150;
     let Some(server) = RedisServer::start() else { return };
-    let renewals = Arc::new(Renewals::default());
-    let client = Client::builder()
-        .endpoint(server.url())
-        .watchdog_timeout(Duration::from_secs(3))
-        .observer(renewals.clone())
-        .connect()
-        .await
-        .unwrap();
+    let (client, renewals) = Renewals::counted(&server).await;
     let asked = (0..LOCKS).map(|i| client.lock(&format!("lock-{i:03}")).acquire().into_future());
     let guards = futures_util::future::try_join_all(asked).await.unwrap();
     let before = calls(&server, "evalsha").await;
@@ -191,14 +194,7 @@ async fn a_failed_renewal_is_repeated_soon() {
 #[tokio::test]
 async fn a_forced_release_ends_the_renewal_of_that_lock_alone() {
     let Some(server) = RedisServer::start() else { return };
-    let renewals = Arc::new(Renewals::default());
-    let client = Client::builder()
-        .endpoint(server.url())
-        .watchdog_timeout(Duration::from_secs(3))
-        .observer(renewals.clone())
-        .connect()
-        .await
-        .unwrap();
+    let (client, renewals) = Renewals::counted(&server).await;
     let forced = client.lock("forced").acquire().await.unwrap();
     let kept = client.lock("kept").acquire().await.unwrap();
     assert!(client.lock("forced").force_release().await.unwrap());

@@ -2,7 +2,11 @@
 
 use redis::aio::MultiplexedConnection;
 
-use super::{NIL, eval, int, pair};
+use super::{
+    NIL, eval, int, pair,
+    read_write::{READ_ACQUIRE, READ_PROBE},
+    semaphores::PERMIT_ACQUIRE,
+};
 use crate::support::command;
 
 const LEASE: u64 = 5_000;
@@ -26,11 +30,6 @@ async fn a_permit_ends_with_the_millisecond_before_its_deadline() {
         include_str!("../../../src/locks/permit_semaphore/now.lua"),
         include_str!("../../../src/locks/permit_semaphore/update.lua")
     );
-    const ACQUIRE: &str = concat!(
-        include_str!("../../../src/locks/permit_semaphore/now.lua"),
-        include_str!("../../../src/locks/permit_semaphore/reclaim.lua"),
-        include_str!("../../../src/locks/permit_semaphore/acquire.lua")
-    );
     // As long as the ids of permits are.
     let id = "0123456789abcdef";
     for (after, is_out) in [(LEASE - 1, 1), (LEASE, 0)] {
@@ -41,7 +40,8 @@ async fn a_permit_ends_with_the_millisecond_before_its_deadline() {
             let (_server, mut redis, url) = simulated().await;
             command(&url, "SET p 1").await;
             let keys = ["p", "{p}:timeout", "redisson_sc:{p}"];
-            let granted = eval(&mut redis, ACQUIRE, &keys, &[&"PUBLISH", &1, &LEASE, &id]).await.unwrap();
+            let granted =
+                eval(&mut redis, PERMIT_ACQUIRE, &keys, &[&"PUBLISH", &1, &LEASE, &id]).await.unwrap();
             assert_eq!(granted, redis::Value::Okay);
             command(&url, &format!("DEBUG CLOCK ADVANCE {after}")).await;
             let replied = eval(&mut redis, script, &["{p}:timeout"], &args).await.unwrap();
@@ -53,15 +53,14 @@ async fn a_permit_ends_with_the_millisecond_before_its_deadline() {
 /// Redis keeps a key through the millisecond in which it expires, with 0 ms left. A reader's level has ended by then.
 #[tokio::test]
 async fn a_read_hold_ends_with_the_millisecond_before_its_key_does() {
-    const ACQUIRE: &str = include_str!("../../../src/locks/read_write/acquire_read.lua");
-    const PROBE: &str = include_str!("../../../src/locks/read_write/probe.lua");
     let holds = "{rw}:A:rwlock_timeout";
     for (after, left) in [(LEASE - 1, pair(1, 1)), (LEASE, pair(0, 0))] {
         let (_server, mut redis, url) = simulated().await;
-        let granted = eval(&mut redis, ACQUIRE, &["rw", holds], &[&LEASE, &"A", &"A:write"]).await.unwrap();
+        let granted =
+            eval(&mut redis, READ_ACQUIRE, &["rw", holds], &[&LEASE, &"A", &"A:write"]).await.unwrap();
         assert_eq!(granted, NIL);
         command(&url, &format!("DEBUG CLOCK ADVANCE {after}")).await;
-        let probed = eval(&mut redis, PROBE, &["rw", holds], &[&"A"]).await.unwrap();
+        let probed = eval(&mut redis, READ_PROBE, &["rw", holds], &[&"A"]).await.unwrap();
         assert_eq!(probed, left, "after {after} ms");
     }
 }

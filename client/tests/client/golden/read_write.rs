@@ -4,10 +4,10 @@ use redis::Value;
 
 use super::{LATCH, LEASE, Messages, NIL, Vectors, int};
 
-const READ_ACQUIRE: &str = include_str!("../../../src/locks/read_write/acquire_read.lua");
+pub(super) const READ_ACQUIRE: &str = include_str!("../../../src/locks/read_write/acquire_read.lua");
 pub(super) const WRITE_ACQUIRE: &str = include_str!("../../../src/locks/read_write/acquire_write.lua");
 const READ_RENEW: &str = include_str!("../../../src/locks/read_write/renew.lua");
-const READ_PROBE: &str = include_str!("../../../src/locks/read_write/probe.lua");
+pub(super) const READ_PROBE: &str = include_str!("../../../src/locks/read_write/probe.lua");
 const READ_LOOK: &str = include_str!("../../../src/locks/read_write/look.lua");
 const READ_RELEASE: &str = concat!(
     include_str!("../../../src/locks/read_write/longest_read.lua"),

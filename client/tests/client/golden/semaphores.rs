@@ -17,7 +17,7 @@ const SEMAPHORE_SET: &str = concat!(
     include_str!("../../../src/locks/semaphore/repeat.lua"),
     include_str!("../../../src/locks/semaphore/set.lua")
 );
-const PERMIT_ACQUIRE: &str = concat!(
+pub(super) const PERMIT_ACQUIRE: &str = concat!(
     include_str!("../../../src/locks/permit_semaphore/now.lua"),
     include_str!("../../../src/locks/permit_semaphore/reclaim.lua"),
     include_str!("../../../src/locks/permit_semaphore/acquire.lua")
