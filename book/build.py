@@ -100,16 +100,45 @@ def beginning(example, most=110):
     return f"{example[:cut]}, ... {']' if opened.group() == '[' else '}'}"
 
 
+def toml(key, value):
+    """A key and its value, as a person would write them in a line."""
+    def named(key):
+        return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
+
+    def short(value):
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str):
+            return json.dumps(value, ensure_ascii=False)
+        if isinstance(value, dict):
+            inner = ", ".join(f"{named(key)} = {short(one)}" for key, one in value.items())
+            return f"{{ {inner} }}" if inner else "{}"
+        if isinstance(value, list):
+            return f"[{', '.join(short(one) for one in value)}]"
+        return str(value)
+    return f"{named(key)} = {short(value)}"
+
+
+# The part of a description that says what a key is if it is left out: `..; one if left out.`
+LEFT_OUT = re.compile(r"(?:; |\. )((?:(?!\. )[^;])+?),? if left out(?=[.,])")
+# The same in the description of a table, for all its keys.
+ALL_LEFT_OUT = re.compile(r"What is left out is ([^.]+)\.")
+
+
 class Keys:
     """The keys of the format: every table of the schema as a section, with an example of each key from a scenario file."""
 
     def __init__(self, schema, documents):
-        self.types, self.sections, self.bare, self.examples = schema["$defs"], [], [], {}
+        self.types, self.sections, self.examples = schema["$defs"], [], {}
+        # The keys that no file shows, and those of which nothing says what they are if left out.
+        self.bare, self.silent = [], []
         for document in documents:
-            for part in [document, *document.get("variant", {}).values()]:
-                self.collect(part, schema)
-        self.begun = set()
-        self.section("The file", schema, "")
+            self.collect(document, schema, True)
+            for variant in document.get("variant", {}).values():
+                self.collect(variant, schema, False)
+        # What the sections of types are called.
+        self.begun = {}
+        self.section("The file", schema, cell(schema.get("description", "")))
 
     # -- which key of which type is used where
 
@@ -125,50 +154,58 @@ class Keys:
             else:
                 return name, kind
 
-    def collect(self, value, kind):
+    def described(self, kind):
+        """What is said about a key, or else about its type: the first that says something on the way to what it is."""
+        while "description" not in kind:
+            options = [one for one in kind.get("anyOf", []) if one.get("type") != "null"]
+            if "$ref" in kind:
+                kind = self.types[kind["$ref"].rsplit("/", 1)[1]]
+            elif len(options) == 1:
+                kind = options[0]
+            else:
+                return ""
+        return cell(kind["description"])
+
+    def is_alternative(self, key, own, about):
+        """Whether it is one of several keys of which a table has one: in such a table these are called as their types are."""
+        refs = [one["$ref"] for one in [own, *own.get("anyOf", [])] if "$ref" in one]
+        called = [re.sub(r"\d+$", "", ref.rsplit("/", 1)[1]) for ref in refs]
+        return "xactly one" in about and key.title().replace("_", "") in called
+
+    def collect(self, value, kind, whole):
+        """Examples of the keys of a value; those of a variant may be parts, which the rest of the file completes."""
         name, kind = self.resolve(kind)
         for option in [*kind.get("anyOf", []), *kind.get("oneOf", [])]:
             if option.get("type") != "null":
-                self.collect(value, option)
+                self.collect(value, option, whole)
         if isinstance(value, list):
             for one in value:
-                self.collect(one, kind.get("items", {}))
+                self.collect(one, kind.get("items", {}), whole)
         elif isinstance(value, dict):
             for key, inner in value.items():
                 own = kind.get("properties", {}).get(key)
                 if own is not None:
-                    self.examples.setdefault((id(kind), key), []).append(self.toml(key, inner))
-                    self.collect(inner, own)
+                    self.examples.setdefault((id(kind), key), []).append((not whole, toml(key, inner)))
+                    self.collect(inner, own, whole)
                 elif isinstance(kind.get("additionalProperties"), dict):
-                    self.collect(inner, kind["additionalProperties"])
-
-    def toml(self, key, value):
-        def short(value):
-            if isinstance(value, bool):
-                return str(value).lower()
-            if isinstance(value, str):
-                return json.dumps(value, ensure_ascii=False)
-            if isinstance(value, dict):
-                inner = ", ".join(f"{key} = {short(one)}" for key, one in value.items())
-                return f"{{ {inner} }}" if inner else "{}"
-            if isinstance(value, list):
-                return f"[{', '.join(short(one) for one in value)}]"
-            return str(value)
-        return f"{key} = {short(value)}"
+                    self.collect(inner, kind["additionalProperties"], whole)
 
     # -- what is written
+
+    def link(self, name, page=""):
+        return f"[{self.begun[name]}]({page}#{self.begun[name].lower().replace(' ', '-')})"
 
     def type_of(self, kind):
         name, inner = self.resolve(kind)
         if name in self.begun:
-            return f"[{name}](#{name.lower()})"
+            return self.link(name)
         if "properties" in inner:
             return "table"
+        if name in WORDS:
+            return WORDS[name]
         values = [one["const"] for one in inner.get("oneOf", []) if "const" in one] or inner.get("enum")
         if values:
             return " or ".join(f"`{value}`" for value in values)
-        if name in WORDS:
-            return WORDS[name]
         if isinstance(inner.get("additionalProperties"), dict):
             return f"tables by name: {self.type_of(inner['additionalProperties'])}"
         if "items" in inner:
@@ -189,38 +226,60 @@ class Keys:
             if isinstance(deeper, dict):
                 yield from self.tables_in(deeper)
 
+    def default_of(self, title, key, own, kind, about):
+        """What a key is if it is left out, and what is said about it beside that."""
+        default, meaning, inner = own.get("default"), self.described(own), self.resolve(own)[1]
+        said = LEFT_OUT.search(meaning)
+        for_all = ALL_LEFT_OUT.search(about) or ALL_LEFT_OUT.search(inner.get("description", ""))
+        if key in kind.get("required", []) or "must be given" in meaning:
+            return "required", meaning
+        if default not in (None, "", {}, []) and not isinstance(default, dict):
+            return f"`{cell(json.dumps(default) if isinstance(default, bool) else default)}`", meaning
+        if self.is_alternative(key, own, about):
+            return "one of these", meaning
+        if said:
+            # Where more follows in the sentence it stays one.
+            rest = meaning if meaning[said.end()] == "," else meaning[:said.start()] + meaning[said.end():]
+            return said[1][0].lower() + said[1][1:], rest
+        if for_all:
+            return for_all[1], meaning
+        if default and "properties" in inner:
+            return "its own defaults", meaning
+        # A table whose keys are names may be empty.
+        if default in ("", {}, []) or inner.get("additionalProperties"):
+            return "none", meaning
+        self.silent.append(f"{title}: {key}")
+        return "", meaning
+
     def section(self, title, kind, about):
-        rows, below, required = [], [], kind.get("required", [])
+        rows, below = [], []
         for key, own in kind["properties"].items():
             tables = [(name, inner) for name, inner in self.tables_in(own) if name not in self.begun]
-            self.begun.update(name for name, _ in tables)
+            # Of two types with one name the schema counts the second.
+            self.begun.update((name, re.sub(r"\d+$", f" of {title}", name)) for name, _ in tables)
             below += tables
             # What several locks have in common, and what one of them has of its own, are the same keys.
             alike = self.types[{"Lock": "Locks", "Locks": "Lock"}[title]] if title in ("Lock", "Locks") else kind
             used = self.examples.get((id(kind), key), []) + self.examples.get((id(alike), key), [])
             # The shortest that says something: neither empty nor a whole table of tables.
-            short = sorted((one for one in used if not one.endswith(("{}", "[]"))), key=lambda one: (len(one), one)) or used
-            example = f"`{cell(beginning(short[0]))}`" if short else ""
+            telling = [one for one in used if not one[1].endswith(("{}", "[]"))]
+            short = sorted(telling, key=lambda one: (one[0], len(one[1]), one[1])) or used
+            example = f"`{cell(beginning(short[0][1]))}`" if short else ""
             if not used:
                 self.bare.append(f"{title}: {key}")
-            default = own.get("default")
-            if key in required:
-                default = "required"
-            elif default in (None, "", {}, []) or isinstance(default, dict):
-                default = ""
-            else:
-                default = f"`{cell(json.dumps(default) if isinstance(default, bool) else default)}`"
-            meaning = own.get("description") or self.resolve(own)[1].get("description", "")
-            rows.append(f"| `{key}` | {self.type_of(own)} | {default} | {cell(meaning)} {example} |")
+            default, meaning = self.default_of(title, key, own, kind, about)
+            rows.append(f"| `{key}` | {self.type_of(own)} | {default} | {meaning} {example} |")
         self.sections.append("\n".join([
             f"## {title}\n", f"{about}\n" if about else "",
             "| key | type | default | meaning, and an example |", "| --- | --- | --- | --- |", *rows, ""]))
         for name, inner in below:
-            self.section(name, inner, cell(inner.get("description", "")))
+            self.section(self.begun[name], inner, cell(inner.get("description", "")))
 
     def page(self):
-        return "# Every key of the format\n\nPrinted from the JSON Schema (`lockstorm schema`); the examples are from scenario files.\n\n" \
-            + "\n".join(self.sections)
+        return "# Every key of the format\n\nPrinted from the JSON Schema (`lockstorm schema`); the examples are from scenario files. " \
+            "The default is what a key is if it is left out, in words where it is no value; " \
+            "of the keys with *one of these* a table has exactly one.\n\n" \
+            + "\n".join(self.sections).replace("| one of these |", "| *one of these* |")
 
 
 # How the types are called that are written as text.
@@ -235,9 +294,9 @@ WORDS = {
     "Name": "name",
     "Quorum": "`majority` or `half`",
     "Ticks": "time, share or number",
-    "Formula": "sum of products and quotients, as `\"lease - fault.pause.at + rtt\"` or `\"lease / (lease - drift) * 100% - 100%\"`, or two with "
-    "`..` between them",
+    "Formula": "sum of products and quotients, as `\"lease - fault.pause.at + rtt\"`, or two with `..` between them",
     "Expectation": "[expectation](checkers.md)",
+    "Subject": "[subject](subjects.md)",
 }
 
 
@@ -260,33 +319,111 @@ def page_of(title, intro, rows, after, below=None):
         lines += ["| name | meaning |", "| --- | --- |", *(f"| `{cell(name)}` | {cell(about)} |" for name, about, _ in rows)]
     else:
         for name, about, inner in rows:
-            lines += [f"## {name}\n", f"{about}\n", *below(inner), ""]
+            lines += [f"## {name}\n", f"{about}\n", *below(name, inner), ""]
     if after:
         lines += ["", cell(after)]
     return "\n".join(lines) + "\n"
 
 
+class Examples:
+    """Parts of the scenario files that show something, each with the command that runs the file."""
+
+    def __init__(self, documents):
+        self.documents = documents
+
+    def shortest(self, parts):
+        """The shortest of those that `parts` finds in a document, as a block."""
+        found = [(len(part), str(path), part) for path, document in self.documents.items() for part in parts(document)]
+        if not found:
+            return ""
+        _, path, part = min(found)
+        return f"As in `lockstorm run {path}`:\n\n```toml\n{part}\n```"
+
+    @staticmethod
+    def table(title, written, first):
+        """A whole table, with the key first that it is there for."""
+        keys = [first, *(key for key in written if key != first)]
+        return "\n".join([f"[{title}]", *(toml(key, written[key]) for key in keys)])
+
+    def fault(self, kind, word=""):
+        return self.shortest(lambda document: [
+            part for name, fault in document.get("fault", {}).items() if kind in fault
+            if word in (part := self.table(f"fault.{name}", fault, kind))])
+
+    def workload(self, kind):
+        def line(key, value):
+            # A kind has a line of its own, as in most files.
+            return f"workload.{toml(kind, value[kind])}" if key == "workload" else toml(key, value)
+        return self.shortest(lambda document: [
+            "\n".join([f"[client.{name}]", *(line(key, value) for key, value in client.items())])
+            for name, client in document.get("client", {}).items() if kind in client.get("workload", {})])
+
+    def subject(self):
+        return self.shortest(lambda document: [
+            self.table("lock", lock, "subject") for lock in [document.get("lock", {})] if "subject" in lock])
+
+    def expectation(self, checker):
+        """The shortest that bounds a measure, if there is one."""
+        def all_of(document):
+            parts = [document, *document.get("variant", {}).values()]
+            return [part["expect"][checker] for part in parts if checker in part.get("expect", {})]
+
+        def is_bounded(one):
+            return isinstance(one, dict) and any(isinstance(bounds, dict) and bounds for bounds in one.values())
+
+        def written(those):
+            return lambda document: [f"expect.{toml(checker, one)}" for one in all_of(document) if those(one)]
+        return self.shortest(written(is_bounded)) or self.shortest(written(lambda one: True))
+
+
 def write_reference(lockstorm, folder):
     schema = json.loads(output([lockstorm, "schema"]))
-    files = [*sorted(STOCK.rglob("*.toml")), *sorted((BOOK / "examples").glob("*.toml"))]
-    keys = Keys(schema, [tomllib.loads(path.read_text()) for path in files])
+    # By the paths by which they are run: those of the stock scenarios, and those in the repository.
+    files = {path.relative_to(STOCK): path for path in sorted(STOCK.rglob("*.toml"))}
+    files |= {path.relative_to(ROOT): path for path in sorted((BOOK / "examples").glob("*.toml"))}
+    documents = {name: tomllib.loads(path.read_text()) for name, path in files.items()}
+    keys, examples = Keys(schema, documents.values()), Examples(documents)
     folder.mkdir(parents=True)
     (folder / "keys.md").write_text(keys.page())
-    code = lambda inner: ["```toml", *inner, "```"] if inner else []
-    points = lambda inner: [f"* `{line.split(': ')[0]}`: {cell(line.split(': ', 1)[1])}" for line in inner]
+
+    def form(written, table, kind):
+        """How one kind of a table is written, and where its keys are."""
+        name, inner = keys.resolve(keys.types[table]["properties"][kind])
+        about = f"with the keys of {keys.link(name, 'keys.md')}" if "properties" in inner else "and [how hosts are named](selectors.md)"
+        return f"`{written}`, {about}.\n"
+
+    def fault(kind, inner):
+        return [form(" ".join(inner), "Fault", kind), examples.fault(kind)]
+
+    def workload(kind, _):
+        table = keys.resolve(keys.types["WorkloadEntry"]["properties"][kind])[1]
+        must = table.get("required", [])
+        parts = ", ".join([*must, *(f"{key}?" for key in table["properties"] if key not in must)])
+        return [form(f"workload.{kind} = {{ {parts} }}", "WorkloadEntry", kind), examples.workload(kind)]
+
+    def checker(name, inner):
+        said = dict(line.split(": ", 1) for line in inner)
+        bound = said.pop("bound", "none. What is certain once is a violation")
+        measures = [f"* `{measure}`: {cell(meaning)}" for measure, meaning in said.items()]
+        return [*measures, f"\nBound: {cell(bound)}.\n", examples.expectation(name)]
+
     for name, title, intro, below in [
-        ("faults", "Every fault", "What can go wrong, as `[fault.NAME]`. See [every key](keys.md) for their parts.", code),
-        ("checkers", "Every checker", "What is judged, as `[expect]`, with what each measures.", points),
-        ("workloads", "Every workload", "What a client does over and over: `workload.NAME = { .. }`.", None),
-        ("subjects", "Every subject", "The systems under test: `lock.subject`. All but the first are models.", None),
+        ("faults", "Every fault", "What can go wrong, as `[fault.NAME]`. When, for how long and how often: the common keys of "
+         f"{keys.link('Fault', 'keys.md')}.", fault),
+        ("checkers", "Every checker", "What is judged, as `[expect]`, with what each measures, and the bound up to which it lets that pass.",
+         checker),
+        ("workloads", "Every workload", "What a client does over and over: `workload.NAME = { .. }`. What has a `?` may be left out.",
+         workload),
+        ("subjects", "Every subject", f"The systems under test: `lock.subject`. All but two are models. {examples.subject()}", None),
         ("traits", "Every trait", "What a model does, and what can be laid over one: `lock.traits = { .. }`.",
-         lambda inner: [", ".join(f"`{one}`" for one in " ".join(inner).split(", "))]),
-        ("selectors", "How hosts are named", "In faults and links, where more than one host could be meant.", None),
+         lambda _, inner: [", ".join(f"`{one}`" for one in " ".join(inner).split(", "))]),
+        ("selectors", "How hosts are named", "In faults and links, where more than one host could be meant, or one that is known only in "
+         f"a run. {examples.fault('crash', '@')}", None),
         ("scenarios", "The stock scenarios", "Each runs by its path: `lockstorm run redlock/clock_jump.toml`.", None),
     ]:
         rows, after = listed(lockstorm, name)
         (folder / f"{name}.md").write_text(page_of(title, intro, rows, after, below))
-    return keys.bare
+    return keys
 
 
 # ---- links
@@ -374,15 +511,17 @@ def main():
     for file in ("book.toml", "wide.css"):
         shutil.copy(BOOK / file, OUT / "book" / file)
     shutil.copytree(ROOT / "trials/minimal", OUT / "trials/minimal", dirs_exist_ok=True)
-    bare = write_reference(lockstorm, OUT / "book/src/reference")
-    if bare:
-        sys.exit("no scenario file shows these keys:\n" + "\n".join(bare))
+    keys = write_reference(lockstorm, OUT / "book/src/reference")
+    if keys.bare:
+        sys.exit("no scenario file shows these keys:\n" + "\n".join(keys.bare))
+    if keys.silent:
+        sys.exit("these keys have no default, and their descriptions do not say what they are `if left out`:\n" + "\n".join(keys.silent))
     pictures = OUT / "book/src/pictures"
     pictures.mkdir()
     for command in [
         ["run", "payment.toml", "--report", pictures / "payment.html"],
         ["run", "storm.toml", "--plot", pictures / "storm.svg", "--plot-checker", "l1", "--plot-holds", pictures / "holds.svg"],
-        ["run", "redlock/jump_and_latency.toml", "--seeds", "0..100", "--plot", pictures / "jump_and_latency.svg", "--plot-checker", "l2"],
+        ["run", "redlock/jump_and_latency.toml", "--seeds", "0..100", "--plot", pictures / "jump_and_latency.svg"],
     ]:
         subprocess.run([lockstorm, *command], cwd=BOOK / "examples", check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     subprocess.run(["mdbook", "build", OUT / "book", "--dest-dir", OUT / "html"], check=True)

@@ -34,10 +34,10 @@ pub(super) const LEASE: Checker = Checker {
 };
 
 /// Redis counts in whole milliseconds, in the node's time: that much a lease is off without anything being wrong.
-const ROUNDING: Duration = Duration::from_millis(2);
+pub(super) const ROUNDING: Duration = Duration::from_millis(2);
 
 /// How long a release or a renewal may be under way before its key counts as a phantom.
-const UNDER_WAY: Duration = Duration::from_secs(1);
+pub(super) const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// What can be wrong with a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

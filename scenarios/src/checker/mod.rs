@@ -39,7 +39,7 @@ pub(crate) mod words;
 use std::time::Duration;
 
 use crate::{
-    history::History,
+    history::{Bounds, History},
     verdict::{Finding, Measure, Verdict},
 };
 
@@ -85,6 +85,25 @@ impl Checker {
     /// The checker with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         LIST.iter().find(|checker| checker.name == name)
+    }
+
+    /// What it lets pass unless a file says otherwise, by its measures. One that has no bound lets nothing pass.
+    pub(crate) fn bound(&self) -> Option<String> {
+        let Bounds { progress, wake, attempts_per_second } = Bounds::default();
+        let (rounding, under_way) = (lease::ROUNDING, lease::UNDER_WAY);
+        let waiting = |measure: &str| format!("`{measure}` up to {progress:?}, or up to `run.progress`");
+        Some(match self.name {
+            "commands" => format!("`busiest` up to {attempts_per_second}"),
+            "latch" => waiting("kept"),
+            "lease" => {
+                format!("`cut` and `outlived` up to {rounding:?}, `phantom` up to a lease and {under_way:?}")
+            }
+            "progress" => waiting("stalled"),
+            "rate" => waiting("starved"),
+            "together" => waiting("left"),
+            "wake-ups" => format!("`longest` up to {wake:?}"),
+            _ => return None,
+        })
     }
 
     fn finding(&self, verdict: Verdict, measures: Vec<Measure>) -> Finding {

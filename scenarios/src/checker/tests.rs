@@ -51,6 +51,20 @@ fn names_are_unique_and_every_question_is_one() {
 }
 
 #[test]
+fn bounds_are_of_what_a_checker_measures() {
+    let mut bounded = Vec::new();
+    for checker in LIST {
+        let Some(bound) = checker.bound() else { continue };
+        bounded.push(checker.name);
+        for named in bound.split('`').skip(1).step_by(2).filter(|named| *named != "run.progress") {
+            let has = checker.measures.iter().any(|(measure, _)| *measure == named);
+            assert!(has, "{} measures no {named}", checker.name);
+        }
+    }
+    assert_eq!(bounded, ["commands", "latch", "lease", "progress", "rate", "together", "wake-ups"]);
+}
+
+#[test]
 fn a_run_that_was_given_up_proves_nothing() {
     use crate::history::story::Story;
     let story = || {

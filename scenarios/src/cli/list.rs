@@ -6,9 +6,7 @@ use miette::Result;
 use super::{Exit, out::outln};
 use crate::{
     checker::{self, Checker},
-    fault,
-    history::Bounds,
-    library, scenario, selector,
+    fault, library, scenario, selector,
 };
 
 /// List what scenarios can be made of
@@ -60,8 +58,12 @@ impl List {
                 outln!("{:width$}    {}", "", scenario::fault_form(&name));
             }
             if matches!(self.what, What::Checkers) {
-                for (measure, meaning) in Checker::named(&name).map_or(&[][..], |checker| checker.measures) {
+                let checker = Checker::named(&name);
+                for (measure, meaning) in checker.map_or(&[][..], |checker| checker.measures) {
                     outln!("{:width$}    {measure}: {meaning}", "");
+                }
+                if let Some(bound) = checker.and_then(Checker::bound) {
+                    outln!("{:width$}    bound: {bound}", "");
                 }
             }
             if matches!(self.what, What::Traits) {
@@ -74,11 +76,9 @@ impl List {
             );
         }
         if matches!(self.what, What::Checkers) {
-            let Bounds { progress, wake, attempts_per_second } = Bounds::default();
             outln!(
-                "\nWhat a file may bound is under each: [expect] l1 = {{ violated = {{ overlap = \"2s..3s\" }} }}. Without a bound of the file \
-                 progress is violated after {progress:?}, wake-ups after {wake:?}, and commands above {attempts_per_second} of one waiter \
-                 in a second."
+                "\nWhat a file may bound is under each: [expect] l1 = {{ violated = {{ overlap = \"2s..3s\" }} }}. Where it bounds nothing, \
+                 a checker lets pass what its `bound` says, and nothing if it has none."
             );
         }
         Ok(Exit::Expected)

@@ -18,10 +18,10 @@ pub(super) const ABOUT: &str = "Delays the k-th command that matches, or its rep
 pub struct Delay {
     /// Which command.
     pub of: Matching,
-    /// How late it reaches the node.
+    /// How late it reaches the node; not late at all if left out.
     #[serde(default)]
     pub request: Option<Draw<Span>>,
-    /// How late its reply leaves the node.
+    /// How late its reply leaves the node; not late at all if left out.
     #[serde(default)]
     pub reply: Option<Draw<Span>>,
 }

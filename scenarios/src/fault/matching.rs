@@ -11,15 +11,15 @@ use crate::selector::Hosts;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Matching {
-    /// The command's name, such as `EVALSHA`.
+    /// The command's name, such as `EVALSHA`; any if left out.
     pub command: Option<String>,
-    /// Text that one of its arguments contains, such as the lock's name or a part of a channel.
+    /// Text that one of its arguments contains, such as the lock's name or a part of a channel; any if left out.
     pub contains: Option<String>,
-    /// Who sends it.
+    /// Who sends it; any client if left out.
     pub client: Option<Hosts>,
-    /// Who receives it.
+    /// Who receives it; any node if left out.
     pub node: Option<Hosts>,
-    /// The first match that counts, from 1.
+    /// The first match that counts, from 1; the very first if left out.
     pub nth: Option<u64>,
     /// How many matches count from there; one if left out.
     pub times: Option<u64>,

@@ -103,9 +103,9 @@ macro_rules! faults {
             /// What goes wrong, when, and for how long: `[fault.some-name]`. Exactly one of the kinds is given.
             #[expect(missing_docs, reason = "each kind is documented at its type")]
             pub struct Fault {
-                /// When, after the start.
+                /// When, after the start; when `on` says if left out.
                 pub at: Option<Draw<Span>>,
-                /// When an event has happened, instead of a time.
+                /// When an event has happened, instead of a time; when `at` says if left out.
                 pub on: Option<Trigger>,
                 /// After how long it is undone, of kinds that can be; never if left out.
                 #[serde(rename = "for")]

@@ -19,10 +19,10 @@ pub(super) const ABOUT: &str =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reshard {
-    /// The slots, such as `"0-99"`.
+    /// The slots, such as `"0-99"`; that of a lock if left out.
     #[serde(default)]
     pub slots: Option<Slots>,
-    /// The lock whose slot is moved, instead of `slots`.
+    /// The lock whose slot is moved, instead of `slots`; the only one if left out.
     #[serde(default)]
     pub of: Option<Name>,
     /// The master that they are moved to.

@@ -87,7 +87,7 @@ impl JsonSchema for Locks {
     }
 }
 
-/// A lock on trial: `[lock]`, or `[lock.stock]` of several.
+/// A lock on trial: `[lock]`, or `[lock.stock]` of several, for which `[lock]` says what they have in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lock {
@@ -102,7 +102,7 @@ pub struct Lock {
     /// The nodes it lives on: one for a plain lock (its replicas follow by themselves), several for a Redlock. All masters if
     /// left out.
     pub nodes: Option<Vec<Name>>,
-    /// The lease of every acquisition that names none. Without one the watchdog renews.
+    /// The lease of every acquisition that names none; that of the watchdog, which renews it, if left out.
     pub lease: Option<Span>,
     /// The lease the watchdog keeps renewing.
     pub watchdog: Span,

@@ -28,7 +28,7 @@ pub struct Stated {
     /// A sum as in the formula of a boundary, or two with `..` between them, where the scenario only bounds the measure. What comes to
     /// less than nothing is nothing, because no measure is negative.
     pub formula: Formula,
-    /// How far from it the measure may be: for a time a millisecond if left out, as servers count, and for a number nothing.
+    /// How far from it the measure may be; a millisecond of a time, as servers count, and nothing of a number, if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Ticks>,
 }

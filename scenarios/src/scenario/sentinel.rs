@@ -18,7 +18,7 @@ use crate::{name::Name, units::Span};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sentinel {
-    /// How many Sentinels of this kind there are; they are called by the name and a number from 1 then.
+    /// How many Sentinels of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
     pub count: Option<u32>,
     /// The masters that they watch, by the names of their nodes; every master if left out. A master is known by this name, also when
     /// another node has taken its place.

@@ -19,12 +19,12 @@ use crate::{
 pub type Steps = Vec<StepEntry>;
 
 one_of! {
-    /// One step: an action, and perhaps the time of it. A step without an action waits for its time.
+    /// One step: exactly one action, and perhaps the time of it; or a time alone, which it waits for.
     pub struct StepEntry {
-        /// Not before this time after the start, in true time.
+        /// Not before this time after the start, in true time; as soon as the step before it is done if left out.
         pub at: Option<Draw<Span>>,
-        /// Which lock it is about, by the name of its table. Of several locks an acquisition must say it, and what is done with a latch or a rate limiter;
-        /// other steps are about the lock that was acquired last if they do not.
+        /// Which lock it is about, by the name of its table; the only one, or of several the one that was acquired last, if left out. Of several
+        /// an acquisition must say it, and what is done with a latch or a rate limiter.
         pub of: Option<Name>,
     }
 
@@ -307,7 +307,7 @@ impl StepKind for Poll {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Release {
-    /// Ask again when the outcome is unknown, after this long.
+    /// Ask again when the outcome is unknown, after this long; never if left out.
     pub retry_after: Option<Span>,
     /// Of several holds give the first back, not the latest: a writer that reads as well goes on as a reader so.
     pub first: bool,
@@ -375,10 +375,10 @@ impl StepKind for Forget {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Work {
-    /// How long.
+    /// How long; until the time in `until` if left out.
     #[serde(rename = "for")]
     pub length: Option<Draw<Span>>,
-    /// Until this time after the start, in true time.
+    /// Until this time after the start, in true time, where `for` does not say how long; no time at all if left out.
     pub until: Option<Span>,
     /// How often to write to the resource meanwhile; never if left out.
     pub write_every: Option<Span>,

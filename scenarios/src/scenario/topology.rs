@@ -17,17 +17,17 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Node {
-    /// How many nodes of this kind there are; they are called by the name and a number from 1 then.
+    /// How many nodes of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
     pub count: Option<u32>,
-    /// The node whose replica this one is from the start. Replicas of several nodes of one kind follow one each, in turn. A replica has
-    /// nothing of its master until it is synchronized, some five seconds after the start: as soon as it is up if the master has
-    /// `config.repl-diskless-sync-delay = "0"`.
+    /// The node whose replica this one is from the start; none if left out. Replicas of several nodes of one kind follow one each, in turn.
+    /// A replica has nothing of its master until it is synchronized, some five seconds after the start: as soon as it is up if the master
+    /// has `config.repl-diskless-sync-delay = "0"`.
     pub replica_of: Option<Name>,
     /// Whether the node is one of a Redis Cluster; replicas of such a node are. All know each other from the start, and masters answer
     /// two seconds after it, as masters do that have been restarted.
     pub cluster: bool,
-    /// The slots of a master of a cluster, such as `"0-99 200"`, which several of one kind share. Those that are left are shared evenly by
-    /// the masters that do not say so.
+    /// The slots of a master of a cluster, such as `"0-99 200"`, which several of one kind share; an even share of those that no master
+    /// names, if left out.
     pub slots: Option<Slots>,
     /// What a crash leaves. Nothing, unless said otherwise.
     pub durability: Durability,
@@ -43,7 +43,7 @@ pub struct Node {
     pub expire_at_the_millisecond: bool,
     /// A mistake on purpose, not Redis: of all that a script wrote, replicas are sent the first command only.
     pub replicate_in_part: bool,
-    /// A mistake on purpose, not Redis: wherever a script has a certain text, the node runs another one.
+    /// A mistake on purpose, not Redis: wherever a script has a certain text, the node runs another one; nowhere if left out.
     pub script_edit: Option<ScriptEdit>,
 }
 
@@ -89,21 +89,21 @@ pub enum Durability {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Client {
-    /// How many clients of this kind there are; they are called by the name and a number from 1 then.
+    /// How many clients of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
     pub count: Option<u32>,
     /// What it does, step by step.
     pub steps: Steps,
-    /// What it does over and over, until the end of the storm, instead of steps.
+    /// What it does over and over, until the end of the storm, instead of steps; nothing if left out.
     pub workload: Option<WorkloadEntry>,
     /// Its lines of work by name, instead of steps or a workload, where it does several things at a time: each is an owner of
     /// its own, and all share the process, its connections and its clocks.
     pub line: IndexMap<String, Line>,
     /// How its clocks differ from true time.
     pub clock: Clock,
-    /// The nodes it knows of, where that is not all of the lock's.
+    /// The nodes it knows of, where it does not know all; those that the lock lives on if left out.
     pub nodes: Option<Vec<Name>>,
-    /// The Sentinels that it asks for the lock's master, instead of knowing any nodes: `["s"]`, or some of them. Only the production client
-    /// does.
+    /// The Sentinels that it asks for the lock's master, instead of knowing any nodes: `["s"]`, or some of them; none if left out. Only the
+    /// production client asks them.
     pub sentinels: Option<Vec<Name>>,
     /// What it does instead of steps, where that is code; no file can say so.
     #[serde(skip)]
@@ -114,11 +114,11 @@ pub struct Client {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Line {
-    /// How many lines of this kind there are; they are called by the name and a number from 1 then.
+    /// How many lines of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
     pub count: Option<u32>,
     /// What it does, step by step.
     pub steps: Steps,
-    /// What it does over and over, until the end of the storm, instead of steps.
+    /// What it does over and over, until the end of the storm, instead of steps; nothing if left out.
     pub workload: Option<WorkloadEntry>,
 }
 
@@ -134,9 +134,9 @@ impl Client {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Clock {
-    /// How far the wall clock is ahead.
+    /// How far the wall clock is ahead; not at all if left out.
     pub offset: Option<Draw<Step>>,
-    /// How much faster than true time all its clocks run.
+    /// How much faster than true time all its clocks run; not at all if left out.
     pub rate: Option<Draw<Rate>>,
 }
 

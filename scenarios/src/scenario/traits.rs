@@ -14,7 +14,7 @@ macro_rules! traits {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Traits { $($(#[doc = $doc])+ pub $name: $Type,)+ }
 
-        /// Traits that are laid over those of a subject: `traits = { release = "delete" }`. What is left out stays as it is.
+        /// Traits that are laid over those of a subject: `traits = { release = "delete" }`. What is left out is as the subject has it.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct OtherTraits { $($(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$Type>,)+ }
