@@ -122,6 +122,7 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     with("[node.redis]", "[node.redis]\nconfig = { «maxmemori» = \"1mb\" }", "did you mean `maxmemory`?");
     with("[node.redis]", "[node.redis]\nconfig = { maxmemory = «\"much\"» }", "maxmemory");
     with("l1 = \"holds\"", "«l5» = \"holds\"", "there is no checker `l5`");
+    with("[node.redis]", "plot = «\"l5\"»\n[node.redis]", "there is no checker `l5`");
     with("l1 = \"holds\"", "l2 = { violated = { «overlaps» = \"1s..\" } }", "did you mean `overlap`?");
 }
 

@@ -11,7 +11,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 use super::out::errln;
 use crate::{
     checker::{Hold, words::many},
-    plot::{Plot, Survival},
+    plot::{self, Plot, Survival},
     runner::{Judged, Runner},
     tally::Tally,
 };
@@ -22,7 +22,7 @@ pub(super) struct Picture {
     /// Draw how often a checker was violated: two axes of a sweep as a heat map, one as a curve with its band
     #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot: Option<PathBuf>,
-    /// The checker to draw; the first that was violated if left out
+    /// The checker to draw; if left out the one that the file names as `plot`, or else the first that was violated
     #[arg(long, value_name = "CHECKER", requires = "plot")]
     plot_checker: Option<String>,
     /// Draw how long holds survive: which share of them the servers still have, while their owners believe in them, after so long
@@ -52,10 +52,8 @@ impl Picture {
                 tallies[0].variant.of
             );
         };
-        let violated = || points.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
-        let checker = self.plot_checker.as_deref().or(violated().map(|row| &*row.checker));
-        let Some(checker) = checker else {
-            bail!("nothing was violated: say what to draw with --plot-checker")
+        let Some(checker) = self.plot_checker.as_deref().or_else(|| plot::checker(points)) else {
+            bail!("nothing was violated: say what to draw with --plot-checker, or with `plot` in the file")
         };
         let plot = Plot::of(&source.file, points, checker).map_err(|error| miette!("--plot: {error}"))?;
         write(path, &plot.svg())?;

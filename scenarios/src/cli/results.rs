@@ -22,7 +22,7 @@ use super::{
 use crate::{
     cause::{self, Inquiry},
     history::Drawn,
-    plot::Plot,
+    plot::{self, Plot},
     report::{Besides, Causes, Picture, Report},
     run::Outcome,
     runner::{Case, Judged, Runner},
@@ -226,9 +226,8 @@ pub(super) fn pictures(
         .filter(|tally| tally.source == chosen.case.source && tally.variant.of == variant.of)
         .cloned()
         .collect();
-    let violated = points.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
     // A file without a sweep, or with one of more axes, has no such picture.
-    let sweep = violated.and_then(|row| Plot::of(file, &points, &row.checker).ok());
+    let sweep = plot::checker(&points).and_then(|checker| Plot::of(file, &points, checker).ok());
     let survival = survival(judged, file, HOLDS_MIN);
     let titled = |title: &str, svg: String| Picture { title: title.to_owned(), svg };
     let sweep = sweep.map(|plot| titled("The sweep that this run is a point of", plot.svg()));

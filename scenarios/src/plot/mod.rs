@@ -46,6 +46,13 @@ struct PlotAxis<'a> {
     values: Vec<&'a Coordinate>,
 }
 
+/// The checker that a picture of the runs of one variant shows: the one that its scenario names, or the first that was violated.
+pub fn checker<'a>(tallies: &'a [Tally<'_>]) -> Option<&'a str> {
+    let named = tallies.iter().find_map(|tally| tally.variant.scenario.plot.as_deref());
+    let violated = || tallies.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
+    named.or_else(|| violated().map(|row| &*row.checker))
+}
+
 impl<'a> Plot<'a> {
     /// Prepares what the runs of one variant say about one checker.
     ///

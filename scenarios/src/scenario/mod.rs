@@ -57,18 +57,18 @@ pub use workload::{Contend, Count, Take, Workload, WorkloadEntry, WorkloadKind};
 pub struct Scenario {
     /// What the experiment is about, in a sentence or two.
     pub about: String,
-    /// The claim it decides, if it is a published one.
+    /// The published claim that it decides; none if left out.
     pub claim: Option<Claim>,
-    /// What came out otherwise than expected, and why.
+    /// What came out otherwise than expected, and why; nothing if left out.
     pub finding: Option<String>,
     /// How long it lasts.
     pub run: Run,
-    /// The Redis nodes, by name.
+    /// The Redis nodes, by name. One at least must be given.
     pub node: IndexMap<String, Node>,
     /// The Sentinels, by name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sentinel: IndexMap<String, Sentinel>,
-    /// The clients, by name.
+    /// The clients, by name. One at least must be given.
     pub client: IndexMap<String, Client>,
     /// The network between all hosts.
     pub network: Network,
@@ -76,7 +76,7 @@ pub struct Scenario {
     pub link: IndexMap<String, Link>,
     /// The lock on trial, or several.
     pub lock: Locks,
-    /// The resource it guards, if the experiment has one.
+    /// The resource it guards; none if left out.
     pub resource: Option<Resource>,
     /// What goes wrong, by any name.
     pub fault: IndexMap<String, Fault>,
@@ -86,7 +86,7 @@ pub struct Scenario {
     /// because = ".." }`. Only `lockstorm claims --real` looks at it.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub real: IndexMap<String, Otherwise>,
-    /// Where a verdict changes, if the experiment is about that.
+    /// Where a verdict changes, if the experiment is about that; nowhere if left out.
     pub boundary: Option<Boundary>,
     /// What measures should come to, by checker and name: `progress.stalled = { formula = "lease - 1s" }`. A run in virtual time in which
     /// one is another is not as expected.
@@ -97,6 +97,8 @@ pub struct Scenario {
     #[schemars(with = "IndexMap<String, serde_json::Value>")]
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sweep: IndexMap<String, serde_json::Value>,
+    /// The checker whose violations a picture of the sweep counts; the first that was violated, if left out.
+    pub plot: Option<String>,
     /// Conditions under which the experiment is repeated: each is laid over the rest, key by key; its `expect` replaces the
     /// common one, and with it `real`; its `without = ["fault.pause"]` names keys that it leaves out. A scenario with variants runs
     /// each of them.
@@ -113,6 +115,23 @@ impl Scenario {
             None => masters.flat_map(|(name, node)| group(name, node.count)).collect(),
             Some(names) => names.iter().flat_map(|name| self.members(name.as_str())).collect(),
         }
+    }
+
+    /// The hosts, and groups of them, whose clocks differ from true time.
+    pub(crate) fn clocks(&self) -> impl Iterator<Item = &String> {
+        let nodes = self.node.iter().map(|(name, node)| (name, &node.clock));
+        let sentinels = self.sentinel.iter().map(|(name, sentinel)| (name, &sentinel.clock));
+        let clients = self.client.iter().map(|(name, client)| (name, &client.clock));
+        let all = nodes.chain(sentinels).chain(clients);
+        all.filter(|(_, clock)| **clock != Clock::default()).map(|(name, _)| name)
+    }
+
+    /// The clocks of a host, or of a group of them.
+    pub(crate) fn clock_mut(&mut self, name: &str) -> Option<&mut Clock> {
+        let node = self.node.get_mut(name).map(|node| &mut node.clock);
+        let sentinel = self.sentinel.get_mut(name).map(|sentinel| &mut sentinel.clock);
+        let client = self.client.get_mut(name).map(|client| &mut client.clock);
+        node.or(sentinel).or(client)
     }
 
     /// The hosts that a name stands for: itself, or the members of the group it names.

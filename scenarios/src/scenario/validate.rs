@@ -47,6 +47,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     }
     check_phases(scenario, places)?;
     check_boundary(scenario, places)?;
+    check_checker(scenario.plot.as_deref(), &["plot"], places)?;
     let names = Names { scenario, places };
     for (name, lock) in &*scenario.lock {
         check_lock(&names, name, lock)?;
@@ -109,14 +110,20 @@ fn check_expected(
     Ok(())
 }
 
+/// That there is the checker which the value of this path names.
+fn check_checker(name: Option<&str>, path: &[&str], places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let known = || checker::LIST.iter().map(|checker| checker.name);
+    match name {
+        Some(name) if known().all(|one| one != name) => {
+            Err(Mistake::unknown(places.of_value(path), "checker", name, known()))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_boundary(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     let Some(boundary) = &scenario.boundary else { return Ok(()) };
-    if let Some(name) = &boundary.checker
-        && !checker::LIST.iter().any(|checker| checker.name == name)
-    {
-        let known = checker::LIST.iter().map(|checker| checker.name);
-        return Err(Mistake::unknown(places.of_value(&["boundary", "checker"]), "checker", name, known));
-    }
+    check_checker(boundary.checker.as_deref(), &["boundary", "checker"], places)?;
     boundary
         .wrong(scenario)
         .map_err(|Wrong { key, message }| Mistake::at(places.of_value(&["boundary", key]), message))

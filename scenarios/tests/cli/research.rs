@@ -26,8 +26,10 @@ fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
 #[test]
 fn runs_are_drawn_as_pictures() {
     let axis = "[sweep]\nfault.jump.clock_step.by = [\"7s\", \"9s\"]\n";
-    let (curve, map) =
-        (format!("{JUMP}{axis}"), format!("{JUMP}{axis}network.latency = [\"1ms\", \"5ms\"]\n"));
+    let (curve, map) = (
+        format!("{JUMP}{axis}"),
+        format!("plot = \"l1\"\n{JUMP}{axis}network.latency = [\"1ms\", \"5ms\"]\n"),
+    );
     let folder = Folder::with("pictures", "curve.toml", &curve);
     fs::write(folder.0.join("jump.toml"), JUMP).expect("written");
     fs::write(folder.0.join("map.toml"), map).expect("written");
@@ -41,9 +43,10 @@ fn runs_are_drawn_as_pictures() {
         &["l1 violated: curve.toml, 4 runs", "polyline"],
     );
     drawn(
-        &["map.toml", "--seeds", "0..2", "--plot-checker", "l1", "--plot"],
+        &["map.toml", "--seeds", "0..2", "--plot"],
         &["l1 violated: map.toml, 8 runs", "0/2", "2/2", "34 to 100%"],
     );
+    drawn(&["map.toml", "--seeds", "0..2", "--plot-checker", "l2", "--plot"], &["l2 violated: map.toml"]);
     drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 2 lost", "polygon"]);
     // The page of a run has those that it is a part of: its sweep where there is one, and the holds where they are not too few.
     let pictured = |file: &str, seeds: &str| {
