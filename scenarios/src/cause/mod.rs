@@ -24,6 +24,9 @@ const NEARLY_NONE: Span = Span::millis(0);
 /// The most runs for sets of two: beyond it, only the first of them are tried, and the answer says so.
 const PAIRS_MAX: usize = 300;
 
+/// Of so many pairs each of the two is weakened: the first.
+const PAIRS_WEAKENED_MAX: usize = 8;
+
 /// So many occurrences of a repeated fault are taken away by themselves: the first.
 const OCCURRENCES_MAX: usize = 32;
 
@@ -64,6 +67,9 @@ pub struct Without {
 pub struct Weakened {
     /// The cause.
     pub suspect: Suspect,
+    /// What was taken away besides: of a pair the other one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without: Option<Suspect>,
     /// The largest share of its size that was tried and with which it holds; 0 if there was none.
     pub harmless: f64,
     /// The smallest share of its size that was tried and violates.
@@ -77,7 +83,7 @@ pub struct Why {
     pub alone: Vec<Without>,
     /// Of the repeated faults among the causes, every occurrence taken away by itself.
     pub occurrences: Vec<Without>,
-    /// The causes that have a size, with less of it.
+    /// The causes that have a size, with less of it; of a pair one with less of it, without the other.
     pub weakened: Vec<Weakened>,
     /// Where no suspect suffices by itself: the pairs without which it holds.
     pub pairs: Vec<Without>,
@@ -149,19 +155,29 @@ impl Inquiry {
         let untried_occurrences = repeated.len().saturating_sub(OCCURRENCES_MAX);
         let occurrences: Vec<Without> =
             repeated.iter().take(OCCURRENCES_MAX).map(|one| without(&[one])).collect();
-        let weakened: Vec<Weakened> =
-            causes().filter_map(|cause| self.weakened(scenario, cause, &mut runs)).collect();
+        let alone_or_of_pair = causes().map(|cause| (cause, None)).chain(members(&pairs));
+        let weakened: Vec<Weakened> = alone_or_of_pair
+            .filter_map(|(cause, without)| self.weakened(scenario, cause, without, &mut runs))
+            .collect();
         let why =
             Why { alone, occurrences, weakened, pairs, without_all, untried, untried_occurrences, runs };
         Some(Causes { checker: self.checker.name, why })
     }
 
-    /// How much less of a cause would have done, by bisection: the run is violated with all of it, and not without it.
-    fn weakened(&self, scenario: &Scenario, cause: &Suspect, runs: &mut usize) -> Option<Weakened> {
+    /// How much less of a cause would have done, perhaps without another one, by bisection: the run is violated with all of it, and not
+    /// without it.
+    fn weakened(
+        &self,
+        scenario: &Scenario,
+        cause: &Suspect,
+        without: Option<&Suspect>,
+        runs: &mut usize,
+    ) -> Option<Weakened> {
+        let left = without.map_or_else(|| scenario.clone(), |other| other.taken(scenario.clone()));
         let (mut harmless, mut violated) = (0.0, 1.0);
         for _ in 0..HALVINGS {
             let share = f64::midpoint(harmless, violated);
-            let less = weaken::weakened(scenario, cause, share)?;
+            let less = weaken::weakened(&left, cause, share)?;
             *runs += 1;
             match self.verdict(&Plan::draw(&less, self.seed)) {
                 "violated" => violated = share,
@@ -170,7 +186,7 @@ impl Inquiry {
                 _ => break,
             }
         }
-        Some(Weakened { suspect: cause.clone(), harmless, violated })
+        Some(Weakened { suspect: cause.clone(), without: without.cloned(), harmless, violated })
     }
 
     fn verdict(&self, plan: &Plan) -> &'static str {
@@ -178,17 +194,23 @@ impl Inquiry {
     }
 }
 
+/// Of the first pairs each of the two, with the other one.
+fn members(pairs: &[Without]) -> impl Iterator<Item = (&Suspect, Option<&Suspect>)> {
+    pairs.iter().take(PAIRS_WEAKENED_MAX).flat_map(|pair| match &pair.suspects[..] {
+        [one, other] => vec![(one, Some(other)), (other, Some(one))],
+        _ => Vec::new(),
+    })
+}
+
 /// Everything that can be taken away and leaves a scenario.
 fn suspects(scenario: &Scenario) -> Vec<Suspect> {
     let faults = scenario.fault.keys().cloned().map(Suspect::Fault);
-    let is_off = |clock: &Clock| *clock != Clock::default();
-    let nodes = scenario.node.iter().filter(|(_, node)| is_off(&node.clock));
-    let clients = scenario.client.iter().filter(|(_, client)| is_off(&client.clock));
+    let clocks = scenario.clocks().cloned().map(|name| match &name {
+        name if scenario.node.contains_key(name) => Suspect::NodeClock(name.clone()),
+        name if scenario.sentinel.contains_key(name) => Suspect::SentinelClock(name.clone()),
+        _ => Suspect::ClientClock(name),
+    });
     let links = scenario.link.keys().cloned().map(Suspect::Link);
-    let clocks = nodes.map(|(name, _)| Suspect::NodeClock(name.clone()));
-    let clocks = clocks.chain(clients.map(|(name, _)| Suspect::ClientClock(name.clone())));
-    let sentinels = scenario.sentinel.iter().filter(|(_, sentinel)| is_off(&sentinel.clock));
-    let clocks = clocks.chain(sentinels.map(|(name, _)| Suspect::SentinelClock(name.clone())));
     let all = faults.chain(clocks).chain(links).chain([Suspect::Latency]);
     // What others are named after cannot go by itself.
     all.filter(|suspect| Source::of("why", suspect.taken(scenario.clone())).is_ok()).collect()
@@ -207,14 +229,8 @@ impl Suspect {
     fn taken(&self, mut from: Scenario) -> Scenario {
         match self {
             Suspect::Fault(name) => drop(from.fault.shift_remove(name)),
-            Suspect::NodeClock(name) => {
-                from.node.get_mut(name).into_iter().for_each(|node| node.clock = Clock::default());
-            }
-            Suspect::ClientClock(name) => {
-                from.client.get_mut(name).into_iter().for_each(|client| client.clock = Clock::default());
-            }
-            Suspect::SentinelClock(name) => {
-                from.sentinel.get_mut(name).into_iter().for_each(|group| group.clock = Clock::default());
+            Suspect::NodeClock(name) | Suspect::ClientClock(name) | Suspect::SentinelClock(name) => {
+                from.clock_mut(name).into_iter().for_each(|clock| *clock = Clock::default());
             }
             Suspect::Link(name) => drop(from.link.shift_remove(name)),
             Suspect::Latency => from.network.latency = Draw::Fixed(NEARLY_NONE),
@@ -255,14 +271,15 @@ impl Weakened {
     fn line(&self) -> Counterfactual {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         let (cause, violated) = (&self.suspect, percent(self.violated));
+        let besides = self.without.as_ref().map_or_else(String::new, |other| format!("without {other}, "));
         if self.harmless > 0.0 {
             let harmless = percent(self.harmless);
             Counterfactual::new(
-                format!("with {harmless} of {cause}"),
+                format!("{besides}with {harmless} of {cause}"),
                 format!("holds, and with {violated} of it still violated"),
             )
         } else {
-            Counterfactual::new(format!("with {violated} of {cause}"), "still violated")
+            Counterfactual::new(format!("{besides}with {violated} of {cause}"), "still violated")
         }
     }
 }
@@ -382,6 +399,13 @@ formula = "fault.jump.at - 1s"
             words(&why).contains(&"without the fault one and the fault other: holds".to_owned()),
             "{why:?}"
         );
+        // As of a jump that is the only cause: of the lease of 10 s 8.9 s are left.
+        for line in [
+            "without the fault other, with 88 % of the fault one: holds, and with 89 % of it still violated",
+            "without the fault one, with 88 % of the fault other: holds, and with 89 % of it still violated",
+        ] {
+            assert!(words(&why).contains(&line.to_owned()), "{why:?}");
+        }
     }
 
     /// What is undecided counted as prevented: the cut without which nothing is written, and no pair was tried.
