@@ -1,6 +1,6 @@
 //! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
 //!
-//! Greedy, from the outside in: faults, clients, hosts, links, the resource, steps, repetitions, the length of everything, and at last
+//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource, steps, repetitions, the length of everything, and at last
 //! what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same checker is still violated. Every
 //! host, script and fault draws from a stream of its own, so taking one away does not move the others.
 //!
@@ -17,7 +17,7 @@ use crate::{
     checker::Checker,
     run::Engine,
     runner::verdict,
-    scenario::{Client, Lock, Network, Node, Run, Scenario, Source, Step},
+    scenario::{Client, Clock, Lock, Network, Node, Run, Scenario, Source, Step},
     units::{Draw, Span, millis},
     verdict::Expectation,
 };
@@ -82,7 +82,7 @@ impl Shrink {
         }
         let mut shape = Shape::of(text);
         let mut left = scenario.clone();
-        (left.claim, left.finding, left.boundary) = (None, None, None);
+        (left.claim, left.finding, left.boundary, left.plot) = (None, None, None, None);
         left.measure.clear();
         left.real.clear();
         left.expect.clear();
@@ -94,8 +94,8 @@ impl Shrink {
         loop {
             let before = changes.len();
             let values = |scenario: &Scenario| values::simpler(scenario, self.seed);
-            let all: [Propose<'_>; 8] =
-                [&faults, &clients, &hosts, &links, &steps, &occurrences, &lengths, &values];
+            let all: [Propose<'_>; 9] =
+                [&faults, &clients, &hosts, &clocks, &links, &steps, &occurrences, &lengths, &values];
             for propose in all {
                 // After each success the rest of the proposals is about a scenario that is no more.
                 let mut refused = 0;
@@ -154,10 +154,15 @@ fn clients(scenario: &Scenario) -> Vec<Proposal> {
 /// Nodes and Sentinels. One that something else names makes the rest invalid, and stays.
 fn hosts(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
-    for name in scenario.sentinel.keys().rev() {
+    for (name, sentinel) in scenario.sentinel.iter().rev() {
         proposals.push(but(scenario, format!("Sentinel {name}"), |smaller| {
             smaller.sentinel.shift_remove(name);
         }));
+        if let Some(count @ 2..) = sentinel.count {
+            proposals.push(but(scenario, format!("one of {count} Sentinels {name}"), |smaller| {
+                smaller.sentinel[name].count = Some(count - 1);
+            }));
+        }
     }
     for (name, node) in scenario.node.iter().rev() {
         let what = if node.replica_of.is_some() { "replica" } else { "node" };
@@ -171,6 +176,16 @@ fn hosts(scenario: &Scenario) -> Vec<Proposal> {
         }
     }
     proposals
+}
+
+/// Clocks of hosts that differ from true time.
+fn clocks(scenario: &Scenario) -> Vec<Proposal> {
+    let without = |name: &String| {
+        but(scenario, format!("the clock error of {name}"), |smaller| {
+            smaller.clock_mut(name).into_iter().for_each(|clock| *clock = Clock::default());
+        })
+    };
+    scenario.clocks().map(without).collect()
 }
 
 fn links(scenario: &Scenario) -> Vec<Proposal> {
@@ -326,6 +341,7 @@ mod tests {
     const NOISY: &str = r#"
 about = "A pause beyond the lease, among much else."
 [node.redis]
+clock = { offset = "+3s" }
 [node.spare]
 replica_of = "redis"
 [lock]
@@ -368,6 +384,7 @@ l3 = "violated"
         assert_eq!(left.client.keys().collect::<Vec<_>>(), ["c1", "c2"], "{:?}", shrunk.changes);
         assert_eq!(left.node.keys().collect::<Vec<_>>(), ["redis"], "{:?}", shrunk.changes);
         assert!(left.link.is_empty() && left.resource.is_some(), "{:?}", shrunk.changes);
+        assert_eq!(left.clocks().count(), 0, "{:?}", shrunk.changes);
         // What was printed is what was found, in the author's own file and without it.
         for text in [&shrunk.text, &to_toml(left).expect("it can be written")] {
             let again = parse("shrunk.toml", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -420,6 +437,25 @@ l3 = "violated"
             Some(Some("10.05s".parse().expect("a time"))),
             "the one before is the last that is left"
         );
+    }
+
+    /// All three of a group stayed, and clocks that were wrong.
+    #[test]
+    fn groups_of_sentinels_and_their_clocks_were_left_as_they_are() {
+        let text = NOISY.replace(
+            "[resource]",
+            "[sentinel.s]\ncount = 3\nclock = { rate = \"+1%\" }\n[client.idle.clock]\noffset = \"-1s\"\n[resource]",
+        );
+        let scenario = &parse("sentinels.toml", &text).expect("a scenario").variants[0].scenario;
+        let words =
+            |proposals: Vec<Proposal>| proposals.into_iter().map(|(words, _)| words).collect::<Vec<_>>();
+        assert_eq!(words(hosts(scenario))[..2], ["without Sentinel s", "without one of 3 Sentinels s"]);
+        assert_eq!(
+            words(clocks(scenario)),
+            ["redis", "s", "idle"].map(|name| format!("without the clock error of {name}"))
+        );
+        let left = clocks(scenario).iter().map(|(_, smaller)| smaller.clocks().count()).collect::<Vec<_>>();
+        assert_eq!(left, [2, 2, 2], "each proposal is about one of them");
     }
 
     #[test]
