@@ -237,9 +237,19 @@ const tests = {
     await page.done();
   },
 
-  async "what is folded unfolds"(name) {
-    const page = await opened(name);
+  async "what is folded unfolds, and how the violation came about is open and printed"(name) {
+    const page = await opened(name), hasWitness = await page.locator("#witness").isEnabled();
+    const open = page.locator("details[open]");
+    assert.equal(await open.count(), hasWitness ? 1 : 0);
+    if (hasWitness) {
+      assert.equal(await open.locator("> summary").textContent(), "How it came about");
+      await page.emulateMedia({ media: "print" });
+      assert.equal(await open.locator("table").isVisible(), true);
+      assert.equal(await page.locator("details:not([open])").first().isVisible(), false);
+      await page.emulateMedia({ media: "screen" });
+    }
     for (const summary of await page.locator("summary").all()) {
+      if (await summary.evaluate(node => node.parentElement.open)) continue;
       const inside = summary.locator("xpath=following-sibling::*[1]");
       assert.equal(await inside.isVisible(), false);
       await summary.click();

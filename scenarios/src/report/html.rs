@@ -3,8 +3,6 @@
 
 use std::fmt::Write;
 
-use lockstorm_sim::time::True;
-
 use super::{Besides, Causes, Entry, Report, Standing, chain, drawing::Drawing, escape::escape, timeline};
 use crate::{
     checker::{Evidence, words},
@@ -35,7 +33,9 @@ impl Report<'_> {
         let Besides { plan, causes, pictures } = besides;
         let header = &self.history.header;
         let evidence = Evidence::of(self.history);
-        let drawing = Drawing::of(&evidence, self.records, self.focus());
+        let focus = self.focus();
+        let shown = focus.map(|witness| (witness.from, witness.until));
+        let drawing = Drawing::of(&evidence, self.records, shown);
         let (class, word) = match self.standing() {
             Standing::AsExpected => ("as-expected", "as expected"),
             Standing::Otherwise => ("otherwise", "not as expected"),
@@ -61,7 +61,7 @@ impl Report<'_> {
         let (aside, told): (Vec<&Entry>, Vec<&Entry>) =
             self.entries.iter().partition(|entry| is_aside(entry));
         for entry in told {
-            row(&mut page, self.history, entry);
+            row(&mut page, self.history, entry, focus);
         }
         page.push_str("</table>\n");
         if !aside.is_empty() {
@@ -73,7 +73,7 @@ impl Report<'_> {
                  <table class=\"verdicts\">"
             );
             for entry in aside {
-                row(&mut page, self.history, entry);
+                row(&mut page, self.history, entry, focus);
             }
             page.push_str("</table></details>\n");
         }
@@ -135,13 +135,11 @@ impl Report<'_> {
     }
 
     /// What the page shows at first: the witness of what is most worth a look.
-    fn focus(&self) -> Option<(True, True)> {
-        let witness =
-            |entry: &Entry| entry.finding.verdict.witness().map(|witness| (witness.from, witness.until));
+    fn focus(&self) -> Option<&Witness> {
         let otherwise =
             self.entries.iter().filter(|entry| matches!(entry.matched(), Some(Match::Otherwise(_))));
         let expected = self.entries.iter().filter(|entry| entry.expected.is_some());
-        otherwise.chain(expected).chain(self.entries).find_map(witness)
+        otherwise.chain(expected).chain(self.entries).find_map(|entry| entry.finding.verdict.witness())
     }
 
     /// How to have it again, and how to know that it is the same.
@@ -176,13 +174,14 @@ fn causes_of(page: &mut String, causes: &Causes) {
     page.push_str("</ul></div>\n");
 }
 
-/// How a violation came about, link by link.
-fn chain_of(page: &mut String, history: &History, witness: &Witness) {
+/// How a violation came about, link by link; folded, but for that of the witness which the page shows at first.
+fn chain_of(page: &mut String, history: &History, witness: &Witness, focus: Option<&Witness>) {
     let lines = chain::lines(history, witness);
     if lines.is_empty() {
         return;
     }
-    let _ = write!(page, "<details class=\"chain\"><summary>How it came about</summary><table>");
+    let open = if focus.is_some_and(|focus| std::ptr::eq(focus, witness)) { " open" } else { "" };
+    let _ = write!(page, "<details class=\"chain\"{open}><summary>How it came about</summary><table>");
     for line in &lines {
         let (class, host) = line.host.as_deref().map_or((" class=\"fault\"", "fault"), |host| ("", host));
         let _ = write!(
@@ -202,7 +201,7 @@ fn is_aside(entry: &Entry) -> bool {
     entry.expected.is_none() && matches!(entry.finding.verdict, Verdict::Undecided { .. })
 }
 
-fn row(page: &mut String, history: &History, entry: &Entry) {
+fn row(page: &mut String, history: &History, entry: &Entry, focus: Option<&Witness>) {
     let finding = &entry.finding;
     let word = finding.verdict.word();
     let expected = match entry.matched() {
@@ -228,7 +227,7 @@ fn row(page: &mut String, history: &History, entry: &Entry) {
             }
             page.push_str("</ol>");
         }
-        chain_of(page, history, witness);
+        chain_of(page, history, witness, focus);
     }
     let measures: Vec<String> = finding
         .measures
