@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A short scoreboard with what must come out of it: our client and redis-py hold, and two broken locks are found. And each other claim
 with a lock that has the mistake it is about, a control: it must be found, and where the lock is right, nothing. The peer that the book prints
-is played as well: it is no library of its own, so that trials/peers.toml does not have it.
+is played as well: it is no library of its own, so that trials/peers.toml does not have it. Every other library is played once without faults,
+so that its peer is known to work; and SCOREBOARD.md must have all of them, in these versions, and every claim.
 
     trials/run.py [--lockstorm PATH] [--out FOLDER]
 
@@ -15,12 +16,16 @@ import os
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STOCK = ROOT / "scenarios/files/trial"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 FILES = ["late_release", "paused_holder_knows", "crashed_holder", "extend_after_loss"]
+NO_FAULTS = "trial/one_at_a_time.toml"
+# Peers of any language wait most of the time.
+AT_ONCE = 4
 # What each must come to, by claim.
 EXPECTED = {
     "lockstorm-client": {"T2": "holds", "T4": "holds", "T5": "holds", "T8": "holds"},
@@ -48,18 +53,27 @@ CONTROLS = {
 
 
 def came_out(lockstorm, out, files, listed, only):
-    """How each of these libraries came out, in their order, by the claim of each file; with the evidence."""
+    """How each of these libraries came out, in their order, by the claim of each file, with the evidence; and what it is called."""
     out.mkdir(parents=True, exist_ok=True)
     command = [lockstorm.resolve(), "scoreboard", listed, *files, "--only", ",".join(only), "--out", out]
     subprocess.run(command, cwd=ROOT, check=True)
     board = json.loads((out / "scoreboard.json").read_text())
     ids = [claim["id"] for claim in board["claims"]]
-    return [dict(zip(ids, tried["cells"], strict=True)) for tried in board["libraries"] + board["controls"]]
+    return [(tried["library"], dict(zip(ids, tried["cells"], strict=True))) for tried in board["libraries"] + board["controls"]]
 
 
 def wrong(name, expected, cells):
     return [f"{name}, {claim}: {cells[claim]['came_out']}, not {must}: {' '.join(cells[claim]['evidence'])}"
             for claim, must in expected.items() if cells[claim]["came_out"] != must]
+
+
+def missing(libraries, claims):
+    """What the scoreboard of the repository does not have."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in (ROOT / "SCOREBOARD.md").read_text().splitlines() if line.startswith("|")]
+    known = {row[0] for row in rows} | set(rows[0])
+    return [f"SCOREBOARD.md has no {name}: lockstorm scoreboard trials/peers.toml --out ."
+            for name in [*libraries, *sorted(claims)] if name not in known]
 
 
 def main():
@@ -74,20 +88,31 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     # Controls with claims of their own are compared here, for only some of these are among the files.
     listed = out / "peers.toml"
-    lines = (ROOT / "trials/peers.toml").read_text().splitlines()
+    text = (ROOT / "trials/peers.toml").read_text()
+    lines = text.splitlines()
+    right = [name for name, peer in tomllib.loads(text)["peer"].items() if "control" not in peer]
     listed.write_text("\n".join(line for line in lines if not line.startswith("control")) + MINIMAL)
     files = [f"trial/{name}.toml" for name in FILES]
     found = []
     tried = came_out(lockstorm, out, files, listed, EXPECTED)
     # In the order of the list, as it was asked for.
-    for (name, expected), cells in zip(EXPECTED.items(), tried, strict=True):
+    libraries = []
+    for (name, expected), (library, cells) in zip(EXPECTED.items(), tried, strict=True):
         found += wrong(name, expected, cells)
+        libraries += [library] if name in right else []
     of_claim = {tomllib.loads(file.read_text())["claim"]["id"]: f"trial/{file.name}" for file in STOCK.glob("*.toml")}
     for name, expected in CONTROLS.items():
         files = [of_claim[claim] for claim in expected]
-        [cells] = came_out(lockstorm, out / name, files, listed, [name])
+        [(_, cells)] = came_out(lockstorm, out / name, files, listed, [name])
         found += wrong(name, expected, cells)
-    print("\n".join(found) or f"{len(EXPECTED) + len(CONTROLS)} peers came out as they must")
+    others = [name for name in right if name not in EXPECTED]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        alone = pool.map(lambda name: came_out(lockstorm, out / name, [NO_FAULTS], listed, [name]), others)
+        for name, [(library, cells)] in zip(others, alone, strict=True):
+            found += wrong(name, {"T1": "holds"}, cells)
+            libraries.append(library)
+    found += missing(libraries, of_claim)
+    print("\n".join(found) or f"{len(EXPECTED) + len(CONTROLS) + len(others)} peers came out as they must")
     return 1 if found else 0
 
 
