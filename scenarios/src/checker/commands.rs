@@ -31,6 +31,7 @@ pub(super) const COMMANDS: Checker = Checker {
         ("per_hand_off", "how many commands a hand-off cost on average"),
         ("herd", "how many tries one release drew at most"),
     ],
+    bound: Some(|bounds| format!("`busiest` up to {}", bounds.attempts_per_second)),
     check,
 };
 

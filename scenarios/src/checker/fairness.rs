@@ -32,6 +32,7 @@ pub(super) const FAIRNESS: Checker = Checker {
         ("overtakes", "how many times an owner that had waited longer was passed over"),
         ("swept", "how many live waiters were thrown out of the queue"),
     ],
+    bound: None,
     check,
 };
 

@@ -26,6 +26,7 @@ pub(super) const HYGIENE: Checker = Checker {
         ("left", "how many keys were left behind"),
         ("for_ever", "how many of them without an expiry"),
     ],
+    bound: None,
     check,
 };
 

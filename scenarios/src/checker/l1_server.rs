@@ -21,6 +21,7 @@ pub(super) const L1: Checker = Checker {
     name: "l1",
     question: "Do two owners hold the lock, by what the servers granted, at one true instant?",
     measures: MEASURES,
+    bound: None,
     check,
 };
 

@@ -16,6 +16,7 @@ pub(super) const L2: Checker = Checker {
     name: "l2",
     question: "Do two clients believe at one true instant, by their own clocks, that they hold the lock?",
     measures: MEASURES,
+    bound: None,
     check,
 };
 

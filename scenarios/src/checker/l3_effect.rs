@@ -24,6 +24,7 @@ pub(super) const L3: Checker = Checker {
         ("times", "how many certain overlaps there were"),
         ("writes", "how many writes arrived"),
     ],
+    bound: None,
     check,
 };
 

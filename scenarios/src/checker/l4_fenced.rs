@@ -27,6 +27,7 @@ pub(super) const L4: Checker = Checker {
         ("accepted", "how many writes were accepted"),
         ("rejected", "how many writes were rejected"),
     ],
+    bound: None,
     check,
 };
 

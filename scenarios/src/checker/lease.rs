@@ -30,14 +30,17 @@ pub(super) const LEASE: Checker = Checker {
         ("outlived", "how long a key was still there after its promise"),
         ("phantom", "how long a key was kept for a hold that no owner believed in"),
     ],
+    bound: Some(|_| {
+        format!("`cut` and `outlived` up to {ROUNDING:?}, `phantom` up to a lease and {UNDER_WAY:?}")
+    }),
     check,
 };
 
 /// Redis counts in whole milliseconds, in the node's time: that much a lease is off without anything being wrong.
-pub(super) const ROUNDING: Duration = Duration::from_millis(2);
+const ROUNDING: Duration = Duration::from_millis(2);
 
 /// How long a release or a renewal may be under way before its key counts as a phantom.
-pub(super) const UNDER_WAY: Duration = Duration::from_secs(1);
+const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// What can be wrong with a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

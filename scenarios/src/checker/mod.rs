@@ -55,6 +55,8 @@ pub struct Checker {
     pub question: &'static str,
     /// What it measures, by name, with what that is: expectations may bound them.
     pub measures: &'static [(&'static str, &'static str)],
+    /// What passes where a file bounds nothing, in words, by its measures; `None` where nothing does.
+    pub bound: Option<fn(Bounds) -> String>,
     /// The answer.
     pub check: fn(&Evidence<'_>) -> Finding,
 }
@@ -87,28 +89,14 @@ impl Checker {
         LIST.iter().find(|checker| checker.name == name)
     }
 
-    /// What it lets pass unless a file says otherwise, by its measures. One that has no bound lets nothing pass.
-    pub(crate) fn bound(&self) -> Option<String> {
-        let Bounds { progress, wake, attempts_per_second } = Bounds::default();
-        let (rounding, under_way) = (lease::ROUNDING, lease::UNDER_WAY);
-        let waiting = |measure: &str| format!("`{measure}` up to {progress:?}, or up to `run.progress`");
-        Some(match self.name {
-            "commands" => format!("`busiest` up to {attempts_per_second}"),
-            "latch" => waiting("kept"),
-            "lease" => {
-                format!("`cut` and `outlived` up to {rounding:?}, `phantom` up to a lease and {under_way:?}")
-            }
-            "progress" => waiting("stalled"),
-            "rate" => waiting("starved"),
-            "together" => waiting("left"),
-            "wake-ups" => format!("`longest` up to {wake:?}"),
-            _ => return None,
-        })
-    }
-
     fn finding(&self, verdict: Verdict, measures: Vec<Measure>) -> Finding {
         Finding { checker: self.name, question: self.question, verdict, measures, tolerance: Duration::ZERO }
     }
+}
+
+/// The bound of a checker that measures how long after the storm something keeps its waiters waiting.
+fn waiting(measure: &str, Bounds { progress, .. }: Bounds) -> String {
+    format!("`{measure}` up to {progress:?}, or up to `run.progress`")
 }
 
 /// Asks a history every question, in the order of [`LIST`].

@@ -21,6 +21,7 @@ pub(super) const OWNER_SAFETY: Checker = Checker {
         ("seen", "how many releases and extensions took effect"),
         ("refused", "how many were refused"),
     ],
+    bound: None,
     check,
 };
 

@@ -16,6 +16,7 @@ pub(super) const PERMITS: Checker = Checker {
     name: "permits",
     question: "Are no more permits promised at one instant than there are?",
     measures: &[("most", "how many were promised at once at most"), ("over", "how many too many that was")],
+    bound: None,
     check,
 };
 

@@ -24,6 +24,7 @@ pub(super) const READ_WRITE: Checker = Checker {
         ("writers_waited", "how long an acquisition to write took at most"),
         ("readers_waited", "how long an acquisition to read took at most"),
     ],
+    bound: None,
     check,
 };
 

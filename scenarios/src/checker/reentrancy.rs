@@ -32,6 +32,7 @@ pub(super) const REENTRANCY: Checker = Checker {
         ("off", "by how many holds the count was too high at most"),
         ("deepest", "the highest hold count"),
     ],
+    bound: None,
     check,
 };
 

@@ -31,6 +31,7 @@ pub(super) const WAKE_UPS: Checker = Checker {
         ("messages", "how many waits were ended by a message"),
         ("timers", "how many waits were ended by a timer"),
     ],
+    bound: Some(|bounds| format!("`longest` up to {:?}", bounds.wake)),
     check,
 };
 

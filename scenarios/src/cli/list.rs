@@ -6,7 +6,9 @@ use miette::Result;
 use super::{Exit, out::outln};
 use crate::{
     checker::{self, Checker},
-    fault, library, scenario, selector,
+    fault,
+    history::Bounds,
+    library, scenario, selector,
 };
 
 /// List what scenarios can be made of
@@ -62,8 +64,8 @@ impl List {
                 for (measure, meaning) in checker.map_or(&[][..], |checker| checker.measures) {
                     outln!("{:width$}    {measure}: {meaning}", "");
                 }
-                if let Some(bound) = checker.and_then(Checker::bound) {
-                    outln!("{:width$}    bound: {bound}", "");
+                if let Some(bound) = checker.and_then(|checker| checker.bound) {
+                    outln!("{:width$}    bound: {}", "", bound(Bounds::default()));
                 }
             }
             if matches!(self.what, What::Traits) {
