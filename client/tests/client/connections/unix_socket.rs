@@ -5,23 +5,35 @@ use std::time::Duration;
 use crate::support::{RedisServer, eventually, soon};
 use lockstorm_client::{Client, ErrorKind};
 
-/// A name with a space in it, which is part of what the server calls its connections' address.
-fn socket(of: &str) -> String {
-    let name = format!("lockstorm {} {of}.sock", std::process::id());
-    std::env::temp_dir().join(name).display().to_string()
+/// The path of a socket, whose file goes with it: a server that is killed leaves it.
+struct Socket(String);
+
+impl Socket {
+    /// A path with a space in it, which is part of what the server calls its connections' address.
+    fn new(of: &str) -> Socket {
+        let name = format!("lockstorm {} {of}.sock", std::process::id());
+        Socket(std::env::temp_dir().join(name).display().to_string())
+    }
+
+    fn url(&self) -> String {
+        format!("redis+unix://{}", self.0.replace(' ', "%20"))
+    }
 }
 
-fn url(path: &str) -> String {
-    format!("redis+unix://{}", path.replace(' ', "%20"))
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // Without a server there is none.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 #[tokio::test]
 async fn a_lock_on_a_unix_socket_is_waited_for_and_renewed() {
-    let path = socket("lock");
-    let Some(server) = RedisServer::start_with(&["--unixsocket", &path]) else { return };
+    let socket = Socket::new("lock");
+    let Some(server) = RedisServer::start_with(&["--unixsocket", &socket.0]) else { return };
     server.command(&["ACL", "SETUSER", "clerk", "on", ">secret", "~*", "&*", "+@all"]).await;
     let client = || {
-        let url = format!("{}?user=clerk&pass=secret&db=3", url(&path));
+        let url = format!("{}?user=clerk&pass=secret&db=3", socket.url());
         Client::builder().endpoint(url).watchdog_timeout(Duration::from_millis(1500)).connect()
     };
     let (mine, other) = (client().await.unwrap(), client().await.unwrap());
@@ -39,21 +51,21 @@ async fn a_lock_on_a_unix_socket_is_waited_for_and_renewed() {
 /// left behind is ended, and no other.
 #[tokio::test]
 async fn a_connection_of_a_unix_socket_is_fenced() {
-    let path = socket("fence");
-    let Some(server) = RedisServer::start_with(&["--unixsocket", &path]) else { return };
+    let socket = Socket::new("fence");
+    let Some(server) = RedisServer::start_with(&["--unixsocket", &socket.0]) else { return };
     let client = Client::builder()
-        .endpoint(url(&path))
+        .endpoint(socket.url())
         .response_timeout(Duration::from_millis(500))
         .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
         .connect()
         .await
         .unwrap();
-    let bystander = Client::connect(&url(&path)).await.unwrap();
+    let bystander = Client::connect(&socket.url()).await.unwrap();
     bystander.lock("other").acquire().await.unwrap().release().await.unwrap();
     let ids = async || -> Vec<String> {
         let list: String = redis::from_redis_value(server.command(&["CLIENT", "LIST"]).await).unwrap();
         // Valkey writes the address with brackets.
-        let ours = list.lines().filter(|line| line.contains(&path));
+        let ours = list.lines().filter(|line| line.contains(&socket.0));
         ours.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
     };
     let before = ids().await;
@@ -71,7 +83,7 @@ async fn a_connection_of_a_unix_socket_is_fenced() {
 
 #[tokio::test]
 async fn a_socket_that_is_not_there_cannot_be_reached() {
-    let error = Client::connect(&url(&socket("none"))).await.unwrap_err();
+    let error = Client::connect(&Socket::new("none").url()).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Connect { .. }), "{error}");
     assert!(error.is_definite() && error.to_string().contains("none.sock"), "{error}");
 }
