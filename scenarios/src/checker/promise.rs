@@ -3,16 +3,17 @@
 //! A grant that a node of the authority executed at true instant *t* for a lease *L* is a promise until *t + L* of **true**
 //! time. Renewals by the owner itself prolong it, the owner's own release ends it, and nothing else does: a key that is
 //! gone early (a clock that jumped, an eviction, a crash, a failover, another client's DEL) is a promise broken, not ended.
+//! A release that finds no key ends the promise, too: it is over once its owner has begun to give the lock back and the node has lost it.
 //!
 //! Where a quorum must grant, the promise exists while at least that many groups' promises are live, each shorter than its
 //! own lease by the drift allowance: that is the validity which the algorithm itself publishes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockstorm_sim::time::True;
 
 use super::interval::interval;
-use crate::history::{Authority, EventKind, History, Host, Lock, Mode, Owner};
+use crate::history::{Authority, EventKind, History, Host, Lock, Mode, Owner, Reason};
 
 /// An owner was entitled to a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub(super) struct Promise {
 /// What ended a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromiseEnd {
-    /// Its owner released it (or so many nodes that no quorum was left).
+    /// Its owner released it (or so many nodes that no quorum was left), whether or not the node still had it.
     Released,
     /// The lease was over.
     LeaseOver,
@@ -80,6 +81,8 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
     let mut made: BTreeMap<Of, Vec<(usize, Promise)>> = BTreeMap::new();
     let mut open: BTreeMap<(Of, usize), Open> = BTreeMap::new();
     let mut counted: BTreeMap<(Of, usize), u32> = BTreeMap::new();
+    // The holds that their nodes have lost since they were last granted or prolonged, and those that their owners have given back since.
+    let (mut lost, mut given_back) = (BTreeSet::new(), BTreeSet::new());
     let mut close = |(of, group): (Of, usize), state: Open, released: Option<True>| {
         let over = state.until();
         let (until, end) = match released {
@@ -99,11 +102,22 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
         let Some(of) = event.kind.hold() else { continue };
         let (lock, owner, _) = of;
         let authority = &history.lock(lock).authority;
+        if let EventKind::Disbelieves { why: Reason::Released, .. } = event.kind {
+            for key in (0..authority.groups.len()).map(|group| (of, group)) {
+                given_back.insert(key);
+                if let Some(state) = open.remove_if(&key, |_| lost.contains(&key)) {
+                    close(key, state, Some(event.at));
+                }
+            }
+            continue;
+        }
         let Some(group) = authority.group_of(event.host) else { continue };
         let key = (of, group);
         let at = event.at;
         match &event.kind {
             EventKind::Granted { lease_ms, count, .. } => {
+                lost.remove(&key);
+                given_back.remove(&key);
                 let end = promised(authority, at, *lease_ms);
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
@@ -119,6 +133,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 counted.insert(key, *count);
             }
             EventKind::Extended { by, lease_ms, .. } if history.is_own(owner, *by) => {
+                lost.remove(&key);
                 let end = promised(authority, at, *lease_ms);
                 let mut fresh = Open::new(at, event.host);
                 fresh.counts = vec![(at, counted.get(&key).copied().unwrap_or(1))];
@@ -141,6 +156,12 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 } else if let Some(state) = open.get_mut(&key) {
                     state.cut(*left as usize, at);
                     state.counts.push((at, *left));
+                }
+            }
+            EventKind::Vanished { .. } => {
+                lost.insert(key);
+                if let Some(state) = open.remove_if(&key, |_| given_back.contains(&key)) {
+                    close(key, state, Some(at));
                 }
             }
             _ => {}

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm::history::{
     Call, Deadline, Ended, Event, EventKind, Fence, Header, History, Host, Life, Lock, LockKind, Mode,
-    Outcome, Owner, Party,
+    Outcome, Owner, Party, Reason,
 };
 use lockstorm_sim::time::True;
 
@@ -62,10 +62,53 @@ fn in_each_mode(lock: Lock, owner: Owner) -> [Hold; 2] {
     [Mode::Exclusive, Mode::Shared].map(|mode| (lock, owner, mode))
 }
 
-/// The events about a hold on any host of a group.
-fn about<'a>(history: &'a History, hold: Hold, group: &[Host]) -> Vec<&'a Event> {
-    let wanted = |event: &&Event| event.kind.hold() == Some(hold) && group.contains(&event.host);
-    history.events.iter().filter(wanted).collect()
+/// The events about a hold on any host of a group, with their numbers.
+fn about<'a>(
+    history: &'a History,
+    hold: Hold,
+    group: &'a [Host],
+) -> impl DoubleEndedIterator<Item = (usize, &'a Event)> {
+    let wanted =
+        move |event: &(usize, &Event)| event.1.kind.hold() == Some(hold) && group.contains(&event.1.host);
+    history.events.iter().enumerate().filter(wanted)
+}
+
+/// The numbers of the events with which an owner has given a hold back in vain: it begins to release what the group has lost, or the
+/// group loses what it has begun to release.
+///
+/// A hold is lost if that is the last which the group did with it, beside granting and prolonging it; and given back if the owner
+/// has begun to release it since the group last granted it.
+fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
+    let owner = hold.1;
+    let lost = |before: usize| {
+        let changes = |event: &Event| match &event.kind {
+            EventKind::Granted { .. } | EventKind::Vanished { .. } => true,
+            EventKind::Extended { by, .. } => own(history, owner, *by),
+            _ => false,
+        };
+        let latest = about(history, hold, group).rfind(|(number, event)| *number < before && changes(event));
+        latest.is_some_and(|(_, event)| matches!(event.kind, EventKind::Vanished { .. }))
+    };
+    let releases = |event: &Event| {
+        event.kind.hold() == Some(hold)
+            && matches!(event.kind, EventKind::Disbelieves { why: Reason::Released, .. })
+    };
+    let given_back = |before: usize| {
+        let granted = about(history, hold, group)
+            .rfind(|(number, event)| *number < before && matches!(event.kind, EventKind::Granted { .. }));
+        let since = granted.map_or(0, |(number, _)| number);
+        history.events[since..before].iter().any(releases)
+    };
+    let loses = |event: &Event| {
+        group.contains(&event.host)
+            && event.kind.hold() == Some(hold)
+            && matches!(event.kind, EventKind::Vanished { .. })
+    };
+    let all = history.events.iter().enumerate();
+    let ends = all.filter(|(number, event)| {
+        (releases(event) && lost(*number)) || (loses(event) && given_back(*number))
+    });
+    ends.map(|(number, _)| number).collect()
 }
 
 /// Why a group owed the lock to an owner, one span per grant and per renewal.
@@ -73,10 +116,10 @@ fn about<'a>(history: &'a History, hold: Hold, group: &[Host]) -> Vec<&'a Event>
 /// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift where there is one. So is a
 /// renewal that the owner sent itself. The promise is over when the owner has given all its holds back; that of a nested
 /// hold also when the owner has given back so many that it is not left, or when the node grants a hold of that depth
-/// anew. Nothing else ends one.
+/// anew; and when it was given back in vain. Nothing else ends one.
 fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span> {
-    let events = about(history, hold, group);
     let (lock, owner, _) = hold;
+    let in_vain = in_vain(history, hold, group);
     let drift = history.lock(lock).authority.drift;
     let end = |at: True, lease_ms: Option<u64>| match lease_ms {
         None => True::MAX,
@@ -87,20 +130,23 @@ fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span>
         }
     };
     let mut spans = Vec::new();
-    for (number, event) in events.iter().enumerate() {
+    for (number, event) in about(history, hold, group) {
         // A renewal is for what the owner holds, however often: it is as deep as the outermost hold.
         let (depth, lease_ms) = match &event.kind {
             EventKind::Granted { count, lease_ms, .. } => (*count, *lease_ms),
             EventKind::Extended { by, lease_ms, .. } if own(history, owner, *by) => (1, *lease_ms),
             _ => continue,
         };
-        let ends_it = |later: &&&Event| match &later.kind {
+        let ends_it = |(_, later): &(usize, &Event)| match &later.kind {
             EventKind::Released { by, left, .. } => own(history, owner, *by) && *left < depth,
             EventKind::Granted { count, .. } => *count <= depth,
             _ => false,
         };
-        let ended = events[number + 1..].iter().find(ends_it).map_or(True::MAX, |later| later.at);
-        spans.push((event.at, end(event.at, lease_ms).min(ended)));
+        let later = about(history, hold, group).filter(|(later, _)| *later > number);
+        let ended = later.into_iter().find(ends_it).map(|(_, later)| later.at);
+        let given_back = in_vain.iter().find(|later| **later > number).map(|later| history.events[*later].at);
+        let ends = [ended, given_back].into_iter().flatten().min();
+        spans.push((event.at, end(event.at, lease_ms).min(ends.unwrap_or(True::MAX))));
     }
     spans
 }
@@ -126,7 +172,10 @@ fn promised_in(history: &History, hold: Hold) -> Vec<Stretch> {
         }
         _ => false,
     };
-    let cuts = history.events.iter().filter(given_back).map(|event| event.at).collect();
+    let mut cuts: BTreeSet<True> = history.events.iter().filter(given_back).map(|event| event.at).collect();
+    if let [group] = &authority.groups[..] {
+        cuts.extend(in_vain(history, hold, group).into_iter().map(|number| history.events[number].at));
+    }
     let so = |at: True| groups.iter().filter(|group| group.iter().any(|span| within(*span, at))).count();
     let spans = stretches(&groups.concat(), &cuts, history.header.end, |at| so(at) >= authority.quorum);
     spans.into_iter().map(|(from, until)| Stretch { lock, owner, mode, from, until }).collect()
