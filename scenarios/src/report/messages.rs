@@ -1,4 +1,5 @@
-//! What hosts sent each other, for the page: who sent it to whom, when it left and when it arrived, and its RESP in a line.
+//! What hosts sent each other, for the page: who sent it to whom, when it left and when it arrived, and its RESP in a line, or what it asks the
+//! resource to write.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +12,7 @@ use lockstorm_sim::{
 
 use crate::{
     checker::words,
-    history::{History, HostKind},
+    history::{History, HostKind, Lock, Owner},
 };
 
 /// How many messages one page may have: those nearest to what it shows first.
@@ -73,7 +74,10 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
             _ => continue,
         };
         let Some(&to) = places.get(&**to) else { continue };
-        let request = request(payload);
+        let request = match history.header.hosts[to].kind {
+            HostKind::Resource => writes(history, payload),
+            _ => request(payload),
+        };
         let is_request = request.is_some();
         let words = shortened(&request.unwrap_or_else(|| reply(payload)));
         let asked = open.remove(&(to, destination_port, host, source_port));
@@ -93,6 +97,24 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
         found.push(Message { ends: [host, to], sent: record.at, arrived, is_request, words });
     }
     found
+}
+
+/// The writes in a payload to the resource, a line each: lock, owner, token, and when it was sent.
+fn writes(history: &History, payload: &[u8]) -> Option<String> {
+    let write = |line: &str| {
+        let mut fields = line.split(' ');
+        let lock = Lock(fields.next()?.parse().ok()?);
+        let owner = Owner(fields.next()?.parse().ok()?);
+        let token = fields.next()?;
+        // Code on a host may send the resource anything.
+        let is_known =
+            history.header.locks().any(|known| known == lock) && history.owners.len() > owner.0 as usize;
+        let (lock, owner) = is_known.then(|| (&history.lock(lock).name, history.owner_name(owner)))?;
+        let token = if token == "-" { "no token".to_owned() } else { format!("token {token}") };
+        Some(format!("{owner} writes under `{lock}`, {token}"))
+    };
+    let all: Option<Vec<String>> = str::from_utf8(payload).ok()?.lines().map(write).collect();
+    all.map(|all| all.join("; "))
 }
 
 /// The commands in a payload; `None` if it is none, or not all of one.
@@ -129,6 +151,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::story::Story;
 
     #[test]
     fn a_message_is_shown_as_commands_or_as_a_reply() {
@@ -147,5 +170,23 @@ mod tests {
             assert_eq!(found.unwrap_or_else(|| reply(payload)), expected);
         }
         assert_eq!(shortened(&"x".repeat(SHOWN + 1)).len(), SHOWN + 3);
+    }
+
+    /// It was drawn as a reply, with the words `0 1 - 2008471396`.
+    #[test]
+    fn a_write_to_the_resource_was_taken_for_a_reply() {
+        let history = Story::one_node().at(0).granted("m", "c1", 1_000).granted("m", "c2", 1_000).ends(2_000);
+        for (payload, words) in [
+            ("0 1 - 2008471396\n", Some("c2 writes under `stock`, no token")),
+            (
+                "0 0 34 2008471396\n0 1 35 2009000000\n",
+                Some("c1 writes under `stock`, token 34; c2 writes under `stock`, token 35"),
+            ),
+            ("0 7 34 2008471396\n", None),
+            ("9 0 34 2008471396\n", None),
+            ("hello\n", None),
+        ] {
+            assert_eq!(writes(&history, payload.as_bytes()).as_deref(), words, "{payload}");
+        }
     }
 }
