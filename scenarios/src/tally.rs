@@ -19,8 +19,8 @@ pub struct Tally<'a> {
     pub variant: &'a Variant,
     /// How many runs there were.
     pub runs: usize,
-    /// One row for each checker that something is expected of, in the order of the file, and one for each other that was violated
-    /// under any condition of the same source.
+    /// One row for each checker that something is expected of, in the order of the file, one for that which the scenario wants drawn, and one
+    /// for each other that was violated under any condition of the same source.
     pub rows: Vec<Row>,
 }
 
@@ -97,12 +97,15 @@ fn of<'a>(
     source: usize,
     variant: &'a Variant,
     counted: &Counted,
-    violated: impl Iterator<Item = &'static str>,
+    violated: impl Iterator<Item = &'a str>,
 ) -> Tally<'a> {
     let expect = &variant.scenario.expect;
     let expected = expect.iter().map(|(checker, expected)| (checker.as_str(), Some(expected)));
-    let violated = violated.filter(|checker| !expect.contains_key(*checker));
-    let rows = expected.chain(violated.map(|checker| (checker, None))).map(|(checker, expected)| {
+    // What a picture is to show has a row also where it was never violated.
+    let plotted = variant.scenario.plot.as_deref().filter(|checker| !expect.contains_key(*checker));
+    let violated = violated.filter(|checker| !expect.contains_key(*checker) && Some(*checker) != plotted);
+    let others = plotted.into_iter().chain(violated).map(|checker| (checker, None));
+    let rows = expected.chain(others).map(|(checker, expected)| {
         let violated = counted.checkers.get(checker).copied().unwrap_or_default();
         let share = expected.and_then(|expected| expected.share_of(violated));
         let confidence = share.map_or(CONFIDENCE, |(share, _)| share.confidence);

@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
-use super::out::errln;
+use super::{options::checker_named, out::errln};
 use crate::{
     checker::{Hold, words::many},
     plot::{self, Plot, Survival},
@@ -38,6 +38,11 @@ fn svg(name: &str) -> Result<PathBuf, String> {
 }
 
 impl Picture {
+    /// That there is the checker which is to be drawn.
+    pub(super) fn check(&self) -> Result<()> {
+        self.plot_checker.as_deref().map_or(Ok(()), |name| checker_named(name).map(drop))
+    }
+
     /// Draws the runs of one file, if a picture was asked for.
     pub(super) fn draw(&self, trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()> {
         let Some(path) = &self.plot else { return Ok(()) };

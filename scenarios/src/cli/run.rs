@@ -59,6 +59,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = self.files.sources()?;
+        self.picture.check()?;
         if self.real {
             let seeds = self.seeds.given();
             return super::real::run(
@@ -92,10 +93,12 @@ impl Run {
         written?;
         table.map_or(Ok(()), Written::finish)?;
         let tallies = tally(&trial, &judged);
-        self.picture.draw(&trial, &tallies)?;
-        self.picture.draw_holds(&trial, &judged)?;
         let print = Print { verbose: self.verbose, chosen: self.until_violation };
         let outcome = |case| Rc::new(trial.outcome(case, self.output.retention()));
-        self.output.report(&trial, &judged, &tallies, &speed, print, outcome)
+        let exit = self.output.report(&trial, &judged, &tallies, &speed, print, outcome)?;
+        // At last, so that a picture which cannot be drawn costs nothing else.
+        self.picture.draw(&trial, &tallies)?;
+        self.picture.draw_holds(&trial, &judged)?;
+        Ok(exit)
     }
 }
