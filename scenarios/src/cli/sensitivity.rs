@@ -13,7 +13,7 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    checker::Checker,
+    checker::{Checker, words::many},
     run::Engine,
     runner::{Judged, Runner},
     sensitivity::{Separator, separators},
@@ -65,9 +65,14 @@ impl Sensitivity {
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         progress.finish();
         let mut separated = false;
+        let mut alike = Vec::new();
         for runs in judged.chunk_by(|one, other| one.case.shares_variant(&other.case)) {
-            let found = checkers.iter().filter_map(|checker| self.asked(&trial, runs, checker));
-            for found in found {
+            let all: Vec<_> =
+                checkers.iter().filter_map(|checker| self.asked(&trial, runs, checker)).collect();
+            if all.is_empty() {
+                alike.push(are_alike(&trial, runs));
+            }
+            for found in all {
                 separated |= !found.separators.is_empty();
                 if self.json {
                     outln!("{}", serde_json::to_string(&found).into_diagnostic()?);
@@ -75,6 +80,9 @@ impl Sensitivity {
                     print(&found);
                 }
             }
+        }
+        if !self.json {
+            alike.iter().for_each(|words| outln!("{words}"));
         }
         Ok(if separated { Exit::Expected } else { Exit::Undecided })
     }
@@ -98,6 +106,21 @@ impl Sensitivity {
         let drawn = decided.first().map_or(0, |(drawn, _)| drawn.len());
         Some(Found { case, checker: checker.name, violated, drawn, separators: separators(&decided) })
     }
+}
+
+/// That nothing can separate these runs, as no checker was violated in some of them and held in others.
+fn are_alike(trial: &Runner<'_>, runs: &[Judged]) -> String {
+    let case = trial.condition(runs[0].case.source, trial.variant(runs[0].case));
+    let is_violated = |run: &Judged, name| {
+        run.finding(name).is_some_and(|finding| matches!(finding.verdict, Verdict::Violated { .. }))
+    };
+    let names = crate::checker::LIST.iter().map(|checker| checker.name);
+    let violated: Vec<&str> = names.filter(|name| runs.iter().any(|run| is_violated(run, name))).collect();
+    let violated = if violated.is_empty() { "none".to_owned() } else { violated.join(", ") };
+    let runs = many(runs.len(), "run");
+    format!(
+        "{case}: nothing to separate, no checker was violated in some of {runs} and held in others; violated: {violated}"
+    )
 }
 
 fn print(found: &Found<'_>) {

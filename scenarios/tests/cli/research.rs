@@ -47,6 +47,13 @@ fn runs_are_drawn_as_pictures() {
         &["l1 violated: map.toml, 8 runs", "0/2", "2/2", "34 to 100%"],
     );
     drawn(&["map.toml", "--seeds", "0..2", "--plot-checker", "l2", "--plot"], &["l2 violated: map.toml"]);
+    // Everything ran before that was found out.
+    folder
+        .run(&["run", "map.toml", "--plot-checker", "l9", "--plot", "drawn.svg"])
+        .ends(64, "there is no checker l9");
+    // What cannot be drawn costs no results.
+    let ran = folder.run(&["run", "jump.toml", "--plot", "drawn.svg", "--plot-checker", "l1"]);
+    assert!(ran.out.contains("1 undecided") && ran.err.contains("one or two axes"), "{}{}", ran.out, ran.err);
     drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 2 lost", "polygon"]);
     // The page of a run has those that it is a part of: its sweep where there is one, and the holds where they are not too few.
     let pictured = |file: &str, seeds: &str| {
@@ -166,7 +173,7 @@ fn a_campaign_comes_to_what_one_process_comes_to() {
     folder.run(&plan).ends(0, "many: 10 runs in 3 shards");
     folder.run(&plan).ends(64, "is a campaign already, or has other files");
     folder.run(&["campaign", "merge", "many"]).ends(64, "3 of 3 shards are missing: 0 to 2");
-    folder.run(&["campaign", "work", "many", "--part", "1/2"]).ends(0, "1 shards finished now, 0 before");
+    folder.run(&["campaign", "work", "many", "--part", "1/2"]).ends(0, "1 shard finished now, 0 before");
     folder.run(&["campaign", "work", "many", "--part", "2/2"]).ends(64, "such as 0/4");
     folder.run(&["campaign", "status", "many"]).ends(2, "1 of 3 shards of 10 runs").ends(2, "missing: 0, 2");
     folder.run(&["campaign", "work", "many", "--shard", "3"]).ends(64, "there is no shard 3");
@@ -310,7 +317,8 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
 /// The jump frees the key for c2 at once, and what was promised to c1 lasts as long as its lease: 10 s + 10 s - 12 s.
 #[test]
 fn a_measure_is_judged_by_the_formula_of_its_file() {
-    let jump = JUMP.replace("+1s", "+9s");
+    // A holder that never gives the lock back: its promise lasts as long as its lease.
+    let jump = JUMP.replace("+1s", "+9s").replace(", { at = \"15s\", release = {} }", "");
     let overlap = "client.c1.steps.0.at + lease - client.c2.steps.0.at";
     for (measure, exit, says) in [
         (
@@ -417,6 +425,11 @@ fn the_drawn_value_that_matters_is_named() {
     folder
         .run(&["sensitivity", "jump.toml", "--seeds", "0..6"])
         .ends(2, "better than chance; more seeds may");
+    // Nothing was printed.
+    folder.run(&["sensitivity", "jump.toml", "--seeds", "0..1"]).ends(
+        2,
+        "jump.toml: nothing to separate, no checker was violated in some of 1 run and held in others; violated: ",
+    );
     let json = folder.run(&["sensitivity", "jump.toml", "--checker", "l1", "--seeds", "0..60", "--json"]);
     json.ends(0, "\"separators\":[{\"path\":\"fault.jump.clock_step.by\"");
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     campaign::{self, CampaignError, Files, Image, Worked},
+    checker::words::many,
     runner::parse_any_seeds,
     table::Table,
 };
@@ -181,7 +182,9 @@ impl Plan {
     fn run(self) -> Result<Exit> {
         let sources = sources(&self.paths)?;
         let campaign = told(self.out.plan(&sources, self.seeds, self.shard_runs))?;
-        outln!("{}: {} runs in {} shards", self.out, campaign.runs(), campaign.shards());
+        let count = |number: u64, one| many(usize::try_from(number).unwrap_or(usize::MAX), one);
+        let (runs, shards) = (count(campaign.runs(), "run"), count(campaign.shards(), "shard"));
+        outln!("{}: {runs} in {shards}", self.out);
         Ok(Exit::Expected)
     }
 }
@@ -204,13 +207,13 @@ impl Work {
 fn work(opened: &Opened, shards: &[u64], jobs: usize) -> Result<()> {
     let sources = told(opened.campaign.sources())?;
     let progress = Progress::new(usize::try_from(opened.campaign.runs()).unwrap_or(usize::MAX));
-    let mut worked = 0;
+    let mut worked = 0_usize;
     for &shard in shards {
         let done = opened.work(&sources, shard, jobs, &|judged| progress.step(judged.simulated));
-        worked += u64::from(told(done)? == Worked::Now);
+        worked += usize::from(told(done)? == Worked::Now);
     }
-    let (before, speed) = (shards.len() as u64 - worked, progress.finish());
-    errln!("{worked} shards finished now, {before} before ({speed})");
+    let (before, speed) = (shards.len() - worked, progress.finish());
+    errln!("{} finished now, {before} before ({speed})", many(worked, "shard"));
     Ok(())
 }
 
