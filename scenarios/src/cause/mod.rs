@@ -301,6 +301,10 @@ impl Why {
             ));
         }
         lines.extend(self.weakened.iter().map(Weakened::line));
+        if self.pairs.len() > PAIRS_WEAKENED_MAX {
+            let more = self.pairs.len() - PAIRS_WEAKENED_MAX;
+            lines.push(Counterfactual::new(format!("with less of {more} more pairs"), "not tried"));
+        }
         if self.untried > 0 {
             lines.push(Counterfactual::new(format!("{} more pairs", self.untried), "not tried"));
         }

@@ -1,7 +1,7 @@
 //! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
 //!
-//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource, steps, repetitions, the length of everything, and at last
-//! what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same checker is still violated. Every
+//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource, steps, repetitions, the length of
+//! everything, and at last what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same checker is still violated. Every
 //! host, script and fault draws from a stream of its own, so taking one away does not move the others.
 //!
 //! What is left is written into the file that its author wrote (`shape.rs`), so that a key which stays keeps its comments.
@@ -17,7 +17,7 @@ use crate::{
     checker::Checker,
     run::Engine,
     runner::verdict,
-    scenario::{Client, Clock, Lock, Network, Node, Run, Scenario, Source, Step},
+    scenario::{Client, Clock, Lock, Network, Node, Run, Scenario, Sentinel, Source, Step},
     units::{Draw, Span, millis},
     verdict::Expectation,
 };
@@ -299,6 +299,7 @@ pub(crate) fn to_table(scenario: &Scenario) -> Result<Table, toml::ser::Error> {
     }
     for (group, defaults) in [
         ("node", table(&Node::default())?),
+        ("sentinel", table(&Sentinel::default())?),
         ("client", table(&Client::default())?),
         ("lock", table(&Lock::default())?),
     ] {
@@ -456,6 +457,31 @@ l3 = "violated"
         );
         let left = clocks(scenario).iter().map(|(_, smaller)| smaller.clocks().count()).collect::<Vec<_>>();
         assert_eq!(left, [2, 2, 2], "each proposal is about one of them");
+    }
+
+    /// A lock that was called `clock` had a lease of a few milliseconds in the end.
+    #[test]
+    fn only_clocks_of_hosts_are_made_less_wrong() {
+        let text = NOISY
+            .replace("[lock]", "[lock.clock]")
+            .replace("+3s", "+30s")
+            .replace("[resource]", "[sentinel.s]\nclock = { rate = \"+10%\" }\n[resource]");
+        let scenario = &parse("clocks.toml", &text).expect("a scenario").variants[0].scenario;
+        let changed = |key: &str| {
+            let words = values::simpler(scenario, 0).into_iter().map(|(words, _)| words);
+            words.filter(|words| words.starts_with(&format!("with {key} = "))).count()
+        };
+        let keys = ["node.redis.clock.offset", "sentinel.s.clock.rate", "lock.clock.lease"].map(changed);
+        assert!(keys[0] > 0 && keys[1] > 0 && keys[2] == 0, "{keys:?}");
+    }
+
+    /// It had `clock = {}`.
+    #[test]
+    fn a_sentinel_is_written_without_its_defaults() {
+        let text = NOISY.replace("[resource]", "[sentinel.s]\ncount = 3\n[resource]");
+        let scenario = &parse("sentinels.toml", &text).expect("a scenario").variants[0].scenario;
+        let written = to_toml(scenario).expect("it can be written");
+        assert!(written.contains("[sentinel.s]\ncount = 3\n\n"), "{written}");
     }
 
     #[test]

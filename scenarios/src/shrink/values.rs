@@ -48,7 +48,8 @@ pub(super) fn simpler(scenario: &Scenario, seed: u64) -> Vec<Proposal> {
         for (path, value) in found {
             let name = path.join(".");
             // An error of a clock is a fault of its host.
-            let smaller = smaller || path.iter().any(|key| key == "clock");
+            let is_host = ["node", "sentinel"].contains(&group);
+            let smaller = smaller || (is_host && path.get(2).is_some_and(|key| key == "clock"));
             for other in others(value, drawn.get(&name).map(String::as_str), smaller) {
                 let words = format!("with {name} = {other} instead of {value}");
                 let mut changed = whole.clone();
