@@ -261,8 +261,8 @@ class Keys:
             # What several locks have in common, and what one of them has of its own, are the same keys.
             alike = self.types[{"Lock": "Locks", "Locks": "Lock"}[title]] if title in ("Lock", "Locks") else kind
             used = self.examples.get((id(kind), key), []) + self.examples.get((id(alike), key), [])
-            # The shortest that says something: neither empty nor a whole table of tables.
-            telling = [one for one in used if not one[1].endswith(("{}", "[]"))]
+            # The shortest that says something: neither empty nor nothing.
+            telling = [one for one in used if not re.search(r"""= (\{\}|\[\]|""|"[+-]?0[a-z%]*")$""", one[1])]
             short = sorted(telling, key=lambda one: (one[0], len(one[1]), one[1])) or used
             example = f"`{cell(beginning(short[0][1]))}`" if short else ""
             if not used:
@@ -278,7 +278,7 @@ class Keys:
     def page(self):
         return "# Every key of the format\n\nPrinted from the JSON Schema (`lockstorm schema`); the examples are from scenario files. " \
             "The default is what a key is if it is left out, in words where it is no value; " \
-            "of the keys with *one of these* a table has exactly one.\n\n" \
+            "of the keys with *one of these* a table has one and no more.\n\n" \
             + "\n".join(self.sections).replace("| one of these |", "| *one of these* |")
 
 
@@ -403,7 +403,7 @@ def write_reference(lockstorm, folder):
 
     def checker(name, inner):
         said = dict(line.split(": ", 1) for line in inner)
-        bound = said.pop("bound", "none. What is certain once is a violation")
+        bound = said.pop("bound", "none. One certain case is a violation")
         measures = [f"* `{measure}`: {cell(meaning)}" for measure, meaning in said.items()]
         return [*measures, f"\nBound: {cell(bound)}.\n", examples.expectation(name)]
 
@@ -414,7 +414,7 @@ def write_reference(lockstorm, folder):
          checker),
         ("workloads", "Every workload", "What a client does over and over: `workload.NAME = { .. }`. What has a `?` may be left out.",
          workload),
-        ("subjects", "Every subject", f"The systems under test: `lock.subject`. All but two are models. {examples.subject()}", None),
+        ("subjects", "Every subject", f"The systems under test: `lock.subject`. Those called `client` are the production client, the others models. {examples.subject()}", None),
         ("traits", "Every trait", "What a model does, and what can be laid over one: `lock.traits = { .. }`.",
          lambda _, inner: [", ".join(f"`{one}`" for one in " ".join(inner).split(", "))]),
         ("selectors", "How hosts are named", "In faults and links, where more than one host could be meant, or one that is known only in "

@@ -34,7 +34,7 @@ pub(super) const LATCH: Checker = Checker {
         ("kept", "how long after the storm it kept a waiter waiting although it was open"),
         ("kept_in_storm", "the same, in the whole run"),
     ],
-    bound: Some(|bounds| super::waiting("kept", bounds)),
+    bound: Some(|bounds| super::up_to_progress("kept", bounds)),
     check,
 };
 

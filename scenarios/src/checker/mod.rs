@@ -55,7 +55,8 @@ pub struct Checker {
     pub question: &'static str,
     /// What it measures, by name, with what that is: expectations may bound them.
     pub measures: &'static [(&'static str, &'static str)],
-    /// What passes where a file bounds nothing, in words, by its measures; `None` where nothing does.
+    /// What passes, in words, by its measures: beyond it the verdict is *violated*, whatever a file expects. `None` where one certain case is a
+    /// violation.
     pub bound: Option<fn(Bounds) -> String>,
     /// The answer.
     pub check: fn(&Evidence<'_>) -> Finding,
@@ -94,9 +95,9 @@ impl Checker {
     }
 }
 
-/// The bound of a checker that measures how long after the storm something keeps its waiters waiting.
-fn waiting(measure: &str, Bounds { progress, .. }: Bounds) -> String {
-    format!("`{measure}` up to {progress:?}, or up to `run.progress`")
+/// The bound of a checker of which a measure may come to as much as a file's `run.progress`.
+fn up_to_progress(measure: &str, Bounds { progress, .. }: Bounds) -> String {
+    format!("`{measure}` up to `run.progress`, {progress:?} if left out")
 }
 
 /// Asks a history every question, in the order of [`LIST`].

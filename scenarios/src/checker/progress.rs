@@ -25,7 +25,7 @@ pub(super) const PROGRESS: Checker = Checker {
         ),
         ("stalled_in_storm", "the same, in the whole run"),
     ],
-    bound: Some(|bounds| super::waiting("stalled", bounds)),
+    bound: Some(|bounds| super::up_to_progress("stalled", bounds)),
     check,
 };
 

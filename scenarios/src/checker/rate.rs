@@ -35,7 +35,7 @@ pub(super) const RATE: Checker = Checker {
         ("starved", "how long after the storm it kept a request waiting that could have been granted"),
         ("starved_in_storm", "the same, in the whole run"),
     ],
-    bound: Some(|bounds| super::waiting("starved", bounds)),
+    bound: Some(|bounds| super::up_to_progress("starved", bounds)),
     check,
 };
 

@@ -62,7 +62,10 @@ fn bounds_are_of_what_a_checker_measures() {
             assert!(has, "{} measures no {named}", checker.name);
         }
     }
-    assert_eq!(bounded, ["commands", "latch", "lease", "progress", "rate", "together", "wake-ups"]);
+    assert_eq!(
+        bounded,
+        ["commands", "latch", "lease", "progress", "rate", "together", "wake-ups", "windows"]
+    );
 }
 
 #[test]

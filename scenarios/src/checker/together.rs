@@ -36,7 +36,7 @@ pub(super) const TOGETHER: Checker = Checker {
         ),
         ("waited", "how long an acquisition of several locks took"),
     ],
-    bound: Some(|bounds| super::waiting("left", bounds)),
+    bound: Some(|bounds| super::up_to_progress("left", bounds)),
     check,
 };
 

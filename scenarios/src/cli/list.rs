@@ -79,8 +79,8 @@ impl List {
         }
         if matches!(self.what, What::Checkers) {
             outln!(
-                "\nWhat a file may bound is under each: [expect] l1 = {{ violated = {{ overlap = \"2s..3s\" }} }}. Where it bounds nothing, \
-                 a checker lets pass what its `bound` says, and nothing if it has none."
+                "\nWhat a file may expect is under each: [expect] l1 = {{ violated = {{ overlap = \"2s..3s\" }} }}. Beyond its bound a checker is \
+                 violated, whatever the file expects; where it has none, one certain case is a violation."
             );
         }
         Ok(Exit::Expected)
