@@ -136,10 +136,10 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// A file with one of its variants, at all points of its sweep or at the one that the name gives.
+/// A file with one of its variants, at all points of its sweep or at those that the name gives.
 fn of_variant(source: Source, name: &str) -> Result<Source> {
-    let is_meant = |variant: &&Variant| variant.of == name || variant.name == name;
-    let mut variants: Vec<Variant> = source.variants.iter().filter(is_meant).cloned().collect();
+    let mut variants: Vec<Variant> =
+        source.meant(name).into_iter().map(|at| source.variants[at].clone()).collect();
     if variants.is_empty() {
         let named = source.named(name).map_err(|error| *error)?;
         let (source, at) = named.ok_or_else(|| source.no_variant(name))?;

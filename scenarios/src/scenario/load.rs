@@ -123,15 +123,56 @@ impl Source {
         }
     }
 
-    /// That the file has no variant of this name, and which it has.
+    /// That the file has no variant of this name, and which it has, or between which points of its sweep there is the choice.
     pub fn no_variant(&self, name: &str) -> ScenarioError {
         let known: Vec<&str> = self.conditions().into_iter().map(|variant| variant.of.as_str()).collect();
+        let point = self.variants.iter().find(|variant| !variant.point.is_empty());
         let message = match (name, &known[..]) {
+            (name, _) if point.is_some() && (name.is_empty() || self.names_axes(name)) => {
+                let axes: Vec<String> = self
+                    .axes()
+                    .iter()
+                    .map(|(axis, values)| format!("{axis} is one of {}", values.join(" ")))
+                    .collect();
+                let example = point.map_or("", |variant| &variant.name);
+                format!("there is no one point {name:?} in the sweep: {}; as in {example:?}", axes.join(", "))
+            }
             (name, [""]) => format!("there is no variant {name:?}: the file has no variants"),
             ("", known) => format!("say which one: {}", known.join(", ")),
             (name, known) => format!("there is no variant {name:?}, but: {}", known.join(", ")),
         };
         Mistake::at(0..0, message).without_place(&self.file)
+    }
+
+    /// The axes of the sweep, each with its values, in their order.
+    fn axes(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut axes: Vec<(&str, Vec<&str>)> = Vec::new();
+        for Coordinate { axis, value, .. } in self.variants.iter().flat_map(|variant| &variant.point) {
+            match axes.iter_mut().find(|(known, _)| known == axis) {
+                None => axes.push((axis, vec![value])),
+                Some((_, values)) if values.contains(&value.as_str()) => {}
+                Some((_, values)) => values.push(value),
+            }
+        }
+        axes
+    }
+
+    /// Whether what a name gives values to are axes of the sweep, and no keys.
+    fn names_axes(&self, name: &str) -> bool {
+        let is_axis = |given: &str| self.axes().iter().any(|(axis, _)| *axis == given);
+        name.contains('=') && coordinates(name).all(|(given, _)| is_axis(given))
+    }
+
+    /// The numbers of the variants that a name means: what the file calls one, at the points of its sweep that have the values of the name,
+    /// which may give some axes or all, in any order: `lossy,by=5s`.
+    pub fn meant(&self, name: &str) -> Vec<usize> {
+        let of: Vec<&str> = name.split(',').filter(|part| !part.contains('=')).collect();
+        let is_there = |variant: &Variant| {
+            let has = |(axis, value)| variant.point.iter().any(|at| at.axis == axis && at.value == value);
+            variant.of == of.join(",") && coordinates(name).all(has)
+        };
+        let all = self.variants.iter().enumerate().filter(|(_, variant)| is_there(variant));
+        all.map(|(number, _)| number).collect()
     }
 
     /// The number of a variant by its name, which may give keys other values than the file: `lossy,network.latency=5ms`.
@@ -143,10 +184,19 @@ impl Source {
         if let Some(at) = at(self) {
             return Ok(Some((self.clone(), at)));
         }
+        if self.names_axes(name) {
+            let meant = self.meant(name);
+            return Ok(meant.first().filter(|_| meant.len() == 1).map(|at| (self.clone(), *at)));
+        }
         let settings: Vec<Setting> = name.split(',').filter_map(|part| part.parse().ok()).collect();
         let source = if settings.is_empty() { return Ok(None) } else { self.with(&settings)? };
         Ok(at(&source).map(|at| (source, at)))
     }
+}
+
+/// The parts of a variant's name that say where its point lies.
+fn coordinates(name: &str) -> impl Iterator<Item = (&str, &str)> {
+    name.split(',').filter_map(|part| part.split_once('='))
 }
 
 /// Reads a scenario file.
