@@ -4,6 +4,7 @@
 //! back in the order of variants and seeds.
 
 use std::{
+    collections::BTreeMap,
     ops::{ControlFlow, Range},
     str::FromStr,
 };
@@ -16,7 +17,7 @@ use crate::{
     history::History,
     peer::Peer,
     plan::Plan,
-    report::{self, Entry, Report},
+    report::{self, Entry, Link, Report},
     run::{Engine, Outcome, run},
     scenario::{Compared, SEEDS_MAX, Scenario, Source, Variant},
     verdict::{Count, Finding, Match, Verdict},
@@ -35,6 +36,7 @@ pub struct Runner<'a> {
     peer: Option<&'a Peer>,
     stop: Stop,
     keeps_holds: bool,
+    keeps_chains: bool,
     keeps_report_digest: bool,
 }
 
@@ -73,8 +75,19 @@ impl<'a> Runner<'a> {
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
         let (seeds, positions, peer) = (None, None, None);
         let (engine, stop) = (Engine::Event, Stop::Never);
-        let (keeps_holds, keeps_report_digest) = (false, false);
-        Runner { sources, seeds, positions, jobs: 1, engine, peer, stop, keeps_holds, keeps_report_digest }
+        let (keeps_holds, keeps_chains, keeps_report_digest) = (false, false, false);
+        Runner {
+            sources,
+            seeds,
+            positions,
+            jobs: 1,
+            engine,
+            peer,
+            stop,
+            keeps_holds,
+            keeps_chains,
+            keeps_report_digest,
+        }
     }
 
     /// The seeds of each scenario; its own number from 0 if there is none.
@@ -110,6 +123,11 @@ impl<'a> Runner<'a> {
     /// Whether the results have the [holds](Judged::holds) of each case.
     pub fn keep_holds(self, keeps_holds: bool) -> Runner<'a> {
         Runner { keeps_holds, ..self }
+    }
+
+    /// Whether the results have the [chains](Judged::chains) of each case.
+    pub fn keep_chains(self, keeps_chains: bool) -> Runner<'a> {
+        Runner { keeps_chains, ..self }
     }
 
     /// Whether the results have the [report digest](Judged::report_digest) of each case.
@@ -161,6 +179,8 @@ pub struct Judged {
     pub simulated: f64,
     /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds) them.
     pub holds: Vec<Hold>,
+    /// How each violation came about, by checker; empty unless the runner was told to [keep](Runner::keep_chains) that.
+    pub chains: BTreeMap<&'static str, Vec<Link>>,
 }
 
 impl Judged {
@@ -209,8 +229,9 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     });
     let matches = matches.collect();
     let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
-    let (fingerprint, report_digest, holds) = (outcome.fingerprint.clone(), String::new(), Vec::new());
-    Judged { case, findings, matches, compared, fingerprint, report_digest, simulated, holds }
+    let fingerprint = outcome.fingerprint.clone();
+    let (report_digest, holds, chains) = Default::default();
+    Judged { case, findings, matches, compared, fingerprint, report_digest, simulated, holds, chains }
 }
 
 impl Runner<'_> {
@@ -392,6 +413,9 @@ impl Runner<'_> {
         if self.keeps_holds {
             one.holds = checker::holds(&Evidence::of(&outcome.history));
         }
+        if self.keeps_chains {
+            one.chains = report::chains(&outcome.history, &one.findings);
+        }
         if self.keeps_report_digest {
             one.report_digest = self.report_digest(outcome.history, &one);
         }
@@ -419,7 +443,7 @@ pub fn verdict(scenario: &Scenario, seed: u64, engine: Engine, checker: &Checker
 /// As [`verdict`], of a plan that is drawn already.
 pub fn verdict_of_plan(plan: &Plan, engine: Engine, checker: &Checker) -> Verdict {
     let outcome = run(plan, "scenario", engine, TraceRetention::Nothing);
-    (checker.check)(&Evidence::of(&outcome.history)).verdict
+    checker.ask(&Evidence::of(&outcome.history)).verdict
 }
 
 /// What a case is called: `file#variant@seed`, with the engine where it is not the usual one.

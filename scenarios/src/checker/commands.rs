@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
-use super::{Checker, cause, evidence::Evidence, words};
+use super::{Checker, evidence::Evidence, words};
 use crate::{
     history::{Call, EventKind, History, Host, HostKind, Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -132,9 +132,7 @@ fn witness(history: &History, burst: Burst, bound: usize) -> Witness {
         history.lock(lock).name,
         words::instant(from)
     );
-    let (faults, fault) = cause::faults(history, lock, &[owner], from);
-    let story = faults.into_iter().collect();
-    Witness { summary, story, from, until, lock: Some(lock), owners: vec![owner], fault }
+    Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners: vec![owner] }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockstorm_sim::time::True;
 
-use super::{Checker, cause, evidence::Evidence, words};
+use super::{Checker, evidence::Evidence, words};
 use crate::{
     history::{Call, EventKind, History, Host, Life, Lock, LockKind, Op, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -285,11 +285,9 @@ fn witness(history: &History, first: &(Lock, Owner, Wrong), overtakes: usize, sw
         }
     };
     owners.push(*owner);
-    let (faults, fault) = cause::faults(history, *lock, &owners, at);
-    let mut story =
+    let story =
         vec![format!("In all {}; live waiters thrown out: {swept}.", words::many(overtakes, "overtake"))];
-    story.extend(faults);
-    Witness { summary, story, from: at, until: at, lock: Some(*lock), owners, fault }
+    Witness { summary, story, from: at, until: at, lock: Some(*lock), owners }
 }
 
 #[cfg(test)]
@@ -482,6 +480,7 @@ mod tests {
                 "live waiters are swept by a wrong clock",
                 queue()
                     .fault("the wall clock of c4 stepped +600 s", &["c4"])
+                    .clocks("c4", [600_020, 20, 20], [0; 3])
                     .at(50)
                     .asks("c4")
                     .queue("m", &["c4"])

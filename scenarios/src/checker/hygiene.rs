@@ -101,7 +101,7 @@ fn witness(history: &History, key: &KeyLeft, left: usize) -> Witness {
         format!("`{}` is left on {node}{by}, {rest}; {} in all.", key.key, words::many(left, "key"));
     let end = history.header.end;
     let story = Vec::new();
-    Witness { summary, story, from: end, until: end, lock: Some(key.lock), owners: Vec::new(), fault: None }
+    Witness { summary, story, from: end, until: end, lock: Some(key.lock), owners: Vec::new() }
 }
 
 #[cfg(test)]

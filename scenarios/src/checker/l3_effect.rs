@@ -6,7 +6,8 @@
 //! of two different owners overlap, or an owner writes that never held the lock.
 
 use super::{
-    Checker, cause,
+    Checker,
+    ending::ending,
     evidence::Evidence,
     interval::{Overlap, worst},
     overlap::{Found, undecided},
@@ -67,12 +68,11 @@ fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
     } else {
         format!("{one} wrote at {} inside the critical section of {other}.", words::instant(first.until))
     };
-    let (cause, fault) = cause::cause(history, first.lock, &owners, first.from, *from);
     let mut story = vec![section(evidence, first)];
-    story.extend(cause);
+    story.extend(ending(history, first.lock, &owners, first.from, *from));
     story.push(section(evidence, second));
     // The write that should not have been is the last one of the first owner, however long after the other's.
-    Witness { summary, story, from: *from, until: first.until, lock: Some(first.lock), owners, fault }
+    Witness { summary, story, from: *from, until: first.until, lock: Some(first.lock), owners }
 }
 
 fn without_lock(evidence: &Evidence<'_>, write: &Write) -> Witness {
@@ -81,7 +81,7 @@ fn without_lock(evidence: &Evidence<'_>, write: &Write) -> Witness {
         format!("{owner} wrote at {} without ever having held the lock.", words::instant(write.arrived));
     let story = Vec::new();
     let (from, until) = (write.arrived, write.arrived);
-    Witness { summary, story, from, until, lock: Some(write.lock), owners: vec![write.owner], fault: None }
+    Witness { summary, story, from, until, lock: Some(write.lock), owners: vec![write.owner] }
 }
 
 fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Verdict {

@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Checker, cause,
+    Checker,
+    ending::ending,
     evidence::Evidence,
     section::{Write, tested, writes},
     words,
@@ -122,19 +123,10 @@ fn witness(evidence: &Evidence<'_>, stale: &Stale<'_>) -> Witness {
     };
     let since = write.since.unwrap_or(write.sent);
     let owners = [write.owner, before.owner];
-    let (cause, fault) = cause::cause(history, write.lock, &owners, since, before.arrived.max(since));
     let mut story = vec![held(before), held(write)];
-    story.extend(cause);
+    story.extend(ending(history, write.lock, &owners, since, before.arrived.max(since)));
     let (from, until) = (before.arrived, write.arrived);
-    Witness {
-        summary,
-        story,
-        from,
-        until,
-        lock: Some(write.lock),
-        owners: vec![before.owner, write.owner],
-        fault,
-    }
+    Witness { summary, story, from, until, lock: Some(write.lock), owners: vec![before.owner, write.owner] }
 }
 
 fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use lockstorm_sim::time::True;
 
 use super::{
-    Checker, cause,
+    Checker,
     evidence::{Asked, Evidence},
     words,
 };
@@ -238,7 +238,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     let verdict = match wrong.or(stuck.filter(|_| longest > bound)) {
-        Some(wrong) => Verdict::Violated { witness: witness(evidence, wrong) },
+        Some(wrong) => Verdict::Violated { witness: witness(wrong) },
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if latches.is_empty() => Verdict::undecided("No latch is on trial."),
@@ -260,12 +260,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     LATCH.finding(verdict, measures)
 }
 
-fn witness(evidence: &Evidence<'_>, wrong: Wrong) -> Witness {
+fn witness(wrong: Wrong) -> Witness {
     let Wrong { lock, summary, from, until, mut owners } = wrong;
     owners.sort_unstable();
     owners.dedup();
-    let (story, fault) = cause::faults(evidence.history, lock, &owners, until);
-    Witness { summary, story: story.into_iter().collect(), from, until, lock: Some(lock), owners, fault }
+    Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::{
 
 use lockstorm_sim::time::{True, Wall};
 
-use super::{Checker, cause, evidence::Evidence, words};
+use super::{Checker, ending::ending, evidence::Evidence, words};
 use crate::{
     history::{EventKind, History, Host, Life, Lock, LossCause, Mode, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -284,10 +284,9 @@ fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witnes
         hold.lease.map_or("no expiry".to_owned(), |lease| format!("a lease of {}", words::length(lease)));
     let mut story =
         vec![format!("{node} had granted it at {}, at last with {lease}.", words::instant(hold.from))];
-    let (cause, fault) = cause::cause(history, hold.lock, &[hold.owner], hold.from, gone);
-    story.extend(cause);
+    story.extend(ending(history, hold.lock, &[hold.owner], hold.from, gone));
     let until = until.min(history.header.end);
-    Witness { summary, story, from, until, lock: Some(hold.lock), owners: vec![hold.owner], fault }
+    Witness { summary, story, from, until, lock: Some(hold.lock), owners: vec![hold.owner] }
 }
 
 #[cfg(test)]

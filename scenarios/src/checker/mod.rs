@@ -5,10 +5,10 @@
 
 mod authority;
 mod belief;
-mod cause;
 pub(crate) mod chain;
 mod commands;
 mod double_grant;
+mod ending;
 mod evidence;
 mod fairness;
 mod holds;
@@ -58,8 +58,8 @@ pub struct Checker {
     /// What passes, in words, by its measures: beyond it the verdict is *violated*, whatever a file expects. `None` where one certain case is a
     /// violation.
     pub bound: Option<fn(Bounds) -> String>,
-    /// The answer.
-    pub check: fn(&Evidence<'_>) -> Finding,
+    /// The answer, without what all checkers tell of a violation alike: [`Checker::ask`] adds that.
+    check: fn(&Evidence<'_>) -> Finding,
 }
 
 /// All checkers: the four layers, then the rest by name.
@@ -90,6 +90,18 @@ impl Checker {
         LIST.iter().find(|checker| checker.name == name)
     }
 
+    /// Asks a history this question. Where it is violated the story ends with the faults in its causal chain.
+    pub fn ask(&self, evidence: &Evidence<'_>) -> Finding {
+        let history = evidence.history;
+        let mut finding = (self.check)(evidence);
+        if let Verdict::Violated { witness } = &mut finding.verdict
+            && witness.lock.is_some()
+        {
+            witness.story.push(words::faults(history, &chain::faults(history, witness), witness));
+        }
+        finding
+    }
+
     fn finding(&self, verdict: Verdict, measures: Vec<Measure>) -> Finding {
         Finding { checker: self.name, question: self.question, verdict, measures, tolerance: Duration::ZERO }
     }
@@ -104,5 +116,5 @@ fn up_to_progress(measure: &str, Bounds { progress, .. }: Bounds) -> String {
 pub fn check(history: &History) -> Vec<Finding> {
     let evidence = Evidence::of(history);
     let tolerance = history.header.tolerance();
-    LIST.iter().map(|checker| Finding { tolerance, ..(checker.check)(&evidence) }).collect()
+    LIST.iter().map(|checker| Finding { tolerance, ..checker.ask(&evidence) }).collect()
 }

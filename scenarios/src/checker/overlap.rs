@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Checker, authority,
     belief::Belief,
-    cause,
+    ending::ending,
     evidence::Evidence,
     interval::{Interval, Overlap, overlaps, worst},
     promise::Promise,
@@ -106,10 +106,9 @@ pub(super) fn witness<I: Interval>(
         words::instant(*from),
         words::instant(*until)
     );
-    let (cause, fault) = cause::cause(history, lock, &owners, first.from(), *from);
     let mut story = vec![(wording.words)(history, first)];
-    story.extend(cause);
+    story.extend(ending(history, lock, &owners, first.from(), *from));
     story.extend(authority::two_masters_in_words(history, lock, first.from(), *until));
     story.push((wording.words)(history, second));
-    Witness { summary, story, from: *from, until: *until, lock: Some(lock), owners, fault }
+    Witness { summary, story, from: *from, until: *until, lock: Some(lock), owners }
 }

@@ -3,7 +3,7 @@
 //! A forced release is a deletion like any other: the key does not show by which command it went.
 
 use super::{
-    Checker, cause,
+    Checker,
     evidence::{Asked, Evidence},
     words,
 };
@@ -86,12 +86,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
         history.host_name(event.host)
     );
     let lock = event.kind.lock();
-    let (story, fault) = match lock {
-        Some(lock) => cause::cause(history, lock, &[owner], event.at, event.at),
-        None => (Vec::new(), None),
-    };
-    let story = if fault.is_some() { story } else { Vec::new() };
-    Witness { summary, story, from: event.at, until: event.at, lock, owners: vec![owner], fault }
+    Witness { summary, story: Vec::new(), from: event.at, until: event.at, lock, owners: vec![owner] }
 }
 
 #[cfg(test)]

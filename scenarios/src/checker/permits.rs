@@ -5,7 +5,7 @@
 
 use lockstorm_sim::time::True;
 
-use super::{Checker, cause, evidence::Evidence, promise::Promise, words};
+use super::{Checker, evidence::Evidence, promise::Promise, words};
 use crate::{
     history::{Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -70,8 +70,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             );
             let story = holding.iter().take(6).map(|promise| words::promise(history, promise)).collect();
             let owners: Vec<Owner> = holding.iter().map(|promise| promise.owner).collect();
-            let (_, fault) = cause::faults(history, lock, &owners, from);
-            worst = Some(Witness { summary, story, from, until, lock: Some(lock), owners, fault });
+            worst = Some(Witness { summary, story, from, until, lock: Some(lock), owners });
         }
     }
     let semaphores = history.header.locks().any(|lock| permits(lock).is_some());

@@ -158,7 +158,7 @@ fn witness(evidence: &Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -
     {
         story.push(words::promise(history, last));
     }
-    Witness { summary, story, from, until: stall.until, lock: Some(stall.lock), owners, fault: None }
+    Witness { summary, story, from, until: stall.until, lock: Some(stall.lock), owners }
 }
 
 #[cfg(test)]

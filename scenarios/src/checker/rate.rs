@@ -15,7 +15,7 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 use lockstorm_sim::time::True;
 
 use super::{
-    Checker, cause,
+    Checker,
     evidence::{Asked, Evidence},
     words,
 };
@@ -227,7 +227,7 @@ fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) ->
         if per_client { " for each client" } else { "" }
     );
     let within: Vec<&Grant> = grants.iter().filter(|grant| grant.gone > from).collect();
-    let mut story: Vec<String> = within
+    let story: Vec<String> = within
         .iter()
         .rev()
         .take(6)
@@ -237,9 +237,7 @@ fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) ->
             format!("{client} was granted {} at {}.", grant.permits, words::instant(grant.at))
         })
         .collect();
-    let (faults, fault) = cause::faults(history, lock, &[], from);
-    story.extend(faults);
-    Witness { summary, story, from, until, lock: Some(lock), owners: Vec::new(), fault }
+    Witness { summary, story, from, until, lock: Some(lock), owners: Vec::new() }
 }
 
 fn kept_waiting(evidence: &Evidence<'_>, wait: &Starved, calm: True) -> Witness {
@@ -254,8 +252,7 @@ fn kept_waiting(evidence: &Evidence<'_>, wait: &Starved, calm: True) -> Witness 
         words::instant(from)
     );
     let owners = vec![wait.owner];
-    let (story, fault) = cause::faults(history, lock, &owners, until);
-    Witness { summary, story: story.into_iter().collect(), from, until, lock: Some(lock), owners, fault }
+    Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use lockstorm_sim::time::{True, Wall};
 
-use super::{Checker, cause, evidence::Evidence, words};
+use super::{Checker, evidence::Evidence, words};
 use crate::{
     history::{Call, Event, EventKind, Host, Lock, LockKind, Mode, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -88,10 +88,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             );
             let (from, until, lock) = (event.at, event.at, event.kind.lock());
             let owners = vec![*other, *owner];
-            let (story, fault) =
-                lock.map_or((None, None), |lock| cause::faults(history, lock, &owners, event.at));
-            let story = story.into_iter().collect();
-            Verdict::Violated { witness: Witness { summary, story, from, until, lock, owners, fault } }
+            let story = Vec::new();
+            Verdict::Violated { witness: Witness { summary, story, from, until, lock, owners } }
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),

@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use super::{Checker, cause, evidence::Evidence, words};
+use super::{Checker, ending::ending, evidence::Evidence, words};
 use crate::{
     history::{Call, Event, EventKind, History, Lock, Mode, Op, Outcome, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -276,8 +276,8 @@ fn witness(
         },
         words::instant(event.at)
     );
-    let (story, fault) = cause::cause(history, lock, &[owner], lockstorm_sim::time::True::ZERO, event.at);
-    Witness { summary, story, from: event.at, until: event.at, lock: Some(lock), owners: vec![owner], fault }
+    let story = ending(history, lock, &[owner], lockstorm_sim::time::True::ZERO, event.at);
+    Witness { summary, story, from: event.at, until: event.at, lock: Some(lock), owners: vec![owner] }
 }
 
 #[cfg(test)]

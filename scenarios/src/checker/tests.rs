@@ -8,7 +8,7 @@ use crate::history::History;
 /// Asks one checker about a history and says what it found: the word, the measures that are not zero, the sentences.
 pub(super) fn judged(checker: &str, history: &History) -> String {
     let checker = Checker::named(checker).unwrap_or_else(|| panic!("no checker {checker}"));
-    let finding = (checker.check)(&Evidence::of(history));
+    let finding = checker.ask(&Evidence::of(history));
     for measure in &finding.measures {
         assert!(
             checker.measures.iter().any(|(name, _)| *name == measure.name),

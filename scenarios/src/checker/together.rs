@@ -14,7 +14,7 @@ use std::{
 use lockstorm_sim::time::True;
 
 use super::{
-    Checker, cause,
+    Checker,
     evidence::{Asked, Evidence},
     promise::Promise,
     words,
@@ -165,8 +165,7 @@ fn witness(evidence: &Evidence<'_>, odd: &Odd, summary: String) -> Witness {
     let last = evidence.promises.iter().rfind(of);
     let story = last.map(|promise| words::promise(evidence.history, promise)).into_iter().collect();
     let owners = vec![owner];
-    let (_, fault) = cause::faults(evidence.history, lock, &owners, from);
-    Witness { summary, story, from, until, lock: Some(lock), owners, fault }
+    Witness { summary, story, from, until, lock: Some(lock), owners }
 }
 
 #[cfg(test)]

@@ -279,15 +279,7 @@ fn witness(history: &History, gap: &Gap) -> Witness {
         }
         None => "The node sent no message.".to_owned(),
     }];
-    Witness {
-        summary,
-        story,
-        from: *since,
-        until: *until,
-        lock: Some(*lock),
-        owners: Vec::new(),
-        fault: None,
-    }
+    Witness { summary, story, from: *since, until: *until, lock: Some(*lock), owners: Vec::new() }
 }
 
 #[cfg(test)]

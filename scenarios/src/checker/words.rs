@@ -1,6 +1,6 @@
 //! Instants and lengths, promises and losses as a reader wants them.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use lockstorm_sim::time::True;
 
@@ -9,7 +9,10 @@ use super::{
     chain,
     promise::{Promise, PromiseEnd},
 };
-use crate::history::{Fault, History, Host, LossCause, Party};
+use crate::{
+    history::{Fault, History, Host, LossCause, Party},
+    verdict::Witness,
+};
 
 /// A true instant in seconds, to the millisecond where that is exact enough.
 pub(crate) fn instant(at: True) -> String {
@@ -125,6 +128,11 @@ pub(super) fn vanished(history: &History, node: Host, how: LossCause) -> String 
     }
 }
 
+/// What was done to whom, and when.
+pub(crate) fn fault(fault: &Fault) -> String {
+    format!("{} {}", fault.words, span(fault))
+}
+
 /// `at 1.000 s`, `from 1.000 s to 2.000 s`, or `from 1.000 s on`.
 pub(crate) fn span(fault: &Fault) -> String {
     match fault.until {
@@ -132,4 +140,28 @@ pub(crate) fn span(fault: &Fault) -> String {
         None if fault.lasts => format!("from {} on", instant(fault.from)),
         _ => format!("at {}", instant(fault.from)),
     }
+}
+
+/// The faults in the chain of a witness as one sentence. Of many those are told that were still in force when it began to be wrong, and of
+/// these the latest.
+pub(super) fn faults(history: &History, in_chain: &[usize], witness: &Witness) -> String {
+    /// How many one sentence tells.
+    const TOLD_MAX: usize = 6;
+    if in_chain.is_empty() {
+        return match history.faults.iter().filter(|fault| fault.from <= witness.until).count() {
+            0 => "No fault was needed.".to_owned(),
+            1 => "The fault before it is not in its chain of events.".to_owned(),
+            others => format!("None of the {others} faults before it is in its chain of events."),
+        };
+    }
+    // What happens at once, a crash or a step of a clock, stays in force.
+    let in_force = |number: usize| history.faults[number].until.is_none_or(|until| until >= witness.from);
+    let mut told = in_chain.to_vec();
+    told.sort_by_key(|number| Reverse((in_force(*number), *number)));
+    let left_out = told.len().saturating_sub(TOLD_MAX);
+    told.truncate(TOLD_MAX);
+    told.sort_unstable();
+    let told: Vec<String> = told.iter().map(|number| fault(&history.faults[*number])).collect();
+    let others = if left_out == 0 { String::new() } else { format!("; and {}", many(left_out, "other")) };
+    format!("The faults that led to it: {}{others}.", told.join("; "))
 }

@@ -42,7 +42,7 @@ impl Check {
         let entries = entries.map_err(|mistake| miette!("{name} is no history: {mistake}"))?;
         let report = Report { history: &history, entries: &entries, records: &[] };
         if self.json {
-            outln!("{}", serde_json::to_string_pretty(&findings).into_diagnostic()?);
+            outln!("{}", serde_json::to_string_pretty(&report.json()).into_diagnostic()?);
         } else {
             out!("{}", report.text(stdout().is_terminal()));
         }

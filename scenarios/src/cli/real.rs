@@ -18,6 +18,7 @@ use super::{
 use crate::{
     history::Ended,
     peer::Peer,
+    report::chains,
     run::{Engine, real},
     runner::{Runner, judge},
     scenario::Source,
@@ -65,7 +66,10 @@ pub(super) fn run(
     let progress = Progress::new(cases.len());
     let ran = work_through(&cases, jobs, |&case| {
         let outcome = trial.outcome(case, TraceRetention::Nothing);
-        let judged = judge(trial.variant(case), case, &outcome);
+        let mut judged = judge(trial.variant(case), case, &outcome);
+        if output.shows_chains() {
+            judged.chains = chains(&outcome.history, &judged.findings);
+        }
         progress.step(judged.simulated);
         let given_up = peer.is_none() && outcome.history.header.ended != Ended::Complete;
         if real::interrupted() || given_up {

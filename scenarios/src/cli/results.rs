@@ -23,7 +23,7 @@ use crate::{
     cause::{self, Inquiry},
     history::Drawn,
     plot::{self, Plot},
-    report::{Besides, Causes, Picture, Report},
+    report::{Besides, Causes, Link, Picture, Report},
     run::Outcome,
     runner::{Case, Judged, Runner},
     scenario::{Compared, Coordinate},
@@ -151,6 +151,11 @@ impl Output {
     /// Whether a page is to be written, which shows the holds of all runs as well.
     pub(super) fn shows_holds(&self) -> bool {
         self.report.is_some()
+    }
+
+    /// Whether what is printed has how each violation came about.
+    pub(super) fn shows_chains(&self) -> bool {
+        self.json
     }
 
     /// What must be kept of a run for the files that were asked for.
@@ -316,7 +321,7 @@ fn summary(judged: &[Judged], tallies: &[Tally<'_>], speed: &str) -> String {
 }
 
 /// One line of JSON about one run.
-fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Result<String> {
+fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
         case: String,
@@ -324,7 +329,7 @@ fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Res
         point: &'a [Coordinate],
         verdict: Match,
         expected: std::collections::BTreeMap<&'a str, &'a Match>,
-        findings: &'a [Finding],
+        findings: Vec<Found<'a>>,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         measures: &'a [Compared],
         fingerprint: &'a str,
@@ -335,6 +340,14 @@ fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Res
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<&'a cause::Causes>,
     }
+    #[derive(Serialize)]
+    struct Found<'a> {
+        #[serde(flatten)]
+        finding: &'a Finding,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chain: Option<&'a Vec<Link>>,
+    }
+    let found = |finding: &'a Finding| Found { finding, chain: judged.chains.get(finding.checker) };
     let plan = trial.plan(judged.case);
     let drawn = plan.drawn().into_iter().map(Into::into).collect();
     let plan = plan.to_string();
@@ -343,7 +356,7 @@ fn json(trial: &Runner<'_>, judged: &Judged, why: Option<&cause::Causes>) -> Res
         point: &trial.variant(judged.case).point,
         verdict: judged.verdict(),
         expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),
-        findings: &judged.findings,
+        findings: judged.findings.iter().map(found).collect(),
         measures: &judged.compared,
         fingerprint: &judged.fingerprint,
         simulated_seconds: judged.simulated,

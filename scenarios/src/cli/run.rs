@@ -76,6 +76,7 @@ impl Run {
             .jobs(self.jobs.count())
             .engine(self.engine)
             .keep_holds(self.picture.shows_holds() || self.output.shows_holds())
+            .keep_chains(self.output.shows_chains())
             .stop(match (self.until_violation, self.stop_early) {
                 (true, _) => Stop::AtViolation,
                 (false, true) => Stop::WhenDecided,

@@ -18,7 +18,7 @@ struct Row<'a> {
     matched: Option<Match>,
     /// How a violation came about, in the order of true time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    chain: Vec<chain::Line>,
+    chain: Vec<chain::Link>,
 }
 
 #[derive(Serialize)]

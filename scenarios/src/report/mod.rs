@@ -23,6 +23,7 @@ use crate::{
     verdict::{Counterfactual, Expectation, Finding, Match},
 };
 
+pub use chain::Link;
 pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
 pub use site::{ClaimRow, Condition, FormulaRow, Mark, Site};
 pub use timeline::timeline;
@@ -57,6 +58,12 @@ pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expecta
         Entry { finding, expected, formulas: Vec::new(), off: None }
     };
     findings.into_iter().map(entry).collect()
+}
+
+/// How each violation among these findings came about, by checker.
+pub fn chains(history: &History, findings: &[Finding]) -> BTreeMap<&'static str, Vec<Link>> {
+    let violated = findings.iter().filter_map(|finding| Some((finding, finding.verdict.witness()?)));
+    violated.map(|(finding, witness)| (finding.checker, chain::lines(history, witness))).collect()
 }
 
 /// As [`entries`], with what the history itself says is expected.

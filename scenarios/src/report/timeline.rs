@@ -16,7 +16,7 @@ use crate::{
 pub fn timeline(history: &History, lines_max: usize) -> String {
     let mut lines: Vec<(True, &str, String)> = Vec::with_capacity(history.events.len());
     for fault in &history.faults {
-        lines.push((fault.from, "~", format!("{} {}", fault.words, words::span(fault))));
+        lines.push((fault.from, "~", words::fault(fault)));
     }
     if let Some(calm) = history.header.calm {
         lines.push((calm, "~", "the storm is over".to_owned()));

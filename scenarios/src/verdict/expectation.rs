@@ -261,7 +261,6 @@ mod tests {
             until: lockstorm_sim::time::True::ZERO,
             lock: None,
             owners: Vec::new(),
-            fault: None,
         };
         Verdict::Violated { witness }
     }

@@ -61,7 +61,8 @@ pub enum Verdict {
 pub struct Witness {
     /// What was wrong, in one sentence.
     pub summary: String,
-    /// How it came about, in reading order: the holders, from when until when by which clock, and the causes.
+    /// How it came about, in reading order: the holders, from when until when by which clock, how a hold ended, and the faults of the causal
+    /// chain.
     pub story: Vec<String>,
     /// When it began to be wrong, in nanoseconds of true time.
     #[serde(serialize_with = "nanos")]
@@ -73,8 +74,6 @@ pub struct Witness {
     pub lock: Option<Lock>,
     /// The owners involved.
     pub owners: Vec<Owner>,
-    /// The fault that made it possible, by its place in the history.
-    pub fault: Option<usize>,
 }
 
 pub(crate) fn nanos<S: serde::Serializer>(at: &True, to: S) -> Result<S::Ok, S::Error> {

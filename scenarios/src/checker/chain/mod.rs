@@ -19,7 +19,8 @@ use lockstorm_sim::time::True;
 
 use crate::{
     history::{
-        Call, Event, EventKind, Fault, History, Host, HostKind, Life, Lock, LossCause, Owner, Role, Wake,
+        Call, Event, EventKind, Fault, History, Host, HostKind, Life, Lock, LossCause, Owner, Party, Role,
+        Wake,
     },
     verdict::Witness,
 };
@@ -54,9 +55,12 @@ pub(crate) fn of_witness(history: &History, witness: &Witness) -> Vec<Link> {
     Chain::to(history, lock, &witness.owners, witness.from, witness.until).links()
 }
 
-/// Which faults are in the chain that leads to this instant.
-pub(super) fn faults(history: &History, lock: Lock, owners: &[Owner], by: True) -> BTreeSet<usize> {
-    Chain::to(history, lock, owners, by, by).faults.keys().copied().collect()
+/// The faults in the chain of a witness, by their places in the history and so in the order they began.
+pub(super) fn faults(history: &History, witness: &Witness) -> Vec<usize> {
+    let of_link = |link: Link| if let What::Fault(number) = link.what { Some(number) } else { None };
+    let mut faults: Vec<usize> = of_witness(history, witness).into_iter().filter_map(of_link).collect();
+    faults.sort_unstable();
+    faults
 }
 
 /// A chain on its way from the end to the beginning.
@@ -65,6 +69,10 @@ struct Chain<'a> {
     lock: Lock,
     /// Where the call begins of which the first owner has its hold: what led to that is another story.
     begin: usize,
+    /// Whether it is about what became of one owner's hold, and not about two at once.
+    is_of_one: bool,
+    /// Until when each fault of the history was in force.
+    in_force_until: Vec<True>,
     /// By the place of each event those that it needed.
     events: BTreeMap<usize, Vec<usize>>,
     /// By each fault the events that came of it.
@@ -77,7 +85,9 @@ impl<'a> Chain<'a> {
     /// What led to the state of these owners' holds at `from`, and to what happened until `until`.
     fn to(history: &'a History, lock: Lock, owners: &[Owner], from: True, until: True) -> Self {
         let (events, faults, clocks) = Default::default();
-        let mut chain = Chain { history, lock, begin: 0, events, faults, clocks };
+        let is_of_one = owners.len() == 1;
+        let in_force_until = history.faults.iter().map(|fault| in_force_until(history, fault)).collect();
+        let mut chain = Chain { history, lock, begin: 0, is_of_one, in_force_until, events, faults, clocks };
         let mut todo = chain.roots(owners, from, until);
         while let Some(at) = todo.pop() {
             if chain.events.contains_key(&at) {
@@ -165,6 +175,7 @@ impl<'a> Chain<'a> {
                     self.last_within(at, ended),
                     self.promoted(at, *host),
                     self.last_within(at, serves),
+                    self.counted_before(at, owner),
                 ];
                 parts.into_iter().flatten().collect()
             }
@@ -179,13 +190,16 @@ impl<'a> Chain<'a> {
                     let call = matches!(event.kind, EventKind::Invoke { call: Call::Release, .. });
                     call && event.host == by.client && by.owner.is_none_or(|by| self.is_about(event, by))
                 };
-                self.last(at, releases).into_iter().collect()
+                let foreign = if self.history.is_own(owner, *by) { None } else { self.belief_of(at, *by) };
+                let counted = self.counted_before(at, owner);
+                self.last(at, releases).into_iter().chain(foreign).chain(counted).collect()
             }
             EventKind::Vanished { how, .. } => {
                 let here = self.last(at, |event| on_host(event) && of(event) && gives(event));
                 let granted = here.or_else(|| self.last(at, |event| of(event) && gives(event)));
                 let by = match how {
                     LossCause::Failover => self.promoted(at, *host),
+                    LossCause::Expired if here.is_none() => self.promoted(at, *host),
                     LossCause::Crash => {
                         let lives = |event: &Event| {
                             event.host == *host && matches!(event.kind, EventKind::Life { .. })
@@ -197,7 +211,11 @@ impl<'a> Chain<'a> {
                             let is_call = matches!(event.kind, EventKind::Invoke { .. });
                             is_call && event.host == by.client && event.kind.lock() == Some(self.lock)
                         };
-                        self.last(at, calls)
+                        return granted
+                            .into_iter()
+                            .chain(self.last(at, calls))
+                            .chain(self.belief_of(at, *by))
+                            .collect();
                     }
                     LossCause::Expired | LossCause::Evicted | LossCause::Flushed => None,
                 };
@@ -205,7 +223,10 @@ impl<'a> Chain<'a> {
             }
             EventKind::Write { .. } => {
                 let believes = |event: &Event| of(event) && matches!(event.kind, EventKind::Believes { .. });
-                self.last(at, believes).into_iter().collect()
+                // A client of other people may not say what it believes.
+                let grants = |event: &Event| of(event) && gives(event);
+                let since = self.last(at, believes).or_else(|| self.last(at, grants));
+                since.or(call).into_iter().collect()
             }
             _ => Vec::new(),
         }
@@ -251,11 +272,11 @@ impl<'a> Chain<'a> {
                 parts.into_iter().flatten().collect()
             }
             EventKind::Queue { waiters, .. } => {
-                let before = |event: &Event| {
-                    event.host == host
-                        && matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock)
-                };
-                let before = latest(&before);
+                let queue = |event: &Event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock);
+                let here = latest(&|event| event.host == host && queue(event));
+                // A node that has replaced another one goes on from the queue that it had got of that one.
+                let elsewhere = if here.is_none() { latest(&queue) } else { None };
+                let before = here.or(elsewhere);
                 let gone =
                     before.into_iter().flat_map(|at| self.waiters(at)).filter(|one| !waiters.contains(one));
                 let calls = gone.filter_map(|owner| self.call(at, *owner));
@@ -263,7 +284,7 @@ impl<'a> Chain<'a> {
                     let tries = matches!(event.kind, EventKind::Invoke { .. } | EventKind::Woken { .. });
                     tries && event.kind.lock() == Some(self.lock)
                 };
-                calls.chain(latest(&asks)).chain(self.promoted(at, host)).collect()
+                calls.chain(latest(&asks)).chain(elsewhere).chain(self.promoted(at, host)).collect()
             }
             EventKind::Became { .. } => {
                 let sentinels = ["+odown", "+try-failover", "+selected-slave"].map(|name| {
@@ -296,6 +317,38 @@ impl<'a> Chain<'a> {
         self.last(before, grants)
     }
 
+    /// The belief by which a client has touched what is another one's.
+    fn belief_of(&self, before: usize, by: Party) -> Option<usize> {
+        let believes = |event: &Event| {
+            let of_lock = event.kind.lock() == Some(self.lock) && event.host == by.client;
+            of_lock && matches!(event.kind, EventKind::Believes { .. })
+        };
+        self.last(before, believes)
+    }
+
+    /// What a node had counted last of a hold, where that is what the chain is about or where its owner believed to have it still: a nested grant
+    /// and a release count on from it, and what is lost meanwhile is lost to both.
+    fn counted_before(&self, at: usize, owner: Owner) -> Option<usize> {
+        let host = self.history.events[at].host;
+        let counts = |event: &Event| {
+            event.host == host
+                && self.is_about(event, owner)
+                && (gives(event)
+                    || matches!(event.kind, EventKind::Released { .. } | EventKind::Vanished { .. }))
+        };
+        let believed = |event: &Event| {
+            self.is_about(event, owner)
+                && matches!(event.kind, EventKind::Believes { .. } | EventKind::Disbelieves { .. })
+        };
+        let believed = self.last(at, believed);
+        let is_nested =
+            believed.is_some_and(|at| matches!(self.history.events[at].kind, EventKind::Believes { .. }));
+        let before = self.last(at, counts)?;
+        let goes_on =
+            if ends(&self.history.events[before]) { is_nested } else { self.is_of_one || is_nested };
+        goes_on.then_some(before)
+    }
+
     /// The owners in a queue as an event says it.
     fn waiters(&self, at: usize) -> &'a [Owner] {
         match &self.history.events[at].kind {
@@ -324,9 +377,18 @@ impl<'a> Chain<'a> {
     fn find_faults_before(&mut self, at: usize, needed: &[usize]) {
         let event = &self.history.events[at];
         let mut hosts = vec![event.host];
-        // A hold ends as its client does not extend it.
-        if matches!(event.kind, EventKind::Vanished { .. }) {
+        // A hold ends as its client does not extend it, and a write leaves when its client goes on.
+        if matches!(event.kind, EventKind::Vanished { .. } | EventKind::Write { .. }) {
             hosts.extend(event.kind.owner().map(|owner| self.history.client_of(owner)));
+        }
+        // A master is given up for what happens to it.
+        let is_about_masters = matches!(
+            event.kind,
+            EventKind::Sentinel { .. } | EventKind::Cluster { .. } | EventKind::Became { .. }
+        );
+        if is_about_masters {
+            let nodes = self.history.lock(self.lock).authority.groups.concat();
+            hosts.extend(nodes.into_iter().filter(|node| self.history.was_master(self.lock, *node, at)));
         }
         // What a node or a Sentinel does by itself has its reasons in what has just happened to it.
         if needed.is_empty() && event.kind.owner().is_none() {
@@ -334,18 +396,33 @@ impl<'a> Chain<'a> {
         }
         for needed in needed {
             let before = &self.history.events[*needed];
-            let both: Vec<Host> = hosts.iter().copied().chain([before.host]).collect();
+            let mut both: Vec<Host> = hosts.iter().copied().chain([before.host]).collect();
+            // Who waits for a hold to end waits for its client.
+            if matches!(event.kind, EventKind::Waiting { .. }) && gives(before) {
+                both.extend(before.kind.owner().map(|owner| self.history.client_of(owner)));
+            }
+            if matches!(event.kind, EventKind::Return { .. }) {
+                both.extend(self.nodes_called_with(before));
+            }
             self.find_faults(&both, before.at, event.at, at);
         }
     }
 
+    /// The nodes of all locks that a client called for at once: several that are taken together fail together.
+    fn nodes_called_with(&self, call: &Event) -> Vec<Host> {
+        let events = &self.history.events;
+        let at_once = events.partition_point(|event| event.at < call.at)
+            ..events.partition_point(|event| event.at <= call.at);
+        let calls =
+            |event: &&Event| event.host == call.host && matches!(event.kind, EventKind::Invoke { .. });
+        let locks = events[at_once].iter().filter(calls).filter_map(|event| event.kind.lock());
+        locks.flat_map(|lock| self.history.lock(lock).authority.groups.concat()).collect()
+    }
+
     fn find_faults(&mut self, hosts: &[Host], from: True, until: True, event: usize) {
-        let in_force = |fault: &Fault| {
-            let end = fault.until.unwrap_or(if fault.lasts { True::MAX } else { fault.from });
-            fault.from <= until && end >= from && fault.targets.iter().any(|host| hosts.contains(host))
-        };
-        for (number, fault) in self.history.faults.iter().enumerate() {
-            if in_force(fault) {
+        for (number, (fault, end)) in self.history.faults.iter().zip(&self.in_force_until).enumerate() {
+            let in_force = fault.from <= until && *end >= from;
+            if in_force && fault.targets.iter().any(|host| hosts.contains(host)) {
                 self.faults.entry(number).or_default().insert(event);
             }
         }
@@ -380,6 +457,34 @@ impl<'a> Chain<'a> {
         };
         order.iter().map(|(at, what)| Link { at: *at, what: *what, after: after(what) }).collect()
     }
+}
+
+/// Until when a fault had its effect. What is done at once has one for as long as a host is down for it, or until a call has ended that it may
+/// have been done to: a message is lost when there is one. What it has done to a clock is told of the clock.
+fn in_force_until(history: &History, fault: &Fault) -> True {
+    if fault.until.is_some() || fault.lasts {
+        return fault.until.unwrap_or(True::MAX);
+    }
+    let since = history.events.partition_point(|event| event.at < fault.from);
+    let is_target = |host: Host| fault.targets.contains(&host);
+    let lives = |event: &&Event, of: Life| {
+        is_target(event.host) && matches!(event.kind, EventKind::Life { life } if life == of)
+    };
+    let mut after = history.events[since..].iter();
+    if after.clone().take_while(|event| event.at == fault.from).any(|event| lives(&event, Life::Crashed)) {
+        return after.find(|event| lives(event, Life::Started)).map_or(True::MAX, |event| event.at);
+    }
+    let steps = |host: &Host| {
+        history.clock(*host).segments().iter().skip(1).any(|segment| segment.from == fault.from)
+    };
+    if fault.targets.iter().any(steps) {
+        return fault.from;
+    }
+    let of_some = history.header.hosts_of(HostKind::Client).any(is_target);
+    let returns = |event: &&Event| {
+        matches!(event.kind, EventKind::Return { .. }) && (is_target(event.host) || !of_some)
+    };
+    after.find(returns).map_or(True::MAX, |event| event.at)
 }
 
 /// Whether an event gives an owner a hold, or a longer one.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lockstorm_sim::time::True;
 
 use super::{Chain, ends};
-use crate::history::{Call, Event, EventKind, Host, HostKind, LockKind, Owner};
+use crate::history::{Call, Event, EventKind, Host, HostKind, LockKind, Owner, Role};
 
 /// The most grants of a rate limiter that a chain follows: the latest.
 const PASSED_MAX: usize = 6;
@@ -41,7 +41,8 @@ impl Chain<'_> {
                 self.begin = self.begin.min(earliest);
                 have_nothing = true;
                 roots.extend(acted);
-                self.kept_waiting(*owner, acted, until);
+                roots.extend(self.lost_place(*owner, end));
+                self.kept_waiting(*owner, acted, from, until);
             }
         }
         if owners.len() < 2 || have_nothing {
@@ -51,8 +52,9 @@ impl Chain<'_> {
         if have_nothing {
             self.find_faults_on_nodes(&roots, end, from, until);
         }
-        if owners.len() == 1 {
-            self.find_clock_of_lease(owners[0], late, until);
+        if let [owner] = owners {
+            roots.extend(self.carried_over(*owner, late));
+            self.find_clock_of_lease(*owner, late, until);
         }
         roots
     }
@@ -69,6 +71,8 @@ impl Chain<'_> {
             let on = |event: &Event| of(event) && event.host == node;
             let granted = |event: &Event| on(event) && matches!(event.kind, EventKind::Granted { .. });
             roots.extend(self.last(end, granted).filter(|at| *at > called));
+            // What is wrong about one hold may be how it ended.
+            let end = if self.is_of_one { late } else { end };
             roots.extend(self.last(end, |event| on(event) && ends(event)).filter(|at| *at > self.begin));
         }
         let wrote = |event: &Event| of(event) && matches!(event.kind, EventKind::Write { .. });
@@ -79,6 +83,18 @@ impl Chain<'_> {
             self.find_clock_of_belief(belief, from);
         }
         roots
+    }
+
+    /// The promotion since an owner's last grant: its hold is on the new master as that had got it.
+    fn carried_over(&self, owner: Owner, before: usize) -> Option<usize> {
+        let nodes = self.history.lock(self.lock).authority.groups.concat();
+        let granted = self.last(before, |event| {
+            self.is_about(event, owner) && matches!(event.kind, EventKind::Granted { .. })
+        })?;
+        let promoted = |event: &Event| {
+            nodes.contains(&event.host) && event.kind == EventKind::Became { role: Role::Master }
+        };
+        self.last(before, promoted).filter(|promoted| *promoted > granted)
     }
 
     /// What an owner did last of what goes before a hold: it called, it waited or it was woken.
@@ -94,12 +110,34 @@ impl Chain<'_> {
         self.last(before, acts)
     }
 
-    /// What was done to the client of an owner that waited, and how its clock went.
-    fn kept_waiting(&mut self, owner: Owner, acted: Option<usize>, until: True) {
+    /// Where the place in the queue was lost that an owner had before: its node dropped it, or another node that has none for it took over.
+    fn lost_place(&self, owner: Owner, before: usize) -> Option<usize> {
+        let queue =
+            |event: &Event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock);
+        let had = |event: &Event| matches!(&event.kind, EventKind::Queue { lock, waiters, .. } if *lock == self.lock && waiters.contains(&owner));
+        let had = self.last(before, had)?;
+        (had + 1..before).find(|at| queue(&self.history.events[*at]))
+    }
+
+    /// What was done to the client of an owner that waited, to those of whom it waited for and to the nodes of the lock, and how its clock went.
+    fn kept_waiting(&mut self, owner: Owner, acted: Option<usize>, from: True, until: True) {
         let Some(acted) = acted else { return };
-        let since = self.history.events[acted].at;
-        self.find_faults(&[self.history.client_of(owner)], since, until, acted);
+        let since = self.history.events[acted].at.min(from);
+        let owners = self.waits_for(owner, from).chain([owner]);
+        let mut hosts: Vec<Host> = owners.map(|owner| self.history.client_of(owner)).collect();
+        hosts.extend(self.history.lock(self.lock).authority.groups.iter().flatten());
+        self.find_faults(&hosts, since, until, acted);
         self.find_clock_of_wait(owner, acted, until);
+    }
+
+    /// Whom an owner waits for at an instant: the head of the queue, for which alone the lock is free, and who was granted the lock last.
+    fn waits_for(&self, owner: Owner, at: True) -> impl Iterator<Item = Owner> {
+        let end = self.history.events.partition_point(|event| event.at <= at);
+        let queue = self
+            .last(end, |event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock));
+        let head = queue.and_then(|queue| self.waiters(queue).first().copied());
+        let holder = self.in_the_way(end, owner).and_then(|grant| self.history.events[grant].kind.owner());
+        head.into_iter().chain(holder).filter(move |other| *other != owner)
     }
 
     /// What was done to the nodes of the lock since what is told of it last.

@@ -13,45 +13,46 @@ use crate::{
     verdict::Witness,
 };
 
-/// One link in words.
+/// What led to a violation: an event, a fault, or a clock that was wrong, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Line {
-    /// In nanoseconds of true time.
+pub struct Link {
+    /// When it happened, or when a fault began, in nanoseconds of true time.
     #[serde(serialize_with = "crate::verdict::nanos")]
-    pub(super) at: True,
+    pub at: True,
     /// Where it happened; `None` of a fault, which may be on several hosts.
-    pub(super) host: Option<Box<str>>,
-    pub(super) words: String,
+    pub host: Option<Box<str>>,
+    /// The place of a fault among all of the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<usize>,
+    /// What happened.
+    pub words: String,
     /// What it came of: places in the list.
-    pub(super) after: Vec<usize>,
+    pub after: Vec<usize>,
 }
 
 /// The chain of a witness, from the beginning to the end.
-pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Line> {
+pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Link> {
     let in_words = |link: chain::Link| {
-        let (host, words) = match link.what {
-            What::Fault(number) => {
-                let fault = &history.faults[number];
-                (None, format!("{} {}", fault.words, words::span(fault)))
-            }
-            What::Clock(shown) => (Some(history.host_name(shown.host).into()), words::shown(history, &shown)),
+        let (host, fault, words) = match link.what {
+            What::Fault(number) => (None, Some(number), words::fault(&history.faults[number])),
+            What::Clock(shown) => (Some(shown.host), None, words::shown(history, &shown)),
             What::Event(number) => {
                 let event = &history.events[number];
-                let said = sentence(history, event).unwrap_or_default();
-                (Some(history.host_name(event.host).into()), said)
+                (Some(event.host), None, sentence(history, event).unwrap_or_default())
             }
         };
-        Line { at: link.at, host, words, after: link.after }
+        let host = host.map(|host| history.host_name(host).into());
+        Link { at: link.at, host, fault, words, after: link.after }
     };
     chain::of_witness(history, witness).into_iter().map(in_words).collect()
 }
 
 /// The lines below each other, faults marked as in a timeline.
-pub(super) fn text(lines: &[Line]) -> Vec<String> {
-    let host = |line: &Line| line.host.clone().unwrap_or_else(|| "~".into());
+pub(super) fn text(lines: &[Link]) -> Vec<String> {
+    let host = |line: &Link| line.host.clone().unwrap_or_else(|| "~".into());
     let width = lines.iter().map(|line| host(line).chars().count()).max().unwrap_or(0);
     let one =
-        |line: &Line| format!("{:>12}  {:<width$}  {}", words::instant(line.at), host(line), line.words);
+        |line: &Link| format!("{:>12}  {:<width$}  {}", words::instant(line.at), host(line), line.words);
     lines.iter().map(one).collect()
 }
 

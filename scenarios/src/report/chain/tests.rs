@@ -43,6 +43,7 @@ fn a_chain_has_what_led_to_a_violation_and_nothing_else() {
     let jump = asks_and_gets(aside(Story::quorum(), 0), "c1", &["a", "b", "c"], 1_000)
         .at(2_000)
         .fault("the wall clock of e stepped +1 s", &["e"])
+        .clocks("e", [3_000, 2_000, 2_000], [0; 3])
         .fault("the wall clock of c stepped +10.001 s", &["c"])
         .at(2_001)
         .vanished("c", "c1", LossCause::Expired);
@@ -302,6 +303,76 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
             &["to c1", "m crashes", "m   starts", "`stock` of c1 is gone", "to c2"],
         ),
         (
+            "l1",
+            "deleted by one that stood still while its own lease ended",
+            one()
+                .at(1)
+                .locks("c1", "m", 1_000)
+                .at(500)
+                .fault_until(2_000, "c1 stands still", &["c1"])
+                .at(1_001)
+                .vanished("m", "c1", LossCause::Expired)
+                .at(1_010)
+                .locks("c2", "m", 30_000)
+                .at(2_000)
+                .calls("c1", Call::Release)
+                .at(2_001)
+                .deleted("m", "c2", "c1")
+                .at(2_010)
+                .locks("c3", "m", 30_000)
+                .ends(60_000),
+            &["c1 stands still", "to c2", "c1 releases", "deleted by c1", "to c3"],
+        ),
+        (
+            "l1",
+            "granted by the successor of a master that stood still",
+            announces(
+                announces(
+                    beside(Story::failover(Guarantee::Exclusive))
+                        .became("r", Role::Replica)
+                        .at(100)
+                        .fault_until(30_000, "m stands still", &["m"])
+                        .at(10_000),
+                    "c3",
+                    "+odown",
+                )
+                .at(10_001),
+                "c3",
+                "+try-failover",
+            )
+            .at(10_002)
+            .became("r", Role::Master)
+            .at(11_000)
+            .locks("c2", "m", 30_000)
+            .at(11_010)
+            .locks("c1", "r", 30_000)
+            .ends(50_000),
+            &["m stands still", "+odown", "+try-failover", "is a master", "to c1"],
+        ),
+        (
+            "l2",
+            "lost in a crash and taken again for a nested hold",
+            one()
+                .at(1)
+                .locks("c1", "m", 30_000)
+                .at(1_000)
+                .fault("m crashes", &["m"])
+                .life("m", Life::Crashed)
+                .at(1_010)
+                .life("m", Life::Started)
+                .vanished("m", "c1", LossCause::Crash)
+                .at(1_020)
+                .locks("c1", "m", 30_000)
+                .at(1_030)
+                .calls("c1", Call::Release)
+                .at(1_031)
+                .released("m", "c1")
+                .at(1_040)
+                .locks("c2", "m", 30_000)
+                .ends(60_000),
+            &["c1 asks", "to c1", "m crashes", "lost in a crash", "to c1", "m   releases", "to c2"],
+        ),
+        (
             "l2",
             "believed by a slow clock",
             slow.at(100)
@@ -353,6 +424,28 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
             ],
         ),
         (
+            "fairness",
+            "its place is lost with the master",
+            beside(Story::failover(Guarantee::Fair))
+                .became("r", Role::Replica)
+                .at(1)
+                .locks("c1", "m", 30_000)
+                .at(10)
+                .asks("c2")
+                .queue("m", &["c2"])
+                .at(50)
+                .fault("m crashes", &["m"])
+                .at(60)
+                .became("r", Role::Master)
+                .at(61)
+                .asks("c3")
+                .queue("r", &["c3"])
+                .at(62)
+                .granted("r", "c3", 30_000)
+                .ends(1_000),
+            &["c2 asks", "m crashes", "is a master", "r   ", "to c3"],
+        ),
+        (
             "hygiene",
             "its holder crashed",
             one()
@@ -388,6 +481,28 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
                 "m   grants",
                 "stepped -30 s",
                 "m   by its wall clock 30.001 s have passed since 0.001 s, and 60.001 s in truth",
+                "expired",
+            ],
+        ),
+        (
+            "lease",
+            "carried over to a replica whose clock is ahead",
+            beside(Story::failover(Guarantee::Exclusive))
+                .became("r", Role::Replica)
+                .clocks("r", [20_000, 0, 0], [0; 3])
+                .at(1)
+                .locks("c1", "m", 30_000)
+                .at(1_000)
+                .fault("r is promoted", &["r"])
+                .became("r", Role::Master)
+                .at(10_002)
+                .vanished("r", "c1", LossCause::Expired)
+                .ends(70_000),
+            &[
+                "to c1",
+                "r is promoted",
+                "is a master",
+                "r   by its wall clock 30.001 s have passed",
                 "expired",
             ],
         ),
@@ -432,6 +547,46 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
                 .calm()
                 .ends(10_000),
             &["c2 waits", "nothing gets through", "c1 releases", "m   releases", "m   "],
+        ),
+        (
+            "progress",
+            "the head of the queue has crashed",
+            beside(Story::failover(Guarantee::Fair))
+                .bounds(bounds)
+                .at(1)
+                .locks("c1", "m", 30_000)
+                .at(10)
+                .asks("c3")
+                .queue("m", &["c3"])
+                .waiting("c3")
+                .at(20)
+                .asks("c2")
+                .queue("m", &["c3", "c2"])
+                .waiting("c2")
+                .at(30)
+                .fault("c3 crashes", &["c3"])
+                .life("c3", Life::Crashed)
+                .at(1_000)
+                .unlocks("c1", "m")
+                .at(1_500)
+                .calm()
+                .ends(10_000),
+            &["c3 crashes", "m   releases"],
+        ),
+        (
+            "progress",
+            "the node has crashed for good",
+            waits(one().bounds(bounds))
+                .at(900)
+                .fault("m crashes", &["m"])
+                .life("m", Life::Crashed)
+                .at(1_000)
+                .unlocks("c1", "m")
+                .at(2_000)
+                .calls("c3", Call::Acquire { wait: Wait::Unbounded, lease_ms: None, mode: Mode::Exclusive })
+                .calm()
+                .ends(10_000),
+            &["m crashes"],
         ),
         (
             "rate",
@@ -496,6 +651,23 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
                 .returns("c1", Outcome::Ok)
                 .ends(1_000),
             &["c1 asks", "a reply is lost", "to c1"],
+        ),
+        (
+            "reentrancy",
+            "sent again when the reply was lost, as was to be done to the next one",
+            one()
+                .at(1)
+                .fault("the reply to the next command is lost", &["c1", "m"])
+                .at(100)
+                .asks("c1")
+                .at(101)
+                .granted("m", "c1", 30_000)
+                .at(500)
+                .granted("m", "c1", 30_000)
+                .at(501)
+                .returns("c1", Outcome::Ok)
+                .ends(1_000),
+            &["the reply to the next", "c1 asks", "to c1", "to c1"],
         ),
         ("together", "one of two is kept", both(one()), &["c1 asks", "nothing gets through", "to c1"]),
         (
