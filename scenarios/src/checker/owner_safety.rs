@@ -49,9 +49,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     // A release that was turned away put the property to the test, too, and so did one that changed nothing: a script
-    // that compares tokens does not always say so.
+    // that compares tokens does not always say so. One that failed may never have reached a server.
     let asked = |call: &&Asked<'_>| {
-        matches!(call.call, Call::Release | Call::Extend { .. }) && call.returned.is_some()
+        let answered = matches!(call.returned, Some((_, Outcome::Ok | Outcome::Refused)));
+        matches!(call.call, Call::Release | Call::Extend { .. }) && answered
     };
     let turned_away = |call: &&Asked<'_>| matches!(call.returned, Some((_, Outcome::Refused)));
     let calls = evidence.calls.iter().filter(asked);
@@ -63,7 +64,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if !tested => Verdict::undecided("Nothing was ever released or extended."),
+            None if !tested => Verdict::undecided("No server has ever answered a release or an extension."),
             None => Verdict::holds(format!(
                 "Releases and extensions by the owner itself: {seen}; turned away: {refused}."
             )),
@@ -120,6 +121,14 @@ mod tests {
             (
                 "another's release changes nothing, without a word",
                 held().calls("c2", Call::Release).at(501).returns("c2", Outcome::Ok).ends(3_000),
+            ),
+            (
+                "a release that reaches no server",
+                held()
+                    .calls("c1", Call::Release)
+                    .at(501)
+                    .returns("c1", Outcome::Failed { definite: true, message: "not reached".into() })
+                    .ends(3_000),
             ),
             (
                 "a reader extends the lease of another",
