@@ -3,115 +3,42 @@
 use std::collections::BTreeSet;
 
 use lockstorm::{
-    library, scenario,
+    library,
+    scenario::{self, Claim, Source},
     verdict::{Quantity, Range},
 };
 
-/// Claims without a boundary or a measure that has a formula, by the reason: no value of any key is one at which their verdict changes, or
-/// another claim has it.
-const WITHOUT: &[(&str, &[&str])] = &[
-    (
-        "The number is how long a lock is not to be had, which comes to nothing or lasts to the end of the run: [expect] bounds it.",
-        &["redlock/refused_by_its_own_keys.toml"],
-    ),
-    (
-        "An algorithm does a thing or leaves it out (a second request after a lost reply, a look at the other keys, an end of the renewal): \
-         each is a variant, and there is nothing between them.",
-        &[
-            "faster_multi/values_in_common.toml",
-            "latch/lost_count_down_reply.toml",
-            "latch/set_while_counted_down.toml",
-            "semaphore/lost_acquire_reply.toml",
-            "semaphore/lost_release_reply.toml",
-            "semaphore/refused_without_replica.toml",
-            "single/script_replicates_whole.toml",
-            "watchdog/outlives_release.toml",
-        ],
-    ),
-    (
-        "A setting decides (durability, how many acknowledgements there are), and the variants have the whole numbers or words on both \
-         sides.",
-        &[
-            "redlock/fsync_always.toml",
-            "redlock/tokens_of_a_majority.toml",
-            "single/one_of_two_replicas.toml",
-            "single/wait_for_replicas.toml",
-        ],
-    ),
-    (
-        "The seed draws what happens, and [expect] has the share of the seeds, or the claim is that there is none.",
-        &["multi/opposite_orders.toml", "redlock/flapping_partitions.toml", "redlock/how_often.toml"],
-    ),
-    (
-        "The claim is that it holds, whatever the values are.",
-        &["fair/crowd.toml", "fair/leases_that_end_by_themselves.toml", "fair/live_waiter.toml"],
-    ),
-    (
-        "What is on trial is a library, in real time, and a right one keeps the claim at any value.",
-        &[
-            "trial/crashed_holder.toml",
-            "trial/cut_off_holder_knows.toml",
-            "trial/extend_after_loss.toml",
-            "trial/late_release.toml",
-            "trial/lost_acquire_reply.toml",
-            "trial/lost_release_reply.toml",
-            "trial/one_at_a_time.toml",
-            "trial/paused_holder_knows.toml",
-            "trial/paused_release.toml",
-            "trial/quorum.toml",
-            "trial/quorum_pause.toml",
-            "trial/watchdog.toml",
-        ],
-    ),
-    (
-        "A write that has not reached the replica when that is promoted is lost: the boundary is that of S4 (single/async_failover.toml).",
-        &["fair/queue_lost_on_failover.toml", "trial/failover.toml"],
-    ),
-    (
-        "From which delay on a restart is harmless is the boundary of R9 (redlock/delayed_restart.toml).",
-        &["redlock/restart.toml"],
-    ),
-    (
-        "How many bytes a key takes decides when memory is used up, which says something of the allocator and nothing of locks.",
-        &["single/eviction.toml"],
-    ),
-];
-
 /// What is wrong with a file of which this is known.
-fn wrong(boundaries: usize, formulas: usize, measures: usize, reasons: usize) -> Option<&'static str> {
-    match (boundaries + measures, reasons) {
-        (0, 0) => Some("has neither a boundary nor a measure with a formula nor a reason in WITHOUT"),
-        (0, 1) => None,
-        (_, 2..) => Some("has two reasons in WITHOUT"),
-        (_, 1) => Some("has a boundary or a measure with a formula, and is in WITHOUT"),
-        (_, 0) if formulas < boundaries => Some("has a boundary without a formula"),
-        (_, 0) => None,
+fn wrong(boundaries: usize, formulas: usize, measures: usize, reason: Option<&str>) -> Option<&'static str> {
+    match (boundaries + measures, reason) {
+        (0, None) => {
+            Some("has neither a boundary nor a measure with a formula nor a reason in claim.no_boundary")
+        }
+        (0, Some(reason)) if !reason.ends_with('.') => Some("has a claim.no_boundary that is no sentence"),
+        (0, Some(_)) => None,
+        (_, Some(_)) => Some("has a boundary or a measure with a formula, and a claim.no_boundary"),
+        (_, None) if formulas < boundaries => Some("has a boundary without a formula"),
+        (_, None) => None,
     }
+}
+
+/// The stock scenarios that have a claim.
+fn claims() -> Vec<(Source, Claim)> {
+    let sources = library::ALL.iter().map(|stock| scenario::parse(stock.path, stock.text).expect(stock.path));
+    sources.filter_map(|source| source.claim().cloned().map(|claim| (source, claim))).collect()
 }
 
 #[test]
 fn each_claim_has_a_number_with_a_formula_or_a_reason_for_none() {
     let mut failed = Vec::new();
-    let mut claims = BTreeSet::new();
-    for stock in library::ALL {
-        let source = scenario::parse(stock.path, stock.text).expect(stock.path);
-        if source.claim().is_none() {
-            continue;
-        }
-        claims.insert(stock.path);
+    for (source, claim) in claims() {
         let boundaries: Vec<_> =
             source.conditions().into_iter().filter_map(|one| one.scenario.boundary.as_ref()).collect();
         let formulas = boundaries.iter().filter(|boundary| boundary.formula.is_some()).count();
         let measures = source.conditions().into_iter().map(|one| one.scenario.measure.len()).sum();
-        let reasons =
-            WITHOUT.iter().flat_map(|(_, paths)| *paths).filter(|path| **path == stock.path).count();
-        failed.extend(
-            wrong(boundaries.len(), formulas, measures, reasons)
-                .map(|wrong| format!("{} {wrong}", stock.path)),
-        );
+        let wrong = wrong(boundaries.len(), formulas, measures, claim.no_boundary.as_deref());
+        failed.extend(wrong.map(|wrong| format!("{} {wrong}", source.file)));
     }
-    let unknown = WITHOUT.iter().flat_map(|(_, paths)| *paths).filter(|path| !claims.contains(**path));
-    failed.extend(unknown.map(|path| format!("{path} is no stock scenario with a claim")));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
@@ -125,14 +52,15 @@ fn is_number(range: &Range) -> bool {
 #[test]
 fn no_claim_without_a_formula_knows_a_time() {
     let mut failed = Vec::new();
-    for path in WITHOUT.iter().flat_map(|(_, paths)| *paths) {
-        let Some(stock) = library::ALL.iter().find(|stock| stock.path == *path) else { continue };
-        let source = scenario::parse(stock.path, stock.text).expect(stock.path);
+    for (source, _) in claims().iter().filter(|(_, claim)| claim.no_boundary.is_some()) {
         for condition in source.conditions() {
             for (checker, expected) in &condition.scenario.expect {
                 let known = expected.measures.iter().filter(|(_, range)| is_number(range));
                 failed.extend(known.map(|(measure, range)| {
-                    format!("{path} expects {checker}.{measure} {range}: state its formula in [measure]")
+                    format!(
+                        "{} expects {checker}.{measure} {range}: state its formula in [measure]",
+                        source.file
+                    )
                 }));
             }
         }
@@ -157,29 +85,23 @@ fn a_time_is_known_between_two_that_are_not_nothing() {
 
 #[test]
 fn a_claim_has_one_of_the_two_and_not_both() {
-    for (boundaries, formulas, measures, reasons, is_wrong) in [
-        (0, 0, 0, 0, true),
-        (0, 0, 0, 1, false),
-        (0, 0, 0, 2, true),
-        (1, 0, 0, 0, true),
-        (1, 1, 0, 0, false),
-        (2, 1, 0, 0, true),
-        (2, 2, 0, 0, false),
-        (1, 1, 0, 1, true),
-        (0, 0, 1, 0, false),
-        (0, 0, 1, 1, true),
+    const WHY: Option<&str> = Some("Another claim has it.");
+    for (boundaries, formulas, measures, reason, is_wrong) in [
+        (0, 0, 0, None, true),
+        (0, 0, 0, WHY, false),
+        (0, 0, 0, Some("so"), true),
+        (1, 0, 0, None, true),
+        (1, 1, 0, None, false),
+        (2, 1, 0, None, true),
+        (2, 2, 0, None, false),
+        (1, 1, 0, WHY, true),
+        (0, 0, 1, None, false),
+        (0, 0, 1, WHY, true),
         // A measure does not excuse a boundary without a formula.
-        (1, 0, 1, 0, true),
+        (1, 0, 1, None, true),
     ] {
-        let wrong = wrong(boundaries, formulas, measures, reasons);
-        assert_eq!(wrong.is_some(), is_wrong, "{boundaries} {formulas} {measures} {reasons}: {wrong:?}");
-    }
-}
-
-#[test]
-fn reasons_and_their_claims_are_sorted_and_read_as_sentences() {
-    for (reason, paths) in WITHOUT {
-        assert!(reason.ends_with('.') && paths.is_sorted() && !paths.is_empty(), "{reason}: {paths:?}");
+        let wrong = wrong(boundaries, formulas, measures, reason);
+        assert_eq!(wrong.is_some(), is_wrong, "{boundaries} {formulas} {measures} {reason:?}: {wrong:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! `lockstorm claims`: the main job: what is claimed about Redis locks, decided.
 
-use std::{ops::ControlFlow, path::PathBuf};
+use std::{ops::ControlFlow, path::PathBuf, slice::from_ref};
 
 use clap::Args;
 use lockstorm_sim::world::TraceRetention;
@@ -148,6 +148,9 @@ impl Claims {
 
     fn print(&self, trial: &Runner<'_>, source: &Source, of: &[Judged], tallies: &[Tally<'_>], exit: Exit) {
         let Some(claim) = source.claim() else { return };
+        let words = |judged: &Judged| -> Vec<&str> {
+            measured(trial, from_ref(judged), tallies).into_iter().map(|(_, word, _)| word).collect()
+        };
         let word = match exit {
             Exit::Expected => "as stated",
             Exit::Undecided => "UNDECIDED",
@@ -158,7 +161,7 @@ impl Claims {
             one.case.variant == other.case.variant
                 && one.verdict() == Match::AsExpected
                 && other.verdict() == Match::AsExpected
-                && came_out(trial, one, tallies) == came_out(trial, other, tallies)
+                && words(one) == words(other)
         }) {
             let one = &alike[0];
             let variant = trial.variant(one.case);
@@ -169,7 +172,7 @@ impl Claims {
                 seeds => format!(", with each of {seeds} seeds"),
             };
             if one.verdict() == Match::AsExpected {
-                outln!("       {name}{seeds}: {}", came_out(trial, one, tallies));
+                outln!("       {name}{seeds}: {}", came_out(trial, alike, tallies));
             }
             if self.verbose || one.verdict() != Match::AsExpected {
                 show(trial, one, Some(&trial.outcome(one.case, TraceRetention::Nothing)));
@@ -177,6 +180,9 @@ impl Claims {
         }
         if let Some(finding) = source.finding() {
             outln!("       found: {}", finding.trim());
+        }
+        if let Some(why) = &claim.no_boundary {
+            outln!("       no boundary: {}", why.trim());
         }
     }
 }
@@ -214,7 +220,7 @@ fn json(
         measured: String,
     }
     let run = |judged: &Judged| {
-        let found = measured(trial, judged, tallies).into_iter();
+        let found = measured(trial, from_ref(judged), tallies).into_iter();
         let found = found.map(|(checker, verdict, measured)| Found { checker, verdict, measured }).collect();
         Run { case: trial.token(judged.case), verdict: judged.verdict(), found }
     };
@@ -231,8 +237,8 @@ fn json(
 }
 
 /// What was found of everything that the claim is about, in one line.
-fn came_out(trial: &Runner<'_>, judged: &Judged, tallies: &[Tally<'_>]) -> String {
-    let found = measured(trial, judged, tallies).into_iter().map(|(checker, word, measured)| {
+fn came_out(trial: &Runner<'_>, alike: &[Judged], tallies: &[Tally<'_>]) -> String {
+    let found = measured(trial, alike, tallies).into_iter().map(|(checker, word, measured)| {
         if measured.is_empty() {
             format!("{checker} {word}")
         } else {

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    slice::from_ref,
 };
 
 use lockstorm_sim::world::TraceRetention;
@@ -68,7 +69,7 @@ impl Pages {
             conditions.push(Condition {
                 name: variant.name.clone(),
                 runs: runs.len(),
-                verdicts: measured(trial, chosen, tallies),
+                verdicts: measured(trial, from_ref(chosen), tallies),
                 mark: mark(exit_of(runs, shares)),
                 page,
             });
@@ -83,6 +84,7 @@ impl Pages {
             at: claim.at.clone(),
             mark: mark(exit),
             finding: source.finding().map(str::to_owned),
+            no_boundary: claim.no_boundary.clone(),
             file,
             conditions,
             formulas: measures.into_iter().chain(boundaries.iter().map(boundary_row)).collect(),

@@ -28,7 +28,7 @@ use crate::{
     runner::{Case, Judged, Runner},
     scenario::{Compared, Coordinate},
     tally::Tally,
-    verdict::{Finding, Match},
+    verdict::{Finding, Match, Quantity},
 };
 
 /// Where results go besides the terminal.
@@ -266,14 +266,19 @@ fn exit(verdict: &Match) -> Exit {
     }
 }
 
-/// What was found of everything that the claim is about: the checker, the verdict, and what was measured where it sets bounds. Of a
-/// checker that a share is expected of it is what all runs under the condition came to.
+/// What was found of everything that the claim is about, in runs of one condition with the same verdicts: the checker, the verdict, and what was
+/// measured where it sets bounds, from the least to the most of these runs. Of a checker that a share is expected of it is what all runs under the
+/// condition came to.
+///
+/// # Panics
+/// If there is no run.
 pub(super) fn measured(
     trial: &Runner<'_>,
-    judged: &Judged,
+    alike: &[Judged],
     tallies: &[Tally<'_>],
 ) -> Vec<(String, &'static str, String)> {
-    let variant = trial.variant(judged.case);
+    let one = &alike[0];
+    let variant = trial.variant(one.case);
     let tally = tallies.iter().find(|tally| std::ptr::eq(tally.variant, variant));
     let found = variant.scenario.expect.iter().filter_map(|(checker, expected)| {
         let row = tally.and_then(|tally| tally.rows.iter().find(|row| row.checker == *checker));
@@ -281,9 +286,14 @@ pub(super) fn measured(
             let (word, counted) = conditions::share(row);
             return Some((checker.clone(), word, counted));
         }
-        let finding = judged.finding(checker)?;
+        let finding = one.finding(checker)?;
         let measured = expected.measures.keys().filter_map(|name| {
-            finding.measure(name).map(|found| format!("{} {found}", name.replace('_', " ")))
+            let of_run = |judged: &Judged| judged.finding(checker)?.measure(name);
+            let by_size = |one: &Quantity, other: &Quantity| one.total_cmp(other);
+            let least = alike.iter().filter_map(of_run).min_by(by_size)?.to_string();
+            let most = alike.iter().filter_map(of_run).max_by(by_size)?.to_string();
+            let name = name.replace('_', " ");
+            Some(if least == most { format!("{name} {least}") } else { format!("{name} {least} to {most}") })
         });
         let measured: Vec<String> = measured.collect();
         Some((checker.clone(), finding.verdict.word(), measured.join(", ")))

@@ -85,6 +85,10 @@ pub struct Claim {
     /// Where: an address, a document, a source file.
     #[serde(rename = "where")]
     pub at: String,
+    /// Why it has no number with a formula, neither a boundary nor a measure: no value of any key is one at which its verdict changes, or another
+    /// claim has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_boundary: Option<String>,
 }
 
 /// Whether a run got to its end. What a run that did not reach its end did not show proves nothing.

@@ -61,6 +61,8 @@ pub struct ClaimRow {
     pub mark: Mark,
     /// What was found besides, in the author's words.
     pub finding: Option<String>,
+    /// Why it has no number with a formula, in the author's words.
+    pub no_boundary: Option<String>,
     /// The scenario file, as a link from the page.
     pub file: String,
     /// Each condition that was tried.
@@ -141,6 +143,9 @@ impl ClaimRow {
         );
         if let Some(finding) = &self.finding {
             let _ = write!(page, "<p class=\"finding\">{}</p>", escape(finding.trim()));
+        }
+        if let Some(why) = &self.no_boundary {
+            let _ = write!(page, "<p class=\"facts\">No boundary: {}</p>", escape(why.trim()));
         }
         page.push_str("</td><td><table class=\"conditions\">");
         for condition in &self.conditions {
@@ -236,6 +241,7 @@ mod tests {
             at: at.to_owned(),
             mark: Mark::Otherwise,
             finding: Some("not always".to_owned()),
+            no_boundary: Some("nothing between".to_owned()),
             file: "files/single/async_failover.toml".to_owned(),
             conditions: vec![condition],
             formulas: vec![measure, boundary],
@@ -257,6 +263,7 @@ mod tests {
             "l1 <b class=\"word violated-word\">violated</b> <span class=\"facts\">overlap 29s</span>",
             "<i class=\"violated\" style=\"flex-grow:0.8000\">violated</i>",
             "<p class=\"finding\">not always</p>",
+            "<p class=\"facts\">No boundary: nothing between</p>",
             // A measure has no axis.
             "measure: l1.overlap</div><div>formula  lease - 1s = 29s, as found</div></div>",
         ] {

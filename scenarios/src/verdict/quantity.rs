@@ -1,6 +1,6 @@
 //! What checkers measure, and ranges that a measure is expected to lie in.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{cmp::Ordering, fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -39,6 +39,18 @@ pub enum Quantity {
     Time(Duration),
     /// A count or an average.
     Number(f64),
+}
+
+impl Quantity {
+    /// Orders quantities of one kind by their size.
+    pub(crate) fn total_cmp(&self, other: &Quantity) -> Ordering {
+        match (self, other) {
+            (Self::Time(one), Self::Time(other)) => one.cmp(other),
+            (Self::Number(one), Self::Number(other)) => one.total_cmp(other),
+            (Self::Time(_), Self::Number(_)) => Ordering::Less,
+            (Self::Number(_), Self::Time(_)) => Ordering::Greater,
+        }
+    }
 }
 
 impl fmt::Display for Quantity {
