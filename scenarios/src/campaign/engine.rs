@@ -26,7 +26,7 @@ pub fn slurm(lockstorm: &Path, place: &str, logs: &str, tasks: u64) -> String {
 }
 
 /// As one word of a shell.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/:._-+%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();

@@ -23,6 +23,7 @@ use sha2::{Digest, Sha256};
 
 #[cfg(feature = "s3")]
 pub use bucket::{Address, Bucket};
+pub(crate) use engine::quoted;
 pub use engine::{Files, Image, kubernetes, slurm};
 pub use merge::{Merged, Unexpected};
 pub use work::Worked;

@@ -310,18 +310,26 @@ fn condition(variant: &Variant) -> String {
 struct Answer {
     lines: Vec<String>,
     as_claimed: bool,
+    /// Whether any verdict was found on the axis.
+    is_decided: bool,
 }
 
 impl Answer {
     fn exit(&self) -> Exit {
-        if self.as_claimed { Exit::Expected } else { Exit::Unexpected }
+        match (self.as_claimed, self.is_decided) {
+            (true, _) => Exit::Expected,
+            (false, true) => Exit::Unexpected,
+            (false, false) => Exit::Undecided,
+        }
     }
 }
 
 fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> Answer {
     let (mut lines, middle) = found_lines(search, found);
+    let is_decided = found.iter().any(|found| found.start != "undecided" || !found.changes.is_empty());
     let Some(formula) = written.and_then(|written| written.formula.as_ref()) else {
-        return Answer { lines, as_claimed: found.iter().all(|found| !found.changes.is_empty()) };
+        let as_claimed = found.iter().all(|found| !found.changes.is_empty());
+        return Answer { lines, as_claimed, is_decided };
     };
     let (line, as_claimed) = match formula.bounds(&search.variant.scenario) {
         Err(error) => (format!("formula  {formula}: {error}"), false),
@@ -338,7 +346,7 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> An
         }
     };
     lines.push(line);
-    Answer { lines, as_claimed }
+    Answer { lines, as_claimed, is_decided }
 }
 
 /// What was found for each seed, and the median over those that can be compared.

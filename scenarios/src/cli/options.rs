@@ -110,7 +110,7 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         }
         let named = path.to_str().filter(|_| !path.exists()).and_then(|path| path.rsplit_once('#'));
         if let Some((file, variant)) = named {
-            sources.push(of_variant(one_source(Path::new(file))?, variant)?);
+            add(&mut sources, of_variant(one_source(Path::new(file))?, variant)?);
             continue;
         }
         if path.is_dir() {
@@ -121,19 +121,32 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             }
             files.sort();
             for file in files {
-                sources.push(load(&file).map_err(|error| *error)?);
+                add(&mut sources, load(&file).map_err(|error| *error)?);
             }
             continue;
         }
         let mut stock = library::below(path).filter(|_| !path.exists()).peekable();
         if stock.peek().is_none() {
-            sources.push(library::load(path).map_err(|error| *error)?);
+            add(&mut sources, library::load(path).map_err(|error| *error)?);
         }
         for stock in stock {
-            sources.push(parse(stock.path, stock.text).map_err(|error| *error)?);
+            add(&mut sources, parse(stock.path, stock.text).map_err(|error| *error)?);
         }
     }
     Ok(sources)
+}
+
+/// Adds what of a file is not there already: a file that is named twice, by itself and by its folder, is still one.
+fn add(sources: &mut Vec<Source>, mut source: Source) {
+    source.variants.retain(|variant| {
+        let has = |other: &Source| {
+            other.file == source.file && other.variants.iter().any(|there| there.name == variant.name)
+        };
+        !sources.iter().any(has)
+    });
+    if !source.variants.is_empty() {
+        sources.push(source);
+    }
 }
 
 /// A file with one of its variants, at all points of its sweep or at those that the name gives.

@@ -85,6 +85,12 @@ impl Scoreboard {
         for listed in list.values() {
             set_up(listed)?;
         }
+        // One that does not start ends the command before anything was tried, and not after hours.
+        let peers = list.iter().map(|(name, listed)| {
+            let peer = Peer::of(&listed.command).map_err(|why| miette!("{name}: {why}"))?;
+            Ok((name, listed, peer))
+        });
+        let peers: Vec<(&String, &Listed, Peer)> = peers.collect::<Result<_>>()?;
         let mut board = Board {
             command: self.command(),
             date: day_of(real::wall().as_millis()),
@@ -94,9 +100,8 @@ impl Scoreboard {
             controls: Vec::new(),
         };
         let mut exit = Exit::Expected;
-        for (name, listed) in &list {
-            let peer = Peer::of(&listed.command).map_err(|why| miette!("{name}: {why}"))?;
-            let tried = try_all(&sources, &peer, self.jobs.given().unwrap_or(AT_ONCE))?;
+        for (name, listed, peer) in &peers {
+            let tried = try_all(&sources, peer, self.jobs.given().unwrap_or(AT_ONCE))?;
             let tried = Tried { note: listed.note.clone(), ..tried };
             exit = exit.max(told(name, &board.claims, &tried, &listed.control));
             let is_control = !listed.control.is_empty();

@@ -43,7 +43,8 @@ Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a 
 ///
 /// A crash of a client is SIGKILL of its peer, a pause is SIGSTOP; its connections go through a proxy, which cuts, delays and loses.
 #[derive(Debug, Args)]
-#[command(after_long_help = PROTOCOL)]
+// Nothing that happens in real time happens again without a fault, so that there is nothing to compare.
+#[command(after_long_help = PROTOCOL, mut_arg("why", |why| why.hide(true)))]
 pub(super) struct Trial {
     /// The command that starts a peer, as a shell reads it
     #[arg(long, value_name = "COMMAND")]

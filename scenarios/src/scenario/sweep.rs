@@ -1,6 +1,6 @@
 //! Sweeps: one experiment at every point of a grid. Each point is laid over the scenario, as a variant is.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, collections::BTreeSet, ops::Range};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -51,6 +51,20 @@ enum Value<'i> {
     Between(String),
 }
 
+impl Value<'_> {
+    /// What tells it from others: `1s` and `1000ms` are one value.
+    fn text(&self) -> String {
+        match self {
+            Value::Between(toml) => toml.trim_matches('"').to_owned(),
+            Value::Listed(value) => match (value.get_ref(), Ticks::read(value.get_ref())) {
+                (_, Some(ticks)) => ticks.to_string(),
+                (DeValue::String(text), None) => text.to_string(),
+                (other, None) => format!("{other:?}"),
+            },
+        }
+    }
+}
+
 /// A key that is given a value from outside the file, such as `fault.jump.clock_step.by=+5s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
@@ -88,8 +102,21 @@ impl Setting {
         Setting { path: path.split('.').map(str::to_owned).collect(), value: value.toml() }
     }
 
+    /// That the key may be set from outside.
+    fn check(&self) -> Result<(), Mistake> {
+        let message = match &*self.path[0] {
+            "sweep" => {
+                "an axis of a sweep is set by its key alone, which takes the axis away: network.latency=5ms"
+            }
+            "variant" => "a variant is chosen by FILE#VARIANT, and its keys are set as those of the file",
+            _ => return Ok(()),
+        };
+        Err(Mistake::at(0..0, message))
+    }
+
     /// Gives the key its value. A key of a fault, a host or a link that is not there would make half of a new one.
     pub(super) fn lay<'i>(&'i self, on: &mut DeTable<'i>) -> Result<(), Mistake> {
+        self.check()?;
         if let [kind, name, _, ..] = &self.path[..]
             && NAMED.contains(&&**kind)
         {
@@ -186,6 +213,10 @@ fn axis<'i>(
     if values.is_empty() {
         return Err(Mistake::at(span, "an axis without values leaves nothing to run"));
     }
+    let mut told = BTreeSet::new();
+    if let Some(twice) = values.iter().map(Value::text).find(|value| !told.insert(value.clone())) {
+        return Err(Mistake::at(span, format!("{twice} is on this axis twice: each point is run once")));
+    }
     let name = name.or_else(|| path.last().cloned()).unwrap_or_default();
     Ok(Axis { name, path, span, values })
 }
@@ -252,7 +283,16 @@ fn by_step(from: Ticks, to: Ticks, step: Ticks, span: &Range<usize>) -> Result<V
         let message = format!("the range has more than {POINTS_MAX} values: give a longer step");
         return Err(Mistake::at(span.clone(), message));
     }
-    Ok((0..=count).map(|at| Ticks { ticks: from.ticks + at * step.ticks, ..from }).collect())
+    let value = |at| Ticks { ticks: from.ticks + at * step.ticks, ..from };
+    let last = value(count);
+    if last != to {
+        let message = format!(
+            "steps of {step} from {from} end at {last} and not at {to}: give `to = {}`, another step, or a number of `points`",
+            last.toml()
+        );
+        return Err(Mistake::at(span.clone(), message));
+    }
+    Ok((0..=count).map(value).collect())
 }
 
 /// So many values, as far from each other as they can be.

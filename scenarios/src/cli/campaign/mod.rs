@@ -17,7 +17,7 @@ use super::{
     table::Target,
 };
 use crate::{
-    campaign::{self, CampaignError, Files, Image, Worked},
+    campaign::{self, CampaignError, Files, Image, Worked, quoted},
     checker::words::many,
     runner::parse_any_seeds,
     table::Table,
@@ -294,7 +294,10 @@ impl Run {
                 let shards: Vec<u64> = (0..opened.campaign.shards()).collect();
                 work(&opened, &shards, self.jobs.count())?;
                 let Some(folder) = self.folder.folder() else {
-                    outln!("lockstorm campaign merge {} --results FILE.csv", self.folder);
+                    outln!(
+                        "lockstorm campaign merge {} --results FILE.csv",
+                        quoted(&self.folder.to_string())
+                    );
                     return Ok(Exit::Expected);
                 };
                 merge(&opened.campaign, &Target::Csv(folder.join("results.csv")))
@@ -339,11 +342,10 @@ impl Run {
         fs::write(&path, text)
             .into_diagnostic()
             .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
-        let (folder, results) =
-            (&self.folder, if self.folder.folder().is_some() { "" } else { " --results FILE.csv" });
+        let results = if self.folder.folder().is_some() { "" } else { " --results FILE.csv" };
+        let (folder, path) = (quoted(&self.folder.to_string()), quoted(&path.display().to_string()));
         outln!(
-            "{command} {}\nlockstorm campaign status {folder}\nlockstorm campaign merge {folder}{results}",
-            path.display()
+            "{command} {path}\nlockstorm campaign status {folder}\nlockstorm campaign merge {folder}{results}"
         );
         Ok(Exit::Expected)
     }
