@@ -9,6 +9,7 @@ mod event;
 mod file;
 mod header;
 mod id;
+mod write_line;
 #[cfg(test)]
 pub(crate) mod story;
 
@@ -28,6 +29,7 @@ pub use header::{
     Resource,
 };
 pub use id::{Host, Lock, Op, Owner};
+pub(crate) use write_line::WriteLine;
 
 /// Who an owner is: the name the lock knows it by, and the client it lives on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use lockstorm_sim::{
 
 use crate::{
     checker::words,
-    history::{History, HostKind, Lock, Owner},
+    history::{History, HostKind, WriteLine},
 };
 
 /// How many messages one page may have: those nearest to what it shows first.
@@ -99,18 +99,15 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
     found
 }
 
-/// The writes in a payload to the resource, a line each: lock, owner, token, and when it was sent.
+/// The writes in a payload to the resource, a line each.
 fn writes(history: &History, payload: &[u8]) -> Option<String> {
     let write = |line: &str| {
-        let mut fields = line.split(' ');
-        let lock = Lock(fields.next()?.parse().ok()?);
-        let owner = Owner(fields.next()?.parse().ok()?);
-        let token = fields.next()?;
+        let WriteLine { lock, owner, token, .. } = line.parse().ok()?;
         // Code on a host may send the resource anything.
         let is_known =
             history.header.locks().any(|known| known == lock) && history.owners.len() > owner.0 as usize;
         let (lock, owner) = is_known.then(|| (&history.lock(lock).name, history.owner_name(owner)))?;
-        let token = if token == "-" { "no token".to_owned() } else { format!("token {token}") };
+        let token = token.map_or("no token".to_owned(), |token| format!("token {token}"));
         Some(format!("{owner} writes under `{lock}`, {token}"))
     };
     let all: Option<Vec<String>> = str::from_utf8(payload).ok()?.lines().map(write).collect();

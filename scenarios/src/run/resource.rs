@@ -5,10 +5,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
-use lockstorm_sim::{
-    time::True,
-    world::{HostCtx, TcpStream},
-};
+use lockstorm_sim::world::{HostCtx, TcpStream};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::{
@@ -16,7 +13,7 @@ use super::{
     process::{Planned, Process},
 };
 use crate::{
-    history::{Accepted, EventKind, Lock, Owner},
+    history::{Accepted, EventKind, Lock, Owner, WriteLine},
     plan::PlannedResource,
     scenario::Fence,
     subject::Local,
@@ -89,13 +86,9 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memory>>) {
     }
 }
 
-/// Takes in one line, `lock owner token sent`; returns whether the resource's own rule accepts it.
+/// Takes in one line; returns whether the resource's own rule accepts it.
 fn write(ctx: &HostCtx, stage: &Stage, memory: &RefCell<Memory>, line: &str) -> Option<bool> {
-    let mut words = line.split(' ');
-    let lock = Lock(words.next()?.parse().ok()?);
-    let owner = Owner(words.next()?.parse().ok()?);
-    let token = words.next()?.parse().ok();
-    let sent = True::from_nanos(words.next()?.parse().ok()?);
+    let WriteLine { lock, owner, token, sent } = line.parse().ok()?;
     let accepted = memory.borrow_mut().judge(lock, owner, token);
     let what = EventKind::Write { lock, owner, token, sent, accepted };
     stage.shared.get().history.record(ctx.moment().0, stage.host(ctx.name()), what);
@@ -134,8 +127,7 @@ impl Writer {
             taken = self.stream.take();
         }
         let Some((mut lines, mut writing)) = taken else { return false };
-        let token = token.map_or("-".to_owned(), |token| token.to_string());
-        let line = format!("{} {} {token} {}\n", lock.0, owner.0, self.ctx.moment().0.as_nanos());
+        let line = format!("{}\n", WriteLine { lock, owner, token, sent: self.ctx.moment().0 });
         if writing.write_all(line.as_bytes()).await.is_err() {
             return false;
         }
