@@ -184,7 +184,13 @@ pub(super) fn search_of<'a>(
 pub(super) fn at_each_point(search: Search<'_>) -> Result<Vec<Search<'_>>> {
     let points = search.source.points_of(&search.variant.of, Setting::of(search.key, search.from));
     let points = points.map_err(|error| *error)?;
-    Ok(points.into_iter().map(|variant| Search { variant, ..search.clone() }).collect())
+    // A name may have given some points of the sweep alone.
+    let is_meant = |point: &Variant| {
+        let is_at = |variant: &Variant| point.point.iter().all(|at| variant.point.contains(at));
+        search.source.variants.iter().any(|variant| variant.of == point.of && is_at(variant))
+    };
+    let points = points.into_iter().filter(is_meant);
+    Ok(points.map(|variant| Search { variant, ..search.clone() }).collect())
 }
 
 fn least(from: Ticks, to: Ticks) -> Ticks {

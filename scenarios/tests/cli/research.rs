@@ -76,6 +76,32 @@ fn runs_are_drawn_as_pictures() {
 }
 
 #[test]
+fn a_file_that_is_named_twice_runs_once() {
+    let folder = Folder::with("twice", "jump.toml", &format!("{JUMP}[expect]\nl1 = \"violated\"\n"));
+    folder.run(&["run", "jump.toml", "jump.toml", "--seed", "0"]).ends(0, "1 as expected, 0 not");
+    let two = "[variant.one]\nexpect.l1 = \"violated\"\n[variant.other]\nexpect.l2 = \"violated\"\n";
+    let folder = Folder::with("twice_a_variant", "jump.toml", &format!("{JUMP}{two}"));
+    folder.run(&["run", "jump.toml#one", "jump.toml", "--seed", "0"]).ends(0, "2 as expected, 0 not");
+}
+
+#[test]
+fn a_boundary_is_sought_at_the_points_that_a_name_gives() {
+    let axes = "[sweep]\nnetwork.latency = [\"1ms\", \"5ms\"]\n[expect]\nl1 = \"violated\"\n\
+                [boundary]\nkey = \"fault.jump.clock_step.by\"\nfrom = \"0s\"\nto = \"12s\"\nwithin = \"1s\"\n";
+    let folder = Folder::with("boundary_at_points", "jump.toml", &format!("{JUMP}{axes}"));
+    for (name, points) in [("jump.toml", 2), ("jump.toml#latency=5ms", 1)] {
+        let ran = folder.run(&["boundary", name, "--seed", "0"]);
+        assert_eq!(ran.out.matches("l1 while").count(), points, "{name}: {}", ran.out);
+        assert_eq!(ran.out.matches("#latency=1ms").count(), points - 1, "{name}: {}", ran.out);
+    }
+    let axis = "an axis of a sweep is set by its key alone";
+    folder.run(&["run", "jump.toml", "--set", "sweep.network.latency=1ms"]).ends(64, axis);
+    folder
+        .run(&["run", "jump.toml", "--set", "variant.one.lock.lease=1s"])
+        .ends(64, "chosen by FILE#VARIANT");
+}
+
+#[test]
 fn a_sweep_counts_violations_at_each_of_its_points() {
     let sweep = "[sweep]\nfault.jump.clock_step.by = { from = \"7s\", to = \"9s\", step = \"1s\", name = \"jump\" }\n\
                  network.latency = [\"1ms\", \"5ms\"]\n[expect]\nowner-safety = \"holds\"\n";
@@ -311,6 +337,7 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
         .ends(64, "jump.toml: with lock.leese=1s: unknown field `leese`")
         .ends(64, "did you mean `lease`?");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
+    folder.run(&["boundary", "jump.toml", "--checker", "latch"]).ends(2, "undecided all the way");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");
     folder.run(&["boundary", "jump.toml", "--checker", "l5"]).ends(64, "there is no checker l5");
     let wrong = boundary.replace("lease - 2s", "lease - 1s");
