@@ -28,6 +28,12 @@ const seen = (page, selector) => page.locator(selector).evaluateAll(nodes => nod
   return box.width + box.height > 0 && getComputedStyle(node).display !== "none";
 }).length);
 
+// The sample of each entry of the legend, and what is drawn so.
+const SHAPES = {
+  holder: ".bar", asks: ".ask", two: ".over", "fault-bar": ".fault", stands: ".still", "role-of": ".role", write: ".dot:not(.no)",
+  rejected: ".dot.no", said: ".mark", jumps: ".jump", stops: ".frozen", calms: ".calm",
+};
+
 async function opened(name, hash = "") {
   const page = await context.newPage();
   const complaints = [], beyond = [];
@@ -134,6 +140,24 @@ const tests = {
     assert.deepEqual(await view(wrong), await view(plain));
     await wrong.done();
     await plain.done();
+  },
+
+  async "the legend has what is drawn, and nothing else"(name) {
+    const page = await opened(name, "#t=all");
+    const listed = (await page.locator(".legend i").evaluateAll(all => all.map(one => one.className))).map(sample => sample.split(" ").pop());
+    for (const [sample, selector] of Object.entries(SHAPES)) {
+      const drawn = await page.locator(`#plot ${selector}`).count() > 0;
+      assert.equal(listed.includes(sample), drawn, `${sample} is ${drawn ? "" : "not "}drawn, and listed are ${listed}`);
+    }
+    const messages = await page.evaluate(() => {
+      const never = ([, , , due]) => due === null || due > run.end, list = run.messages?.list ?? [];
+      const kinds = list.map(one => never(one) ? "lost" : one[4] ? "sent" : "answer");
+      return [...new Set(kinds)].sort();
+    });
+    assert.deepEqual(listed.filter(sample => ["sent", "answer", "lost"].includes(sample)).sort(), messages);
+    assert.equal(listed.length, new Set(listed).size, `each once: ${listed}`);
+    for (const sample of await page.locator(".legend i").all()) assert.ok((await sample.boundingBox()).width > 1);
+    await page.done();
   },
 
   async "messages are arrows that say their command, and too many of them are counted"(name) {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     checker::{Evidence, words},
-    history::{ClockId, Fault, Fence, History, Host, HostKind, Lock, Owner},
+    history::{ClockId, Fault, Fence, History, Host, HostKind, Lock, Owner, Segment},
 };
 
 /// Where the rows begin, in pixels; their names stand left of it.
@@ -27,10 +27,84 @@ const WIDTH: f64 = 1_130.0;
 const ROW: u32 = 24;
 /// How many parts one page may have; what is beyond is said rather than drawn.
 const PARTS_MAX: usize = 20_000;
+/// By how many microseconds a clock is off at once where its script says that it jumps.
+const JUMP_MIN: f64 = 1_000.0;
 
 pub(super) struct Drawing {
     pub(super) svg: String,
     pub(super) data: Value,
+    /// What its shapes mean: of those that it has, and no others.
+    pub(super) legend: String,
+}
+
+/// What a shape of the drawing says, in the order of the legend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Shape {
+    Holds,
+    Asks,
+    Two,
+    Fault,
+    Down,
+    Paused,
+    Suspended,
+    Master,
+    Write,
+    Rejected,
+    Said,
+    Request,
+    Reply,
+    NeverArrived,
+    Jumps,
+    StandsStill,
+    Calm,
+}
+
+impl Shape {
+    /// The classes of its sample, and what it says.
+    fn meaning(self) -> (&'static str, &'static str) {
+        match self {
+            Shape::Holds => ("o0 swatch holder", "has the lock (a colour for each owner)"),
+            Shape::Asks => ("o0 swatch asks", "asks for it"),
+            Shape::Two => ("swatch two", "two at once"),
+            Shape::Fault => ("swatch fault-bar", "fault"),
+            Shape::Down => ("swatch stands", "down"),
+            Shape::Paused => ("swatch stands", "paused"),
+            Shape::Suspended => ("swatch stands", "suspended"),
+            Shape::Master => ("swatch role-of", "master"),
+            Shape::Write => ("o0 swatch write", "write"),
+            Shape::Rejected => ("o0 swatch rejected", "rejected write"),
+            Shape::Said => ("swatch said", "what was said of a failure"),
+            Shape::Request => ("swatch sent", "request"),
+            Shape::Reply => ("swatch sent answer", "reply"),
+            Shape::NeverArrived => ("swatch sent lost", "never arrived"),
+            Shape::Jumps => ("swatch jumps", "a clock that jumps"),
+            Shape::StandsStill => ("swatch stops", "a clock that stands still"),
+            Shape::Calm => ("swatch calms", "end of the storm"),
+        }
+    }
+}
+
+/// The legend of these shapes. Those of a sample that several have are one entry.
+fn legend(shapes: &BTreeSet<Shape>, is_real: bool) -> String {
+    let mut entries: IndexMap<&str, Vec<&str>> = IndexMap::new();
+    for (sample, words) in shapes.iter().map(|shape| shape.meaning()) {
+        entries.entry(sample).or_default().push(words);
+    }
+    let mut legend = "<div class=\"legend\">".to_owned();
+    for (sample, words) in entries {
+        let inside = if sample.contains("sent") { "\u{25b6}" } else { "" };
+        let (last, others) = words.split_last().map_or(("", &[][..]), |(last, others)| (*last, others));
+        let words =
+            if others.is_empty() { last.to_owned() } else { format!("{} or {last}", others.join(", ")) };
+        let _ = write!(legend, "<span><i class=\"{sample}\">{inside}</i>{words}</span>");
+    }
+    if is_real {
+        legend.push_str(
+            "<span class=\"note\">On real servers, in real time: messages between hosts are not recorded there.</span>",
+        );
+    }
+    legend.push_str("</div>\n");
+    legend
 }
 
 struct Canvas<'a> {
@@ -41,6 +115,7 @@ struct Canvas<'a> {
     bands: String,
     bars: String,
     over: String,
+    shapes: BTreeSet<Shape>,
     parts: usize,
     left_out: usize,
 }
@@ -51,10 +126,12 @@ impl Canvas<'_> {
         f64::from(LEFT) + at.as_micros().clamp(0, end as i64) as f64 / end * WIDTH
     }
 
-    fn within(&mut self) -> bool {
+    /// Whether there is room for one more part, which the legend then explains.
+    fn within(&mut self, shape: Option<Shape>) -> bool {
         let within = self.parts < PARTS_MAX;
         if within {
             self.parts += 1;
+            self.shapes.extend(shape);
         } else {
             self.left_out += 1;
         }
@@ -78,22 +155,28 @@ impl Canvas<'_> {
         let y = self.y;
         self.y += ROW;
         let text = y + 16;
-        let short: String = label.chars().take(22).collect();
+        let full = format!("{label} {sub}");
         let _ = writeln!(
             self.under,
             "<rect class=\"stripe\" x=\"{LEFT}\" y=\"{}\" width=\"100%\" height=\"{}\"/>\
-             <text x=\"22\" y=\"{text}\">{} <tspan class=\"sub\">{}</tspan><title>{}</title></text>",
+             <text class=\"name\" x=\"22\" y=\"{text}\">{} <tspan class=\"sub\">{}</tspan><title>{}</title></text>",
             y + 1,
             ROW - 2,
-            escape(&short),
+            escape(label),
             escape(sub),
-            escape(label)
+            escape(full.trim_end())
         );
         y
     }
 
-    fn rect(&mut self, class: &str, (from, until): (True, True), y: u32, height: u32, title: &str) {
-        if !self.within() {
+    fn rect(
+        &mut self,
+        (shape, class): (Shape, &str),
+        (from, until): (True, True),
+        (y, height): (u32, u32),
+        title: &str,
+    ) {
+        if !self.within(Some(shape)) {
             return;
         }
         let (x, width) = (self.x(from), (self.x(until) - self.x(from)).max(2.0));
@@ -108,7 +191,7 @@ impl Canvas<'_> {
 
     /// Words inside of a bar (`in`) or behind it (`out`).
     fn words(&mut self, class: &str, (from, until): (True, True), y: u32, text: &str) {
-        if !self.within() {
+        if !self.within(None) {
             return;
         }
         let (a, b) = (from.as_micros(), until.as_micros());
@@ -124,24 +207,29 @@ impl Canvas<'_> {
         let colour = bar.owner.map_or(String::new(), |owner| format!(" {}", colour(owner)));
         let span = (bar.from, bar.until);
         match bar.class {
-            "ask" => self.rect(&format!("ask{colour}"), span, y + 9, 6, &bar.title),
+            "ask" => self.rect((Shape::Asks, &format!("ask{colour}")), span, (y + 9, 6), &bar.title),
             "role" => {
-                self.rect("role", span, y + 5, ROW - 10, &bar.title);
+                self.rect((Shape::Master, "role"), span, (y + 5, ROW - 10), &bar.title);
                 self.words("in on", span, y + 16, &bar.label);
             }
             "down" | "paused" | "suspended" => {
-                self.rect("still", span, y + 2, ROW - 4, &bar.title);
+                let shape = match bar.class {
+                    "down" => Shape::Down,
+                    "paused" => Shape::Paused,
+                    _ => Shape::Suspended,
+                };
+                self.rect((shape, "still"), span, (y + 2, ROW - 4), &bar.title);
                 self.words("in on", span, y + 16, &bar.label);
             }
             _ => {
-                self.rect(&format!("bar{colour}"), span, y + 4, ROW - 8, &bar.title);
+                self.rect((Shape::Holds, &format!("bar{colour}")), span, (y + 4, ROW - 8), &bar.title);
                 self.words("in", span, y + 16, &bar.label);
             }
         }
     }
 
     fn mark(&mut self, at: True, y: u32, title: &str) {
-        if !self.within() {
+        if !self.within(Some(Shape::Said)) {
             return;
         }
         let (a, x) = (at.as_micros(), self.x(at));
@@ -165,7 +253,7 @@ impl Canvas<'_> {
         }
         let height = self.y - top;
         for (from, until) in overlaps {
-            if !self.within() {
+            if !self.within(Some(Shape::Two)) {
                 return;
             }
             let (a, b, x) = (from.as_micros(), until.as_micros(), self.x(*from));
@@ -199,6 +287,7 @@ impl Drawing {
             bands: empty(),
             bars: empty(),
             over: empty(),
+            shapes: BTreeSet::new(),
             parts: 0,
             left_out: 0,
         };
@@ -213,7 +302,7 @@ impl Drawing {
         masters(&mut canvas, evidence);
         canvas.heading("promised by the servers", "grant to end of lease, in true time (L1)");
         canvas.lanes(&lanes::promised(evidence), &evidence.promises_at_once());
-        canvas.heading("believed by the clients", "by their own clocks (L2); pale: asking");
+        canvas.heading("believed by the clients", "by their own clocks (L2)");
         let mut believed = lanes::believed(evidence);
         let owners: Vec<Host> = history.owners.iter().map(|owner| owner.client).collect();
         for lane in &mut believed {
@@ -238,7 +327,7 @@ fn masters(canvas: &mut Canvas<'_>, evidence: &Evidence<'_>) {
     let locks = (0..).zip(&evidence.history.header.locks).map(|(at, _)| Lock(at));
     let lanes: Vec<_> = locks.map(|lock| (lock, lanes::masters(evidence, lock))).collect();
     if lanes.iter().any(|(_, lanes)| !lanes.is_empty()) {
-        canvas.heading("masters", "which nodes were masters; red: two at once");
+        canvas.heading("masters", "which nodes were masters");
     }
     for (lock, lanes) in lanes {
         canvas.lanes(&lanes, &evidence.two_masters(lock));
@@ -286,11 +375,11 @@ fn faults(canvas: &mut Canvas<'_>) {
             let what = &*fault.words;
             let until = fault.until.unwrap_or(if fault.lasts { history.header.end } else { fault.from });
             let title = format!("{what}\n{}", words::span(fault));
-            canvas.rect("fault", (fault.from, until), y + 6, ROW - 12, &title);
+            canvas.rect((Shape::Fault, "fault"), (fault.from, until), (y + 6, ROW - 12), &title);
             if at + 1 == occurrences.len() {
                 canvas.words("out", (fault.from, until), y + 16, what);
             }
-            if canvas.within() {
+            if canvas.within(None) {
                 let (a, b, x) = (fault.from.as_micros(), until.as_micros(), canvas.x(fault.from));
                 let width = (canvas.x(until) - x).max(1.0);
                 let _ = writeln!(
@@ -308,10 +397,15 @@ fn messages(canvas: &mut Canvas<'_>, records: &[Record], instant: True) -> Value
     if messages.is_empty() {
         return Value::Null;
     }
-    canvas.heading(
-        "messages",
-        "solid is a request, red one that never arrived, dashed a reply; hover for the command and its reply",
-    );
+    canvas.heading("messages", "hover for the command and its reply");
+    let end = canvas.history.header.end;
+    for message in &messages {
+        canvas.shapes.insert(match message {
+            Message { arrived, .. } if arrived.is_none_or(|at| at > end) => Shape::NeverArrived,
+            Message { is_request: true, .. } => Shape::Request,
+            Message { .. } => Shape::Reply,
+        });
+    }
     let mut rows = BTreeMap::new();
     for at in messages.iter().flat_map(|message| message.ends).collect::<BTreeSet<usize>>() {
         let y = canvas.row(&canvas.history.header.hosts[at].name.clone(), "");
@@ -333,11 +427,11 @@ fn resource(canvas: &mut Canvas<'_>) {
         Fence::Greater => "only tokens > the greatest seen",
         Fence::AtLeast => "only tokens ≥ the greatest seen",
     };
-    canvas.heading("writes", &format!("{rule}; hollow: rejected"));
+    canvas.heading("writes", rule);
     let y = canvas.row(history.host_name(resource.host), "");
     canvas.y += 8;
     for dot in writes {
-        if !canvas.within() {
+        if !canvas.within(Some(if dot.accepted { Shape::Write } else { Shape::Rejected })) {
             continue;
         }
         let (a, x) = (dot.at.as_micros(), canvas.x(dot.at));
@@ -377,14 +471,36 @@ fn clocks(canvas: &mut Canvas<'_>) -> Vec<Value> {
         let y = canvas.row(history.host_name(host), kind);
         let clock = history.clock(host);
         let origin = if clock_id == ClockId::Wall { epoch } else { clock.reading(clock_id, True::ZERO) };
-        let piece = |segment: &crate::history::Segment| {
+        let piece = |segment: &Segment| {
             let reading = segment.readings[clock_id as usize].saturating_sub(origin);
             json!([segment.from.as_micros(), reading / 1_000, segment.rates[clock_id as usize] as f64 / 1e9])
         };
-        let pieces: Vec<Value> = clock.segments().iter().map(piece).collect();
+        let segments = clock.segments();
+        let pieces: Vec<Value> = segments.iter().map(piece).collect();
+        canvas.shapes.extend(uneven(segments, clock_id, history.header.end));
         all.push(json!({ "y": y, "height": ROW, "pieces": pieces }));
     }
     all
+}
+
+/// What its script draws of a clock besides its ticks.
+fn uneven(segments: &[Segment], clock_id: ClockId, end: True) -> BTreeSet<Shape> {
+    let of = clock_id as usize;
+    let mut shapes = BTreeSet::new();
+    for (at, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.from <= end) {
+        let until = segments.get(at + 1).map_or(end, |next| next.from.min(end));
+        if segment.rates[of] <= 0 && until > segment.from {
+            shapes.insert(Shape::StandsStill);
+        }
+        let before = at.checked_sub(1).map(|before| &segments[before]);
+        let is_jump = before.is_some_and(|before| {
+            let passed = (segment.from.as_micros() - before.from.as_micros()) as f64;
+            let gone = segment.readings[of].saturating_sub(before.readings[of]) as f64 / 1e3;
+            (gone - passed * before.rates[of] as f64 / 1e9).abs() >= JUMP_MIN
+        });
+        shapes.extend(is_jump.then_some(Shape::Jumps));
+    }
+    shapes
 }
 
 /// What most wall clocks show when the world begins: the others are seen to be off.
@@ -418,6 +534,8 @@ fn finish(mut canvas: Canvas<'_>, top: u32, mut data: Value) -> Drawing {
             words::instant(calm)
         )
     });
+    canvas.shapes.extend(header.calm.filter(|calm| *calm <= header.end).map(|_| Shape::Calm));
+    let legend = legend(&canvas.shapes, header.is_real());
     let Canvas { under, bands, bars, over, .. } = canvas;
     let svg = format!(
         "<svg id=\"plot\" height=\"{height}\" role=\"img\" aria-label=\"timeline\">\
@@ -429,5 +547,6 @@ fn finish(mut canvas: Canvas<'_>, top: u32, mut data: Value) -> Drawing {
     {
         data[name] = value.into();
     }
-    Drawing { svg, data }
+    data["jump"] = JUMP_MIN.into();
+    Drawing { svg, data, legend }
 }

@@ -13,17 +13,6 @@ use crate::{
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What the shapes of the timeline mean.
-const LEGEND: &str = "<div class=\"legend\"><span><i class=\"o0 swatch\"></i>has the lock (a colour for each owner)</span>\
-    <span><i class=\"o0 swatch asks\"></i>asks for it</span><span><i class=\"swatch two\"></i>two at once</span>\
-    <span><i class=\"swatch fault-bar\"></i>fault</span><span><i class=\"swatch stands\"></i>down, paused or suspended</span>\
-    <span><i class=\"swatch role-of\"></i>master</span>\
-    <span><i class=\"o0 swatch write\"></i>write, hollow if rejected</span><span><i class=\"swatch said\"></i>what was said of a failure</span>\
-    <span><i class=\"swatch sent\">\u{25b6}</i>request</span><span><i class=\"swatch sent answer\">\u{25b6}</i>reply</span>\
-    <span><i class=\"swatch sent lost\">\u{25b6}</i>request that never arrived</span>\
-    <span><i class=\"swatch jumps\"></i>a clock that jumps</span><span><i class=\"swatch stops\"></i>a clock that stands still</span>\
-    <span><i class=\"swatch calms\"></i>end of the storm</span></div>\n";
-
 /// How many lines of the text timeline the page carries.
 const LINES: usize = 2_000;
 
@@ -87,7 +76,7 @@ impl Report<'_> {
              <span class=\"facts\">wheel or + and − zoom; dragging or ← and → move; w shows the next witness, 0 the whole run; \
              hover for details</span></div>\n",
         );
-        page.push_str(LEGEND);
+        page.push_str(&drawing.legend);
         page.push_str(&drawing.svg);
         for picture in pictures {
             let title = escape(&picture.title);

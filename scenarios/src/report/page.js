@@ -29,7 +29,7 @@ function axis(y, height, pieces, label) {
     const shown = t => piece[1] + (t - piece[0]) * piece[2];
     if (at > 0 && piece[0] >= from && piece[0] <= until) {
       const before = pieces[at - 1], jump = piece[1] - (before[1] + (piece[0] - before[0]) * before[2]);
-      if (Math.abs(jump) >= 1000) {
+      if (Math.abs(jump) >= run.jump) {
         put(ticks, "line", { class: "jump", x1: x(piece[0]), x2: x(piece[0]), y1: y, y2: y + height });
         put(ticks, "text", { class: "jumped", x: x(piece[0]) - 4, y: y + 11, "text-anchor": "end" }, (jump > 0 ? "+" : "") + jump / 1e6 + " s");
       }

@@ -170,7 +170,7 @@ fn rows(page: &str) -> Vec<(&str, Vec<String>)> {
         let text = |after: &str| line.split_once(after).and_then(|(_, rest)| Some(rest.split_once('>')?.1));
         if let Some(heading) = text("<text class=\"head\"") {
             all.push((heading.split(" <tspan").next().unwrap_or_default(), Vec::new()));
-        } else if let (Some(row), Some((_, of))) = (text("<text x=\"22\""), all.last_mut()) {
+        } else if let (Some(row), Some((_, of))) = (text("<text class=\"name\""), all.last_mut()) {
             let (name, rest) = row.split_once(" <tspan class=\"sub\">").unwrap_or((row, ""));
             let sub = rest.split('<').next().unwrap_or_default();
             of.push([name, sub].join(" ").trim().to_owned());
@@ -208,33 +208,53 @@ fn each_part_of_the_timeline_has_its_heading_and_a_row_for_each_of_its_hosts_or_
     assert_eq!([0, 1, 2, 3].map(pieces), [1, 2, 3, 1]);
 }
 
-/// Whatever the timeline or its script draws has its words in the legend.
+/// The entries of a page's legend.
+fn legend(page: &str) -> Vec<String> {
+    let line = page.lines().find(|line| line.starts_with("<div class=\"legend\">")).expect("a legend");
+    let words = |entry: &str| entry.split_once("</i>").map(|(_, words)| words.to_owned());
+    line.split("</span>").filter_map(words).collect()
+}
+
+/// It was the same for every run, whatever was in its timeline.
 #[test]
-fn the_legend_explains_each_shape() {
-    let page = Report { history: &story(), entries: &[], records: &[] }.html(Besides::default());
-    let legend = page.lines().find(|line| line.starts_with("<div class=\"legend\">")).expect("a legend");
-    for (shape, swatch, words) in [
-        (".bar", "o0 swatch", "has the lock"),
-        (".ask", "asks", "asks for it"),
-        (".over", "two", "two at once"),
-        (".fault", "fault-bar", "fault"),
-        (".still", "stands", "down, paused or suspended"),
-        (".role", "role-of", "master"),
-        (".dot", "write", "write, hollow if rejected"),
-        (".mark", "said", "what was said of a failure"),
-        (".message line", "sent", "request"),
-        (".message.reply", "sent answer", "reply"),
-        (".message.never", "sent lost", "request that never arrived"),
-        (".jump ", "jumps", "a clock that jumps"),
-        (".frozen", "stops", "a clock that stands still"),
-        (".calm", "calms", "end of the storm"),
-    ] {
-        assert!(page.contains(&format!("#plot {shape}")), "the timeline has no {shape}");
-        let class = format!("{swatch}\">");
-        let explained = legend.split("</span>").any(|entry| entry.contains(&class) && entry.contains(words));
-        assert!(explained, "{shape} is not explained as {words}");
-        let style = swatch.split(' ').next_back().unwrap_or_default();
-        assert!(page.contains(&format!(".{style} ")), "{swatch} has no style");
+fn the_legend_explains_each_shape_that_is_drawn_and_no_other() {
+    let page = |history: &History| Report { history, entries: &[], records: &[] }.html(Besides::default());
+    let holds = "has the lock (a colour for each owner)";
+    let all = page(&story());
+    let expected = [
+        holds,
+        "asks for it",
+        "two at once",
+        "fault",
+        "down or suspended",
+        "master",
+        "write",
+        "rejected write",
+        "a clock that jumps",
+        "a clock that stands still",
+        "end of the storm",
+    ];
+    assert_eq!(legend(&all), expected);
+    let line = all.lines().find(|line| line.starts_with("<div class=\"legend\">")).expect("a legend");
+    let samples = line.split("<i class=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0));
+    for class in samples {
+        let style = class.split(' ').next_back().unwrap_or_default();
+        assert!(style == "holder" || all.contains(&format!(".swatch.{style}")), "{class} has no style");
+    }
+    let plain = Story::one_node().at(0).granted("m", "c1", 1_000).ends(2_000);
+    assert_eq!(legend(&page(&plain)), [holds]);
+    let paused = Story::one_node().at(100).life("m", Life::Paused).at(200).life("m", Life::Resumed);
+    assert_eq!(legend(&page(&paused.life("m", Life::Crashed).ends(2_000))), ["down or paused"]);
+}
+
+/// There are no records of one, and nothing said why its page has no messages.
+#[test]
+fn the_page_of_a_run_in_real_time_says_that_its_messages_are_not_recorded() {
+    let mut history = story();
+    for (engine, times) in [("event", 0), ("real", 1)] {
+        history.header.engine = engine.into();
+        let page = Report { history: &history, entries: &[], records: &[] }.html(Besides::default());
+        assert_eq!(page.matches("messages between hosts are not recorded").count(), times, "{engine}");
     }
 }
 
