@@ -28,6 +28,22 @@ const seen = (page, selector) => page.locator(selector).evaluateAll(nodes => nod
   return box.width + box.height > 0 && getComputedStyle(node).display !== "none";
 }).length);
 
+// The page is no wider than a phone. What is wider has a container of its own that scrolls.
+async function fitsPhones(page, name) {
+  for (const width of [420, 375, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    const over = await page.evaluate(() => {
+      const isHeld = node => node.closest("svg, pre") || [...ancestors(node)].some(one => getComputedStyle(one).overflowX === "auto");
+      function* ancestors(node) { for (let one = node.parentElement; one; one = one.parentElement) yield one; }
+      const beyond = [...document.body.querySelectorAll("*")].filter(node => node.getBoundingClientRect().right > innerWidth + .5 && !isHeld(node));
+      return { by: document.documentElement.scrollWidth - innerWidth, beyond: beyond.map(node => node.outerHTML.slice(0, 80)).slice(0, 5) };
+    });
+    assert.deepEqual(over, { by: 0, beyond: [] }, `${name} at ${width} px`);
+  }
+  await page.setViewportSize({ width: 375, height: 800 });
+  await picture(page, `${name.replace("/", "-")}-phone`);
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
 // The sample of each entry of the legend, and what is drawn so.
 const SHAPES = {
   holder: ".bar", asks: ".ask", two: ".over", "fault-bar": ".fault", stands: ".still", "role-of": ".role", write: ".dot:not(.no)",
@@ -142,6 +158,35 @@ const tests = {
     await plain.done();
   },
 
+  async "the timeline is on the first screen, below the verdicts in a line each and above their stories"(name) {
+    const page = await opened(name);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    const top = async selector => (await page.locator(selector).first().boundingBox()).y;
+    const plot = await page.locator("#plot").boundingBox();
+    assert.ok(plot.y < 400, `it begins at ${plot.y}`);
+    assert.ok(await top(".first") < plot.y && await top(".glance") < plot.y);
+    for (const below of [".again", ".verdicts", ".verdicts ol", ".chain", ".causes"])
+      if (await page.locator(below).count()) assert.ok(await top(below) > plot.y + plot.height, below);
+    // Each verdict leads to its story, which has the same word.
+    const links = page.locator(".glance a");
+    assert.ok(await links.count() > 0);
+    for (const link of await links.all()) {
+      const row = page.locator(`[id="${(await link.getAttribute("href")).slice(1)}"]`);
+      const word = link.locator("xpath=ancestor::tr").locator(".pill");
+      assert.equal(await word.textContent(), await row.locator(".pill").textContent());
+      await link.click();
+      await page.waitForFunction(node => { const { top } = node.getBoundingClientRect(); return top > -1 && top < innerHeight; }, await row.elementHandle());
+    }
+    // A witness or an instant that is shown from there brings the timeline back.
+    for (const shows of [".verdicts [data-show]", ".chain[open] a"]) {
+      if (!await page.locator(shows).count()) continue;
+      await page.locator(shows).last().click();
+      await page.waitForFunction(() => { const { top } = plot.getBoundingClientRect(); return top >= 0 && top < 400; });
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.done();
+  },
+
   async "the legend has what is drawn, and nothing else"(name) {
     const page = await opened(name, "#t=all");
     const listed = (await page.locator(".legend i").evaluateAll(all => all.map(one => one.className))).map(sample => sample.split(" ").pop());
@@ -157,6 +202,62 @@ const tests = {
     assert.deepEqual(listed.filter(sample => ["sent", "answer", "lost"].includes(sample)).sort(), messages);
     assert.equal(listed.length, new Set(listed).size, `each once: ${listed}`);
     for (const sample of await page.locator(".legend i").all()) assert.ok((await sample.boundingBox()).width > 1);
+    await page.done();
+  },
+
+  async "no word of the axis, of a clock or of a row is cut off, near or far, on a phone neither"(name) {
+    const page = await opened(name);
+    const words = () => page.evaluate(() => {
+      const { left: edge, right: end } = plot.getBoundingClientRect();
+      const boxes = (selector, low, high) => [...plot.querySelectorAll(selector)].filter(node => getComputedStyle(node).display !== "none")
+        .map(node => [node.textContent, node.getBoundingClientRect()])
+        .filter(([, box]) => box.width > 0 && (box.left < low - 1.5 || box.right > high + 1.5))
+        .map(([text, box]) => [text, box.left - low, high - box.right]);
+      return [
+        ...boxes("#ticks text, #messages text", edge + left, end), ...boxes(".name", edge, edge + left), ...boxes(".head", edge, end),
+        ...[...plot.querySelectorAll("text.out")].some(node => node.style.display !== "none") ? boxes("text.out", edge + left, end) : [],
+      ];
+    });
+    const ticks = () => page.locator("#ticks .tick text").count();
+    for (const width of [1440, 375]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.waitForFunction(width => Number(plot.getAttribute("viewBox").split(" ")[2]) < width, width);
+      await page.evaluate(() => run.focus ? around(run.focus) : show(0, run.end));
+      assert.deepEqual(await words(), [], `${width}: at first`);
+      await page.evaluate(() => show(0, run.end));
+      for (let closer = 0; closer < 12; closer++) {
+        assert.deepEqual(await words(), [], `${width}: ${await view(page)}`);
+        assert.ok(await ticks() > 0, `${width}: an axis of ${await view(page)} has no words`);
+        await page.evaluate(() => { zoom(.5, from + (until - from) * .37); });
+      }
+    }
+    // Paper is narrower than the window for which it was laid out.
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.emulateMedia({ media: "print" });
+    const [paper, end] = await page.evaluate(() => {
+      document.body.style.width = "700px";
+      const ends = [...plot.querySelectorAll("#ticks text")].map(node => node.getBoundingClientRect().right);
+      return [plot.getBoundingClientRect().right, Math.max(...ends)];
+    });
+    assert.ok(end <= paper + 1, `${end} is on paper to ${paper}`);
+    await page.done();
+  },
+
+  async "who scrolls past the timeline is not held up by it"(name) {
+    const page = await opened(name, "#t=all"), all = await whole(page);
+    const box = await page.locator("#plot").boundingBox();
+    await page.mouse.move(box.x + box.width * .7, box.y + 60);
+    const down = () => page.evaluate(() => scrollY);
+    // There is nothing more to zoom out of.
+    await page.mouse.wheel(0, 60);
+    await page.waitForFunction(() => scrollY > 0);
+    assert.deepEqual(await view(page), all);
+    await page.keyboard.press("+");
+    const inView = await view(page), before = await down();
+    await page.mouse.move(box.x + 40, box.y + 200);
+    await page.mouse.wheel(0, 60);
+    await page.waitForFunction(before => scrollY > before, before);
+    assert.deepEqual(await view(page), inView, "over the names");
     await page.done();
   },
 
@@ -243,7 +344,7 @@ const tests = {
     await page.setViewportSize({ width: 700, height: 900 });
     await page.waitForFunction(() => document.getElementById("window").getAttribute("width") < 700);
     await picture(page, `${name}-narrow`);
-    await page.setViewportSize({ width: 1280, height: 900 });
+    await fitsPhones(page, name);
     await page.emulateMedia({ media: "print" });
     assert.ok(await seen(page, "#plot rect") > 0);
     assert.equal(await page.locator("#all").isVisible(), false, "buttons are not for paper");
@@ -322,8 +423,7 @@ const sweep = {
         assert.ok(box.height > 80, JSON.stringify(box));
       }
     }
-    await picture(page, `${name}-phone`);
-    await page.setViewportSize({ width: 1280, height: 900 });
+    await fitsPhones(page, name);
     await page.done();
   },
 };
@@ -339,11 +439,13 @@ const site = {
     assert.ok(local.some(link => link.endsWith(".toml")), `a file is linked: ${local}`);
     const runs = local.filter(link => link.endsWith(".html"));
     assert.ok(runs.length >= 2, `runs are linked: ${local}`);
+    await fitsPhones(page, name);
     await page.done();
     let causes = 0;
     for (const link of runs) {
       const run = await opened(join(name, "..", link.slice(0, -".html".length)));
       assert.ok(await seen(run, "#plot rect") > 0, link);
+      await fitsPhones(run, link.slice(0, -".html".length));
       const violated = await run.locator(".verdicts .pill.violated").count();
       const told = await run.locator(".causes li").allTextContents();
       assert.equal(told.length > 0, violated > 0, `${link} has ${violated} violations, and says: ${told}`);
@@ -368,6 +470,8 @@ const book = {
     const box = await page.locator("iframe").boundingBox();
     assert.ok(box.width > 500 && box.height > 300, JSON.stringify(box));
     assert.ok(await frame.locator("#plot rect").count() > 0);
+    const top = await frame.evaluate(() => plot.getBoundingClientRect().top);
+    assert.ok(top < box.height / 2, `the timeline begins at ${top} of ${box.height}`);
     await frame.click("#all");
     const whole = await frame.evaluate(() => [from, until]);
     await frame.click("#in");
@@ -401,6 +505,7 @@ const scoreboard = {
     await picture(page, "scoreboard-dark");
     await page.emulateMedia({ colorScheme: "light" });
     await picture(page, "scoreboard");
+    await fitsPhones(page, name);
     await page.done();
   },
 };

@@ -44,7 +44,19 @@ impl Report<'_> {
             engine = escape(&header.engine),
             end = words::instant(header.end),
         );
+        // What is seen first: what the run is about beside how it came out, and the timeline. What explains it is below.
+        page.push_str("<div class=\"first\">\n");
         self.subject_matter(&mut page);
+        self.glance(&mut page);
+        page.push_str(
+            "</div>\n<div class=\"bar-line\"><h2>Timeline</h2>\
+             <button id=\"in\" title=\"key +\">+</button><button id=\"out\" title=\"key -\">−</button>\
+             <button id=\"witness\" title=\"key w\">witness</button><button id=\"all\" title=\"key 0\">whole run</button>\
+             <span class=\"facts\">wheel, + and − zoom · dragging, ← and → move · w next witness · 0 whole run · \
+             hover for details</span></div>\n",
+        );
+        page.push_str(&drawing.legend);
+        page.push_str(&drawing.svg);
         self.again(&mut page);
         page.push_str("<h2>Verdicts</h2>\n<table class=\"verdicts\">\n");
         let (aside, told): (Vec<&Entry>, Vec<&Entry>) =
@@ -69,15 +81,6 @@ impl Report<'_> {
         if let Some(causes) = causes {
             causes_of(&mut page, causes);
         }
-        page.push_str(
-            "<div class=\"bar-line\"><h2>Timeline</h2>\
-             <button id=\"in\" title=\"key +\">+</button><button id=\"out\" title=\"key -\">−</button>\
-             <button id=\"witness\" title=\"key w\">witness</button><button id=\"all\" title=\"key 0\">whole run</button>\
-             <span class=\"facts\">wheel or + and − zoom; dragging or ← and → move; w shows the next witness, 0 the whole run; \
-             hover for details</span></div>\n",
-        );
-        page.push_str(&drawing.legend);
-        page.push_str(&drawing.svg);
         for picture in pictures {
             let title = escape(&picture.title);
             let _ = writeln!(page, "<h2>{title}</h2>\n<div class=\"picture\">{}</div>", picture.svg);
@@ -107,6 +110,10 @@ impl Report<'_> {
     /// What the run is about: the claim that it tries, and what its scenario says.
     fn subject_matter(&self, page: &mut String) {
         let header = &self.history.header;
+        if header.claim.is_none() && header.about.is_empty() {
+            return;
+        }
+        page.push_str("<div class=\"subject\">\n");
         if let Some(claim) = &header.claim {
             let by =
                 if claim.at.is_empty() { claim.by.clone() } else { format!("{}, {}", claim.by, claim.at) };
@@ -121,6 +128,43 @@ impl Report<'_> {
         if !header.about.is_empty() {
             let _ = writeln!(page, "<p class=\"about\">{}</p>", escape(&header.about));
         }
+        page.push_str("</div>\n");
+    }
+
+    /// The verdicts that matter, a line each, with links to their stories: what was expected, and what was violated besides; if nothing
+    /// was expected, what was decided. What is not as expected comes first.
+    fn glance(&self, page: &mut String) {
+        let is_nothing_expected = self.standing() == Standing::NothingExpected;
+        let mut shown: Vec<&Entry> = self.entries.iter().collect();
+        shown.retain(|entry| match entry.finding.verdict {
+            Verdict::Violated { .. } => true,
+            Verdict::Holds { .. } => entry.expected.is_some() || is_nothing_expected,
+            Verdict::Undecided { .. } => entry.expected.is_some(),
+        });
+        if shown.is_empty() {
+            return;
+        }
+        shown.sort_by_key(|entry| !matches!(entry.matched(), Some(Match::Otherwise(_))));
+        // So many have one line each, and the words that do not fit below.
+        let many = if shown.len() > 3 { " many" } else { "" };
+        let _ = writeln!(page, "<table class=\"glance{many}\">");
+        for entry in shown {
+            let finding = &entry.finding;
+            let (name, sentence) = (escape(finding.checker), escape(finding.verdict.sentence()));
+            let _ = write!(
+                page,
+                "<tr><td><a href=\"#verdict-{name}\" title=\"{}\">{name}</a></td><td>{}</td><td>{}</td>\
+                 <td><span class=\"says\" title=\"{sentence}\">{sentence}</span></td><td>",
+                escape(finding.question),
+                pill(&finding.verdict),
+                matched(entry),
+            );
+            if let Some(witness) = finding.verdict.witness() {
+                show(page, witness);
+            }
+            page.push_str("</td></tr>\n");
+        }
+        page.push_str("</table>\n");
     }
 
     /// What the page shows at first: the witness of what is most worth a look.
@@ -190,25 +234,41 @@ fn is_aside(entry: &Entry) -> bool {
     entry.expected.is_none() && matches!(entry.finding.verdict, Verdict::Undecided { .. })
 }
 
-fn row(page: &mut String, history: &History, entry: &Entry, focus: Option<&Witness>) {
-    let finding = &entry.finding;
-    let word = finding.verdict.word();
-    let expected = match entry.matched() {
+fn pill(verdict: &Verdict) -> String {
+    let word = verdict.word();
+    format!("<span class=\"pill {word}\">{word}</span>")
+}
+
+/// Whether a verdict is what was expected, if anything was.
+fn matched(entry: &Entry) -> String {
+    match entry.matched() {
         None => String::new(),
         Some(Match::AsExpected) => "as expected".to_owned(),
         Some(Match::Undecided(_)) => "not decided".to_owned(),
         Some(Match::Otherwise(because)) => format!("<span class=\"off\">{}</span>", escape(&because)),
-    };
+    }
+}
+
+/// The button that zooms the timeline to a witness.
+fn show(page: &mut String, witness: &Witness) {
+    let (from, until) = (witness.from.as_micros(), witness.until.as_micros());
+    let _ = write!(page, "<button data-show=\"{from} {until}\">show</button>");
+}
+
+fn row(page: &mut String, history: &History, entry: &Entry, focus: Option<&Witness>) {
+    let finding = &entry.finding;
+    let name = escape(finding.checker);
     let _ = write!(
         page,
-        "<tr><td title=\"{}\">{}</td><td><span class=\"pill {word}\">{word}</span></td><td>{expected}</td><td>{}",
+        "<tr id=\"verdict-{name}\"><td title=\"{}\">{name}</td><td>{}</td><td>{}</td><td>{}",
         escape(finding.question),
-        escape(finding.checker),
+        pill(&finding.verdict),
+        matched(entry),
         escape(finding.verdict.sentence()),
     );
     if let Some(witness) = finding.verdict.witness() {
-        let (from, until) = (witness.from.as_micros(), witness.until.as_micros());
-        let _ = write!(page, " <button data-show=\"{from} {until}\">show</button>");
+        page.push(' ');
+        show(page, witness);
         if !witness.story.is_empty() {
             page.push_str("<ol>");
             for line in &witness.story {

@@ -258,6 +258,37 @@ fn the_page_of_a_run_in_real_time_says_that_its_messages_are_not_recorded() {
     }
 }
 
+/// The timeline was below every verdict, its story and its causes.
+#[test]
+fn the_verdicts_are_named_before_the_timeline_and_told_after_it() {
+    let history = story();
+    let entries = entries(&history);
+    let page = Report { history: &history, entries: &entries, records: &[] }.html(Besides::default());
+    let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part} is not there"));
+    let parts = ["class=\"glance", "id=\"plot\"", "class=\"again\"", "class=\"verdicts\"", "What happened"];
+    assert!(parts.map(at).is_sorted());
+    let glance = &page[at("class=\"glance")..at("id=\"plot\"")];
+    let named: Vec<&str> = glance
+        .split("href=\"#verdict-")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('"'))
+        .map(|(name, _)| name)
+        .collect();
+    // What is expected and what is violated besides, and what is not as expected before the rest.
+    let shown: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| entry.expected.is_some() || entry.finding.verdict.witness().is_some())
+        .collect();
+    let (off, rest): (Vec<&Entry>, Vec<&Entry>) =
+        shown.into_iter().partition(|entry| matches!(entry.matched(), Some(Match::Otherwise(_))));
+    let expected: Vec<&str> = off.iter().chain(&rest).map(|entry| entry.finding.checker).collect();
+    assert!(!off.is_empty() && rest.len() > 2, "{expected:?}");
+    assert_eq!(named, expected);
+    for name in named {
+        assert_eq!(page.matches(&format!("<tr id=\"verdict-{name}\">")).count(), 1, "{name}");
+    }
+}
+
 /// A cut that never heals is a band to the end of the page; a step of a clock is a line.
 #[test]
 fn a_fault_that_lasts_is_drawn_for_as_long() {
