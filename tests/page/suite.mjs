@@ -505,6 +505,15 @@ const scoreboard = {
     await picture(page, "scoreboard-dark");
     await page.emulateMedia({ colorScheme: "light" });
     await picture(page, "scoreboard");
+    // On a phone the table scrolls; its words are not broken to letters.
+    await page.setViewportSize({ width: 375, height: 800 });
+    const broken = await page.locator(".board td").evaluateAll(all => all.filter(cell => {
+      const range = document.createRange();
+      range.selectNodeContents(cell);
+      return range.getClientRects().length > 1;
+    }).length);
+    assert.equal(broken, 0, "words that are broken");
+    await page.setViewportSize({ width: 1280, height: 900 });
     await fitsPhones(page, name);
     await page.done();
   },
