@@ -27,6 +27,8 @@ const WIDTH: f64 = 1_130.0;
 const ROW: u32 = 24;
 /// How many parts one page may have; what is beyond is said rather than drawn.
 const PARTS_MAX: usize = 20_000;
+/// How many rows of faults there may be above all others.
+const FAULTS_FIRST: usize = 8;
 /// By how many microseconds a clock is off at once where its script says that it jumps.
 const JUMP_MIN: f64 = 1_000.0;
 
@@ -291,7 +293,11 @@ impl Drawing {
             parts: 0,
             left_out: 0,
         };
-        faults(&mut canvas);
+        // Those of a storm are many, and would have what came of them off the screen.
+        let rows = fault_rows(history);
+        let (first, last) =
+            if rows.len() <= FAULTS_FIRST { (rows, FaultRows::new()) } else { (FaultRows::new(), rows) };
+        faults(&mut canvas, first, None);
         canvas.heading("nodes", "whose key each one had");
         let lives = lanes::lives(history);
         let nodes: Vec<Host> = history.header.hosts_of(HostKind::Node).collect();
@@ -314,6 +320,7 @@ impl Drawing {
         canvas.lanes(&believed, &evidence.beliefs_at_once());
         resource(&mut canvas);
         failure_detection(&mut canvas);
+        faults(&mut canvas, last, Some(top));
         let messages = messages(&mut canvas, records, focus.map_or(True::ZERO, |(from, _)| from));
         let clocks = clocks(&mut canvas);
         canvas.y += 10;
@@ -344,32 +351,41 @@ fn failure_detection(canvas: &mut Canvas<'_>) {
     }
 }
 
-fn faults(canvas: &mut Canvas<'_>) {
-    let history = canvas.history;
-    if history.faults.is_empty() {
-        return;
-    }
-    canvas.heading("faults", "what was done, and to whom");
-    let targets = |fault: &Fault| {
-        let targets: Vec<&str> = fault.targets.iter().map(|host| history.host_name(*host)).collect();
-        targets.join(", ")
-    };
-    // The occurrences of one fault are in one row, however much of it and of whom the seed has drawn; those without a name are one fault if
-    // they are alike.
-    let mut rows: IndexMap<(&str, String), Vec<&Fault>> = IndexMap::new();
+/// The occurrences of one fault are in one row, however much of it and of whom the seed has drawn; those without a name are one fault if
+/// they are alike.
+type FaultRows<'a> = IndexMap<(&'a str, String), Vec<&'a Fault>>;
+
+fn targets(history: &History, fault: &Fault) -> String {
+    let targets: Vec<&str> = fault.targets.iter().map(|host| history.host_name(*host)).collect();
+    targets.join(", ")
+}
+
+fn fault_rows(history: &History) -> FaultRows<'_> {
+    let mut rows = FaultRows::new();
     for fault in &history.faults {
-        let alike = if fault.name.is_empty() { targets(fault) + &fault.words } else { String::new() };
+        let alike =
+            if fault.name.is_empty() { targets(history, fault) + &fault.words } else { String::new() };
         rows.entry((&*fault.name, alike)).or_default().push(fault);
     }
+    rows
+}
+
+/// With bands that begin at `top`, or else at the row of their fault.
+fn faults(canvas: &mut Canvas<'_>, rows: FaultRows<'_>, top: Option<u32>) {
+    if rows.is_empty() {
+        return;
+    }
+    let history = canvas.history;
+    canvas.heading("faults", "what was done, and to whom");
     for ((name, _), occurrences) in rows {
         let y = match &occurrences[..] {
             [first, rest @ ..] if !rest.is_empty() && !name.is_empty() => {
                 let (count, is_same) =
                     (occurrences.len(), rest.iter().all(|one| one.targets == first.targets));
-                let whom = if is_same { targets(first) } else { String::new() };
+                let whom = if is_same { targets(history, first) } else { String::new() };
                 canvas.row(name, format!("×{count} {whom}").trim_end())
             }
-            alike => canvas.row(&targets(alike[0]), ""),
+            alike => canvas.row(&targets(history, alike[0]), ""),
         };
         for (at, fault) in occurrences.iter().enumerate() {
             let what = &*fault.words;
@@ -382,6 +398,7 @@ fn faults(canvas: &mut Canvas<'_>) {
             if canvas.within(None) {
                 let (a, b, x) = (fault.from.as_micros(), until.as_micros(), canvas.x(fault.from));
                 let width = (canvas.x(until) - x).max(1.0);
+                let y = top.unwrap_or(y);
                 let _ = writeln!(
                     canvas.bands,
                     "<rect class=\"band\" data-a=\"{a}\" data-b=\"{b}\" x=\"{x:.1}\" width=\"{width:.1}\" y=\"{y}\" height=\"100%\"/>"

@@ -351,3 +351,23 @@ fn a_fault_that_repeats_has_one_row() {
         assert!(page.contains(label), "{label}");
     }
 }
+
+/// The faults of a storm had more rows than a screen has room for, and what came of them was below.
+#[test]
+fn many_faults_have_their_rows_below_what_came_of_them() {
+    let with = |count: i64| {
+        let name = |at: i64| format!("fault-{at}");
+        let occurs = |story: Story, at: i64| story.at(2_000 + at).occurs(&name(at), "m stands still", &["m"]);
+        let history = (0..count).fold(Story::failover(LockKind::Exclusive), occurs).ends(16_000);
+        Report { history: &history, entries: &[], records: &[] }.html(Besides::default())
+    };
+    for (count, at, bands) in [(8, 0, 0), (9, 4, 9)] {
+        let page = with(count);
+        let rows = rows(&page);
+        assert_eq!(rows.iter().position(|(heading, _)| *heading == "faults"), Some(at), "{rows:?}");
+        assert_eq!(rows[at].1.len(), count as usize);
+        // So the bands begin above it all.
+        let above = page.lines().filter(|line| line.contains("\"band\"") && line.contains("y=\"26\""));
+        assert_eq!(above.count(), bands, "{count}");
+    }
+}
