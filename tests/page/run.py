@@ -29,8 +29,9 @@ PAGES = {
     # A run of a sweep, with the pictures of all of them: a heat map, and how long holds survived.
     "sweep": ["redlock/jump_and_latency.toml", "--seeds", "0..5"],
 }
-# Claims whose pages are tried together with the list that leads to them: one that is violated, and one with a boundary.
-CLAIMS = ["S11", "R1"]
+# Claims whose pages are tried together with the list that leads to them: one that is violated, one with a boundary, and one of which much is
+# measured.
+CLAIMS = ["S11", "R1", "RL2"]
 
 
 def main():
