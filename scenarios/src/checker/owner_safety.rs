@@ -49,10 +49,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     // A release that was turned away put the property to the test, too, and so did one that changed nothing: a script
-    // that compares tokens does not always say so. One that failed may never have reached a server.
+    // that compares tokens does not always say so. One without a reply may never have reached a server.
     let asked = |call: &&Asked<'_>| {
-        let answered = matches!(call.returned, Some((_, Outcome::Ok | Outcome::Refused)));
-        matches!(call.call, Call::Release | Call::Extend { .. }) && answered
+        let has_ended = !matches!(call.returned, None | Some((_, Outcome::Failed { definite: false, .. })));
+        matches!(call.call, Call::Release | Call::Extend { .. }) && has_ended
     };
     let turned_away = |call: &&Asked<'_>| matches!(call.returned, Some((_, Outcome::Refused)));
     let calls = evidence.calls.iter().filter(asked);
@@ -64,7 +64,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if !tested => Verdict::undecided("No server has ever answered a release or an extension."),
+            None if !tested => Verdict::undecided("No release and no extension ever had a reply."),
             None => Verdict::holds(format!(
                 "Releases and extensions by the owner itself: {seen}; turned away: {refused}."
             )),
@@ -123,11 +123,11 @@ mod tests {
                 held().calls("c2", Call::Release).at(501).returns("c2", Outcome::Ok).ends(3_000),
             ),
             (
-                "a release that reaches no server",
+                "a release that has no reply",
                 held()
                     .calls("c1", Call::Release)
                     .at(501)
-                    .returns("c1", Outcome::Failed { definite: true, message: "not reached".into() })
+                    .returns("c1", Outcome::Failed { definite: false, message: "no reply".into() })
                     .ends(3_000),
             ),
             (

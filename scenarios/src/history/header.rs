@@ -86,7 +86,7 @@ pub struct Claim {
     #[serde(rename = "where")]
     pub at: String,
     /// Why it has no number with a formula, neither a boundary nor a measure: no value of any key is one at which its verdict changes, or another
-    /// claim has it.
+    /// claim has it; no reason is given if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_boundary: Option<String>,
 }

@@ -189,7 +189,7 @@ impl Scoreboard {
         let mut page = String::new();
         let _ = write!(
             page,
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Scoreboard of Redis locks</title><style>{STYLE}{OWN_STYLE}</style>\
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Scoreboard of Redis locks</title><style>{STYLE}{OWN_STYLE}</style>\
              <main><h1>Scoreboard</h1><p>Made by <code>{}</code> on {}, with {}.</p>",
             escape(&self.command),
             escape(&self.date),

@@ -58,3 +58,5 @@ pub(super) fn text(lines: &[Link]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod violations;
