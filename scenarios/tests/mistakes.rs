@@ -349,6 +349,7 @@ fn a_mistake_in_a_sweep_is_pointed_at_where_the_sweep_is_written() {
     sweep("fault.crash.at = «3»", "expected the values of this key");
     sweep("fault.crash.at = «[]»", "an axis without values");
     sweep("fault.crash.at = «[\"1s\", \"1000ms\"]»", "1s is on this axis twice");
+    sweep("fault.crash.crash = «[[\"redis\"], [\"redis\"]]»", "[\"redis\"] is on this axis twice");
     // A value that the format refuses, and a key that it has not, as if the point were written out.
     sweep("fault.crash.at = [\"3s\", «\"soon\"»]", "expected a duration with its unit");
     sweep("\"fault.crash.att\" = [«\"3s\"»]", "did you mean `at`?");
@@ -364,7 +365,7 @@ fn a_mistake_in_a_sweep_is_pointed_at_where_the_sweep_is_written() {
     range("«{ from = \"3s\", to = \"5s\", step = \"1us\" }»", "give a longer step");
     let short = "steps of 2s from 3s end at 5s and not at 6s: give `to = \"5s\"`";
     range("«{ from = \"3s\", to = \"6s\", step = \"2s\" }»", short);
-    range("«{ from = 1, to = 2, points = 5 }»", "1 is on this axis twice");
+    range("{ from = 1, to = 2, points = «5» }", "from 1 to 2 there are 2 values");
     range("{ from = \"3s\", to = \"5s\", points = «1» }", "a number of points, from 2");
     range("{ from = \"3s\", to = \"5s\", points = 3, «nmae» = \"crash\" }", "did you mean `name`?");
     range(

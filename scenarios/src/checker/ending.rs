@@ -1,4 +1,4 @@
-//! How the hold of an owner ended that was not the only one, in sentences.
+//! How the hold ended that an owner had of a lock, in sentences.
 
 use std::ops::Range;
 

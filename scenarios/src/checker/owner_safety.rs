@@ -49,7 +49,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     // A release that was turned away put the property to the test, too, and so did one that changed nothing: a script
-    // that compares tokens does not always say so. One without a reply may never have reached a server.
+    // that compares tokens does not always say so. One that failed without a reply may never have reached a server; one that failed for certain
+    // mostly did: that is how a library says that it does not hold the lock.
     let asked = |call: &&Asked<'_>| {
         let has_ended = !matches!(call.returned, None | Some((_, Outcome::Failed { definite: false, .. })));
         matches!(call.call, Call::Release | Call::Extend { .. }) && has_ended
@@ -64,7 +65,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if !tested => Verdict::undecided("No release and no extension ever had a reply."),
+            None if !tested => {
+                Verdict::undecided("No release and no extension had a reply or failed for certain.")
+            }
             None => Verdict::holds(format!(
                 "Releases and extensions by the owner itself: {seen}; turned away: {refused}."
             )),
@@ -128,6 +131,14 @@ mod tests {
                     .calls("c1", Call::Release)
                     .at(501)
                     .returns("c1", Outcome::Failed { definite: false, message: "no reply".into() })
+                    .ends(3_000),
+            ),
+            (
+                "a release of what its library says is not held",
+                held()
+                    .calls("c1", Call::Release)
+                    .at(501)
+                    .returns("c1", Outcome::Failed { definite: true, message: "not held".into() })
                     .ends(3_000),
             ),
             (

@@ -1,6 +1,6 @@
 //! Instants and lengths, promises and losses as a reader wants them.
 
-use std::{cmp::Reverse, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
@@ -142,9 +142,9 @@ pub(crate) fn span(fault: &Fault) -> String {
     }
 }
 
-/// The faults in the chain of a witness as one sentence. Of many those are told that were still in force when it began to be wrong, and of
-/// these the latest.
-pub(super) fn faults(history: &History, in_chain: &[usize], witness: &Witness) -> String {
+/// The faults in the chain of a witness as one sentence. Of many those are told that still had an effect when it began to be wrong, and of these
+/// the latest.
+pub(super) fn faults(history: &History, in_chain: &BTreeMap<usize, True>, witness: &Witness) -> String {
     /// How many one sentence tells.
     const TOLD_MAX: usize = 6;
     if in_chain.is_empty() {
@@ -154,14 +154,12 @@ pub(super) fn faults(history: &History, in_chain: &[usize], witness: &Witness) -
             others => format!("None of the {others} faults before it is in its chain of events."),
         };
     }
-    // What happens at once, a crash or a step of a clock, stays in force.
-    let in_force = |number: usize| history.faults[number].until.is_none_or(|until| until >= witness.from);
-    let mut told = in_chain.to_vec();
-    told.sort_by_key(|number| Reverse((in_force(*number), *number)));
+    let mut told: Vec<usize> = in_chain.keys().copied().collect();
+    told.sort_by_key(|number| Reverse((in_chain[number] >= witness.from, *number)));
     let left_out = told.len().saturating_sub(TOLD_MAX);
     told.truncate(TOLD_MAX);
     told.sort_unstable();
     let told: Vec<String> = told.iter().map(|number| fault(&history.faults[*number])).collect();
     let others = if left_out == 0 { String::new() } else { format!("; and {}", many(left_out, "other")) };
-    format!("The faults that led to it: {}{others}.", told.join("; "))
+    format!("The faults in its chain of events: {}{others}.", told.join("; "))
 }

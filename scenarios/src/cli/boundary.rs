@@ -259,7 +259,14 @@ impl<'a> Claimed<'a> {
             to: to.to_string(),
             seeds: self.found.iter().map(seed).collect(),
             lines: self.lines(),
-            as_claimed: self.answer.as_claimed,
+            median: self.answer.middle.as_ref().map(|(of, seeds)| LineMedian {
+                middle: place_in_words(&self.search, of.middle),
+                low: place_in_words(&self.search, of.low),
+                high: place_in_words(&self.search, of.high),
+                confidence: CONFIDENCE,
+                seeds: *seeds,
+            }),
+            as_claimed: self.answer.has_formula.then_some(self.answer.as_claimed),
         }
     }
 }
@@ -275,7 +282,22 @@ pub(super) struct Line<'a> {
     seeds: Vec<LineSeed>,
     /// The same in words, with the median over the seeds and the formula of the file.
     lines: &'a [String],
-    as_claimed: bool,
+    /// Of seeds that change once, and all from the same verdict to the same other one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    median: Option<LineMedian>,
+    /// Whether it is where the formula of the file says; none without a formula.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_claimed: Option<bool>,
+}
+
+/// The median of the places at which the verdict changes, and its interval: values, or `below 0s` and `over 12s` where one is not on the axis.
+#[derive(Debug, Serialize)]
+struct LineMedian {
+    middle: String,
+    low: String,
+    high: String,
+    confidence: f64,
+    seeds: usize,
 }
 
 /// The verdict of one seed along the axis.
@@ -318,6 +340,9 @@ struct Answer {
     as_claimed: bool,
     /// Whether any verdict was found on the axis.
     is_decided: bool,
+    has_formula: bool,
+    /// The median over so many seeds, if they can be compared.
+    middle: Option<(Median, usize)>,
 }
 
 impl Answer {
@@ -332,10 +357,11 @@ impl Answer {
 
 fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> Answer {
     let (mut lines, middle) = found_lines(search, found);
+    let has_formula = written.is_some_and(|written| written.formula.is_some());
     let is_decided = found.iter().any(|found| found.start != "undecided" || !found.changes.is_empty());
     let Some(formula) = written.and_then(|written| written.formula.as_ref()) else {
         let as_claimed = found.iter().all(|found| !found.changes.is_empty());
-        return Answer { lines, as_claimed, is_decided };
+        return Answer { lines, as_claimed, is_decided, has_formula, middle };
     };
     let (line, as_claimed) = match formula.bounds(&search.variant.scenario) {
         Err(error) => (format!("formula  {formula}: {error}"), false),
@@ -344,19 +370,23 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> An
             let exact = found.iter().all(|found| {
                 matches!(found.changes[..], [change] if change.last <= bounds.high && bounds.low <= change.first)
             });
-            let about =
-                middle.is_some_and(|of| of.low <= Place::At(bounds.high) && Place::At(bounds.low) <= of.high);
+            let about = middle
+                .as_ref()
+                .is_some_and(|(of, _)| of.low <= Place::At(bounds.high) && Place::At(bounds.low) <= of.high);
             let as_claimed = exact || about;
             let word = if as_claimed { "as found" } else { "NOT AS FOUND" };
             (format!("formula  {formula} = {bounds}, {word}"), as_claimed)
         }
     };
     lines.push(line);
-    Answer { lines, as_claimed, is_decided }
+    Answer { lines, as_claimed, is_decided, has_formula, middle }
 }
 
-/// What was found for each seed, and the median over those that can be compared.
-fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<Median>) {
+/// So many lines of single seeds are printed; JSON has the rest.
+const SEEDS_TOLD: usize = 16;
+
+/// What was found for each seed, and the median over those that can be compared, with how many these are.
+fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<(Median, usize)>) {
     let mut lines = Vec::new();
     for alike in found.chunk_by(|one, other| (one.start, &one.changes) == (other.start, &other.changes)) {
         let seeds = match (alike, alike.len() == found.len()) {
@@ -372,13 +402,13 @@ fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<Med
             lines.push(format!("{seeds}: {below} up to {last}, {above} from {first}"));
         }
     }
+    let left_out = lines.len().saturating_sub(SEEDS_TOLD);
+    if left_out > 0 {
+        lines.truncate(SEEDS_TOLD);
+        lines.push(format!("and {left_out} lines more of other seeds: --json has them all"));
+    }
     let Some(sample) = sample(found).filter(|sample| sample.places.len() > 1) else { return (lines, None) };
     let Sample { below, above, places, others } = sample;
-    let place = |place: Place| match place {
-        Place::Below => format!("below {}", search.from),
-        Place::At(value) => value.to_string(),
-        Place::Above => format!("over {}", search.to),
-    };
     let (all, counted) = (found.len(), places.len());
     let outside = |wanted: Place| places.iter().filter(|place| **place == wanted).count();
     let (before, beyond) = (outside(Place::Below), outside(Place::Above));
@@ -386,21 +416,30 @@ fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<Med
     lines.push(match &middle {
         Some(of) => format!(
             "over {counted} seeds: median {} ({} to {} with {} confidence)",
-            place(of.middle),
-            place(of.low),
-            place(of.high),
+            place_in_words(search, of.middle),
+            place_in_words(search, of.low),
+            place_in_words(search, of.high),
             percent(CONFIDENCE),
         ),
         None => "over seeds: too few for an interval; try more than five".to_owned(),
     });
     if before + beyond > 0 {
         lines.push(format!(
-            "{before} of {all} seeds are {above} at {} already, {beyond} are {below} at {} still",
+            "of {all} seeds {before} are {above} from {} on, and {beyond} are {below} up to {}",
             search.from, search.to
         ));
     }
     if others > 0 {
         lines.push(format!("{others} of {all} seeds change otherwise, and are left out"));
     }
-    (lines, middle)
+    (lines, middle.map(|of| (of, counted)))
+}
+
+/// A value of the axis, or on which side of it.
+fn place_in_words(search: &Search<'_>, place: Place) -> String {
+    match place {
+        Place::Below => format!("below {}", search.from),
+        Place::At(value) => value.to_string(),
+        Place::Above => format!("over {}", search.to),
+    }
 }

@@ -138,15 +138,15 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
 
 /// Adds what of a file is not there already: a file that is named twice, by itself and by its folder, is still one.
 fn add(sources: &mut Vec<Source>, mut source: Source) {
-    source.variants.retain(|variant| {
-        let has = |other: &Source| {
-            other.file == source.file && other.variants.iter().any(|there| there.name == variant.name)
-        };
-        !sources.iter().any(has)
-    });
-    if !source.variants.is_empty() {
+    // A stock scenario is not on the disk.
+    let place =
+        |source: &Source| std::fs::canonicalize(&source.file).unwrap_or_else(|_| PathBuf::from(&source.file));
+    let Some(there) = sources.iter_mut().find(|there| place(there) == place(&source)) else {
         sources.push(source);
-    }
+        return;
+    };
+    source.variants.retain(|variant| !there.variants.iter().any(|known| known.name == variant.name));
+    there.variants.append(&mut source.variants);
 }
 
 /// A file with one of its variants, at all points of its sweep or at those that the name gives.

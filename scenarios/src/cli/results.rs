@@ -23,7 +23,7 @@ use crate::{
     cause::{self, Inquiry},
     history::Drawn,
     plot::{self, Plot},
-    report::{Besides, Causes, Link, Picture, Report},
+    report::{self, Besides, Causes, Link, Picture, Report},
     run::Outcome,
     runner::{Case, Judged, Runner},
     scenario::{Compared, Coordinate},
@@ -121,7 +121,8 @@ impl Output {
     pub(super) fn one(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let causes = CausesOf::new(trial, judged);
         if self.json {
-            outln!("{}", json(trial, judged, self.causes(&causes))?);
+            let chains = report::chains(&outcome.history, &judged.findings);
+            outln!("{}", json(trial, &Judged { chains, ..judged.clone() }, self.causes(&causes))?);
         } else {
             show(trial, judged, Some(outcome));
             self.show_causes(&causes);

@@ -63,7 +63,8 @@ pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expecta
 /// How each violation among these findings came about, by checker.
 pub fn chains(history: &History, findings: &[Finding]) -> BTreeMap<&'static str, Vec<Link>> {
     let violated = findings.iter().filter_map(|finding| Some((finding, finding.verdict.witness()?)));
-    violated.map(|(finding, witness)| (finding.checker, chain::lines(history, witness))).collect()
+    let chains = violated.map(|(finding, witness)| (finding.checker, chain::lines(history, witness)));
+    chains.filter(|(_, links)| !links.is_empty()).collect()
 }
 
 /// As [`entries`], with what the history itself says is expected.

@@ -18,6 +18,7 @@ mod sentinel;
 mod step;
 mod subject;
 mod sweep;
+mod ticks;
 mod topology;
 pub mod traits;
 mod validate;
@@ -47,7 +48,8 @@ pub use step::{
     TryAcquire, Work, Write,
 };
 pub use subject::{Algorithm, Subject, TABLE};
-pub use sweep::{Coordinate, Setting, Ticks};
+pub use sweep::{Coordinate, Setting};
+pub use ticks::Ticks;
 pub use topology::{Client, Clock, Durability, Line, Link, Network, Node, ScriptEdit};
 pub use workload::{Contend, Count, Take, Workload, WorkloadEntry, WorkloadKind};
 

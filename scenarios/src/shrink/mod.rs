@@ -1,7 +1,7 @@
 //! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
 //!
-//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource, steps, repetitions, the length of
-//! everything, and at last what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same checker is still violated. Every
+//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource, options of the lock and the network, steps,
+//! repetitions, the length of everything, and at last what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same checker is still violated. Every
 //! host, script and fault draws from a stream of its own, so taking one away does not move the others.
 //!
 //! What is left is written into the file that its author wrote (`shape.rs`), so that a key which stays keeps its comments.
@@ -94,8 +94,18 @@ impl Shrink {
         loop {
             let before = changes.len();
             let values = |scenario: &Scenario| values::simpler(scenario, self.seed);
-            let all: [Propose<'_>; 9] =
-                [&faults, &clients, &hosts, &clocks, &links, &steps, &occurrences, &lengths, &values];
+            let all: [Propose<'_>; 10] = [
+                &faults,
+                &clients,
+                &hosts,
+                &clocks,
+                &links,
+                &options,
+                &steps,
+                &occurrences,
+                &lengths,
+                &values,
+            ];
             for propose in all {
                 // After each success the rest of the proposals is about a scenario that is no more.
                 let mut refused = 0;
@@ -195,6 +205,27 @@ fn links(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals: Vec<Proposal> = scenario.link.keys().rev().map(without).collect();
     if scenario.resource.is_some() {
         proposals.push(but(scenario, "the resource".to_owned(), |smaller| smaller.resource = None));
+    }
+    proposals
+}
+
+/// What is said of the network and of the lock beside which lock it is, each left to its default.
+fn options(scenario: &Scenario) -> Vec<Proposal> {
+    // Another lock is another experiment, and one without a lease has a watchdog.
+    const WHICH: [&str; 8] = ["name", "kind", "subject", "lease", "permits", "count", "window", "per_client"];
+    let Ok(written) = to_table(scenario) else { return Vec::new() };
+    let mut proposals = Vec::new();
+    for part in ["network", "lock"] {
+        let Some(Value::Table(keys)) = written.get(part) else { continue };
+        let is_option = |(key, value): &(&String, &Value)| !WHICH.contains(&&***key) && !value.is_table();
+        for (key, _) in keys.iter().filter(is_option) {
+            let mut smaller = written.clone();
+            if let Some(Value::Table(part)) = smaller.get_mut(part) {
+                part.remove(key);
+            }
+            let smaller = smaller.try_into::<Scenario>().ok().filter(|smaller| smaller != scenario);
+            proposals.extend(smaller.map(|smaller| (format!("without {part}.{key}"), smaller)));
+        }
     }
     proposals
 }
@@ -347,6 +378,9 @@ clock = { offset = "+3s" }
 replica_of = "redis"
 [lock]
 lease = "1s"
+response_timeout = "4s"
+[network]
+latency = "2ms"
 [resource]
 [client.c1]
 steps = [{ at = "1s", try_acquire = {} }, { write = {} }, { work = { for = "100ms" } }, { write = {} }, { release = {} }]
@@ -386,6 +420,11 @@ l3 = "violated"
         assert_eq!(left.node.keys().collect::<Vec<_>>(), ["redis"], "{:?}", shrunk.changes);
         assert!(left.link.is_empty() && left.resource.is_some(), "{:?}", shrunk.changes);
         assert_eq!(left.clocks().count(), 0, "{:?}", shrunk.changes);
+        assert!(
+            !shrunk.text.contains("response_timeout") && !shrunk.text.contains("[network]"),
+            "{}",
+            shrunk.text
+        );
         // What was printed is what was found, in the author's own file and without it.
         for text in [&shrunk.text, &to_toml(left).expect("it can be written")] {
             let again = parse("shrunk.toml", text).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -157,7 +157,7 @@ fn a_claim_says_what_came_out() {
 #[test]
 fn what_was_done_to_a_sentinel_is_told_as_a_fault() {
     let ran = Folder::new("sentinel").run(&["run", "sentinel/manual_failover.toml#at-once", "-v"]);
-    ran.ends(0, "The faults that led to it: somebody runs SENTINEL FAILOVER");
+    ran.ends(0, "The faults in its chain of events: somebody runs SENTINEL FAILOVER");
 }
 
 #[test]

@@ -78,10 +78,35 @@ fn runs_are_drawn_as_pictures() {
 #[test]
 fn a_file_that_is_named_twice_runs_once() {
     let folder = Folder::with("twice", "jump.toml", &format!("{JUMP}[expect]\nl1 = \"holds\"\n"));
-    folder.run(&["run", "jump.toml", "jump.toml", "--seed", "0"]).ends(0, "1 as expected, 0 not");
+    for twice in [["jump.toml", "jump.toml"], ["./jump.toml", "jump.toml"], [".", "jump.toml"]] {
+        let ran = folder.run(&[&["run", "--seed", "0"], &twice[..]].concat());
+        ran.ends(0, "1 as expected, 0 not");
+    }
     let two = "[variant.one]\nexpect.l1 = \"holds\"\n[variant.other]\nexpect.l2 = \"holds\"\n";
     let folder = Folder::with("twice_a_variant", "jump.toml", &format!("{JUMP}{two}"));
     folder.run(&["run", "jump.toml#one", "jump.toml", "--seed", "0"]).ends(0, "2 as expected, 0 not");
+}
+
+/// Each form of JSON about a run has how a violation came about; `replay` had none of it.
+#[test]
+fn the_json_of_a_violation_has_its_chain() {
+    let jumps = JUMP.replace("+1s", "+9s");
+    let folder = Folder::with("chain", "jump.toml", &format!("{jumps}[expect]\nl1 = \"violated\"\n"));
+    let history = ["run", "jump.toml", "--seed", "0", "--history", "history.jsonl"];
+    folder.run(&history).ends(0, "1 as expected");
+    for form in
+        [&["run", "jump.toml", "--seed", "0"][..], &["replay", "jump.toml@0"], &["check", "history.jsonl"]]
+    {
+        let ran = folder.run(&[form, &["--json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&ran.out).expect("one object");
+        let findings = json["findings"].as_array().expect("all findings");
+        let of =
+            |checker: &str| findings.iter().find(|found| found["checker"] == checker).expect("a finding");
+        let chain = of("l1")["chain"].as_array().expect("a chain");
+        let fault = chain.iter().find(|link| link["fault"] == 0).expect("the jump");
+        assert_eq!(fault["words"], "the wall clock of m jumps by +9s at 11.000 s", "{form:?}");
+        assert!(of("latch")["chain"].is_null(), "{form:?}: nothing was violated");
+    }
 }
 
 #[test]
@@ -319,6 +344,12 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     folder
         .run(&["boundary", "jump.toml", "--seeds", "0..6"])
         .ends(0, "median 8.001s (8.001s to 8.001s with 95% confidence)");
+    let many = folder.run(&["boundary", "jump.toml", "--seeds", "0..6", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&many.out).expect("one line");
+    let median = serde_json::json!(
+        { "middle": "8.001s", "low": "8.001s", "high": "8.001s", "confidence": 0.95, "seeds": 6 }
+    );
+    assert_eq!(found["median"], median);
     let json = folder.run(&["boundary", "jump.toml", "--json"]);
     let found: serde_json::Value = serde_json::from_str(&json.out).expect("one line");
     let change = &found["seeds"][0]["changes"][0];
@@ -337,6 +368,10 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
         .ends(64, "jump.toml: with lock.leese=1s: unknown field `leese`")
         .ends(64, "did you mean `lease`?");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
+    // Without a formula nothing is claimed.
+    let json = folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..9s"), "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&json.out).expect("one line");
+    assert_eq!((json.code, found["as_claimed"].is_null()), (0, true), "{}", json.out);
     folder.run(&["boundary", "jump.toml", "--checker", "latch"]).ends(2, "undecided all the way");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");
     folder.run(&["boundary", "jump.toml", "--checker", "l5"]).ends(64, "there is no checker l5");

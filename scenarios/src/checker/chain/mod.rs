@@ -27,8 +27,11 @@ use crate::{
 
 pub(crate) use clocks::Shown;
 
-/// How many links a chain may have: the latest.
+/// How many events and clocks a chain may have: the latest.
 const LINKS_MAX: usize = 24;
+
+/// How many faults a chain may have of those that led to these events: the latest.
+const FAULTS_MAX: usize = 24;
 
 /// So long ago is what an order, or a fault that is over, has done to a host that does something by itself.
 const JUST_NOW: Duration = Duration::from_secs(1);
@@ -55,12 +58,11 @@ pub(crate) fn of_witness(history: &History, witness: &Witness) -> Vec<Link> {
     Chain::to(history, lock, &witness.owners, witness.from, witness.until).links()
 }
 
-/// The faults in the chain of a witness, by their places in the history and so in the order they began.
-pub(super) fn faults(history: &History, witness: &Witness) -> Vec<usize> {
+/// The faults in the chain of a witness, by their places in the history and so in the order they began, each with the end of its effect.
+pub(super) fn faults(history: &History, witness: &Witness) -> BTreeMap<usize, True> {
     let of_link = |link: Link| if let What::Fault(number) = link.what { Some(number) } else { None };
-    let mut faults: Vec<usize> = of_witness(history, witness).into_iter().filter_map(of_link).collect();
-    faults.sort_unstable();
-    faults
+    let faults = of_witness(history, witness).into_iter().filter_map(of_link);
+    faults.map(|number| (number, in_force_until(history, &history.faults[number]))).collect()
 }
 
 /// A chain on its way from the end to the beginning.
@@ -85,7 +87,7 @@ impl<'a> Chain<'a> {
     /// What led to the state of these owners' holds at `from`, and to what happened until `until`.
     fn to(history: &'a History, lock: Lock, owners: &[Owner], from: True, until: True) -> Self {
         let (events, faults, clocks) = Default::default();
-        let is_of_one = owners.len() == 1;
+        let is_of_one = false;
         let in_force_until = history.faults.iter().map(|fault| in_force_until(history, fault)).collect();
         let mut chain = Chain { history, lock, begin: 0, is_of_one, in_force_until, events, faults, clocks };
         let mut todo = chain.roots(owners, from, until);
@@ -190,9 +192,11 @@ impl<'a> Chain<'a> {
                     let call = matches!(event.kind, EventKind::Invoke { call: Call::Release, .. });
                     call && event.host == by.client && by.owner.is_none_or(|by| self.is_about(event, by))
                 };
-                let foreign = if self.history.is_own(owner, *by) { None } else { self.belief_of(at, *by) };
+                let releases = self.last(at, releases);
+                let is_foreign = !self.history.is_own(owner, *by);
+                let belief = releases.filter(|_| is_foreign).and_then(|call| self.belief_of(call, *by));
                 let counted = self.counted_before(at, owner);
-                self.last(at, releases).into_iter().chain(foreign).chain(counted).collect()
+                releases.into_iter().chain(belief).chain(counted).collect()
             }
             EventKind::Vanished { how, .. } => {
                 let here = self.last(at, |event| on_host(event) && of(event) && gives(event));
@@ -211,11 +215,9 @@ impl<'a> Chain<'a> {
                             let is_call = matches!(event.kind, EventKind::Invoke { .. });
                             is_call && event.host == by.client && event.kind.lock() == Some(self.lock)
                         };
-                        return granted
-                            .into_iter()
-                            .chain(self.last(at, calls))
-                            .chain(self.belief_of(at, *by))
-                            .collect();
+                        let calls = self.last(at, calls);
+                        let belief = calls.and_then(|call| self.belief_of(call, *by));
+                        return granted.into_iter().chain(calls).chain(belief).collect();
                     }
                     LossCause::Expired | LossCause::Evicted | LossCause::Flushed => None,
                 };
@@ -275,8 +277,10 @@ impl<'a> Chain<'a> {
                 let queue = |event: &Event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock);
                 let here = latest(&|event| event.host == host && queue(event));
                 // A node that has replaced another one goes on from the queue that it had got of that one.
-                let elsewhere = if here.is_none() { latest(&queue) } else { None };
-                let before = here.or(elsewhere);
+                let is_later = |promoted: usize| here.is_none_or(|here| here < promoted);
+                let took_over = here.is_none() || self.promoted(at, host).is_some_and(is_later);
+                let elsewhere = latest(&queue).filter(|_| took_over);
+                let before = elsewhere.or(here);
                 let gone =
                     before.into_iter().flat_map(|at| self.waiters(at)).filter(|one| !waiters.contains(one));
                 let calls = gone.filter_map(|owner| self.call(at, *owner));
@@ -308,22 +312,34 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The latest grant to another owner, which a refused one waits for.
+    /// The latest grant to another owner, which a refused one waits for, unless that hold has ended.
     fn in_the_way(&self, before: usize, owner: Owner) -> Option<usize> {
         let grants = |event: &Event| {
             let of_other = event.kind.owner() != Some(owner) && event.kind.lock() == Some(self.lock);
             of_other && matches!(event.kind, EventKind::Granted { .. })
         };
-        self.last(before, grants)
+        let grant = self.last(before, grants)?;
+        let holder = &self.history.events[grant];
+        let is_over = |event: &Event| {
+            let of_holder = event.kind.owner() == holder.kind.owner() && event.kind.lock() == Some(self.lock);
+            event.host == holder.host && of_holder && ends(event)
+        };
+        (!self.history.events[grant..before].iter().any(is_over)).then_some(grant)
     }
 
-    /// The belief by which a client has touched what is another one's.
-    fn belief_of(&self, before: usize, by: Party) -> Option<usize> {
-        let believes = |event: &Event| {
+    /// What a client believed when it gave back what was another one's.
+    fn belief_of(&self, call: usize, by: Party) -> Option<usize> {
+        let releases =
+            matches!(self.history.events[call].kind, EventKind::Invoke { call: Call::Release, .. });
+        let of_party = |event: &Event| {
             let of_lock = event.kind.lock() == Some(self.lock) && event.host == by.client;
-            of_lock && matches!(event.kind, EventKind::Believes { .. })
+            of_lock && by.owner.is_none_or(|owner| self.is_about(event, owner))
         };
-        self.last(before, believes)
+        let believes = |event: &Event| {
+            of_party(event)
+                && matches!(event.kind, EventKind::Believes { .. } | EventKind::Disbelieves { .. })
+        };
+        if releases { self.last(call, believes) } else { None }
     }
 
     /// What a node had counted last of a hold, where that is what the chain is about or where its owner believed to have it still: a nested grant
@@ -430,12 +446,17 @@ impl<'a> Chain<'a> {
 
     fn links(self) -> Vec<Link> {
         let Self { history, events, faults, clocks, .. } = &self;
-        let of_faults = faults.keys().map(|fault| (history.faults[*fault].from, What::Fault(*fault)));
         let of_clocks = clocks.keys().map(|shown| (shown.at, What::Clock(*shown)));
         let of_events = events.keys().map(|event| (history.events[*event].at, What::Event(*event)));
-        let mut order: Vec<(True, What)> = of_faults.chain(of_clocks).chain(of_events).collect();
+        let mut order: Vec<(True, What)> = of_clocks.chain(of_events).collect();
         order.sort();
         order.drain(..order.len().saturating_sub(LINKS_MAX));
+        let is_told = |event: &usize| order.iter().any(|(_, what)| *what == What::Event(*event));
+        let led = faults.iter().filter(|(_, events)| events.iter().any(is_told)).map(|(fault, _)| *fault);
+        let led: Vec<usize> = led.collect();
+        let latest = &led[led.len().saturating_sub(FAULTS_MAX)..];
+        order.extend(latest.iter().map(|fault| (history.faults[*fault].from, What::Fault(*fault))));
+        order.sort();
         let places: BTreeMap<What, usize> =
             order.iter().enumerate().map(|(place, (_, what))| (*what, place)).collect();
         let after = |what: &What| -> Vec<usize> {
@@ -459,20 +480,25 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Until when a fault had its effect. What is done at once has one for as long as a host is down for it, or until a call has ended that it may
-/// have been done to: a message is lost when there is one. What it has done to a clock is told of the clock.
+/// Until when a fault had its effect. What is done at once has one for as long as hosts are down for it, and else until a call has ended that it may
+/// have been done to: a message is lost when there is one. What is done to a clock is over at once, and told of the clock.
 fn in_force_until(history: &History, fault: &Fault) -> True {
     if fault.until.is_some() || fault.lasts {
         return fault.until.unwrap_or(True::MAX);
     }
-    let since = history.events.partition_point(|event| event.at < fault.from);
-    let is_target = |host: Host| fault.targets.contains(&host);
-    let lives = |event: &&Event, of: Life| {
-        is_target(event.host) && matches!(event.kind, EventKind::Life { life } if life == of)
+    let after = |at: True| &history.events[history.events.partition_point(|event| event.at < at)..];
+    let is_life = |event: &Event, host: Host, of: Life| {
+        event.host == host && matches!(event.kind, EventKind::Life { life } if life == of)
     };
-    let mut after = history.events[since..].iter();
-    if after.clone().take_while(|event| event.at == fault.from).any(|event| lives(&event, Life::Crashed)) {
-        return after.find(|event| lives(event, Life::Started)).map_or(True::MAX, |event| event.at);
+    // In real time a crash is seen some time after it was ordered.
+    let ordered = || after(fault.from).iter().take_while(|event| event.at <= fault.from + JUST_NOW);
+    let is_down = |host: &&Host| ordered().any(|event| is_life(event, **host, Life::Crashed));
+    let starts = |host: &Host| {
+        let started = after(fault.from).iter().find(|event| is_life(event, *host, Life::Started));
+        started.map_or(True::MAX, |event| event.at)
+    };
+    if let Some(up) = fault.targets.iter().filter(is_down).map(starts).max() {
+        return up;
     }
     let steps = |host: &Host| {
         history.clock(*host).segments().iter().skip(1).any(|segment| segment.from == fault.from)
@@ -480,11 +506,12 @@ fn in_force_until(history: &History, fault: &Fault) -> True {
     if fault.targets.iter().any(steps) {
         return fault.from;
     }
+    let is_target = |host: Host| fault.targets.contains(&host);
     let of_some = history.header.hosts_of(HostKind::Client).any(is_target);
     let returns = |event: &&Event| {
         matches!(event.kind, EventKind::Return { .. }) && (is_target(event.host) || !of_some)
     };
-    after.find(returns).map_or(True::MAX, |event| event.at)
+    after(fault.from).iter().find(returns).map_or(True::MAX, |event| event.at)
 }
 
 /// Whether an event gives an owner a hold, or a longer one.

@@ -20,6 +20,7 @@ impl Chain<'_> {
         let late = history.events.partition_point(|event| event.at <= until);
         let found = if owners.is_empty() { self.concerned(end, from) } else { Vec::new() };
         let owners = if owners.is_empty() { &found[..] } else { owners };
+        self.is_of_one = owners.len() == 1;
         let earliest = owners.iter().filter_map(|owner| self.call(end, *owner)).min().unwrap_or(0);
         // What led to the first hold is another story.
         let granted = |owner: &Owner| {
@@ -77,22 +78,27 @@ impl Chain<'_> {
         }
         let wrote = |event: &Event| of(event) && matches!(event.kind, EventKind::Write { .. });
         roots.extend(self.last(late, wrote).filter(|at| *at > called));
-        // Its holder went on believing up to here.
-        if let Some(belief) = belief {
+        // Its holder went on believing up to here, or had asked for it, unless it had done with it.
+        let is_over = |at: usize| {
+            let kind = &history.events[at].kind;
+            matches!(kind, EventKind::Disbelieves { .. } | EventKind::Invoke { call: Call::Release, .. })
+        };
+        if let Some(belief) = belief.filter(|belief| !is_over(*belief)) {
             self.find_faults(&[client], history.events[belief].at, from, belief);
             self.find_clock_of_belief(belief, from);
         }
         roots
     }
 
-    /// The promotion since an owner's last grant: its hold is on the new master as that had got it.
+    /// The promotion since an owner's last grant, in the group of the node that granted it: its hold is on the new master as that had got it.
     fn carried_over(&self, owner: Owner, before: usize) -> Option<usize> {
-        let nodes = self.history.lock(self.lock).authority.groups.concat();
+        let authority = &self.history.lock(self.lock).authority;
         let granted = self.last(before, |event| {
             self.is_about(event, owner) && matches!(event.kind, EventKind::Granted { .. })
         })?;
+        let group = authority.group_of(self.history.events[granted].host);
         let promoted = |event: &Event| {
-            nodes.contains(&event.host) && event.kind == EventKind::Became { role: Role::Master }
+            event.kind == EventKind::Became { role: Role::Master } && authority.group_of(event.host) == group
         };
         self.last(before, promoted).filter(|promoted| *promoted > granted)
     }
@@ -110,13 +116,18 @@ impl Chain<'_> {
         self.last(before, acts)
     }
 
-    /// Where the place in the queue was lost that an owner had before: its node dropped it, or another node that has none for it took over.
+    /// Where the place in the queue was lost that an owner has had since it called: its node dropped it, or another node that has none for it took
+    /// over. Nothing where it left the queue because its turn had come.
     fn lost_place(&self, owner: Owner, before: usize) -> Option<usize> {
         let queue =
             |event: &Event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock);
         let had = |event: &Event| matches!(&event.kind, EventKind::Queue { lock, waiters, .. } if *lock == self.lock && waiters.contains(&owner));
-        let had = self.last(before, had)?;
-        (had + 1..before).find(|at| queue(&self.history.events[*at]))
+        let events = &self.history.events;
+        let had = self.last(before, had).filter(|had| Some(*had) > self.call(before, owner))?;
+        let lost = (had + 1..before).find(|at| queue(&events[*at]))?;
+        let grants =
+            |event: &Event| self.is_about(event, owner) && matches!(event.kind, EventKind::Granted { .. });
+        (!events[had..=lost].iter().any(grants)).then_some(lost)
     }
 
     /// What was done to the client of an owner that waited, to those of whom it waited for and to the nodes of the lock, and how its clock went.
