@@ -345,7 +345,17 @@ const tests = {
     await page.waitForFunction(() => document.getElementById("window").getAttribute("width") < 700);
     await picture(page, `${name}-narrow`);
     await fitsPhones(page, name);
-    await page.emulateMedia({ media: "print" });
+    // A tablet, and a sheet of A4: a chain that did not wrap made both wider than they are.
+    for (const media of ["screen", "print"]) {
+      await page.setViewportSize({ width: 794, height: 1123 });
+      await page.emulateMedia({ media });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= 794, `${media} takes ${wide} of 794 px`);
+    }
+    const again = await page.locator(".again > *:visible").evaluateAll(all => all.map(one => one.getBoundingClientRect().left));
+    assert.deepEqual(again.filter((_, at) => at % 2 === 0).map(left => left - again[0]), again.length > 2 ? [0, 0] : [0],
+      "each name of a line to copy begins its row");
+    await picture(page, `${name}-print`);
     assert.ok(await seen(page, "#plot rect") > 0);
     assert.equal(await page.locator("#all").isVisible(), false, "buttons are not for paper");
     await page.done();

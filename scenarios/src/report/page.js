@@ -188,6 +188,8 @@ function zoom(factor, around) {
   const span = (until - from) * factor, share = (around - from) / (until - from);
   show(around - span * share, around + span * (1 - share));
 }
+// The keys and the buttons zoom about where the violation begins, if that can be seen: the middle of a witness is mostly bars alone.
+const centre = () => run.focus && run.focus[0] > from && run.focus[0] < until ? run.focus[0] : (from + until) / 2;
 const time = event => from + (event.clientX - plot.getBoundingClientRect().left - left) / width() * (until - from);
 // The timeline must not hold up who scrolls past it: what begins beside it, or over its names, goes on scrolling, and so does what would
 // zoom out of the whole run.
@@ -233,7 +235,7 @@ function nextWitness() {
 document.getElementById("witness").addEventListener("click", nextWitness);
 document.getElementById("witness").disabled = !witnesses.length;
 const keys = {
-  "+": () => zoom(.5, (from + until) / 2), "=": () => zoom(.5, (from + until) / 2), "-": () => zoom(2, (from + until) / 2),
+  "+": () => zoom(.5, centre()), "=": () => zoom(.5, centre()), "-": () => zoom(2, centre()),
   ArrowLeft: () => move(-.2), ArrowRight: () => move(.2), 0: () => show(0, run.end), w: nextWitness,
 };
 function move(share) {
@@ -257,8 +259,8 @@ for (const button of document.querySelectorAll(".copy")) button.addEventListener
   }
   setTimeout(() => { button.textContent = "copy"; }, 1500);
 });
-document.getElementById("in").addEventListener("click", () => zoom(.5, (from + until) / 2));
-document.getElementById("out").addEventListener("click", () => zoom(2, (from + until) / 2));
+document.getElementById("in").addEventListener("click", () => zoom(.5, centre()));
+document.getElementById("out").addEventListener("click", () => zoom(2, centre()));
 document.getElementById("all").addEventListener("click", () => show(0, run.end));
 addEventListener("resize", () => { label(); layout(); });
 addEventListener("hashchange", () => { const span = fromAddress(); if (span) show(...span); });

@@ -17,7 +17,7 @@ use crate::{
     checker::Checker,
     run::Engine,
     runner::verdict,
-    scenario::{Client, Clock, Lock, Network, Node, Run, Scenario, Sentinel, Source, Step},
+    scenario::{Client, Clock, Lock, Network, Node, Run, Scenario, Sentinel, Source, Step, parse},
     units::{Draw, Span, millis},
     verdict::Expectation,
 };
@@ -209,22 +209,27 @@ fn links(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// What is said of the network and of the lock beside which lock it is, each left to its default.
+/// What is said of the network and of each lock beside which lock it is, left to its default.
 fn options(scenario: &Scenario) -> Vec<Proposal> {
     // Another lock is another experiment, and one without a lease has a watchdog.
     const WHICH: [&str; 8] = ["name", "kind", "subject", "lease", "permits", "count", "window", "per_client"];
-    let Ok(written) = to_table(scenario) else { return Vec::new() };
+    let Ok(whole) = to_table(scenario) else { return Vec::new() };
     let mut proposals = Vec::new();
-    for part in ["network", "lock"] {
-        let Some(Value::Table(keys)) = written.get(part) else { continue };
-        let is_option = |(key, value): &(&String, &Value)| !WHICH.contains(&&***key) && !value.is_table();
-        for (key, _) in keys.iter().filter(is_option) {
-            let mut smaller = written.clone();
-            if let Some(Value::Table(part)) = smaller.get_mut(part) {
-                part.remove(key);
-            }
-            let smaller = smaller.try_into::<Scenario>().ok().filter(|smaller| smaller != scenario);
-            proposals.extend(smaller.map(|smaller| (format!("without {part}.{key}"), smaller)));
+    let network = whole.get("network").map(|_| vec!["network"]);
+    let locks = whole.get("lock").and_then(Value::as_table);
+    let locks = locks.into_iter().flat_map(Table::keys).map(|name| vec!["lock", name.as_str()]);
+    for path in network.into_iter().chain(locks) {
+        let part = path.iter().try_fold(&whole, |at, key| at.get(*key).and_then(Value::as_table));
+        let options = part.into_iter().flatten();
+        let options = options.filter(|(key, value)| !WHICH.contains(&&***key) && !value.is_table());
+        for (key, _) in options {
+            let mut smaller = whole.clone();
+            let at = path.iter().try_fold(&mut smaller, |at, key| at.get_mut(*key)?.as_table_mut());
+            at.map(|part| part.remove(key));
+            let written = toml::to_string(&smaller).unwrap_or_default();
+            let words = format!("without {}.{key}", path.join("."));
+            let read = parse("shrinking", &written).into_iter().flat_map(|source| source.variants);
+            proposals.extend(read.map(|variant| (words.clone(), variant.scenario)));
         }
     }
     proposals
@@ -367,7 +372,6 @@ fn drop_false(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::parse;
 
     /// The pause is what it takes; everything else is noise.
     const NOISY: &str = r#"
