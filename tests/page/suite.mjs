@@ -243,6 +243,17 @@ const tests = {
     await page.done();
   },
 
+  async "a fault tints the time that it takes, and not all that is shown"(name) {
+    const page = await opened(name);
+    for (const at of [() => show(0, run.end), () => run.focus && around(run.focus), () => zoom(.1, centre())]) {
+      await page.evaluate(at);
+      const wide = await page.locator("#plot .band").evaluateAll(all => all.filter(one => one.style.display !== "none")
+        .map(one => one.getBBox()).filter(({ x: from, width: wide }) => from <= left && from + wide >= left + width() - 1).length);
+      assert.equal(wide, 0, await view(page).then(String));
+    }
+    await page.done();
+  },
+
   async "who scrolls past the timeline is not held up by it"(name) {
     const page = await opened(name, "#t=all"), all = await whole(page);
     const box = await page.locator("#plot").boundingBox();

@@ -102,6 +102,8 @@ function layout() {
     if (node.tagName === "rect") {
       const l = Math.max(left - 5, Math.min(a, right + 5)), r = Math.max(left - 5, Math.min(b, right + 5));
       node.setAttribute("x", l); node.setAttribute("width", Math.max(r - l, b >= left && a <= right ? 2 : 0));
+      // What is in force all the time that is shown sets nothing apart: its bar says so.
+      if (node.classList.contains("band")) node.style.display = a <= left && b >= right - 1 ? "none" : "";
     } else if (node.tagName === "circle") node.setAttribute("cx", a);
     else if (node.tagName === "line") { node.setAttribute("x1", a); node.setAttribute("x2", a); }
     else if (node.classList.contains("in")) {
