@@ -1,8 +1,7 @@
 //! Owner safety, as it is defined: an owner's hold may be given back, deleted, written over or extended on behalf of that
 //! owner only. `seen` counts how often one of these took effect, `times` how often it was for another owner, `refused` how
 //! many releases and extensions came back as refused. A forced release in the lock's own way is no violation. The
-//! question arose if anything of that kind took effect, or if a release or an extension came back with a reply: one that
-//! failed without any may have reached no server.
+//! question arose if anything of that kind took effect, or if a release or an extension came back.
 
 use lockstorm::history::{Call, EventKind, History, LossCause, Outcome};
 
@@ -27,10 +26,9 @@ pub(crate) fn judge(history: &History) -> Answer {
         .filter(|call| matches!(call.call, Call::Release | Call::Extend { .. }))
         .filter_map(|call| call.outcome)
         .collect();
-    let answered = outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Failed { definite: false, .. }));
     let word = match times {
         1.. => "violated",
-        0 if given_up(history) || (done.is_empty() && !answered) => "undecided",
+        0 if given_up(history) || (done.is_empty() && outcomes.is_empty()) => "undecided",
         0 => "holds",
     };
     let refused = outcomes.iter().filter(|outcome| ***outcome == Outcome::Refused).count();
