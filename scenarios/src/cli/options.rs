@@ -1,6 +1,7 @@
 //! Options that several subcommands share.
 
 use std::{
+    collections::BTreeMap,
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -96,7 +97,7 @@ pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
 /// The scenarios of files and folders, or one variant of a file (`FILE#VARIANT`); what is not on the disk is looked for among the
 /// stock scenarios.
 pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let mut sources = Vec::new();
+    let mut gathered = Gathered::default();
     for path in paths {
         if let Some(token) =
             path.to_str().filter(|_| !path.exists()).and_then(|path| path.parse::<Token>().ok())
@@ -110,7 +111,7 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         }
         let named = path.to_str().filter(|_| !path.exists()).and_then(|path| path.rsplit_once('#'));
         if let Some((file, variant)) = named {
-            add(&mut sources, of_variant(one_source(Path::new(file))?, variant)?);
+            gathered.add(of_variant(one_source(Path::new(file))?, variant)?);
             continue;
         }
         if path.is_dir() {
@@ -121,32 +122,41 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             }
             files.sort();
             for file in files {
-                add(&mut sources, load(&file).map_err(|error| *error)?);
+                gathered.add(load(&file).map_err(|error| *error)?);
             }
             continue;
         }
         let mut stock = library::below(path).filter(|_| !path.exists()).peekable();
         if stock.peek().is_none() {
-            add(&mut sources, library::load(path).map_err(|error| *error)?);
+            gathered.add(library::load(path).map_err(|error| *error)?);
         }
         for stock in stock {
-            add(&mut sources, parse(stock.path, stock.text).map_err(|error| *error)?);
+            gathered.add(parse(stock.path, stock.text).map_err(|error| *error)?);
         }
     }
-    Ok(sources)
+    Ok(gathered.sources)
 }
 
-/// Adds what of a file is not there already: a file that is named twice, by itself and by its folder, is still one.
-fn add(sources: &mut Vec<Source>, mut source: Source) {
-    // A stock scenario is not on the disk.
-    let place =
-        |source: &Source| std::fs::canonicalize(&source.file).unwrap_or_else(|_| PathBuf::from(&source.file));
-    let Some(there) = sources.iter_mut().find(|there| place(there) == place(&source)) else {
-        sources.push(source);
-        return;
-    };
-    source.variants.retain(|variant| !there.variants.iter().any(|known| known.name == variant.name));
-    there.variants.append(&mut source.variants);
+/// The files that were named, each once, whether by itself or by its folder.
+#[derive(Default)]
+struct Gathered {
+    sources: Vec<Source>,
+    /// Where on the disk each is; of a stock scenario, which is not there, what it is called.
+    places: BTreeMap<PathBuf, usize>,
+}
+
+impl Gathered {
+    /// Adds what of a file is not there already.
+    fn add(&mut self, mut source: Source) {
+        let place = std::fs::canonicalize(&source.file).unwrap_or_else(|_| PathBuf::from(&source.file));
+        let at = *self.places.entry(place).or_insert(self.sources.len());
+        let Some(there) = self.sources.get_mut(at) else {
+            self.sources.push(source);
+            return;
+        };
+        source.variants.retain(|variant| !there.variants.iter().any(|known| known.name == variant.name));
+        there.variants.append(&mut source.variants);
+    }
 }
 
 /// A file with one of its variants, at all points of its sweep or at those that the name gives.
