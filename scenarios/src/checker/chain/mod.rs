@@ -54,15 +54,15 @@ pub(crate) struct Link {
 
 /// The chain of a witness, in the order of true time. Empty where the witness is about no lock.
 pub(crate) fn of_witness(history: &History, witness: &Witness) -> Vec<Link> {
-    let Some(lock) = witness.lock else { return Vec::new() };
-    Chain::to(history, lock, &witness.owners, witness.from, witness.until).links()
+    Chain::of(history, witness).map_or_else(Vec::new, |chain| chain.links())
 }
 
 /// The faults in the chain of a witness, by their places in the history and so in the order they began, each with the end of its effect.
 pub(super) fn faults(history: &History, witness: &Witness) -> BTreeMap<usize, True> {
+    let Some(chain) = Chain::of(history, witness) else { return BTreeMap::new() };
     let of_link = |link: Link| if let What::Fault(number) = link.what { Some(number) } else { None };
-    let faults = of_witness(history, witness).into_iter().filter_map(of_link);
-    faults.map(|number| (number, in_force_until(history, &history.faults[number]))).collect()
+    let faults = chain.links().into_iter().filter_map(of_link);
+    faults.map(|number| (number, chain.in_force_until[number])).collect()
 }
 
 /// A chain on its way from the end to the beginning.
@@ -84,6 +84,12 @@ struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
+    /// What led to a violation; nothing where its witness is about no lock.
+    fn of(history: &'a History, witness: &Witness) -> Option<Self> {
+        let lock = witness.lock?;
+        Some(Chain::to(history, lock, &witness.owners, witness.from, witness.until))
+    }
+
     /// What led to the state of these owners' holds at `from`, and to what happened until `until`.
     fn to(history: &'a History, lock: Lock, owners: &[Owner], from: True, until: True) -> Self {
         let (events, faults, clocks) = Default::default();
@@ -107,6 +113,20 @@ impl<'a> Chain<'a> {
 
     fn is_about(&self, event: &Event, owner: Owner) -> bool {
         event.kind.lock() == Some(self.lock) && event.kind.owner() == Some(owner)
+    }
+
+    fn grants(&self, event: &Event, owner: Owner) -> bool {
+        self.is_about(event, owner) && matches!(event.kind, EventKind::Granted { .. })
+    }
+
+    /// Whether an event says who waits for the lock in a queue.
+    fn is_queue(&self, event: &Event) -> bool {
+        event.kind.lock() == Some(self.lock) && matches!(event.kind, EventKind::Queue { .. })
+    }
+
+    /// The nodes of the lock.
+    fn nodes(&self) -> impl Iterator<Item = Host> + use<'a> {
+        self.history.lock(self.lock).authority.groups.iter().flatten().copied()
     }
 
     /// The last event before a place that is like this.
@@ -274,7 +294,7 @@ impl<'a> Chain<'a> {
                 parts.into_iter().flatten().collect()
             }
             EventKind::Queue { waiters, .. } => {
-                let queue = |event: &Event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock);
+                let queue = |event: &Event| self.is_queue(event);
                 let here = latest(&|event| event.host == host && queue(event));
                 // A node that has replaced another one goes on from the queue that it had got of that one.
                 let is_later = |promoted: usize| here.is_none_or(|here| here < promoted);
@@ -320,10 +340,8 @@ impl<'a> Chain<'a> {
         };
         let grant = self.last(before, grants)?;
         let holder = &self.history.events[grant];
-        let is_over = |event: &Event| {
-            let of_holder = event.kind.owner() == holder.kind.owner() && event.kind.lock() == Some(self.lock);
-            event.host == holder.host && of_holder && ends(event)
-        };
+        let owner = holder.kind.owner()?;
+        let is_over = |event: &Event| event.host == holder.host && self.is_about(event, owner) && ends(event);
         (!self.history.events[grant..before].iter().any(is_over)).then_some(grant)
     }
 
@@ -335,10 +353,7 @@ impl<'a> Chain<'a> {
             let of_lock = event.kind.lock() == Some(self.lock) && event.host == by.client;
             of_lock && by.owner.is_none_or(|owner| self.is_about(event, owner))
         };
-        let believes = |event: &Event| {
-            of_party(event)
-                && matches!(event.kind, EventKind::Believes { .. } | EventKind::Disbelieves { .. })
-        };
+        let believes = |event: &Event| of_party(event) && is_of_belief(event);
         if releases { self.last(call, believes) } else { None }
     }
 
@@ -352,11 +367,7 @@ impl<'a> Chain<'a> {
                 && (gives(event)
                     || matches!(event.kind, EventKind::Released { .. } | EventKind::Vanished { .. }))
         };
-        let believed = |event: &Event| {
-            self.is_about(event, owner)
-                && matches!(event.kind, EventKind::Believes { .. } | EventKind::Disbelieves { .. })
-        };
-        let believed = self.last(at, believed);
+        let believed = self.last(at, |event| self.is_about(event, owner) && is_of_belief(event));
         let is_nested =
             believed.is_some_and(|at| matches!(self.history.events[at].kind, EventKind::Believes { .. }));
         let before = self.last(at, counts)?;
@@ -403,8 +414,7 @@ impl<'a> Chain<'a> {
             EventKind::Sentinel { .. } | EventKind::Cluster { .. } | EventKind::Became { .. }
         );
         if is_about_masters {
-            let nodes = self.history.lock(self.lock).authority.groups.concat();
-            hosts.extend(nodes.into_iter().filter(|node| self.history.was_master(self.lock, *node, at)));
+            hosts.extend(self.nodes().filter(|node| self.history.was_master(self.lock, *node, at)));
         }
         // What a node or a Sentinel does by itself has its reasons in what has just happened to it.
         if needed.is_empty() && event.kind.owner().is_none() {
@@ -444,8 +454,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    fn links(self) -> Vec<Link> {
-        let Self { history, events, faults, clocks, .. } = &self;
+    fn links(&self) -> Vec<Link> {
+        let Self { history, events, faults, clocks, .. } = self;
         let of_clocks = clocks.keys().map(|shown| (shown.at, What::Clock(*shown)));
         let of_events = events.keys().map(|event| (history.events[*event].at, What::Event(*event)));
         let mut order: Vec<(True, What)> = of_clocks.chain(of_events).collect();
@@ -512,6 +522,11 @@ fn in_force_until(history: &History, fault: &Fault) -> True {
         matches!(event.kind, EventKind::Return { .. }) && (is_target(event.host) || !of_some)
     };
     after(fault.from).iter().find(returns).map_or(True::MAX, |event| event.at)
+}
+
+/// Whether an event begins or ends a belief.
+fn is_of_belief(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Believes { .. } | EventKind::Disbelieves { .. })
 }
 
 /// Whether an event gives an owner a hold, or a longer one.

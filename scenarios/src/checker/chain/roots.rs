@@ -23,12 +23,8 @@ impl Chain<'_> {
         self.is_of_one = owners.len() == 1;
         let earliest = owners.iter().filter_map(|owner| self.call(end, *owner)).min().unwrap_or(0);
         // What led to the first hold is another story.
-        let granted = |owner: &Owner| {
-            let grants = |event: &Event| {
-                self.is_about(event, *owner) && matches!(event.kind, EventKind::Granted { .. })
-            };
-            self.last(end, grants).unwrap_or(usize::MAX)
-        };
+        let granted =
+            |owner: &Owner| self.last(end, |event| self.grants(event, *owner)).unwrap_or(usize::MAX);
         let first = owners.iter().min_by_key(|owner| granted(owner)).and_then(|owner| self.call(end, *owner));
         let (mut roots, mut have_nothing) = (Vec::new(), owners.is_empty());
         self.begin = first.unwrap_or(0);
@@ -93,9 +89,7 @@ impl Chain<'_> {
     /// The promotion since an owner's last grant, in the group of the node that granted it: its hold is on the new master as that had got it.
     fn carried_over(&self, owner: Owner, before: usize) -> Option<usize> {
         let authority = &self.history.lock(self.lock).authority;
-        let granted = self.last(before, |event| {
-            self.is_about(event, owner) && matches!(event.kind, EventKind::Granted { .. })
-        })?;
+        let granted = self.last(before, |event| self.grants(event, owner))?;
         let group = authority.group_of(self.history.events[granted].host);
         let promoted = |event: &Event| {
             event.kind == EventKind::Became { role: Role::Master } && authority.group_of(event.host) == group
@@ -119,15 +113,11 @@ impl Chain<'_> {
     /// Where the place in the queue was lost that an owner has had since it called: its node dropped it, or another node that has none for it took
     /// over. Nothing where it left the queue because its turn had come.
     fn lost_place(&self, owner: Owner, before: usize) -> Option<usize> {
-        let queue =
-            |event: &Event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock);
-        let had = |event: &Event| matches!(&event.kind, EventKind::Queue { lock, waiters, .. } if *lock == self.lock && waiters.contains(&owner));
         let events = &self.history.events;
-        let had = self.last(before, had).filter(|had| Some(*had) > self.call(before, owner))?;
-        let lost = (had + 1..before).find(|at| queue(&events[*at]))?;
-        let grants =
-            |event: &Event| self.is_about(event, owner) && matches!(event.kind, EventKind::Granted { .. });
-        (!events[had..=lost].iter().any(grants)).then_some(lost)
+        let had = |at: &usize| self.is_queue(&events[*at]) && self.waiters(*at).contains(&owner);
+        let had = (0..before).rev().find(had).filter(|had| Some(*had) > self.call(before, owner))?;
+        let lost = (had + 1..before).find(|at| self.is_queue(&events[*at]))?;
+        (!events[had..=lost].iter().any(|event| self.grants(event, owner))).then_some(lost)
     }
 
     /// What was done to the client of an owner that waited, to those of whom it waited for and to the nodes of the lock, and how its clock went.
@@ -136,7 +126,7 @@ impl Chain<'_> {
         let since = self.history.events[acted].at.min(from);
         let owners = self.waits_for(owner, from).chain([owner]);
         let mut hosts: Vec<Host> = owners.map(|owner| self.history.client_of(owner)).collect();
-        hosts.extend(self.history.lock(self.lock).authority.groups.iter().flatten());
+        hosts.extend(self.nodes());
         self.find_faults(&hosts, since, until, acted);
         self.find_clock_of_wait(owner, acted, until);
     }
@@ -144,8 +134,7 @@ impl Chain<'_> {
     /// Whom an owner waits for at an instant: the head of the queue, for which alone the lock is free, and who was granted the lock last.
     fn waits_for(&self, owner: Owner, at: True) -> impl Iterator<Item = Owner> {
         let end = self.history.events.partition_point(|event| event.at <= at);
-        let queue = self
-            .last(end, |event| matches!(&event.kind, EventKind::Queue { lock, .. } if *lock == self.lock));
+        let queue = self.last(end, |event| self.is_queue(event));
         let head = queue.and_then(|queue| self.waiters(queue).first().copied());
         let holder = self.in_the_way(end, owner).and_then(|grant| self.history.events[grant].kind.owner());
         head.into_iter().chain(holder).filter(move |other| *other != owner)
@@ -154,7 +143,7 @@ impl Chain<'_> {
     /// What was done to the nodes of the lock since what is told of it last.
     fn find_faults_on_nodes(&mut self, roots: &[usize], end: usize, from: True, until: True) {
         let Some(last) = roots.iter().copied().filter(|root| *root < end).max() else { return };
-        let nodes: Vec<Host> = self.history.lock(self.lock).authority.groups.concat();
+        let nodes: Vec<Host> = self.nodes().collect();
         let since = self.history.events[last].at.min(from);
         self.find_faults(&nodes, since, until, last);
     }

@@ -28,6 +28,11 @@ fn one() -> Story {
     beside(Story::one_node())
 }
 
+/// R is a replica of m.
+fn replicated(kind: Guarantee) -> Story {
+    beside(Story::failover(kind)).became("r", Role::Replica)
+}
+
 const STEP: &str = "the wall clock of m stepped +31 s";
 
 /// The clock of m steps, and what it has kept since the beginning of the run is over by it.
@@ -153,8 +158,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
             "granted by the successor of a master that stood still",
             announces(
                 announces(
-                    beside(Story::failover(Guarantee::Exclusive))
-                        .became("r", Role::Replica)
+                    replicated(Guarantee::Exclusive)
                         .at(100)
                         .fault_until(30_000, "m stands still", &["m"])
                         .at(10_000),
@@ -251,8 +255,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "fairness",
             "its place is lost with the master",
-            beside(Story::failover(Guarantee::Fair))
-                .became("r", Role::Replica)
+            replicated(Guarantee::Fair)
                 .at(1)
                 .locks("c1", "m", 30_000)
                 .at(10)
@@ -312,8 +315,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "lease",
             "carried over to a replica whose clock is ahead",
-            beside(Story::failover(Guarantee::Exclusive))
-                .became("r", Role::Replica)
+            replicated(Guarantee::Exclusive)
                 .clocks("r", [20_000, 0, 0], [0; 3])
                 .at(1)
                 .locks("c1", "m", 30_000)
@@ -416,8 +418,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "rate",
             "the new master has not heard of the permits",
-            beside(Story::failover(Guarantee::Rate { permits: 2, window_ms: 10_000, per_client: false }))
-                .became("r", Role::Replica)
+            replicated(Guarantee::Rate { permits: 2, window_ms: 10_000, per_client: false })
                 .calm()
                 .at(100)
                 .takes("c1", 2)
@@ -522,8 +523,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         (
             "windows",
             "deleted at the master before the promotion",
-            beside(Story::failover(Guarantee::Exclusive))
-                .became("r", Role::Replica)
+            replicated(Guarantee::Exclusive)
                 .at(2)
                 .locks("c1", "m", 30_000)
                 .at(4_999)
