@@ -10,6 +10,7 @@ use crate::attempt::{Answer, Ask, Found, Kind, Sleep};
 use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, check_lease, millis};
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
+use crate::explain::{explained, explained_alone};
 use crate::guard::{Got, Guard};
 use crate::hold::{Grant, Hold, Keeper, Known, OwnerState, Told};
 use crate::keeper::{Held, give_back};
@@ -161,6 +162,8 @@ impl<G: Got> Acquisition<G> {
             Answer::Busy(busy) => Ok(Answer::Busy(busy)),
             Answer::Got(got) => {
                 if let Err(error) = node.acknowledged(acked, needed) {
+                    // The caller's time may end before the grant is undone.
+                    caller.progress.failed(&error);
                     return Err(Box::pin(self.undone(error)).await);
                 }
                 self.accept(caller, self.deadline(), got).await
@@ -261,13 +264,22 @@ impl<G: Got> Acquisition<G> {
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
         self.may_have_been_obeyed();
-        give_back(&self.request.session, &*self.request.kind, &self.owner, Confirm::No).await.is_ok()
+        let lasts = self.deadline();
+        let Request { session, kind, .. } = &self.request;
+        give_back(session, &**kind, &self.owner, Confirm::No, lasts).await.is_ok()
     }
 
     /// The request may have made the owner's older levels last longer, whatever comes of it.
     fn may_have_been_obeyed(&self) {
         let patience = self.env().boottime() - self.sent;
         self.owner.may_last(self.sent, patience, self.lease());
+    }
+
+    /// `error`, by which the request was refused, with the right that the user lacks, if that is why.
+    async fn explained(&self, error: Error) -> Error {
+        let Request { session, kind, key, .. } = &self.request;
+        let call = kind.call(&self.request());
+        explained(session, kind.rights(), key, call.keys(), error).await
     }
 
     /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.
@@ -287,7 +299,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         // Until the outcome is known, no other request of this owner may change the count that tells it.
         let limit = session.env().now() + config.response_limit();
         let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
-            return Err(config.no_reply().made_definite());
+            return Err(owner.trouble.last().unwrap_or_else(|| config.no_reply()).made_definite());
         };
         let _turn = caller.turn(&session).await?;
         // What the call says may depend on what the nodes are.
@@ -305,8 +317,8 @@ impl<G: Got> Wanted for Acquisition<G> {
         let mut pending = Pending::send(&session, lane, call, wait);
         let answer = match pending.reply().await {
             Ok(replied) => self.settle(caller, replied).await,
-            Err(error) if error.is_definite() => return Err(error),
             // As rare as an undo.
+            Err(error) if error.is_definite() => return Err(Box::pin(self.explained(error)).await),
             Err(error) => Box::pin(self.resolve(caller, pending, error)).await,
         };
         if answer.is_err() {
@@ -334,7 +346,7 @@ impl<G: Got> Wanted for Acquisition<G> {
 
     fn repeat_delay(&self, repeats: u32) -> Option<Duration> {
         let config = &self.request.session.config;
-        (repeats < config.retry_attempts).then(|| config.retry_delay(self.env(), repeats))
+        config.may_repeat(repeats).then(|| config.retry_delay(self.env(), repeats))
     }
 
     fn slot(&self) -> Option<Slot> {
@@ -343,6 +355,11 @@ impl<G: Got> Wanted for Acquisition<G> {
 
     fn emit(&self, kind: EventKind<'_>) {
         self.request.session.ctx.emit(&self.request.key, &self.request.owner, kind);
+    }
+
+    fn explained(&self, refusal: Error) -> Error {
+        let Request { kind, key, .. } = &self.request;
+        explained_alone(kind.rights(), key, refusal)
     }
 
     fn give_up(&mut self) {

@@ -8,7 +8,8 @@ use redis::{Cmd, Value};
 use crate::error::{Error, Result};
 use crate::hold::{Known, Parts, Told};
 use crate::renew::RenewalScript;
-use crate::script::Call;
+use crate::rights::Rights;
+use crate::script::{Call, Script};
 use crate::spin::SpinBackoff;
 use crate::wake::Wakes;
 
@@ -138,8 +139,15 @@ pub(crate) trait Lease: Send + Sync + 'static {
         Parts::WHOLE
     }
 
-    /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held.
+    /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held. The last key, before the
+    /// spent latches, is the latch.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
+
+    /// The same for a user who may not use the latch. `None` of kinds that no such user can acquire.
+    fn release_without_latch(&self) -> Option<&'static Script>;
+
+    /// What the user must be allowed to do.
+    fn rights(&self) -> &'static Rights;
 }
 
 /// A kind of object on one master whose grants are guards.

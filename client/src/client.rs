@@ -178,9 +178,12 @@ impl Builder {
         self
     }
 
-    /// How often to repeat what can be repeated. Default 4.
+    /// How often at most to repeat what can be repeated. Default: as often as [`Builder::call_timeout`] allows.
+    ///
+    /// What gives something back is repeated in any case, also in the background:
+    /// [what servers refuse](crate#what-servers-refuse).
     pub fn retry_attempts(mut self, attempts: u32) -> Self {
-        self.config.retry_attempts = attempts;
+        self.config.retry_attempts = Some(attempts);
         self
     }
 

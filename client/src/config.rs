@@ -45,7 +45,8 @@ pub(crate) struct Config {
     pub(crate) call_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) connect_timeout: Duration,
-    pub(crate) retry_attempts: u32,
+    /// `None`: as many as the time of a call allows.
+    pub(crate) retry_attempts: Option<u32>,
     /// The delay before the first repeat is drawn from half of this to all of it; it doubles up to `retry_delay_max`.
     pub(crate) retry_delay: Duration,
     pub(crate) retry_delay_max: Duration,
@@ -72,7 +73,7 @@ impl Default for Config {
             call_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(3),
             connect_timeout: Duration::from_secs(10),
-            retry_attempts: 4,
+            retry_attempts: None,
             retry_delay: Duration::from_secs(1),
             retry_delay_max: Duration::from_secs(2),
             watchdog_timeout: Duration::from_secs(30),
@@ -185,17 +186,27 @@ impl Config {
         Error::indefinite(ErrorKind::ResponseTimeout(self.response_limit()))
     }
 
-    /// How long an unlock's result is remembered: longer than all its repeats can take.
+    /// How long an unlock's result is remembered: longer than it is repeated once a reply was lost.
     pub(crate) fn latch_ttl(&self) -> Duration {
-        let once = self.response_timeout + self.retry_delay_ceiling(self.retry_attempts);
-        once.saturating_mul(self.retry_attempts.max(1)).max(Duration::from_millis(1))
+        let repeats = self.retry_attempts.unwrap_or(REPEATS_OF_LOST);
+        let once = self.response_timeout + self.retry_delay_ceiling(repeats);
+        once.saturating_mul(repeats.max(1)).max(Duration::from_millis(1))
+    }
+
+    /// Whether a call is repeated once more that was repeated so often.
+    pub(crate) fn may_repeat(&self, repeats: u32) -> bool {
+        self.retry_attempts.is_none_or(|most| repeats < most)
     }
 }
 
 /// How long a server remembers that it has granted or taken back permits that never end by themselves.
 pub(crate) const PERMIT_MEMORY: Duration = Duration::from_secs(600);
 
-/// How long a client asks what became of such a request, or repeats it: well within the time for which the server knows.
+/// How many repeats with time-outs fit into the memory of an unlock.
+const REPEATS_OF_LOST: u32 = 4;
+
+/// How long a client asks what became of such a request, or repeats it: well within the time for which the server knows. No release
+/// of whatever is repeated for longer.
 pub(crate) const PERMIT_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Redis counts whole milliseconds, a lease of zero would delete the key, and of one as short as [`drift_margin`](crate::wire::drift_margin)

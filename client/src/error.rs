@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::refusal;
+
 /// The result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -196,7 +198,8 @@ impl Error {
         self.definite
     }
 
-    /// True when the same operation may succeed a little later: the server is loading, failing over, busy.
+    /// True when the same operation may succeed a little later: the server is loading, failing over, busy, out of memory or
+    /// unable to write. The documentation of the crate [has the refusals that pass](crate#what-servers-refuse).
     pub fn is_transient(&self) -> bool {
         if self.redirected {
             return true;
@@ -208,10 +211,7 @@ impl Error {
             | ErrorKind::Replaced { .. }
             | ErrorKind::NotReplicated { .. }
             | ErrorKind::NoQuorum { .. } => true,
-            ErrorKind::Server { code, .. } => matches!(
-                code.as_str(),
-                "LOADING" | "READONLY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" | "BUSY" | "NOREPLICAS"
-            ),
+            ErrorKind::Server { code, .. } => refusal::passes(code),
             // A lost reply can be retried only if the command is known not to have run.
             ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => self.definite,
             _ => false,
@@ -226,6 +226,11 @@ impl Error {
     /// True when the server may yet obey what was sent.
     pub(crate) fn is_lost_reply(&self) -> bool {
         !self.definite && matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
+    }
+
+    /// True when no server has said anything.
+    pub(crate) fn is_silence(&self) -> bool {
+        matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
     }
 
     pub(crate) fn is_server(&self, wanted: &str) -> bool {
@@ -286,6 +291,16 @@ impl Error {
     /// As [`Error::caused_by`], of an error of the application's own code.
     pub(crate) fn caused_by_any(self, source: Box<dyn std::error::Error + Send + Sync>) -> Self {
         Self { source: Some(source.into()), ..self }
+    }
+
+    /// The same refusal, with a word on what it is about.
+    pub(crate) fn explained(mut self, what: &str) -> Self {
+        if let ErrorKind::Server { message: text, .. } | ErrorKind::NotPublished { reason: text } =
+            &mut self.kind
+        {
+            *text = format!("{text} ({what})");
+        }
+        self
     }
 
     /// The same, of an operation that changed nothing or was undone.

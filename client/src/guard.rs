@@ -112,7 +112,7 @@ impl<G> Guard<G> {
     ///
     /// # Errors
     /// [`ErrorKind::NotHeld`] when the owner did not hold the lock any more, and whatever kept the last repeat from
-    /// succeeding; the lock then ends with its lease. [`ErrorKind::NotPublished`] when the lock was released, but the user may
+    /// succeeding, which may [pass](crate#what-servers-refuse) while the work goes on; otherwise the lock ends with its lease. [`ErrorKind::NotPublished`] when the lock was released, but the user may
     /// not publish that.
     pub async fn release(self) -> Result<()> {
         if !self.hold.releasing() {
@@ -125,7 +125,7 @@ impl<G> Guard<G> {
             let _ = answer.send(releasing.await);
         }));
         let released = within(&*self.env, begun + time, released).await;
-        released.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))
+        released.unwrap_or_else(|| Err(self.keeper.overdue(time)))
     }
 
     /// What was granted is renewed no more, and no client gives it back.

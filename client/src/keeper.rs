@@ -8,13 +8,14 @@ use redis::Value;
 
 use crate::attempt::{Lease, Unlock};
 use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, millis};
-use crate::env::pause;
+use crate::env::Boottime;
 use crate::error::{Error, Result};
+use crate::explain::explained;
 use crate::guard::not_held;
 use crate::hold::{Hold, Keeper, OwnerState};
 use crate::observer::LossCause;
 use crate::owner;
-use crate::route::Confirm;
+use crate::route::{Confirm, Persistence, Remembered};
 use crate::script::Call;
 use crate::session::Session;
 use crate::wire::{self, Slot};
@@ -35,6 +36,10 @@ impl Keeper for Held {
             hold.released(done.as_ref().err());
             done
         })
+    }
+
+    fn overdue(&self, time: Duration) -> Error {
+        self.owner.trouble.overdue(time)
     }
 
     fn forget(self: Arc<Self>, hold: Arc<Hold>) -> Option<BoxFuture<'static, ()>> {
@@ -67,7 +72,8 @@ impl Held {
         if superseded {
             return Err(not_held(hold));
         }
-        match give_back(&self.session, &*self.kind, &self.owner, Confirm::AsConfigured).await? {
+        let lasts = self.owner.lasts_until();
+        match give_back(&self.session, &*self.kind, &self.owner, Confirm::AsConfigured, lasts).await? {
             true => Ok(()),
             false => Err(not_held(hold)),
         }
@@ -75,7 +81,8 @@ impl Held {
 }
 
 /// Gives one level of what `owner` has back; false when it had none. Called with its `serial`, when the level is no longer
-/// counted there.
+/// counted there. It is repeated until a server has nothing left to give back, which is at `lasts`: of kinds that never end by
+/// themselves for as long as the server remembers.
 ///
 /// To take a grant back that does not count, no replica needs to confirm it: there may be none, which is why.
 pub(crate) async fn give_back(
@@ -83,35 +90,55 @@ pub(crate) async fn give_back(
     kind: &dyn Lease,
     of: &OwnerState,
     confirm: Confirm,
+    lasts: Boottime,
 ) -> Result<bool> {
-    let OwnerState { key, owner, .. } = of;
+    let OwnerState { key, owner, trouble, .. } = of;
     let request = owner::request_id(session.env());
     let slot = session.router.together(key.slot());
-    let is_endless = kind.renewal().is_none();
-    let (patience, latch_life) = if is_endless {
-        (Patience::AsLongAsRemembered, PERMIT_MEMORY)
+    let memory = if kind.renewal().is_none() { PERMIT_MEMORY } else { session.config.latch_ttl() };
+    let now = session.env().boottime();
+    let most = now + PERMIT_PATIENCE;
+    let until = if kind.renewal().is_none() {
+        most
     } else {
-        (Patience::AsConfigured, session.config.latch_ttl())
+        // Whoever waits for it is told what the servers say, even when the lease is over meanwhile.
+        lasts.max(now + session.config.call_timeout).min(most)
     };
+    let failed = |error: &Error| trouble.failed(error);
+    let persistence = Persistence { until, is_unlimited: true, memory, failed: &failed };
     let call = |spent: &[String]| {
         kind.release(&Unlock {
             key,
             owner,
             request: &request,
             remaining_ms: millis(of.longest_validity()).max(1),
-            latch_ms: millis(latch_life),
+            latch_ms: millis(memory),
             spent,
             now_ms: millis(session.env().wall().0),
             publish: session.router.publish(),
         })
     };
-    let (reply, is_final) = run_with_spent(session, slot, patience, confirm, call).await?;
-    match reply {
+    let mut done = run_with_spent(session, slot, confirm, &persistence, call).await;
+    if let (true, Some(script)) = (is_refused(&done), kind.release_without_latch()) {
+        // Rare, and not a part of every release's memory.
+        let call = call(&[]).without_latch(script);
+        let is_last = of.levels(&kind.parts(), now).iter().all(|levels| levels.most == 0);
+        done = Box::pin(give_back_without_latch(session, &call, confirm, &persistence, is_last)).await;
+    }
+    trouble.end();
+    let done = match done {
+        Ok(done) => done,
+        Err(error) => {
+            let keys = call(&[]);
+            return Err(Box::pin(explained(session, kind.rights(), key, keys.keys(), error)).await);
+        }
+    };
+    match done.reply {
         Value::Int(_) => {
             // Where a request may still be on its way, it must find the result of the one that was faster.
-            if is_final {
+            if done.is_final {
                 let latch = wire::unlock_latch(key, &request);
-                session.latches.add(slot, latch, session.env().now(), latch_life);
+                session.latches.add(slot, latch, session.env().now(), memory);
             }
             Ok(true)
         }
@@ -120,66 +147,53 @@ pub(crate) async fn give_back(
     }
 }
 
-/// For how long a call that the server remembers is repeated.
-#[derive(Clone, Copy)]
-pub(crate) enum Patience {
-    AsConfigured,
-    /// As [`run_patiently`].
-    AsLongAsRemembered,
+fn is_refused(done: &Result<Remembered>) -> bool {
+    matches!(done, Err(error) if error.is_server("NOPERM") && error.is_definite())
+}
+
+/// Runs a release of which the server remembers nothing. Without another level of the owner a repeat does no harm, once the one before
+/// cannot be obeyed any more; with others it would take one of them.
+async fn give_back_without_latch(
+    session: &Session,
+    call: &Call,
+    confirm: Confirm,
+    persistence: &Persistence<'_>,
+    is_last: bool,
+) -> Result<Remembered> {
+    let router = &session.router;
+    let done = if is_last {
+        router.run_persistently(call, confirm, persistence).await?
+    } else {
+        let once = Persistence { memory: Duration::ZERO, ..*persistence };
+        router.run_remembered(call, confirm, &once).await?
+    };
+    // What is not there after a lost reply was given back by the request before.
+    let reply = if done.was_lost && done.reply == Value::Nil { Value::Int(1) } else { done.reply };
+    Ok(Remembered { reply, is_final: false, ..done })
 }
 
 /// Runs a call that the server remembers, and that deletes the spent latches it is written with. They are those of other
 /// locks too, which this user may have lost the right to: such a refusal says nothing about the call, which is then sent
-/// without them. Also says whether the reply is final.
+/// without them.
 pub(crate) async fn run_with_spent(
     session: &Session,
     slot: Slot,
-    patience: Patience,
     confirm: Confirm,
+    persistence: &Persistence<'_>,
     call: impl Fn(&[String]) -> Call + Send,
-) -> Result<(Value, bool)> {
+) -> Result<Remembered> {
+    let router = &session.router;
     let spent = session.latches.take(slot, session.env().now());
     let with = call(&spent);
-    let refused = match run(session, patience, &with, confirm).await {
+    let refused = match router.run_remembered(&with, confirm, persistence).await {
         Err(error) if error.is_server("NOPERM") && !spent.is_empty() => error,
         done => return done,
     };
     let without = call(&[]);
-    let (reply, is_final) = run(session, patience, &without, confirm).await?;
+    let done = router.run_remembered(&without, confirm, persistence).await?;
     // A request before the refused one may have gone without a reply.
-    Ok((reply, is_final && refused.is_definite()))
-}
-
-async fn run(session: &Session, patience: Patience, call: &Call, confirm: Confirm) -> Result<(Value, bool)> {
-    match patience {
-        Patience::AsConfigured => session.router.run_remembered(call, confirm).await,
-        Patience::AsLongAsRemembered => run_patiently(session, call, confirm).await,
-    }
-}
-
-/// Runs a call that the server remembers for [`PERMIT_MEMORY`], again and again for as long as it can be out of reach: what is
-/// not given back is gone for good. Also says whether the reply is final, as [`run_remembered`](crate::route::Router).
-async fn run_patiently(session: &Session, call: &Call, confirm: Confirm) -> Result<(Value, bool)> {
-    let env = session.env();
-    let (begun, mut rounds) = (env.boottime(), 0);
-    loop {
-        let done = session.router.run_remembered(call, confirm).await;
-        match done {
-            // A request of an earlier round may be under way still.
-            Ok((reply, is_final)) => return Ok((reply, is_final && rounds == 0)),
-            Err(error)
-                if (error.is_transient() || error.is_lost_reply())
-                    && env.boottime() - begun < PERMIT_PATIENCE
-                    && !session.ctx.work.is_closing() =>
-            {
-                pause(env, session.config.retry_delay(env, rounds)).await;
-                rounds = rounds.saturating_add(1);
-            }
-            // What an earlier round sent may have been obeyed.
-            Err(error) if rounds > 0 => return Err(error.made_indefinite()),
-            Err(error) => return Err(error),
-        }
-    }
+    let is_final = done.is_final && refused.is_definite();
+    Ok(Remembered { is_final, ..done })
 }
 
 /// Deletes the latches that no further release will delete. Those that this does not reach end by themselves.

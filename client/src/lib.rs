@@ -101,6 +101,10 @@
 //! * `lockAndGetToken()`: [`FencedGuard::token`];
 //! * `lockWatchdogTimeout`, `fairLockWaitTimeout`: [`Builder::watchdog_timeout`], [`Builder::fair_wait_timeout`].
 //!
+#![doc = include_str!("rights.md")]
+//!
+#![doc = include_str!("refusals.md")]
+//!
 //! # Topologies
 //!
 //! | deployment | its URL | how the master of a lock is found |
@@ -142,7 +146,7 @@
 //! A cluster keeps the keys of a lock in the slot of its name, which is a hash tag in the names of its other keys. A name with a brace but
 //! without a tag (`a{b`) divides them; the kinds of locks with several keys then refuse it. While a slot is being moved, what needs several keys is
 //! refused by the nodes (TRYAGAIN): locks are acquired and renewed, but releases wait until the slot has moved, and are
-//! repeated as [`Builder::retry_attempts`] says. From Redis 7 on messages are published within the node of the lock's slot
+//! repeated [as all releases are](#what-servers-refuse). From Redis 7 on messages are published within the node of the lock's slot
 //! (SPUBLISH), as Redisson chooses by the same test, since waiters of the one kind do not hear the other; before, to all nodes.
 //!
 //! # Features
@@ -198,10 +202,12 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
+//! | `refusal` | what servers refuse with, and which of that passes |
 //! | `error`, `mutex`, `env` | what fails, how mutexes are locked, the seam to the world |
 //! | `tls/` | TLS between the client and its servers |
 //! | `endpoint`, `address` | where a server is, and how to log in there; what an application calls a deployment |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
+//! | `rights` | what each object needs the user of the server to be allowed |
 //! | `config`, `owner` | the settings, the fields of owners |
 //! | `observer/` | the events of locks, and their way into `tracing` and `metrics` |
 //! | `key`, `script` | keys and their slots, Lua scripts and calls of them |
@@ -216,6 +222,7 @@
 //! | `departures` | leaving the queues of fair locks |
 //! | `latches` | the latches of earlier releases, which the next release deletes |
 //! | `session` | what all locks of a client share |
+//! | `explain` | which right it is that the user lacks |
 //! | `wait` | the wait loop, which knows no lock |
 //! | `recover` | what became of a request whose reply is lost |
 //! | `guard`, `keeper` | a held lock, and giving it back |
@@ -230,6 +237,7 @@
 // Says on docs.rs which items need which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod refusal;
 mod error;
 mod mutex;
 mod env;
@@ -237,6 +245,7 @@ mod tls;
 mod endpoint;
 mod address;
 pub mod wire;
+mod rights;
 mod config;
 mod owner;
 mod observer;
@@ -254,6 +263,7 @@ mod attempt;
 mod departures;
 mod latches;
 mod session;
+mod explain;
 mod wait;
 mod recover;
 mod guard;

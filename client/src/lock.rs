@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use crate::acquire::{Request, acquire, adopt};
 use crate::attempt::{LockKind, Taken, read_number, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
+use crate::explain::explained;
 use crate::guard::{Got, Guard, OfLock, Token};
 use crate::key::Key;
 use crate::observer::LossCause;
@@ -301,7 +302,25 @@ impl<G> OnMaster<G> {
     /// How the key is taken, of kinds that share it.
     async fn look(&self) -> Result<Option<Taken>> {
         let Some(look) = self.kind.look(&self.key) else { return Ok(None) };
-        self.kind.read_look(&self.router()?.run_unconfirmed(&look).await?).map(Some)
+        let looked = self.router()?.run_unconfirmed(&look).await;
+        self.kind.read_look(&self.or_explained(look.keys(), looked).await?).map(Some)
+    }
+
+    /// What came of a request with these keys, with the right that the user lacks, if that is why it failed.
+    async fn or_explained(&self, keys: &[String], done: Result<Value>) -> Result<Value> {
+        match done {
+            Err(error) => {
+                let rights = self.kind.rights();
+                Err(Box::pin(explained(&self.session, rights, &self.key, keys, error)).await)
+            }
+            done => done,
+        }
+    }
+
+    /// The answer to a question for the key itself.
+    async fn ask(&self, question: &Cmd) -> Result<Value> {
+        let asked = self.router()?.ask(self.key.slot(), question).await;
+        self.or_explained(&[self.key.to_string()], asked).await
     }
 
     fn router(&self) -> Result<&Router> {
@@ -334,7 +353,7 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
         if let Some(taken) = self.look().await? {
             return Ok(taken.is_locked);
         }
-        match self.router()?.ask(self.key.slot(), redis::cmd("EXISTS").arg(&*self.key)).await? {
+        match self.ask(redis::cmd("EXISTS").arg(&*self.key)).await? {
             Value::Int(count) => Ok(count > 0),
             other => Err(Error::unexpected(&other)),
         }
@@ -342,11 +361,11 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 
     async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         let question = self.kind.ask_levels(&self.key, &self.kind.owner_field(self.session.field(owner)));
-        self.kind.read_levels(&self.router()?.ask(self.key.slot(), &question).await?)
+        self.kind.read_levels(&self.ask(&question).await?)
     }
 
     async fn remaining(&self) -> Result<Option<Duration>> {
-        match self.router()?.ask(self.key.slot(), &self.kind.ask_left(&self.key)).await? {
+        match self.ask(&self.kind.ask_left(&self.key)).await? {
             Value::Int(pttl) => Ok(remaining(pttl)),
             other => Err(Error::unexpected(&other)),
         }
@@ -365,7 +384,8 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
         self.session.ctx.ledger.lose_all(&self.key, &parts, LossCause::NotHeld);
         let now_ms = millis(self.session.env().wall().0);
         let call = self.kind.force_release(&self.key, now_ms, router.publish());
-        match router.run_repeatable(&call).await? {
+        let done = router.run_repeatable(&call).await;
+        match self.or_explained(call.keys(), done).await? {
             Value::Int(freed) => Ok(freed == 1),
             other => Err(Error::unexpected(&other)),
         }

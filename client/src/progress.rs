@@ -42,7 +42,20 @@ impl Progress {
     pub(crate) fn failed(&self, error: &Error) {
         let mut state = locked(&self.0);
         state.sent = !error.is_definite();
-        state.failure = Some(error.clone());
+        // What a server has said outlasts the want of a reply.
+        if state.failure.is_none() || !error.is_silence() {
+            state.failure = Some(error.clone());
+        }
+    }
+
+    /// What became of the last try, when that was no answer.
+    pub(crate) fn last_failure(&self) -> Option<Error> {
+        locked(&self.0).failure.clone()
+    }
+
+    /// Until when the caller waits for the answer to the question that is open, if it waits for no more than `patience`.
+    pub(crate) fn waits_until(&self, patience: Duration) -> Option<Monotonic> {
+        locked(&self.0).asking_since.map(|since| since + patience)
     }
 
     /// The answer: another owner has the lock.
@@ -74,8 +87,7 @@ impl Progress {
         let end = wait.map(|wait| begun + wait);
         tokio::pin!(answered);
         loop {
-            let overdue = locked(&self.0).asking_since.map(|since| since + patience);
-            let limit = overdue.unwrap_or_else(|| env.now() + patience);
+            let limit = self.waits_until(patience).unwrap_or_else(|| env.now() + patience);
             let limit = end.map_or(limit, |end| end.min(limit));
             if let Some(outcome) = within(env, limit, &mut answered).await {
                 return outcome;

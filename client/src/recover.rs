@@ -8,11 +8,11 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Fuse};
 use redis::{Cmd, Value};
 
-use crate::env::{Boottime, within};
+use crate::env::{Boottime, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::hold::Told;
 use crate::mutex::locked;
-use crate::route::{Lane, Node, Repeats, Request};
+use crate::route::{Lane, Node, OnFailure, Repeats, Request};
 use crate::script::Call;
 use crate::session::Session;
 use crate::wait::Caller;
@@ -111,13 +111,19 @@ impl Pending {
         R: Fn(&[Value], Boottime) -> Result<Told<F>>,
     {
         caller.progress.failed(error);
-        let patience = session.env().now() + session.config.response_timeout;
-        let mut found = within(session.env(), patience, pin!(self.find_out(session, &probe, true))).await;
+        let begun = session.env().now();
+        let clear = begun + session.config.response_timeout;
+        let until = caller.progress.waits_until(session.config.call_timeout).unwrap_or(clear).max(clear);
+        let progress = caller.progress.clone();
+        // The last word of the servers is what the caller gets at the end of its time.
+        let failed = |error: &Error| progress.failed(&error.clone().made_indefinite());
+        let mut found =
+            within(session.env(), until, pin!(self.find_out(session, &probe, Some(clear), &failed))).await;
         if found.is_none() {
-            caller.answer(Err(error.clone()));
+            caller.answer(Err(progress.last_failure().unwrap_or_else(|| error.clone())));
             // What was set before the connection was given up has ended by then.
             let limit = session.env().now() + lease + session.config.response_timeout;
-            found = within(session.env(), limit, pin!(self.find_out(session, &probe, false))).await;
+            found = within(session.env(), limit, pin!(self.find_out(session, &probe, None, &|_| ()))).await;
         }
         let is_fenced = locked(&self.lane).connection.is_fenced() || !error.is_lost_reply();
         match found {
@@ -129,9 +135,15 @@ impl Pending {
         }
     }
 
-    /// Waits for the late reply, and meanwhile tries to ask on a new connection; again for answers that tell nothing yet, while the caller
-    /// waits: all else that the owner asks for waits, too.
-    async fn find_out<F, R>(&mut self, session: &Session, probe: &Probe<R>, waits: bool) -> Recovered<F>
+    /// Waits for the late reply, and meanwhile tries to ask on a new connection; until `clear` again for answers that tell nothing yet: all
+    /// else that the owner asks for waits, too.
+    async fn find_out<F, R>(
+        &mut self,
+        session: &Session,
+        probe: &Probe<R>,
+        clear: Option<Monotonic>,
+        failed: OnFailure<'_>,
+    ) -> Recovered<F>
     where
         R: Fn(&[Value], Boottime) -> Result<Told<F>>,
     {
@@ -139,10 +151,11 @@ impl Pending {
             let mut repeats = Repeats::default();
             loop {
                 let outlook = session.router.outlook(probe.slot);
-                let error = match ask_on_new_connection(session, probe, waits).await {
+                let error = match ask_on_new_connection(session, probe, clear).await {
                     Ok(recovered) => return recovered,
                     Err(error) => error,
                 };
+                failed(&error);
                 let delay = session.config.retry_delay(session.env(), repeats.number());
                 session.router.pause(&outlook, &error, delay, &mut repeats).await;
             }
@@ -156,7 +169,11 @@ impl Pending {
 }
 
 /// Asks on a connection before which the old one was ended. An error is one that may pass.
-async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>, waits: bool) -> Result<Recovered<F>>
+async fn ask_on_new_connection<F, R>(
+    session: &Session,
+    probe: &Probe<R>,
+    clear: Option<Monotonic>,
+) -> Result<Recovered<F>>
 where
     R: Fn(&[Value], Boottime) -> Result<Told<F>>,
 {
@@ -175,7 +192,9 @@ where
     match (probe.read)(&answers, sent) {
         Ok(Told::Obeyed(found)) => Ok(Recovered::Obeyed(found, sent)),
         Ok(Told::NotObeyed) => Ok(Recovered::Unknown),
-        Ok(Told::Unclear) if waits => Err(session.config.no_reply()),
+        Ok(Told::Unclear) if clear.is_some_and(|clear| session.env().now() < clear) => {
+            Err(session.config.no_reply())
+        }
         Ok(Told::Unclear) | Err(_) => Ok(Recovered::Untold { is_fenced: false }),
     }
 }

@@ -45,6 +45,21 @@ impl Call {
         self.keys.first().map_or(Slot(0), |key| Slot::of(key))
     }
 
+    pub(crate) fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// This call of a release script, whose last key is the latch, as one of `script`, which is the same with `without_latch.lua`
+    /// before it.
+    pub(crate) fn without_latch(self, script: &'static Script) -> Self {
+        let count = self.keys.len();
+        let mut keys = self.keys.into_iter();
+        let own = keys.next().into_iter().collect();
+        let beside = keys.map(String::into_bytes);
+        let args = std::iter::once(count.to_string().into_bytes()).chain(beside).chain(self.args).collect();
+        Self { script, keys: own, args }
+    }
+
     /// Two of the keys that have different slots, if there are any.
     pub(crate) fn divided(&self) -> Option<(&str, &str)> {
         let other = self.keys.iter().find(|key| Slot::of(key) != self.slot())?;
@@ -74,8 +89,8 @@ impl Call {
 
 /// Declares a script beside the code that calls it: `script!(ACQUIRE, "acquire.lua")`. Several files are joined.
 macro_rules! script {
-    ($name:ident, $($file:literal),+) => {
-        static $name: std::sync::LazyLock<$crate::script::Script> =
+    ($vis:vis $name:ident, $($file:literal),+ $(,)?) => {
+        $vis static $name: std::sync::LazyLock<$crate::script::Script> =
             std::sync::LazyLock::new(|| $crate::script::Script::new(concat!($(include_str!($file)),+)));
     };
 }

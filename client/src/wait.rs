@@ -71,6 +71,11 @@ pub(crate) trait Wanted: Send + 'static {
         false
     }
 
+    /// A refusal to let the waiter listen, with what it is about.
+    fn explained(&self, refusal: Error) -> Error {
+        refusal
+    }
+
     /// Emits an event of the wait.
     fn emit(&self, _kind: EventKind<'_>) {}
 
@@ -268,15 +273,18 @@ impl<T: Send + 'static> Caller<T> {
         tokio::select! {
             biased;
             confirmed = confirmed => match confirmed {
-                Some(confirmed) => confirmed?,
-                None => return Err(Error::definite(ErrorKind::SubscribeTimeout(patience))),
+                Some(confirmed) => confirmed.map_err(|error| wanted.explained(error))?,
+                None => {
+                    let overdue = || Error::definite(ErrorKind::SubscribeTimeout(patience));
+                    return Err(subscription.trouble().map_or_else(overdue, Error::made_definite));
+                }
             },
             () = self.given_up() => return Ok(None),
         }
         loop {
             let epoch = subscription.epoch();
             if let Some(error) = subscription.refusal() {
-                return Err(error);
+                return Err(wanted.explained(error));
             }
             // A message may have been missed before the subscription stood.
             busy = match self.attempt(wanted).await? {

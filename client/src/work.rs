@@ -1,9 +1,13 @@
 //! What a client has under way, and the end of it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+
+use crate::error::{Error, ErrorKind};
+use crate::mutex::locked;
 
 /// Counts the work of one client that continues without its caller.
 #[derive(Default)]
@@ -55,6 +59,35 @@ impl Work {
             }
             changed.await;
         }
+    }
+}
+
+/// What the last try of work that is repeated has come to, for a caller whose time ends before the work does.
+#[derive(Default)]
+pub(crate) struct Trouble(Mutex<Option<Box<Error>>>);
+
+impl Trouble {
+    /// A try came to nothing. What a server has said outlasts the want of a reply.
+    pub(crate) fn failed(&self, error: &Error) {
+        let mut last = locked(&self.0);
+        if last.is_none() || !error.is_silence() {
+            *last = Some(Box::new(error.clone()));
+        }
+    }
+
+    /// The work is done.
+    pub(crate) fn end(&self) {
+        *locked(&self.0) = None;
+    }
+
+    pub(crate) fn last(&self) -> Option<Error> {
+        locked(&self.0).as_deref().cloned()
+    }
+
+    /// The error of work that may yet be done, after `time`.
+    pub(crate) fn overdue(&self, time: Duration) -> Error {
+        let last = self.last().map(Error::made_indefinite);
+        last.unwrap_or_else(|| Error::indefinite(ErrorKind::ResponseTimeout(time)))
     }
 }
 

@@ -5,8 +5,11 @@
 //! (`--test mistakes`); what the seed draws and nothing showed (`--test cli`).
 
 use lockstorm::{
-    runner::Runner,
+    history::{EventKind, Outcome},
+    run::TraceRetention,
+    runner::{self, Runner},
     scenario::{Source, parse},
+    verdict::Match,
 };
 
 /// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside those that it expects something of.
@@ -66,6 +69,45 @@ fn no_defect_comes_back() {
             .keys()
             .filter(|checker| found(checker).is_none_or(|found| found.verdict.word() != "holds"));
         wrong.extend(missed.map(|checker| format!("{}: {checker} does not hold", trial.token(one.case))));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What a server refuses, and to whom: with what the calls of clients fail, if any does.
+const REFUSALS: [(Row, Option<&str>); 3] = [
+    // A lock was acquired by a user who may use its own key only, and could not be given back.
+    (row!("release_needs_more_keys_than_acquire", []), None),
+    // The caller of a release was told that there was no reply, though each said why it was refused.
+    (row!("refusal_is_called_no_reply", []), Some("NOREPLICAS")),
+    // An acquisition without a limit ended after three seconds, over the connection that the crash had broken.
+    (row!("acquire_gives_up_while_loading", []), None),
+];
+
+#[test]
+fn who_was_refused_for_a_while_was_left_alone_or_told_otherwise() {
+    let mut wrong = Vec::new();
+    for ((name, text, _), told) in &REFUSALS {
+        let sources = [parse(name, text).unwrap_or_else(|error| panic!("{error}"))];
+        let trial = Runner::new(&sources).seeds(Some(0..5));
+        for case in trial.cases() {
+            let outcome = trial.outcome(case, TraceRetention::Nothing);
+            let failures = outcome.history.events.iter().filter_map(|event| match &event.kind {
+                EventKind::Return { outcome: Outcome::Failed { message, .. }, .. } => Some(&**message),
+                _ => None,
+            });
+            let failures: Vec<_> = failures.collect();
+            let is_right = match told {
+                Some(told) => failures.len() == 1 && failures[0].contains(told),
+                None => failures.is_empty(),
+            };
+            if !is_right {
+                wrong.push(format!("{}: failed with {failures:?}", trial.token(case)));
+            }
+            let judged = runner::judge(trial.variant(case), case, &outcome);
+            if judged.verdict() != Match::AsExpected {
+                wrong.push(format!("{}: {:?}", trial.token(case), judged.verdict()));
+            }
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -10,6 +10,7 @@ use crate::key::Key;
 use crate::mutex::locked;
 use crate::observer::LossCause;
 use crate::wire::drift_margin;
+use crate::work::Trouble;
 
 /// The owners of one client and their holds.
 #[derive(Default)]
@@ -55,6 +56,7 @@ impl Ledger {
             key,
             owner,
             serial: tokio::sync::Mutex::default(),
+            trouble: Trouble::default(),
             holds: Mutex::default(),
             lasts: Mutex::new(Lasts { until: Boottime(Duration::ZERO), from: 0 }),
         });
@@ -135,6 +137,8 @@ pub(crate) struct OwnerState {
     pub(crate) owner: String,
     /// Held while a request of the owner is under way.
     pub(crate) serial: tokio::sync::Mutex<()>,
+    /// Of the release that is under way.
+    pub(crate) trouble: Trouble,
     /// The levels that were not given back, by number.
     holds: Mutex<BTreeMap<u64, Weak<Hold>>>,
     lasts: Mutex<Lasts>,

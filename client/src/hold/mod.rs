@@ -15,7 +15,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::env::{Boottime, Env, within};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::key::Key;
 use crate::mutex::locked;
 use crate::observer::{Event, EventKind, LossCause, Observer};
@@ -49,6 +49,9 @@ impl ClientContext {
 pub(crate) trait Keeper: Any + Send + Sync {
     /// Gives one level back, and emits what came of it.
     fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>>;
+
+    /// The error of a release that is under way still after `time`: what its last try has come to.
+    fn overdue(&self, time: Duration) -> Error;
 
     /// Extends the lease of `hold`, and of the levels that share it, to `lease` from now. Settles that they are lost when
     /// the servers say so.
@@ -214,7 +217,7 @@ impl Hold {
         self.emit(EventKind::Renewed { hold: self.number, deadline });
     }
 
-    pub(crate) fn renew_failed(&self, error: &crate::error::Error) {
+    pub(crate) fn renew_failed(&self, error: &Error) {
         self.emit(EventKind::RenewFailed { hold: self.number, error });
     }
 
@@ -260,7 +263,7 @@ impl Hold {
         self.changed.notify_waiters();
     }
 
-    pub(crate) fn released(&self, error: Option<&crate::error::Error>) {
+    pub(crate) fn released(&self, error: Option<&Error>) {
         let failed = error.is_some_and(|error| !matches!(error.kind(), ErrorKind::NotHeld { .. }));
         self.of.ledger().release_ends(self, failed && self.ctx.work.is_closing());
         let under_way = locked(&self.state).releasing.take();

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 
 use super::{ClientContext, Grant, Hold, Keeper, OwnerState, Parts};
 use crate::env::{Boottime, BoxStream, Env, Monotonic, Wall};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::mutex::locked;
 use crate::observer::{Event, EventKind, LossCause, Observer};
@@ -73,6 +73,10 @@ struct Idle;
 impl Keeper for Idle {
     fn release(self: Arc<Self>, _hold: Arc<Hold>) -> BoxFuture<'static, Result<()>> {
         unreachable!("no guard releases it")
+    }
+
+    fn overdue(&self, _time: Duration) -> Error {
+        unreachable!("no guard waits for it")
     }
 
     fn extend(self: Arc<Self>, _hold: Arc<Hold>, _lease: Duration) -> BoxFuture<'static, Result<()>> {

@@ -12,6 +12,7 @@ use super::greeting::Greeting;
 use crate::endpoint::{Endpoint, Place, Security};
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
+use crate::refusal;
 use crate::script::Call;
 use crate::tls;
 
@@ -397,18 +398,14 @@ fn refuse_errors(reply: Value) -> Result<Value> {
     if code == UNPUBLISHED {
         return Err(Error::indefinite(ErrorKind::NotPublished { reason: message }));
     }
-    let in_the_middle = message.contains("user_script") && !REFUSED_BEFORE_WRITES.contains(&code.as_str());
+    let is_before_writes = refusal::of(&code).is_some_and(|refusal| refusal.is_before_writes);
+    let in_the_middle = message.contains("user_script") && !is_before_writes;
     let kind = ErrorKind::Server { code, message };
     Err(if in_the_middle { Error::indefinite(kind) } else { Error::definite(kind) })
 }
 
 /// The code by which our own scripts say that the lock was released and that the message was refused.
 const UNPUBLISHED: &str = "UNPUBLISHED";
-
-/// The errors at a command of a script that come before the script has changed anything: the server refuses all writes, or the
-/// first one; and our scripts read a key before they write to it.
-const REFUSED_BEFORE_WRITES: [&str; 6] =
-    ["READONLY", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "WRONGTYPE"];
 
 #[cfg(test)]
 mod tests {

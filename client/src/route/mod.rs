@@ -49,6 +49,7 @@ pub(crate) use node::Node;
 pub(crate) use outlook::Repeats;
 use redirect::{Redirect, Remedy, remedy};
 use replica_set::ReplicaSet;
+pub(crate) use retry::{OnFailure, Persistence, Remembered};
 use sentinel::SentinelSet;
 use single::Single;
 
@@ -197,12 +198,14 @@ impl Router {
         self.route.ready(self.env.now() + self.config.connect_timeout).await
     }
 
-    /// As [`Router::ready`], asked again as often as a request is: for what must know before it makes one.
+    /// As [`Router::ready`], asked again as often as a call is repeated: for what must know before it makes one.
     pub(crate) async fn made_ready(&self) -> Result<()> {
-        let mut attempt = 0;
+        let (mut attempt, until) = (0, self.env.now() + self.config.call_timeout);
         loop {
             match self.ready().await {
-                Err(error) if error.is_transient() && attempt < self.config.retry_attempts => {
+                Err(error)
+                    if error.is_transient() && self.config.may_repeat(attempt) && self.env.now() < until =>
+                {
                     pause(&*self.env, self.config.retry_delay(&*self.env, attempt)).await;
                     attempt += 1;
                 }
@@ -407,7 +410,7 @@ mod tests {
     async fn a_route_is_asked_for_as_often_as_a_request_is_repeated() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
         let retry_delay = Duration::from_millis(1);
-        let config = Arc::new(Config { retry_attempts: 2, retry_delay, ..Config::default() });
+        let config = Arc::new(Config { retry_attempts: Some(2), retry_delay, ..Config::default() });
         for (code, fails, asked, is_made) in [
             ("LOADING", 0, 1, true),
             ("LOADING", 2, 3, true),

@@ -1,6 +1,7 @@
 //! What an error says about where requests should go instead.
 
 use crate::error::{Error, ErrorKind};
+use crate::refusal::{self, Next};
 use crate::wire::Slot;
 
 /// What to do with the connection that brought an error, and with the route.
@@ -29,18 +30,18 @@ pub(crate) struct Redirect {
     pub(crate) once: bool,
 }
 
-/// Reads an error of a request: the one place that knows these replies.
+/// Reads an error of a request.
 pub(super) fn remedy(error: &Error) -> Remedy {
     match error.kind() {
         ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) | ErrorKind::Replaced { .. } => {
             Remedy::Retire
         }
-        ErrorKind::Server { code, message } => match code.as_str() {
-            "READONLY" | "MASTERDOWN" | "UNBLOCKED" => Remedy::Retire,
-            "TRYAGAIN" => Remedy::Wait,
-            "CLUSTERDOWN" | "LOADING" => Remedy::Look,
-            "MOVED" | "ASK" => redirect(message, code == "ASK").map_or(Remedy::None, Remedy::Redirect),
-            _ => Remedy::None,
+        ErrorKind::Server { code, message } => match refusal::of(code).map(|refusal| refusal.next) {
+            Some(Next::Another) => Remedy::Retire,
+            Some(Next::Moving) => Remedy::Wait,
+            Some(Next::Look) => Remedy::Look,
+            Some(Next::Named) => redirect(message, code == "ASK").map_or(Remedy::None, Remedy::Redirect),
+            Some(Next::Same | Next::Spelled) | None => Remedy::None,
         },
         _ => Remedy::None,
     }

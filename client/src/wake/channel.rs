@@ -7,6 +7,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::error::{Error, Result};
 use crate::mutex::locked;
+use crate::work::Trouble;
 
 /// Which waiters a message wakes: as many as can get what it announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(super) struct Channel {
     /// Counts the times that all waiters were woken.
     epoch: AtomicU64,
     confirmed: AtomicBool,
+    /// Why there is no subscription yet.
+    pub(super) trouble: Trouble,
     /// Why the server does not let this client listen.
     refusal: Mutex<Option<Error>>,
     /// Wakes the waiters for the confirmation, in the order of their arrival; a watch channel would draw one.
@@ -54,6 +57,7 @@ impl Channel {
             all: Notify::new(),
             epoch: AtomicU64::new(0),
             confirmed: AtomicBool::new(false),
+            trouble: Trouble::default(),
             refusal: Mutex::default(),
             confirming: Notify::new(),
         }

@@ -292,8 +292,12 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
                 matches!(ending, Ending::Broken) && env.now() - begun < config.retry_delay
             }
             Err(error) => {
+                let names = Vec::from_iter(strong.wanted(id).into_keys());
                 if is_refusal(&error) {
-                    strong.refuse(&Vec::from_iter(strong.wanted(id).into_keys()), &error);
+                    strong.refuse(&names, &error);
+                }
+                for channel in names.iter().filter_map(|name| strong.channel(name)) {
+                    channel.trouble.failed(&error);
                 }
                 drop(strong);
                 true

@@ -39,6 +39,11 @@ impl Subscription {
         self.channel.confirmed().await
     }
 
+    /// Why there is no subscription yet, if the last try to connect for it has failed.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        self.channel.trouble.last()
+    }
+
     /// Why no message can come any more: the server lets this client not listen, or no longer.
     pub(crate) fn refusal(&self) -> Option<Error> {
         self.channel.refusal()

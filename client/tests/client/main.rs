@@ -20,9 +20,11 @@ mod read_write;
 mod recovery;
 mod redlock;
 mod reentrant;
+mod refusals;
 mod release;
 mod renewal;
 mod replicas;
+mod rights;
 mod semaphore;
 mod spin_and_non_reentrant;
 #[path = "../support/mod.rs"]

@@ -25,7 +25,8 @@ use crate::error::Result;
 use crate::hold::{Known, Told};
 use crate::lock::Lock;
 use crate::renew::{HASHES, RenewalScript};
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::Wakes;
 use crate::wire::{fair_deadlines, fair_queue, lock_channel, unlock_latch, waiter_channel};
 
@@ -33,6 +34,7 @@ script!(ACQUIRE, "sweep.lua", "shift.lua", "acquire.lua");
 script!(TRY_ACQUIRE, "sweep.lua", "shift.lua", "try_acquire.lua");
 script!(ABANDON, "abandon.lua");
 script!(RELEASE, "sweep.lua", "release.lua");
+script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "sweep.lua", "release.lua");
 script!(FORCE_RELEASE, "sweep.lua", "force_release.lua");
 
 impl Client {
@@ -125,6 +127,14 @@ impl Lease for Fair {
             .arg(unlock.now_ms)
             .arg(unlock.publish)
             .arg(unlock.latch_ms)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::FAIR
     }
 }
 

@@ -13,12 +13,14 @@ use crate::error::{Error, Result};
 use crate::hold::{Known, Parts, Told};
 use crate::lock::Lock;
 use crate::renew::{Name, RenewalScript, read_flags};
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::{Wake, Wakes};
 use crate::wire::{group_field, lock_channel, unlock_latch};
 
 script!(ACQUIRE, "group.lua", "acquire.lua");
 script!(RELEASE, "group.lua", "release.lua");
+script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "group.lua", "release.lua");
 script!(RENEW, "group.lua", "renew.lua");
 script!(LEVELS, "group.lua", "levels.lua");
 script!(LEFT, "group.lua", "left.lua");
@@ -71,10 +73,8 @@ impl Client {
     ///
     /// # What the user of the server must be allowed to do
     ///
-    /// `+hget +hset +hdel +hincrby +pttl +pexpire +time +get +set +del +publish +subscribe +unsubscribe +eval +evalsha`, on the keys
-    /// `group` and `redisson_unlock_latch:{group}:*` and the channel `redisson_lock__channel:{group}`; to find out what became
-    /// of a lost request also `+client|kill` and `+client|info`. A [plain lock](Client::lock) of the same name as the group
-    /// has its key, and must not be used beside it.
+    /// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do). A [plain
+    /// lock](Client::lock) of the same name as the group has its key, and must not be used beside it.
     pub fn faster_multi_lock<V: AsRef<[u8]>>(
         &self,
         group: &str,
@@ -157,6 +157,14 @@ impl Lease for FasterMulti {
             .arg(unlock.publish)
             .arg(unlock.latch_ms);
         self.with_values(call)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::FASTER_MULTI
     }
 }
 

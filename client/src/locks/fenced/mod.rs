@@ -13,7 +13,8 @@ use crate::guard::Token;
 use crate::hold::{Known, Told};
 use crate::lock::FencedLock;
 use crate::renew::{HASHES, RenewalScript};
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::Wakes;
 use crate::wire::{fencing_token, lock_channel};
 
@@ -94,6 +95,14 @@ impl Lease for Fenced {
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         reentrant::release(unlock)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&reentrant::RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::FENCED
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::attempt::{Answer, Sleep};
 use crate::client::Client;
 use crate::error::{Error, Result};
+use crate::explain::explained_alone;
 use crate::locks::semaphore::{Change, Counter, read_count};
+use crate::rights;
 use crate::script::{Script, script};
 use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use crate::wake::{Subscription, Wake, Wakes};
@@ -36,7 +38,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn latch(&self, name: &str) -> Latch {
-        Latch(Counter::new(self.session.clone(), name))
+        Latch(Counter::new(self.session.clone(), &rights::LATCH, name))
     }
 }
 
@@ -62,9 +64,7 @@ impl Client {
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// `+get +set +exists +del +decr +publish +subscribe +unsubscribe +eval +evalsha`, on the keys `name` and
-/// `redisson_unlock_latch:*` and the channel `redisson_countdownlatch__channel__*`; to find out what became of a lost request also
-/// `+client|kill` and `+client|info`.
+/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct Latch(Counter);
 
@@ -176,8 +176,9 @@ impl Wanted for Opening {
     async fn ask(&mut self, caller: &mut Caller<()>) -> Result<Answer<()>> {
         let _turn = caller.turn(&self.0.0.session).await?;
         // To look changes nothing, whatever becomes of the reply.
-        let left = self.0.count().await.map_err(Error::made_definite)?;
-        Ok(if left == 0 { Answer::Got(()) } else { Answer::Busy(Sleep::Unknown) })
+        let failed = |error: &Error| caller.progress.failed(&error.clone().made_definite());
+        let left = self.0.0.left_noting(&failed).await.map_err(Error::made_definite)?;
+        Ok(if left <= 0 { Answer::Got(()) } else { Answer::Busy(Sleep::Unknown) })
     }
 
     fn listen(&self) -> Option<Subscription> {
@@ -189,6 +190,10 @@ impl Wanted for Opening {
 
     fn sleep(&mut self, _busy: Sleep) -> Duration {
         self.0.0.session.config.watchdog_timeout
+    }
+
+    fn explained(&self, refusal: Error) -> Error {
+        explained_alone(&rights::LATCH, &self.0.0.key, refusal)
     }
 
     /// Looking repeats by itself.

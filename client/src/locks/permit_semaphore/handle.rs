@@ -15,6 +15,7 @@ use crate::config::{check_lease, millis};
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::locks::semaphore::Counter;
+use crate::rights;
 use crate::wait::WaitLimit;
 use crate::wire::permit_deadlines;
 
@@ -49,7 +50,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn permit_semaphore(&self, name: &str) -> PermitSemaphore {
-        PermitSemaphore(Counter::new(self.session.clone(), name))
+        PermitSemaphore(Counter::new(self.session.clone(), &rights::PERMIT_SEMAPHORE, name))
     }
 }
 
@@ -88,9 +89,7 @@ impl PermitGuard {
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// `+get +set +exists +del +incrby +decrby +pttl +pexpire +time +zadd +zrem +zrange +zscore +zcount +zremrangebyscore
-/// +publish +subscribe +unsubscribe +eval +evalsha`, on the keys `name`, `{name}:timeout` and `redisson_unlock_latch:*` and the
-/// channel `redisson_sc:*`; to find out what became of a lost request also `+client|kill` and `+client|info`.
+/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct PermitSemaphore(Counter);
 
@@ -154,7 +153,7 @@ impl PermitSemaphore {
     pub async fn update_lease(&self, permit: PermitId, lease: Duration) -> Result<bool> {
         check_lease("lease", lease)?;
         let call = UPDATE.call([permit_deadlines(self.key())]).arg(millis(lease)).bytes(*permit.as_bytes());
-        Ok(self.0.router()?.run_repeatable(&call).await? == Value::Int(1))
+        Ok(self.0.run_repeatable(&call).await? == Value::Int(1))
     }
 
     /// How many permits can be had, expired ones among them: zero when there is no such semaphore, negative when more are out
@@ -176,7 +175,7 @@ impl PermitSemaphore {
 
     async fn count(&self) -> Result<(i64, u64)> {
         let call = COUNT.call([self.key().to_owned(), permit_deadlines(self.key())]);
-        let reply = self.0.router()?.run_repeatable(&call).await?;
+        let reply = self.0.run_repeatable(&call).await?;
         redis::from_redis_value(reply.clone()).map_err(|_| Error::unexpected(&reply))
     }
 

@@ -14,7 +14,8 @@ use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::hold::{Known, Told};
 use crate::renew::{Name, RenewalScript, read_flags};
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::Wakes;
 use crate::wire::{permit_deadlines, semaphore_channel, unlock_latch};
 pub use handle::{AcquirePermits, PermitGuard, PermitSemaphore, TryAcquirePermits};
@@ -22,6 +23,7 @@ pub use ids::{PermitId, PermitIds};
 
 script!(ACQUIRE, "now.lua", "reclaim.lua", "acquire.lua");
 script!(RELEASE, "now.lua", "reclaim.lua", "release.lua");
+script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "now.lua", "reclaim.lua", "release.lua");
 script!(RENEW, "now.lua", "renew.lua");
 script!(UPDATE, "now.lua", "update.lua");
 script!(COUNT, "now.lua", "count.lua");
@@ -86,6 +88,14 @@ impl Lease for Permits {
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         let Unlock { key, request, spent, latch_ms, publish, .. } = *unlock;
         release(&Change { key, request, spent, memory_ms: latch_ms }, "rest", publish, self.ids.as_slice())
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::PERMIT_SEMAPHORE
     }
 }
 

@@ -36,7 +36,8 @@ use crate::client::Client;
 use crate::config::{check_lease, millis};
 use crate::error::{Error, ErrorKind, Result};
 use crate::locks::semaphore::{Change, Counter, read_count};
-use crate::route::Confirm;
+use crate::rights;
+use crate::route::{Confirm, Persistence};
 use crate::script::{Call, Script, script};
 use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use crate::wire::{rate_grants, rate_permits, unlock_latch};
@@ -63,7 +64,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn rate_limiter(&self, name: &str) -> RateLimiter {
-        RateLimiter(Counter::new(self.session.clone(), name))
+        RateLimiter(Counter::new(self.session.clone(), &rights::RATE_LIMITER, name))
     }
 }
 
@@ -100,9 +101,7 @@ pub struct RateConfig {
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// `+eval +evalsha +time +hmget +hset +get +set +del +decrby +exists +persist +pexpire +pttl +zadd +zcard +zrange +zrangebyscore
-/// +zremrangebyscore +zscore`, on the keys `name`, `{name}:value*`, `{name}:permits*` and `redisson_unlock_latch:*`; for lost replies also
-/// `+client|kill` and `+client|info`.
+/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct RateLimiter(Counter);
 
@@ -172,8 +171,7 @@ impl RateLimiter {
     /// # Errors
     /// [`ErrorKind::NoRate`], and when Redis cannot be asked.
     pub async fn available(&self) -> Result<u32> {
-        let router = self.0.router()?;
-        let left = read_count(&router.run_repeatable(&self.call(&AVAILABLE)).await?)?;
+        let left = read_count(&self.0.run_repeatable(&self.call(&AVAILABLE)).await?)?;
         u32::try_from(left).map_err(|_| self.no_rate())
     }
 
@@ -272,7 +270,18 @@ impl Wanted for Permits {
         let call = self.limiter.call(&ACQUIRE).arg(self.permits).bytes(self.member.clone());
         let _turn = caller.turn(session).await?;
         caller.progress.sent();
-        match session.router.run_remembered(&call, Confirm::AsConfigured).await?.0 {
+        // Once it may have been sent, what became of it is not known for sure.
+        let failed = |error: &Error| caller.progress.failed(&error.clone().made_indefinite());
+        let until = session.env().boottime() + session.config.call_timeout;
+        // A grant that has left its window is of no more use.
+        let memory = Duration::MAX;
+        let persistence = Persistence { until, is_unlimited: false, memory, failed: &failed };
+        let done = session.router.run_remembered(&call, Confirm::AsConfigured, &persistence).await;
+        let reply = match done {
+            Ok(done) => done.reply,
+            Err(error) => return Err(self.limiter.0.explained(call.keys(), error).await),
+        };
+        match reply {
             Value::Nil => Ok(Answer::Got(())),
             Value::Int(ms @ 1..) => Ok(Answer::Busy(Sleep::Left(Duration::from_millis(ms.unsigned_abs())))),
             Value::Int(-1) => Err(self.limiter.no_rate()),

@@ -24,8 +24,8 @@ impl Client {
     /// give up reading first. Readers do not wait for waiting writers, so that readers who never leave a gap keep a writer out;
     /// neither here nor in Redisson is there a fair lock of this kind.
     ///
-    /// Each level of a read hold has a key of its own for its lease, `{doc}:<owner>:rwlock_timeout:<level>`: the user needs the right to
-    /// the keys `{doc}:*` and to the channel `redisson_rwlock:{doc}` besides `doc` and `redisson_unlock_latch:{doc}:*`.
+    /// Each level of a read hold has a key of its own for its lease, `{doc}:<owner>:rwlock_timeout:<level>`, which the user [must be
+    /// allowed to use](crate#what-the-user-of-the-server-must-be-allowed-to-do).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

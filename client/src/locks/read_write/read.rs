@@ -11,12 +11,14 @@ use crate::error::{Error, Result};
 use crate::hold::{Known, Told};
 use crate::locks::reentrant::read_acquired;
 use crate::renew::{Name, RenewalScript, read_flags};
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::Wakes;
 use crate::wire::{read_holds, rw_channel, suffix_tag, unlock_latch};
 
 script!(ACQUIRE, "acquire_read.lua");
 script!(RELEASE, "longest_read.lua", "publish.lua", "release_read.lua");
+script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "longest_read.lua", "publish.lua", "release_read.lua");
 script!(PROBE, "probe.lua");
 script!(RENEW, "renew.lua");
 
@@ -78,6 +80,14 @@ impl Lease for Read {
             .arg(unlock.publish)
             .arg(unlock.latch_ms)
             .arg(unlock.remaining_ms)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::READ_WRITE
     }
 }
 

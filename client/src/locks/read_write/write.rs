@@ -8,12 +8,20 @@ use crate::error::Result;
 use crate::hold::{Known, Told};
 use crate::locks::reentrant::read_acquired;
 use crate::renew::{HASHES, RenewalScript};
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::Wakes;
 use crate::wire::{rw_channel, suffix_tag, unlock_latch};
 
 script!(ACQUIRE, "acquire_write.lua");
 script!(RELEASE, "longest_read.lua", "publish.lua", "release_write.lua");
+script!(
+    RELEASE_WITHOUT_LATCH,
+    "../without_latch.lua",
+    "longest_read.lua",
+    "publish.lua",
+    "release_write.lua"
+);
 
 pub(super) struct Write;
 
@@ -55,5 +63,13 @@ impl Lease for Write {
             .arg(unlock.owner)
             .arg(unlock.publish)
             .arg(unlock.latch_ms)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::READ_WRITE
     }
 }

@@ -310,7 +310,7 @@ impl Wanted for Majority {
     }
 
     fn repeat_delay(&self, repeats: u32) -> Option<Duration> {
-        let repeated = self.limit != WaitLimit::NoWait && repeats < self.lock.first().config.retry_attempts;
+        let repeated = self.limit != WaitLimit::NoWait && self.lock.first().config.may_repeat(repeats);
         repeated.then(|| self.delay())
     }
 

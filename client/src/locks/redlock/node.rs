@@ -11,10 +11,13 @@ use super::word::{Fate, Word};
 use crate::config::millis;
 use crate::env::{pause, within};
 use crate::error::{Error, Result};
+use crate::explain::explained_alone;
 use crate::key::Key;
+use crate::rights;
 use crate::route::{Lane, Request};
 use crate::script::{Call, script};
 use crate::session::Session;
+use crate::work::Trouble;
 
 script!(RELEASE, "release.lua");
 script!(EXTEND, "extend.lua");
@@ -93,6 +96,7 @@ pub(super) async fn claim(
                     unanswered = None;
                 }
                 // The count may be complete without it.
+                let reply = reply.map_err(|error| explained_alone(&rights::REDLOCK, &claim.lock, error));
                 let _ = votes.send(vote(reply)).await;
                 word.told().await
             }
@@ -104,9 +108,9 @@ pub(super) async fn claim(
     }
     let _under_way = session.ctx.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
-    let done = match within(&*env, limit, pin!(free(&session, &claim, lane))).await {
+    let done = match within(&*env, limit, pin!(free(&session, &claim, lane, &word.trouble))).await {
         Some(done) => done,
-        None => Err(session.config.no_reply()),
+        None => Err(word.trouble.overdue(session.config.response_limit())),
     };
     drop(unanswered);
     let _ = freed.send(done).await;
@@ -122,7 +126,7 @@ fn vote(reply: Result<Value>) -> Vote {
 }
 
 /// Repeats until the node answers. What is left by then has ended with its lease.
-async fn free(session: &Session, claim: &Claim, mut lane: Lane) -> Result<bool> {
+async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Trouble) -> Result<bool> {
     let (env, slot) = (session.env(), claim.lock.slot());
     let call = claim.release();
     let mut repeats = 0;
@@ -131,7 +135,7 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane) -> Result<bool> 
             Ok(Value::Int(freed)) => return Ok(freed == 1),
             Ok(other) => return Err(Error::unexpected(&other)),
             Err(error) if error.is_final() => return Err(error),
-            Err(_) => {}
+            Err(error) => trouble.failed(&error),
         }
         pause(env, session.config.retry_delay(env, repeats)).await;
         repeats += 1;

@@ -169,6 +169,7 @@ pub(super) struct Held {
     nodes: Arc<[Arc<Session>]>,
     owner: Arc<OwnerState>,
     claim: Claim,
+    word: Arc<Word>,
     /// Taken by the last release.
     round: Mutex<Option<Round>>,
     quorum: usize,
@@ -183,8 +184,8 @@ impl Held {
         quorum: usize,
         options: Options,
     ) -> Arc<Self> {
-        let claim = round.claim.clone();
-        Arc::new(Self { nodes, owner, claim, round: Mutex::new(Some(round)), quorum, options })
+        let (claim, word) = (round.claim.clone(), round.release.0.clone());
+        Arc::new(Self { nodes, owner, claim, word, round: Mutex::new(Some(round)), quorum, options })
     }
 
     /// What `owner` holds, as far as this client knows.
@@ -288,6 +289,10 @@ impl Keeper for Held {
             hold.released(done.as_ref().err());
             done
         })
+    }
+
+    fn overdue(&self, time: Duration) -> Error {
+        self.word.trouble.overdue(time)
     }
 
     fn forget(self: Arc<Self>, hold: Arc<Hold>) -> Option<BoxFuture<'static, ()>> {

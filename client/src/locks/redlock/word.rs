@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Semaphore;
 
+use crate::work::Trouble;
+
 /// What shall become of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -20,11 +22,13 @@ pub(super) struct Word {
     /// Has no permits: all that can come is its end.
     given: Semaphore,
     left: AtomicBool,
+    /// Of the nodes that are to be freed and could not be yet.
+    pub(super) trouble: Trouble,
 }
 
 impl Default for Word {
     fn default() -> Self {
-        Self { given: Semaphore::new(0), left: AtomicBool::new(false) }
+        Self { given: Semaphore::new(0), left: AtomicBool::new(false), trouble: Trouble::default() }
     }
 }
 

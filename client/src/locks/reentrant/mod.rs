@@ -10,12 +10,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{Known, Told};
 use crate::lock::Lock;
 use crate::renew::{HASHES, RenewalScript};
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::{Wake, Wakes};
 use crate::wire::{lock_channel, unlock_latch};
 
 script!(ACQUIRE, "acquire.lua");
 script!(RELEASE, "release.lua");
+script!(pub(super) RELEASE_WITHOUT_LATCH, "../without_latch.lua", "release.lua");
 script!(FORCE_RELEASE, "force_release.lua");
 
 impl Client {
@@ -78,6 +80,14 @@ impl Lease for Plain {
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         release(unlock)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::LOCK
     }
 }
 

@@ -6,33 +6,37 @@ use std::sync::Arc;
 use redis::{Cmd, Value};
 
 use super::{ADD, Change, SET};
-use crate::config::{PERMIT_MEMORY, millis};
+use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, millis};
 use crate::env::within;
 use crate::error::{Error, ErrorKind, Result};
-use crate::keeper::{Patience, run_with_spent};
+use crate::explain::explained;
+use crate::keeper::run_with_spent;
 use crate::key::Key;
 use crate::lock::check_name;
 use crate::owner;
-use crate::route::{Confirm, Router};
+use crate::rights::Rights;
+use crate::route::{Confirm, OnFailure, Persistence, Router};
 use crate::script::Call;
 use crate::session::Session;
 use crate::task::answer_of;
 use crate::wire::unlock_latch;
+use crate::work::Trouble;
 
 /// The number of permits that are left, by the name of the semaphore.
 #[derive(Clone)]
 pub(crate) struct Counter {
     pub(crate) session: Arc<Session>,
     pub(crate) key: Key,
+    rights: &'static Rights,
     /// The application gave a name, and its name mapper left something of it.
     is_named: bool,
 }
 
 impl Counter {
-    pub(crate) fn new(session: Arc<Session>, name: &str) -> Self {
+    pub(crate) fn new(session: Arc<Session>, rights: &'static Rights, name: &str) -> Self {
         let key = session.key(name);
         let is_named = check_name(name, &key).is_ok();
-        Self { session, key, is_named }
+        Self { session, key, rights, is_named }
     }
 
     pub(crate) fn router(&self) -> Result<&Router> {
@@ -42,7 +46,15 @@ impl Counter {
 
     /// How many permits are left; negative when more are out than there are.
     pub(crate) async fn left(&self) -> Result<i64> {
-        let reply = self.ask(redis::cmd("GET").arg(&*self.key)).await?;
+        self.left_noting(&|_| ()).await
+    }
+
+    /// As [`Counter::left`], with a word on each try that fails.
+    pub(crate) async fn left_noting(&self, failed: OnFailure<'_>) -> Result<i64> {
+        let mut question = redis::cmd("GET");
+        let question = question.arg(&*self.key);
+        let asked = self.router()?.ask_noting(self.key.slot(), question, failed).await;
+        let reply = self.or_explained(asked).await?;
         let text = match &reply {
             Value::Nil => "0",
             Value::BulkString(text) => std::str::from_utf8(text).unwrap_or_default(),
@@ -52,7 +64,29 @@ impl Counter {
     }
 
     pub(crate) async fn ask(&self, question: &Cmd) -> Result<Value> {
-        self.router()?.ask(self.key.slot(), question).await
+        let asked = self.router()?.ask(self.key.slot(), question).await;
+        self.or_explained(asked).await
+    }
+
+    /// Runs a script that may run twice without harm.
+    pub(crate) async fn run_repeatable(&self, call: &Call) -> Result<Value> {
+        match self.router()?.run_repeatable(call).await {
+            Err(error) => Err(self.explained(call.keys(), error).await),
+            done => done,
+        }
+    }
+
+    /// `error` of a request with these keys, with the right that the user lacks, if that is why.
+    pub(crate) async fn explained(&self, keys: &[String], error: Error) -> Error {
+        Box::pin(explained(&self.session, self.rights, &self.key, keys, error)).await
+    }
+
+    /// What came of a question for the key itself.
+    async fn or_explained(&self, asked: Result<Value>) -> Result<Value> {
+        match asked {
+            Err(error) => Err(self.explained(&[self.key.to_string()], error).await),
+            asked => asked,
+        }
     }
 
     /// Sets the number of permits if there is none yet.
@@ -73,7 +107,7 @@ impl Counter {
         write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync + 'static,
     ) -> Result<Value> {
         self.router()?;
-        let (session, key) = (self.session.clone(), self.key.clone());
+        let (session, key, rights) = (self.session.clone(), self.key.clone(), self.rights);
         let (env, time) = (session.ctx.env.clone(), session.config.call_timeout);
         let work = session.ctx.work.clone();
         if work.is_closing() {
@@ -81,19 +115,23 @@ impl Counter {
         }
         let under_way = work.begin();
         let limit = env.now() + time;
+        let trouble = Arc::new(Trouble::default());
+        let noted = trouble.clone();
         let changed = answer_of(&*env, |answer| async move {
             // The caller may be gone.
-            let _ = answer.send(run_once(&session, &key, write).await);
+            let _ = answer.send(run_once(&session, &key, rights, &noted, write).await);
             drop(under_way);
         });
         let changed = within(&*env, limit, pin!(changed)).await;
-        changed.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))
+        changed.unwrap_or_else(|| Err(trouble.overdue(time)))
     }
 }
 
 async fn run_once(
     session: &Session,
     key: &Key,
+    rights: &Rights,
+    trouble: &Trouble,
     write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync,
 ) -> Result<Value> {
     // What is published how depends on what the servers are.
@@ -105,12 +143,21 @@ async fn run_once(
         let change = Change { key, request: &request, spent, memory_ms };
         write(&change, session.router.publish())
     };
-    let patience = Patience::AsLongAsRemembered;
-    let (reply, is_final) = run_with_spent(session, slot, patience, Confirm::AsConfigured, call).await?;
-    if is_final {
+    let failed = |error: &Error| trouble.failed(error);
+    let until = session.env().boottime() + PERMIT_PATIENCE;
+    let persistence = Persistence { until, is_unlimited: true, memory: PERMIT_MEMORY, failed: &failed };
+    let done = run_with_spent(session, slot, Confirm::AsConfigured, &persistence, call).await;
+    let done = match done {
+        Ok(done) => done,
+        Err(error) => {
+            let written = call(&[]);
+            return Err(Box::pin(explained(session, rights, key, written.keys(), error)).await);
+        }
+    };
+    if done.is_final {
         session.latches.add(slot, unlock_latch(key, &request), session.env().now(), PERMIT_MEMORY);
     }
-    Ok(reply)
+    Ok(done.reply)
 }
 
 /// The number that a script replies.

@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::owner::OwnerId;
+use crate::rights;
 use crate::wait::WaitLimit;
 
 impl Client {
@@ -34,7 +35,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn semaphore(&self, name: &str) -> Semaphore {
-        Semaphore(Counter::new(self.session.clone(), name))
+        Semaphore(Counter::new(self.session.clone(), &rights::SEMAPHORE, name))
     }
 }
 
@@ -49,9 +50,7 @@ impl Client {
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// `+get +set +exists +del +incrby +decrby +publish +subscribe +unsubscribe +eval +evalsha`, on the keys `name` and
-/// `redisson_unlock_latch:*` and the channel `redisson_sc:*`; to find out what became of a lost request also `+client|kill` and
-/// `+client|info`.
+/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct Semaphore(Counter);
 

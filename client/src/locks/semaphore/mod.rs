@@ -9,7 +9,8 @@ use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Sleep, Unlock};
 use crate::error::{Error, Result};
 use crate::hold::{Known, Told};
 use crate::renew::RenewalScript;
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::wake::{Wake, Wakes};
 use crate::wire::{semaphore_channel, unlock_latch};
 pub(crate) use counter::{Counter, read_count};
@@ -74,6 +75,14 @@ impl Lease for Permits {
         let change =
             Change { key: unlock.key, request: unlock.request, spent: &spent, memory_ms: unlock.latch_ms };
         change.call(&ADD, unlock.publish).arg(self.0)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        None
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::SEMAPHORE
     }
 }
 

@@ -9,12 +9,14 @@ use crate::error::Result;
 use crate::hold::{Known, Told};
 use crate::lock::Lock;
 use crate::renew::RenewalScript;
-use crate::script::{Call, script};
+use crate::rights::{self, Rights};
+use crate::script::{Call, Script, script};
 use crate::spin::SpinBackoff;
 use crate::wake::Wakes;
 use crate::wire::unlock_latch;
 
 script!(RELEASE, "release.lua");
+script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "release.lua");
 script!(FORCE_RELEASE, "force_release.lua");
 
 impl Client {
@@ -105,6 +107,14 @@ impl Lease for Spin {
             .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
             .arg(unlock.owner)
             .arg(unlock.latch_ms)
+    }
+
+    fn release_without_latch(&self) -> Option<&'static Script> {
+        Some(&RELEASE_WITHOUT_LATCH)
+    }
+
+    fn rights(&self) -> &'static Rights {
+        &rights::SPIN
     }
 }
 

@@ -1,0 +1,127 @@
+//! Which right it is that the user of the server lacks: its refusal does not say.
+
+use std::pin::pin;
+
+use crate::env::within;
+use crate::error::{Error, ErrorKind};
+use crate::key::Key;
+use crate::rights::Rights;
+use crate::route::Request;
+use crate::session::Session;
+
+/// `error` of a request for the object `name` with these keys, with the right that is missing, if that is what the error is
+/// about. Of several keys the server is asked which of them it refuses.
+pub(crate) async fn explained(
+    session: &Session,
+    rights: &Rights,
+    name: &Key,
+    keys: &[String],
+    error: Error,
+) -> Error {
+    let Some(lack) = Lack::of(&error) else { return error };
+    let missing = match lack {
+        Lack::Channel => rights.all_channels(name),
+        Lack::Command => rights.all_commands(),
+        Lack::Key => {
+            let limit = session.env().now() + session.config.response_timeout;
+            match within(session.env(), limit, pin!(refused_key(session, keys))).await.flatten() {
+                Some(key) => format!("~{}", rights.key(name, key)),
+                None => rights.all_keys(name),
+            }
+        }
+    };
+    error.explained(&format!("{} needs {missing}", rights.object))
+}
+
+/// As [`explained`], of a request for a channel or for the object's own key.
+pub(crate) fn explained_alone(rights: &Rights, name: &Key, error: Error) -> Error {
+    let missing = match Lack::of(&error) {
+        Some(Lack::Channel) => rights.all_channels(name),
+        Some(Lack::Key) => rights.all_keys(name),
+        Some(Lack::Command) => rights.all_commands(),
+        None => return error,
+    };
+    error.explained(&format!("{} needs {missing}", rights.object))
+}
+
+/// What a user may not use.
+#[derive(Debug, PartialEq)]
+enum Lack {
+    Key,
+    Channel,
+    Command,
+}
+
+impl Lack {
+    /// What a refusal is about, to a request or to a command of a script.
+    fn of(error: &Error) -> Option<Self> {
+        let text = match error.kind() {
+            ErrorKind::Server { code, message } if code == "NOPERM" || is_of_script(message) => message,
+            ErrorKind::NotPublished { reason } if reason.contains("NOPERM") || is_of_script(reason) => reason,
+            _ => return None,
+        };
+        // A refusal of keys also has the word command.
+        let parts = [(" channel", Self::Channel), (" key", Self::Key), (" command", Self::Command)];
+        parts.into_iter().find(|(word, _)| text.contains(word)).map(|(_, lack)| lack)
+    }
+}
+
+/// How a server begins a refusal in the middle of a script, before version 7.2 without `NOPERM`.
+fn is_of_script(text: &str) -> bool {
+    text.contains("The user executing the script can't")
+}
+
+/// The first of the keys that the server refuses to this user. To name a key to a script that does nothing takes the same right
+/// as to use it in one.
+async fn refused_key<'k>(session: &Session, keys: &'k [String]) -> Option<&'k str> {
+    for key in keys {
+        let mut question = redis::cmd("EVAL");
+        question.arg("return 1").arg(1).arg(key);
+        let slot = crate::wire::Slot::of(key);
+        let mut lane = session.router.lane(slot).await.ok()?;
+        match session.router.once(slot, &mut lane, &Request::Question(&question)).await {
+            Err(error) if Lack::of(&error) == Some(Lack::Key) => return Some(key),
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_all_versions_are_understood() {
+        let server = |reply: &str| {
+            let (code, message) = reply.split_once(' ').unwrap();
+            Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
+        };
+        for (reply, lack) in [
+            ("NOPERM this user has no permissions to run the 'hexists' command", Some(Lack::Command)),
+            (
+                "NOPERM this user has no permissions to access one of the keys used as arguments",
+                Some(Lack::Key),
+            ),
+            (
+                "NOPERM this user has no permissions to access one of the channels used as arguments",
+                Some(Lack::Channel),
+            ),
+            ("NOPERM No permissions to access a key", Some(Lack::Key)),
+            ("NOPERM No permissions to access a channel", Some(Lack::Channel)),
+            (
+                "ERR The user executing the script can't run this command or subcommand script: 1f, on @user_script:8.",
+                Some(Lack::Command),
+            ),
+            (
+                "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+                Some(Lack::Key),
+            ),
+            ("OOM command not allowed when used memory > 'maxmemory'.", None),
+            ("ERR unknown command 'hexists'", None),
+        ] {
+            assert_eq!(Lack::of(&server(reply)), lack, "{reply}");
+        }
+    }
+}
