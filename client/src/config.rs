@@ -189,7 +189,7 @@ impl Config {
     /// How long an unlock's result is remembered: longer than it is repeated once a reply was lost.
     pub(crate) fn latch_ttl(&self) -> Duration {
         let repeats = self.retry_attempts.unwrap_or(REPEATS_OF_LOST);
-        let once = self.response_timeout + self.retry_delay_ceiling(repeats);
+        let once = self.response_limit() + self.retry_delay_ceiling(repeats);
         once.saturating_mul(repeats.max(1)).max(Duration::from_millis(1))
     }
 

@@ -279,6 +279,11 @@ impl Error {
         Self { definite: false, ..self }
     }
 
+    /// The same, of an operation that may have taken effect if `other` may.
+    pub(crate) fn made_as_definite_as(self, other: &Self) -> Self {
+        Self { definite: other.definite, ..self }
+    }
+
     /// The same, of an operation that may succeed when it is sent again, because requests take another way now.
     pub(crate) fn made_transient(self) -> Self {
         Self { redirected: true, ..self }
@@ -326,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_several_locks_is_as_definite_as_the_least_definite_of_them() {
+    fn what_came_of_several_locks_is_made_as_definite_as_the_least_definite_of_them() {
         type Outcome = fn() -> Result<()>;
         let done: Outcome = || Ok(());
         let definite: Outcome = || Err(Error::config("refused"));

@@ -101,7 +101,7 @@ pub(crate) async fn give_back(
     let until = if kind.renewal().is_none() {
         most
     } else {
-        // Whoever waits for it is told what the servers say, even when the lease is over meanwhile.
+        // The caller is told what the servers say, even when the lease is over meanwhile.
         lasts.max(now + session.config.call_timeout).min(most)
     };
     let failed = |error: &Error| trouble.failed(error);

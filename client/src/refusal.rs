@@ -25,7 +25,7 @@ pub(crate) struct Refusal {
     /// When servers say so.
     #[cfg_attr(not(test), expect(dead_code, reason = "the documentation has it"))]
     when: &'static str,
-    /// The same request may succeed a little later, though nobody has changed anything.
+    /// The same request may succeed a little later without any change by an operator.
     pub(crate) passes: bool,
     /// At a command of a script it comes before the script has changed anything: the server refuses all writes, or the first
     /// one; and our scripts read a key before they write to it.

@@ -6,11 +6,11 @@
 
 use lockstorm::{
     history::{EventKind, Outcome},
-    run::TraceRetention,
     runner::{self, Runner},
     scenario::{Source, parse},
     verdict::Match,
 };
+use lockstorm_sim::world::TraceRetention;
 
 /// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside those that it expects something of.
 type Row = (&'static str, &'static str, &'static [&'static str]);

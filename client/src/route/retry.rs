@@ -118,7 +118,7 @@ impl Router {
         let mut repeats = Repeats::default();
         // The connections that took the request and brought no reply, and the last error of one.
         let (mut unanswered, mut lost): (Vec<Left>, Option<Error>) = (Vec::new(), None);
-        let mut until = persistence.until;
+        let (mut until, told) = (persistence.until, Trouble::default());
         loop {
             let outlook = self.outlook(slot);
             // Looked up each time: a redirection may have changed it.
@@ -155,12 +155,18 @@ impl Router {
             // What was sent before may have been obeyed, whatever became of the last attempt.
             let error = if lost.is_some() { error.made_indefinite() } else { error };
             let may_repeat = persistence.is_unlimited || self.config.may_repeat(repeats.number());
-            if !is_passing || !may_repeat {
+            if !is_passing {
                 return Err(error);
+            }
+            told.failed(&error);
+            // What a server has said before is worth more than the want of a reply.
+            let last = || told.last().map_or_else(|| error.clone(), |told| told.made_as_definite_as(&error));
+            if !may_repeat {
+                return Err(last());
             }
             let delay = self.config.retry_delay(&*self.env, repeats.number());
             if self.env.boottime() + delay >= until {
-                return Err(error);
+                return Err(last());
             }
             (persistence.failed)(&error);
             self.pause(&outlook, &error, delay, &mut repeats).await;

@@ -276,7 +276,11 @@ async fn a_grant_after_giving_up_is_taken_back() {
     direct.set_permits(2).await.unwrap();
     proxy.requests(Flow::Hold);
     let error = seats.try_acquire(2).await.unwrap_err();
-    assert!(!error.is_definite() && matches!(error.kind(), ErrorKind::ResponseTimeout(_) | ErrorKind::Connect { .. }), "{error}");
+    assert!(
+        !error.is_definite()
+            && matches!(error.kind(), ErrorKind::ResponseTimeout(_) | ErrorKind::Connect { .. }),
+        "{error}"
+    );
     proxy.requests(Flow::Pass);
     let all = direct.try_acquire_for(2, LONG).await.unwrap().expect("free again");
     all.release().await.unwrap();
