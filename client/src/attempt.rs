@@ -139,8 +139,8 @@ pub(crate) trait Lease: Send + Sync + 'static {
         Parts::WHOLE
     }
 
-    /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held. The last key, before the
-    /// spent latches, is the latch.
+    /// Gives one level back. Replies 1 or more when it is free now, 0 when a level remains, nil
+    /// when it was not held. The last key, before the spent latches, is the latch.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
 
     /// The same for a user who may not use the latch. `None` of kinds that no such user can acquire.
@@ -148,6 +148,12 @@ pub(crate) trait Lease: Send + Sync + 'static {
 
     /// What the user must be allowed to do.
     fn rights(&self) -> &'static Rights;
+
+    /// Of kinds whose reply to a release that frees it is 1 and the number of clients that the
+    /// message has reached: its channel.
+    fn counted(&self, _key: &str) -> Option<String> {
+        None
+    }
 }
 
 /// A kind of object on one master whose grants are guards.

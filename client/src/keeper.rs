@@ -118,6 +118,7 @@ pub(crate) async fn give_back(
             publish: session.router.publish(),
         })
     };
+    let counted = kind.counted(key).map(|channel| (session.hub.listening(&channel), channel));
     let mut done = run_with_spent(session, slot, confirm, &persistence, call).await;
     if let (true, Some(script)) = (is_refused(&done), kind.release_without_latch()) {
         // Rare, and not a part of every release's memory.
@@ -134,7 +135,10 @@ pub(crate) async fn give_back(
         }
     };
     match done.reply {
-        Value::Int(_) => {
+        Value::Int(freed) => {
+            if let (Some((listening, channel)), 1..) = (&counted, freed) {
+                session.hub.released(channel, u32::try_from(freed - 1).unwrap_or(u32::MAX), *listening);
+            }
             // Where a request may still be on its way, it must find the result of the one that was faster.
             if done.is_final {
                 let latch = wire::unlock_latch(key, &request);

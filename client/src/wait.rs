@@ -17,7 +17,7 @@ use crate::progress::Progress;
 use crate::route::Repeats;
 use crate::session::Session;
 use crate::task::answer_of;
-use crate::wake::Subscription;
+use crate::wake::{RoundTrip, Subscription};
 use crate::wire::Slot;
 use crate::work::Token;
 
@@ -281,12 +281,14 @@ impl<T: Send + 'static> Caller<T> {
             },
             () = self.given_up() => return Ok(None),
         }
+        let mut round_trip = RoundTrip::default();
         loop {
             let epoch = subscription.epoch();
             if let Some(error) = subscription.refusal() {
                 return Err(wanted.explained(error));
             }
             // A message may have been missed before the subscription stood.
+            let asked = env.now();
             busy = match self.attempt(wanted).await? {
                 Answer::Got(got) => {
                     subscription.granted();
@@ -294,6 +296,7 @@ impl<T: Send + 'static> Caller<T> {
                 }
                 Answer::Busy(busy) => busy,
             };
+            round_trip.took(env.now() - asked);
             subscription.looked();
             if self.has_given_up() || wanted.is_exhausted() {
                 return Ok(None);
@@ -303,7 +306,7 @@ impl<T: Send + 'static> Caller<T> {
             let limit = env.now() + sleep;
             tokio::select! {
                 biased;
-                by = subscription.wait(epoch, limit) => wanted.emit(EventKind::Woken { by }),
+                by = subscription.wait(epoch, limit, round_trip.time()) => wanted.emit(EventKind::Woken { by }),
                 () = self.given_up() => return Ok(None),
             }
         }

@@ -1,8 +1,9 @@
 //! One channel: how many wait for it, and waking them.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::error::{Error, Result};
@@ -26,6 +27,9 @@ pub(crate) struct Wakes {
     pub(crate) policy: fn(&[u8]) -> Wake,
     /// A grant leaves nothing to another waiter. Of permits and read holds it may, and messages that come at once are as one.
     pub(crate) exclusive: bool,
+    /// A message reaches waiters of several clients, of which one can get what it announces: they
+    /// take turns.
+    pub(crate) in_turns: bool,
 }
 
 pub(super) struct Channel {
@@ -38,6 +42,12 @@ pub(super) struct Channel {
     pub(super) all: Notify,
     /// Counts the times that all waiters were woken.
     epoch: AtomicU64,
+    /// How many messages came since this client had the lock, or began to listen.
+    passed: AtomicU32,
+    /// The waiters that were woken and wait for their turn.
+    due: AtomicUsize,
+    /// Notifies these of the next message.
+    next: Notify,
     confirmed: AtomicBool,
     /// Why there is no subscription yet.
     pub(super) trouble: Trouble,
@@ -45,6 +55,22 @@ pub(super) struct Channel {
     refusal: Mutex<Option<Error>>,
     /// Wakes the waiters for the confirmation, in the order of their arrival; a watch channel would draw one.
     confirming: Notify,
+}
+
+/// A waiter that was woken and waits for its turn.
+pub(super) struct Due<'c>(&'c Channel);
+
+impl Due<'_> {
+    /// The next message.
+    pub(super) fn next(&self) -> Notified<'_> {
+        self.0.next.notified()
+    }
+}
+
+impl Drop for Due<'_> {
+    fn drop(&mut self) {
+        self.0.due.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Channel {
@@ -56,6 +82,9 @@ impl Channel {
             looks: Semaphore::new(0),
             all: Notify::new(),
             epoch: AtomicU64::new(0),
+            passed: AtomicU32::new(0),
+            due: AtomicUsize::new(0),
+            next: Notify::new(),
             confirmed: AtomicBool::new(false),
             trouble: Trouble::default(),
             refusal: Mutex::default(),
@@ -107,7 +136,25 @@ impl Channel {
 
     /// A message came.
     pub(super) fn deliver(&self, message: &[u8]) {
+        self.passed.fetch_add(1, Ordering::AcqRel);
+        self.next.notify_waiters();
         self.wake((self.policy)(message));
+    }
+
+    /// How many messages came since this client had the lock, or began to listen.
+    pub(super) fn passed(&self) -> u32 {
+        self.passed.load(Ordering::Acquire)
+    }
+
+    /// This client has had the lock: others come first.
+    pub(super) fn served(&self) {
+        self.passed.store(0, Ordering::Release);
+    }
+
+    /// A waiter waits for its turn, as long as this is kept: the next message is for it as well.
+    pub(super) fn due(&self) -> Due<'_> {
+        self.due.fetch_add(1, Ordering::AcqRel);
+        Due(self)
     }
 
     /// Wakes sleepers, or the next that want to sleep.
@@ -119,7 +166,8 @@ impl Channel {
             Wake::UpTo(1..) if self.greedy.load(Ordering::Acquire) > 0 => return self.wake_all(),
             Wake::UpTo(permits) => permits.min(waiters),
         };
-        self.looks.add_permits(most.saturating_sub(self.looks.available_permits()));
+        let woken = self.looks.available_permits() + self.due.load(Ordering::Acquire);
+        self.looks.add_permits(most.saturating_sub(woken));
     }
 
     /// Completes when this waiter is to look.

@@ -8,6 +8,7 @@ use redis::{PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
 use super::channel::{Channel, Wakes};
+use super::crowd::{Crowds, Listening};
 use crate::config::Config;
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +37,7 @@ struct State {
     bells: BTreeMap<NodeId, Arc<Notify>>,
     /// The channels that a node has ended the subscription of, unasked.
     dropped: BTreeSet<(NodeId, String)>,
+    crowds: Crowds,
 }
 
 struct Listened {
@@ -78,8 +80,26 @@ impl Hub {
         let mut state = locked(&self.state);
         if channel.leave(wanted_several) == 0 {
             state.channels.remove(name);
+            state.crowds.leave(name);
             ring(&state);
         }
+    }
+
+    /// How this client listens to a channel, to be asked before it releases the lock and given to
+    /// [`Hub::released`].
+    pub(crate) fn listening(&self, name: &str) -> Listening {
+        let state = locked(&self.state);
+        state.crowds.listening(name, state.channels.contains_key(name))
+    }
+
+    /// The message of this client's release has reached so many clients.
+    pub(crate) fn released(&self, name: &str, reached: u32, listening: Listening) {
+        locked(&self.state).crowds.released(name, reached, listening);
+    }
+
+    /// How many clients come before this one when so many messages have passed.
+    pub(super) fn ahead(&self, name: &str, passed: u32) -> u32 {
+        locked(&self.state).crowds.ahead(name, passed)
     }
 
     /// Has each channel listened for where it is now.
@@ -157,6 +177,7 @@ impl Hub {
         for name in self.take_dropped(id) {
             subscribed.remove(&name);
         }
+        let leaving = locked(&self.state).crowds.leaving();
         let wanted = self.wanted(id);
         let gone: Vec<_> = without(subscribed, &wanted, false);
         for names in gone.chunks(CHANNELS_AT_ONCE) {
@@ -168,6 +189,9 @@ impl Hub {
         if subscribed.keys().any(|name| !wanted.contains_key(name)) {
             subscribed.retain(|name, _| wanted.contains_key(name));
             self.take_dropped(id);
+        }
+        if !leaving.is_empty() {
+            locked(&self.state).crowds.left(&leaving);
         }
         let new: Vec<_> = without(&wanted, subscribed, false);
         for names in new.chunks(CHANNELS_AT_ONCE) {
@@ -387,7 +411,12 @@ mod tests {
         let hub = Hub::new(env, config, router);
         for channel in ["stock", "cash"] {
             hub.join(
-                &Wakes { channel: channel.to_owned(), policy: |_| Wake::All, exclusive: false },
+                &Wakes {
+                    channel: channel.to_owned(),
+                    policy: |_| Wake::All,
+                    exclusive: false,
+                    in_turns: false,
+                },
                 Slot(0),
                 false,
             );

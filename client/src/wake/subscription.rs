@@ -3,8 +3,10 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::channel::{Channel, Wake, Wakes};
+use super::crowd::delay;
 use super::hub::Hub;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
@@ -19,6 +21,7 @@ pub(crate) struct Subscription {
     channel: Arc<Channel>,
     wants_several: bool,
     exclusive: bool,
+    in_turns: bool,
     /// A message was taken and the lock not looked at since.
     owes_look: AtomicBool,
 }
@@ -30,8 +33,8 @@ impl Subscription {
     pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes, slot: Slot, wants_several: bool) -> Self {
         let channel = hub.join(&wakes, slot, wants_several);
         let (env, hub, owes_look) = (hub.env.clone(), hub.clone(), AtomicBool::new(false));
-        let Wakes { channel: name, exclusive, .. } = wakes;
-        Self { env, hub, name, channel, wants_several, exclusive, owes_look }
+        let Wakes { channel: name, exclusive, in_turns, .. } = wakes;
+        Self { env, hub, name, channel, wants_several, exclusive, in_turns, owes_look }
     }
 
     /// Completes when the server has confirmed the subscription, or refused it.
@@ -64,10 +67,28 @@ impl Subscription {
         if self.exclusive {
             self.looked();
         }
+        self.channel.served();
     }
 
-    /// Sleeps until a message for this waiter comes, all waiters were woken since `epoch`, or `limit`.
-    pub(crate) async fn wait(&self, epoch: u64, limit: Monotonic) -> WokenBy {
+    /// Completes when it is this client's turn among those that a message has woken. `round_trip`
+    /// is what a request takes.
+    async fn turn(&self, round_trip: Duration) {
+        let due = self.channel.due();
+        loop {
+            let mut next = pin!(due.next());
+            // In line before the look, so that a message in between is not missed.
+            next.as_mut().enable();
+            let ahead = self.hub.ahead(&self.name, self.channel.passed());
+            let Some(delay) = delay(&*self.env, ahead, round_trip) else { return };
+            if within(&*self.env, self.env.now() + delay, next).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until a message for this waiter comes and it is its turn, all waiters were woken
+    /// since `epoch`, or `limit`. `round_trip` is what a request takes.
+    pub(crate) async fn wait(&self, epoch: u64, limit: Monotonic, round_trip: Duration) -> WokenBy {
         let all = self.channel.all.notified();
         tokio::pin!(all);
         all.as_mut().enable();
@@ -82,7 +103,12 @@ impl Subscription {
             }
         };
         match within(&*self.env, limit, pin!(message)).await {
-            Some(()) => WokenBy::Message,
+            Some(()) => {
+                if self.in_turns && self.owes_look.load(Ordering::Acquire) {
+                    self.turn(round_trip).await;
+                }
+                WokenBy::Message
+            }
             None => WokenBy::Timer,
         }
     }
@@ -99,8 +125,6 @@ impl Drop for Subscription {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures_util::FutureExt;
 
     use super::*;
@@ -127,12 +151,13 @@ mod tests {
             b"all" => Wake::All,
             number => Wake::UpTo(std::str::from_utf8(number).unwrap().parse().unwrap()),
         };
-        let wakes = Wakes { channel: "c".to_owned(), policy, exclusive: !wants_several };
+        let wakes =
+            Wakes { channel: "c".to_owned(), policy, exclusive: !wants_several, in_turns: !wants_several };
         Subscription::to(hub, wakes, Slot(0), wants_several)
     }
 
     async fn wait(of: &Subscription, epoch: u64) -> WokenBy {
-        of.wait(epoch, of.env.now() + Duration::from_millis(50)).await
+        of.wait(epoch, of.env.now() + Duration::from_millis(50), Duration::ZERO).await
     }
 
     /// A release is announced to one of two waiters, which gives up before it has looked: the other one is woken.
@@ -209,5 +234,62 @@ mod tests {
         next.channel.deliver(b"1");
         let waits = futures_util::future::join(wait(&next, next.epoch()), wait(&other, other.epoch()));
         assert_eq!(waits.await, (WokenBy::Message, WokenBy::Timer));
+    }
+
+    /// Longer than any test: who has to wait for its turn gets it by messages alone.
+    const SLOW: Duration = Duration::from_secs(3600);
+
+    /// Three other clients wait, as this one's release has shown: it lets three messages pass. Its
+    /// other waiters are not woken in the place of the one that waits for its turn.
+    #[tokio::test]
+    async fn a_waiter_lets_those_pass_that_come_first() {
+        let hub = hub();
+        hub.released("c", 4, hub.listening("c"));
+        let (first, second) = (join(&hub), join(&hub));
+        let limit = first.env.now() + SLOW;
+        let mut waits = pin!(first.wait(first.epoch(), limit, SLOW));
+        let mut behind = pin!(second.wait(second.epoch(), limit, SLOW));
+        for passed in 1..=3 {
+            first.channel.deliver(b"one");
+            assert!(waits.as_mut().now_or_never().is_none(), "{passed}");
+            assert!(behind.as_mut().now_or_never().is_none(), "{passed}");
+        }
+        first.channel.deliver(b"one");
+        assert_eq!(waits.now_or_never(), Some(WokenBy::Message));
+        // It is granted the lock, and others come first again.
+        first.granted();
+        first.channel.deliver(b"one");
+        assert!(behind.as_mut().now_or_never().is_none());
+    }
+
+    /// Whoever gives up before its turn passes the message on.
+    #[tokio::test]
+    async fn a_waiter_that_gives_up_before_its_turn_passes_the_message_on() {
+        let hub = hub();
+        hub.released("c", 2, hub.listening("c"));
+        let (first, second) = (join(&hub), join(&hub));
+        first.channel.deliver(b"one");
+        assert!(first.wait(first.epoch(), first.env.now() + SLOW, SLOW).now_or_never().is_none());
+        drop(first);
+        second.channel.deliver(b"one");
+        let woken = second.wait(second.epoch(), second.env.now() + SLOW, SLOW).now_or_never();
+        assert_eq!(woken, Some(WokenBy::Message), "two messages have passed");
+    }
+
+    /// A client that knows of no others asks at once, as does one of kinds whose message is for one
+    /// waiter, or for as many as it serves.
+    #[tokio::test]
+    async fn who_takes_no_turns_asks_at_once() {
+        for (released, in_turns) in [(None, true), (Some(1), true), (Some(9), false)] {
+            let hub = hub();
+            if let Some(reached) = released {
+                hub.released("c", reached, hub.listening("c"));
+            }
+            let waiter = join_for(&hub, !in_turns);
+            let epoch = waiter.epoch();
+            waiter.channel.deliver(b"1");
+            let woken = waiter.wait(epoch, waiter.env.now() + SLOW, SLOW).now_or_never();
+            assert_eq!(woken, Some(WokenBy::Message), "{released:?} {in_turns}");
+        }
     }
 }

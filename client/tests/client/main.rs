@@ -27,6 +27,7 @@ mod replicas;
 mod rights;
 mod semaphore;
 mod spin_and_non_reentrant;
+mod turns;
 #[path = "../support/mod.rs"]
 mod support;
 mod waiting;

@@ -83,7 +83,7 @@ impl Attempt for Fair {
     }
 
     fn wakes(&self, key: &str, owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: waiter_channel(key, owner), policy: wakes, exclusive: true })
+        Some(Wakes { channel: waiter_channel(key, owner), policy: wakes, exclusive: true, in_turns: false })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

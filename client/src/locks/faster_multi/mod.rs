@@ -122,7 +122,7 @@ impl Attempt for FasterMulti {
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
         // The message does not say which values are free, and its waiters want different ones.
-        Some(Wakes { channel: lock_channel(key), policy: |_| Wake::All, exclusive: false })
+        Some(Wakes { channel: lock_channel(key), policy: |_| Wake::All, exclusive: false, in_turns: false })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

@@ -64,7 +64,7 @@ impl Attempt for Fenced {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: lock_channel(key), policy: reentrant::wakes, exclusive: true })
+        Some(Wakes { channel: lock_channel(key), policy: reentrant::wakes, exclusive: true, in_turns: true })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
@@ -103,6 +103,10 @@ impl Lease for Fenced {
 
     fn rights(&self) -> &'static Rights {
         &rights::FENCED
+    }
+
+    fn counted(&self, key: &str) -> Option<String> {
+        Some(lock_channel(key))
     }
 }
 

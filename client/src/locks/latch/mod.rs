@@ -185,7 +185,12 @@ impl Wanted for Opening {
         let channel = latch_channel(self.0.key());
         let (hub, slot) = (&self.0.0.session.hub, self.0.0.key.slot());
         // All that is published is worth a look of all: that the latch is open, that it was set anew or, by Redisson, deleted.
-        Some(Subscription::to(hub, Wakes { channel, policy: |_| Wake::All, exclusive: false }, slot, false))
+        Some(Subscription::to(
+            hub,
+            Wakes { channel, policy: |_| Wake::All, exclusive: false, in_turns: false },
+            slot,
+            false,
+        ))
     }
 
     fn sleep(&mut self, _busy: Sleep) -> Duration {

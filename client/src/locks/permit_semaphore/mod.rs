@@ -56,7 +56,7 @@ impl Attempt for Permits {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: semaphore_channel(key), policy: wakes, exclusive: false })
+        Some(Wakes { channel: semaphore_channel(key), policy: wakes, exclusive: false, in_turns: false })
     }
 
     fn wants_several(&self) -> bool {

@@ -106,7 +106,7 @@ fn writer(owner: &str) -> String {
 
 /// The messages on the channel that both halves share. Where one reads others may.
 fn wakes(key: &str, exclusive: bool) -> Wakes {
-    Wakes { channel: rw_channel(key), policy: super::reentrant::wakes, exclusive }
+    Wakes { channel: rw_channel(key), policy: super::reentrant::wakes, exclusive, in_turns: false }
 }
 
 fn force_release(key: &str, mode: &str, message: &str, publish: &str) -> Call {

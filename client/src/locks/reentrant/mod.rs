@@ -61,7 +61,7 @@ impl Attempt for Plain {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        Some(Wakes { channel: lock_channel(key), policy: wakes, exclusive: true })
+        Some(Wakes { channel: lock_channel(key), policy: wakes, exclusive: true, in_turns: true })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
@@ -88,6 +88,10 @@ impl Lease for Plain {
 
     fn rights(&self) -> &'static Rights {
         &rights::LOCK
+    }
+
+    fn counted(&self, key: &str) -> Option<String> {
+        Some(lock_channel(key))
     }
 }
 
