@@ -55,6 +55,13 @@ pub fn fair_deadlines(name: &str) -> String {
     prefixed("redisson_lock_timeout", name)
 }
 
+/// The sorted set of the times, in Unix milliseconds, by which each waiter of the fair lock `name`
+/// asks again if it is alive. Redisson has no such key, and leaves it alone. It lasts as long as
+/// the places in the queue.
+pub fn fair_alive(name: &str) -> String {
+    prefixed("redisson_lock_alive", name)
+}
+
 /// The channel of the read-write lock `name`, which both modes share.
 pub fn rw_channel(name: &str) -> String {
     prefixed("redisson_rwlock", name)
@@ -212,6 +219,7 @@ mod tests {
         assert_eq!(fencing_token("f"), "redisson_lock_token:{f}");
         assert_eq!(fair_queue("fl"), "redisson_lock_queue:{fl}");
         assert_eq!(fair_deadlines("fl"), "redisson_lock_timeout:{fl}");
+        assert_eq!(fair_alive("fl"), "redisson_lock_alive:{fl}");
         assert_eq!(rw_channel("rw"), "redisson_rwlock:{rw}");
         assert_eq!(read_holds("rw", "c:1"), "{rw}:c:1:rwlock_timeout");
         assert_eq!(read_holds("{a}b", "c:1"), "{a}b:c:1:rwlock_timeout");
@@ -261,6 +269,7 @@ mod tests {
             for companion in [
                 fair_queue(name),
                 fair_deadlines(name),
+                fair_alive(name),
                 fencing_token(name),
                 permit_deadlines(name),
                 read_holds(name, "c:1"),

@@ -34,6 +34,7 @@ pub const ALL: &[Stock] = stock![
     "fair/clock_behind.toml",
     "fair/crowd.toml",
     "fair/dead_head.toml",
+    "fair/dead_together.toml",
     "fair/leases_that_end_by_themselves.toml",
     "fair/live_waiter.toml",
     "fair/queue_lost_on_failover.toml",

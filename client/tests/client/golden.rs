@@ -1,6 +1,7 @@
 //! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients share locks, so that
 //! keys, fields, scores, messages and replies must agree. Where ours differ on purpose, the row says so.
 
+mod fair_dead;
 mod faster_multi;
 mod last_millisecond;
 mod levels;
@@ -20,19 +21,23 @@ const FENCED_ACQUIRE: &str = include_str!("../../src/locks/fenced/acquire.lua");
 const SPIN_RELEASE: &str = include_str!("../../src/locks/spin/release.lua");
 const SPIN_FORCE_RELEASE: &str = include_str!("../../src/locks/spin/force_release.lua");
 const FAIR_ACQUIRE: &str = concat!(
-    include_str!("../../src/locks/fair/sweep.lua"),
     include_str!("../../src/locks/fair/shift.lua"),
+    include_str!("../../src/locks/fair/sweep.lua"),
     include_str!("../../src/locks/fair/acquire.lua")
 );
 const FAIR_TRY_ACQUIRE: &str = concat!(
-    include_str!("../../src/locks/fair/sweep.lua"),
     include_str!("../../src/locks/fair/shift.lua"),
+    include_str!("../../src/locks/fair/sweep.lua"),
     include_str!("../../src/locks/fair/try_acquire.lua")
 );
 const FAIR_ABANDON: &str = include_str!("../../src/locks/fair/abandon.lua");
-const FAIR_RELEASE: &str =
-    concat!(include_str!("../../src/locks/fair/sweep.lua"), include_str!("../../src/locks/fair/release.lua"));
+const FAIR_RELEASE: &str = concat!(
+    include_str!("../../src/locks/fair/shift.lua"),
+    include_str!("../../src/locks/fair/sweep.lua"),
+    include_str!("../../src/locks/fair/release.lua")
+);
 const FAIR_FORCE_RELEASE: &str = concat!(
+    include_str!("../../src/locks/fair/shift.lua"),
     include_str!("../../src/locks/fair/sweep.lua"),
     include_str!("../../src/locks/fair/force_release.lua")
 );
@@ -114,12 +119,12 @@ impl Vectors {
     }
 
     async fn fair_acquire(&mut self, owner: &str, wait: u64, now: u64) -> Value {
-        self.run(FAIR_ACQUIRE, &FAIR[..3], &[&LEASE, &owner, &wait, &now]).await.unwrap()
+        self.run(FAIR_ACQUIRE, &WAITING, &[&LEASE, &owner, &wait, &now]).await.unwrap()
     }
 
     async fn fair_release(&mut self, owner: &str, now: u64) -> Value {
         let latch = format!("redisson_unlock_latch:{{fl}}:{owner}:{now}");
-        let keys = [FAIR[0], FAIR[1], FAIR[2], FAIR[3], &latch];
+        let keys = [FAIR[0], FAIR[1], FAIR[2], FAIR[3], ALIVE, &latch];
         self.run(FAIR_RELEASE, &keys, &[&0, &owner, &now, &"PUBLISH", &LATCH]).await.unwrap()
     }
 
@@ -153,6 +158,10 @@ impl Messages {
 
 const FAIR: [&str; 4] =
     ["fl", "redisson_lock_queue:{fl}", "redisson_lock_timeout:{fl}", "redisson_lock__channel:{fl}"];
+/// Ours alone.
+const ALIVE: &str = "redisson_lock_alive:{fl}";
+const WAITING: [&str; 4] = [FAIR[0], FAIR[1], FAIR[2], ALIVE];
+const FORCED: [&str; 5] = [FAIR[0], FAIR[1], FAIR[2], FAIR[3], ALIVE];
 
 fn waiting(of: &[(&str, i64)]) -> Vec<(String, Option<i64>)> {
     of.iter().map(|(owner, deadline)| ((*owner).to_owned(), Some(*deadline))).collect()
@@ -212,6 +221,20 @@ async fn reentrant() {
     assert_eq!(error.code(), Some("WRONGTYPE"), "{error}");
 }
 
+/// Ours alone: the reply to a release that frees the lock also tells how many clients its message
+/// has reached.
+#[tokio::test]
+async fn release_counts_the_clients_that_it_tells() {
+    const CHANNEL: &str = "redisson_lock__channel:{lk}";
+    let Some(mut v) = Vectors::start().await else { return };
+    let _listeners = [Messages::on(&v.server, CHANNEL).await, Messages::on(&v.server, CHANNEL).await];
+    v.acquire("A", 30_000).await;
+    v.acquire("A", 30_000).await;
+    assert_eq!(v.release("A", "q1").await, int(0));
+    assert_eq!(v.release("A", "q2").await, int(3));
+    assert_eq!(v.release("A", "q2").await, int(1), "it is told once");
+}
+
 /// Section 3: an owner that asks again gets the marker, and nothing changes. Redisson replies with it as an error.
 #[tokio::test]
 async fn non_reentrant() {
@@ -226,9 +249,9 @@ async fn non_reentrant() {
 
     let queued: [&dyn ToString; 5] = [&LEASE, &"A", &LEASE, &NOW, &MARKER];
     let immediate: [&dyn ToString; 5] = [&LEASE, &"A", &NOW, &LEASE, &MARKER];
-    assert_eq!(v.run(FAIR_ACQUIRE, &FAIR[..3], &queued).await.unwrap(), NIL);
-    assert_eq!(v.run(FAIR_ACQUIRE, &FAIR[..3], &queued).await.unwrap(), refused);
-    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &immediate).await.unwrap(), refused);
+    assert_eq!(v.run(FAIR_ACQUIRE, &WAITING, &queued).await.unwrap(), NIL);
+    assert_eq!(v.run(FAIR_ACQUIRE, &WAITING, &queued).await.unwrap(), refused);
+    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &WAITING, &immediate).await.unwrap(), refused);
     assert_eq!(v.hash("fl").await, [("A".into(), 1)]);
     assert_eq!(v.queue().await, [], "its holder is not queued behind itself");
 }
@@ -310,16 +333,16 @@ async fn fair() {
     assert_eq!(v.queue().await, queue);
     assert!(matches!(v.fair_acquire("W1", wait, NOW).await, Value::Int(999_000..=1_000_000)));
     assert_eq!(v.queue().await, queue, "a poll changes nothing");
-    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &[&LEASE, &"W3", &NOW, &wait]).await.unwrap(), int(1));
+    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &WAITING, &[&LEASE, &"W3", &NOW, &wait]).await.unwrap(), int(1));
     assert_eq!(v.queue().await, queue, "the immediate form does not queue");
 
     assert_eq!(v.fair_release("H", NOW + 100).await, int(1));
     assert_eq!(v.fair_acquire("W2", wait, NOW + 101).await, int(0), "free, but not its turn");
-    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &[&LEASE, &"W3", &NOW, &wait]).await.unwrap(), int(1));
+    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &WAITING, &[&LEASE, &"W3", &NOW, &wait]).await.unwrap(), int(1));
     assert_eq!(v.fair_acquire("W4", wait, NOW + 102).await, int(left + 600_000 - 102));
     assert_eq!(v.fair_acquire("W1", wait, NOW + 103).await, NIL);
     assert_eq!(v.queue().await, waiting(&[("W2", left + 300_000), ("W4", left + 600_000)]));
-    let reply = v.run(FAIR_FORCE_RELEASE, &FAIR, &[&0, &NOW, &"PUBLISH"]).await.unwrap();
+    let reply = v.run(FAIR_FORCE_RELEASE, &FORCED, &[&0, &NOW, &"PUBLISH"]).await.unwrap();
     assert_eq!(reply, int(1));
     assert_eq!(v.queue().await.len(), 2, "the queue survives");
 }
@@ -338,10 +361,10 @@ async fn fair_dead_head_is_swept_after_its_deadline() {
     v.fair_acquire("W1", 300_000, NOW + 330_002).await;
     assert_eq!(v.queue().await.len(), 1);
     // The immediate form sweeps as well.
-    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3]];
+    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3], ALIVE];
     v.get::<i64>(&format!("DEL {}", FAIR[0])).await;
     let args: [&dyn ToString; 4] = [&LEASE, &"W3", &(NOW + 10_000_000), &300_000];
-    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &args).await.unwrap(), NIL);
+    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &WAITING, &args).await.unwrap(), NIL);
     assert_eq!(v.queue().await, []);
     // Behind one that leaves, a waiter without a deadline stays as it is.
     v.get::<i64>(&format!("RPUSH {} W1 W2", FAIR[1])).await;
@@ -350,7 +373,7 @@ async fn fair_dead_head_is_swept_after_its_deadline() {
     assert_eq!(v.queue().await, [("W2".to_owned(), None)]);
     // Nor is a dead head told that the lock is free, and then there is nothing to free.
     for reply in [1, 0] {
-        let freed = v.run(FAIR_FORCE_RELEASE, &FAIR, &[&0, &NOW, &"PUBLISH"]).await.unwrap();
+        let freed = v.run(FAIR_FORCE_RELEASE, &FORCED, &[&0, &NOW, &"PUBLISH"]).await.unwrap();
         assert_eq!((freed, v.queue().await), (int(reply), vec![]));
     }
 }
@@ -410,7 +433,7 @@ async fn fair_grant_leaves_the_next_its_own_wait() {
         v.get::<i64>(&format!("ZADD {} {} W1 {} W2", FAIR[2], NOW + 330_000, NOW + 340_000)).await;
         let granted = if immediate {
             let args: [&dyn ToString; 4] = [&LEASE, &"W1", &(NOW + 230_000), &300_000];
-            v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &args).await.unwrap()
+            v.run(FAIR_TRY_ACQUIRE, &WAITING, &args).await.unwrap()
         } else {
             v.fair_acquire("W1", 300_000, NOW + 230_000).await
         };
@@ -426,7 +449,7 @@ async fn fair_grant_leaves_the_next_its_own_wait() {
 #[tokio::test]
 async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     let Some(mut v) = Vectors::start().await else { return };
-    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3]];
+    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3], ALIVE];
     let waits = [("A", 2_000), ("B", 20_000), ("C", 20_000), ("D", 5_000), ("E", 20_000)];
     for (leaving, at, left_over) in [
         ("A", 0, [("B", 20_000), ("C", 40_000), ("D", 45_000), ("E", 65_000)].as_slice()),
@@ -475,7 +498,7 @@ async fn fair_abandon_takes_no_more_than_was_left() {
     let Some(mut v) = Vectors::start().await else { return };
     v.get::<i64>(&format!("RPUSH {} A B C", FAIR[1])).await;
     v.get::<i64>(&format!("ZADD {} {} A {} B {} C", FAIR[2], NOW + 1_000, NOW + 2_000, NOW + 22_000)).await;
-    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3]];
+    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3], ALIVE];
     let args: [&dyn ToString; 7] = [&NOW, &0, &"PUBLISH", &"A", &20_000, &"B", &20_000];
     assert_eq!(v.run(FAIR_ABANDON, &keys, &args).await.unwrap(), int(2));
     assert_eq!(v.queue().await, waiting(&[("C", 20_000)]));
@@ -485,7 +508,7 @@ async fn fair_abandon_takes_no_more_than_was_left() {
 #[tokio::test]
 async fn fair_head_that_leaves_tells_the_next() {
     let Some(mut v) = Vectors::start().await else { return };
-    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3]];
+    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3], ALIVE];
     let mut listener = redis::Client::open(v.server.url()).unwrap().get_async_pubsub().await.unwrap();
     listener.psubscribe("redisson_lock__channel:{fl}:*").await.unwrap();
     let mut told = listener.on_message();

@@ -1,10 +1,10 @@
 -- Takes waiters out of the queue; those behind each need to wait for one less.
--- KEYS  queue, deadlines of the queued, lock hash, channel base
+-- KEYS  queue, deadlines of the queued, lock hash, channel base, times by which the queued ask again
 -- ARGV  the caller's wall clock in ms, message, publishing command, then of each waiter its owner field and the wait in
 --       ms that it had asked with
 -- Replies how many of them were in the queue.
 -- The queue is walked once, however many leave.
-local queue, deadlines, lock, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local queue, deadlines, lock, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local now, message, publish = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local leaving = {} -- the wait of each
 for i = 4, #ARGV, 2 do
@@ -40,6 +40,7 @@ for _, waiter in ipairs(gone) do
 end
 for i = 4, #ARGV, 2 do
   redis.call('ZREM', deadlines, ARGV[i])
+  redis.call('ZREM', alive, ARGV[i])
 end
 for first = 1, #moved, 1000 do
   redis.call('ZADD', deadlines, unpack(moved, first, math.min(first + 999, #moved)))

@@ -1,12 +1,12 @@
 -- Takes the lock, or one more level of it, or a place in the queue.
--- KEYS  lock hash, queue, deadlines of the queued
+-- KEYS  lock hash, queue, deadlines of the queued, times by which they ask again
 -- ARGV  lease in ms, owner field, wait in ms after which a queued waiter counts as dead, the caller's wall clock in ms,
 --       then, of a lock that does not nest, the status with which its own holder is refused
 -- Replies nil when granted. To a waiter in the queue: the milliseconds that the holder has left, 0 when the lock is
 -- free but another's turn. To a new one: how long those before it may take.
-local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
+local lock, queue, deadlines, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, owner, wait, now = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-sweep(queue, deadlines, now)
+sweep(lock, queue, deadlines, alive, now, owner)
 
 local left = redis.call('PTTL', lock)
 local head = redis.call('LINDEX', queue, 0)
@@ -16,6 +16,7 @@ if left == -2 then
     redis.call('LPOP', queue)
     redis.call('ZREM', deadlines, owner)
     if deadline then
+      redis.call('ZREM', alive, owner)
       -- The others need to wait for one less. They do not come nearer than the head had left: the next one has its own
       -- wait from now on.
       shift(deadlines, -math.max(0, math.min(wait, deadline - now)))
@@ -36,12 +37,21 @@ elseif redis.call('HEXISTS', lock, owner) == 1 then
   return nil
 end
 
+-- This waiter is alive, and is to ask again within its wait. The key lasts as long as its place.
+local function keep_alive(holders, place)
+  redis.call('ZADD', alive, now + holders + wait, owner)
+  if redis.call('PTTL', alive) < place then
+    redis.call('PEXPIRE', alive, place)
+  end
+end
+
 if deadline then
   local holders = math.max(0, left)
   -- A head that asks is alive, and gets its wait anew. Those behind keep their distances to it.
   if head == owner and deadline - now < wait then
     shift(deadlines, holders + wait - (deadline - now))
   end
+  keep_alive(holders, math.max(holders + wait, deadline - now))
   return holders
 end
 
@@ -56,4 +66,5 @@ end
 if redis.call('ZADD', deadlines, before + wait + now, owner) == 1 then
   redis.call('RPUSH', queue, owner)
 end
+keep_alive(math.max(0, left), math.max(0, before) + wait)
 return before

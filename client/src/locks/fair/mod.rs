@@ -8,6 +8,10 @@
 //! * a waiter that becomes the head has its own wait left at least: a head that is granted the lock or leaves brings the others
 //!   nearer by its wait, and by no more than it had left itself.
 //!
+//! A waiter that dies is out a wait after it has asked for the last time, also if others die with
+//! it, whose deadlines come one after another: each place has a second end, its waiter's next
+//! question, in a key of these scripts' own (`sweep.lua`).
+//!
 //! Where Redisson's scripts differ: they never set a deadline anew, so that a live waiter loses its place when the holder
 //! works for longer than its lease and the wait; a place without a deadline counts as dead at once, instead of
 //! blocking the queue forever; and to release a lock that is not held is an error also when it is free. A waiter
@@ -28,21 +32,23 @@ use crate::renew::{HASHES, RenewalScript};
 use crate::rights::{self, Rights};
 use crate::script::{Call, Script, script};
 use crate::wake::Wakes;
-use crate::wire::{fair_deadlines, fair_queue, lock_channel, unlock_latch, waiter_channel};
+use crate::wire::{fair_alive, fair_deadlines, fair_queue, lock_channel, unlock_latch, waiter_channel};
 
-script!(ACQUIRE, "sweep.lua", "shift.lua", "acquire.lua");
-script!(TRY_ACQUIRE, "sweep.lua", "shift.lua", "try_acquire.lua");
+script!(ACQUIRE, "shift.lua", "sweep.lua", "acquire.lua");
+script!(TRY_ACQUIRE, "shift.lua", "sweep.lua", "try_acquire.lua");
 script!(ABANDON, "abandon.lua");
-script!(RELEASE, "sweep.lua", "release.lua");
-script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "sweep.lua", "release.lua");
-script!(FORCE_RELEASE, "sweep.lua", "force_release.lua");
+script!(RELEASE, "shift.lua", "sweep.lua", "release.lua");
+script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "shift.lua", "sweep.lua", "release.lua");
+script!(FORCE_RELEASE, "shift.lua", "sweep.lua", "force_release.lua");
 
 impl Client {
     /// A lock that is granted in the order in which it was asked for.
     ///
-    /// A live waiter keeps its place by asking now and then, however long the holder works, as long as its clock is right.
-    /// A waiter that dies keeps its place until its deadline: the time it was ready to wait, or the client's
-    /// [`fair_wait_timeout`](crate::Builder::fair_wait_timeout), after those before it.
+    /// A live waiter keeps its place by asking now and then, however long the holder works, as long
+    /// as its clock is right. A waiter that dies keeps its place for the time that it was ready to
+    /// wait, or the client's [`fair_wait_timeout`](crate::Builder::fair_wait_timeout), after it has
+    /// asked for the last time and after the lease that it found then; so do several that die
+    /// together. One of Redisson's keeps it for its own wait after those before it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -69,7 +75,7 @@ impl Attempt for Fair {
     type Got = ();
 
     fn call(&self, ask: &Ask<'_>) -> Call {
-        let keys = [ask.key.to_owned(), fair_queue(ask.key), fair_deadlines(ask.key)];
+        let keys = [ask.key.to_owned(), fair_queue(ask.key), fair_deadlines(ask.key), fair_alive(ask.key)];
         let call = if ask.waits {
             ACQUIRE.call(keys).arg(ask.lease_ms).arg(ask.owner).arg(ask.wait_ms).arg(ask.now_ms)
         } else {
@@ -98,7 +104,13 @@ impl Attempt for Fair {
         Some(|leave| {
             let key = leave.key;
             let call = ABANDON
-                .call([fair_queue(key), fair_deadlines(key), key.to_owned(), lock_channel(key)])
+                .call([
+                    fair_queue(key),
+                    fair_deadlines(key),
+                    key.to_owned(),
+                    lock_channel(key),
+                    fair_alive(key),
+                ])
                 .arg(leave.now_ms)
                 .arg(0)
                 .arg(leave.publish);
@@ -118,6 +130,7 @@ impl Lease for Fair {
             fair_queue(unlock.key),
             fair_deadlines(unlock.key),
             lock_channel(unlock.key),
+            fair_alive(unlock.key),
             unlock_latch(unlock.key, unlock.request),
         ];
         RELEASE
@@ -141,7 +154,7 @@ impl Lease for Fair {
 impl ForceRelease for Fair {
     fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call {
         FORCE_RELEASE
-            .call([key.to_owned(), fair_queue(key), fair_deadlines(key), lock_channel(key)])
+            .call([key.to_owned(), fair_queue(key), fair_deadlines(key), lock_channel(key), fair_alive(key)])
             .arg(0)
             .arg(now_ms)
             .arg(publish)

@@ -1,12 +1,12 @@
 -- Gives one level of the lock back and notifies the head of the queue when that frees it.
--- KEYS  lock hash, queue, deadlines of the queued, channel base, latch of this request, then latches of earlier requests,
---       which are deleted
+-- KEYS  lock hash, queue, deadlines of the queued, channel base, times by which the queued ask again, latch of this
+--       request, then latches of earlier requests, which are deleted
 -- ARGV  message, owner field, the caller's wall clock in ms, publishing command, life of the latch in ms
 -- The key keeps the longest lease of all levels, that of the one that is given back among them.
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
 -- obeyed before gets the same reply again and changes nothing. An error UNPUBLISHED means that the lock is free now, and
 -- that the message was refused.
-local lock, queue, deadlines, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lock, queue, deadlines, channel, alive, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local message, owner, now, publish, latch_life = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local before = redis.call('GET', latch)
 if before then
@@ -14,8 +14,8 @@ if before then
 end
 -- A server whose memory is full refuses the first write of a script if it may need more, and none that follow. There may be
 -- no latch to delete, but a lock must be releasable also then.
-redis.call('DEL', unpack(KEYS, 5))
-sweep(queue, deadlines, now)
+redis.call('DEL', unpack(KEYS, 6))
+sweep(lock, queue, deadlines, alive, now)
 
 -- The last thing that is done: the user may not publish there, and what is released is released.
 local function tell_head(reply)

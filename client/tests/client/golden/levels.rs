@@ -1,8 +1,8 @@
 //! Levels of a hold and their leases, in every script that takes or gives one.
 
 use super::{
-    ACQUIRE, FAIR, FAIR_ACQUIRE, FAIR_RELEASE, FAIR_TRY_ACQUIRE, FENCED_ACQUIRE, LATCH, LEASE, NIL, NOW,
-    RELEASE, SPIN_RELEASE, Vectors, int, pair,
+    ACQUIRE, FAIR_ACQUIRE, FAIR_RELEASE, FAIR_TRY_ACQUIRE, FENCED_ACQUIRE, FORCED, LATCH, LEASE, NIL, NOW,
+    RELEASE, SPIN_RELEASE, Vectors, WAITING, int, pair,
     read_write::{WRITE_ACQUIRE, WRITE_RELEASE},
 };
 
@@ -13,14 +13,13 @@ use super::{
 async fn levels_never_cut_a_lease() {
     let Some(mut v) = Vectors::start().await else { return };
     const CHANNEL: &str = "redisson_lock__channel:{lk}";
-    let fair = [FAIR[0], FAIR[1], FAIR[2]];
     let (now, wait) = (NOW, 300_000);
     type Args<'a> = Vec<&'a dyn ToString>;
     let acquire: [(&str, &[&str], Args<'_>); 5] = [
         (ACQUIRE, &["lk"], vec![&LEASE, &"A"]),
         (FENCED_ACQUIRE, &["lk", "token"], vec![&LEASE, &"A"]),
-        (FAIR_ACQUIRE, &fair, vec![&LEASE, &"A", &wait, &now]),
-        (FAIR_TRY_ACQUIRE, &fair, vec![&LEASE, &"A", &now, &wait]),
+        (FAIR_ACQUIRE, &WAITING, vec![&LEASE, &"A", &wait, &now]),
+        (FAIR_TRY_ACQUIRE, &WAITING, vec![&LEASE, &"A", &now, &wait]),
         (WRITE_ACQUIRE, &["lk"], vec![&LEASE, &"A"]),
     ];
     for (script, keys, args) in acquire {
@@ -42,7 +41,7 @@ async fn levels_never_cut_a_lease() {
     let release: [(&str, &[&str], Args<'_>); 4] = [
         (RELEASE, &["lk", CHANNEL], vec![&0, &"OWNER", &"PUBLISH", &LATCH]),
         (SPIN_RELEASE, &["lk"], vec![&"OWNER", &LATCH]),
-        (FAIR_RELEASE, &FAIR, vec![&0, &"OWNER", &now, &"PUBLISH", &LATCH]),
+        (FAIR_RELEASE, &FORCED, vec![&0, &"OWNER", &now, &"PUBLISH", &LATCH]),
         (WRITE_RELEASE, &["lk", CHANNEL, "{lk}"], vec![&0, &"OWNER", &"PUBLISH", &LATCH]),
     ];
     for (script, keys, args) in release {
