@@ -2,7 +2,7 @@
 //! documentation of the crate prints, and of which errors name what is missing.
 
 use crate::wire::{
-    fair_deadlines, fair_queue, fencing_token, latch_channel, lock_channel, permit_deadlines, rate_grants,
+    fair_alive, fair_deadlines, fair_queue, fencing_token, latch_channel, lock_channel, permit_deadlines, rate_grants,
     rate_permits, rw_channel, semaphore_channel, suffix_tag, unlock_latches,
 };
 
@@ -61,7 +61,7 @@ pub(crate) static LOCK: Rights = Rights {
 
 pub(crate) static FAIR: Rights = Rights {
     object: "a fair lock",
-    keys: &[own, fair_queue, fair_deadlines, lock_channel, latches],
+    keys: &[own, fair_queue, fair_deadlines, fair_alive, lock_channel, latches],
     channels: &[waiters],
     commands: "pttl hexists hincrby hset hget pexpire get set del exists lindex lpop lrange lrem rpush zadd zrange zrem zscore",
 };

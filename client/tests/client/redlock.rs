@@ -196,6 +196,57 @@ async fn a_server_that_another_kind_of_lock_has_is_taken() {
     assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
 }
 
+/// A server that has lost the lock, as by a restart without its data, has it again after an extension to which a majority has
+/// said yes, with what is left of the lease. Where another owner is, it is left alone.
+#[tokio::test]
+async fn a_server_that_has_lost_it_is_set_again() {
+    let Some(servers) = servers(3) else { return };
+    let lock = redlock(&servers);
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
+    servers[0].command(&["DEL", "stock"]).await;
+    servers[2].command(&["SET", "stock", "another"]).await;
+    // Two say no.
+    guard.extend(LEASE).await.unwrap_err();
+    guard.lost().await;
+    drop(guard);
+    eventually("only the other owner is left", async || set_on(&servers).await == 1).await;
+
+    servers[2].command(&["DEL", "stock"]).await;
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
+    servers[0].command(&["DEL", "stock"]).await;
+    guard.extend(3 * LEASE).await.unwrap();
+    has_reached_all(&servers).await;
+    let values = servers.iter().map(|server| server.command(&["GET", "stock"]));
+    let values = futures_util::future::join_all(values).await;
+    assert!(values.iter().all(|value| *value == values[0]), "{values:?}");
+    let left: i64 = redis::from_redis_value(servers[0].command(&["PTTL", "stock"]).await).unwrap();
+    assert!((20_000..=30_000).contains(&left), "{left}");
+    servers[2].command(&["SET", "stock", "another"]).await;
+    guard.extend(3 * LEASE).await.unwrap();
+    guard.release().await.unwrap();
+    let other = redis::Value::BulkString(b"another".to_vec());
+    eventually("it is free where it was", async || set_on(&servers).await == 1).await;
+    assert_eq!(servers[2].command(&["GET", "stock"]).await, other);
+}
+
+/// Extensions that set the lock again are under way while it is released: no server has it in the end.
+#[tokio::test]
+async fn nothing_is_set_again_after_the_release() {
+    let Some(servers) = servers(3) else { return };
+    let lock = redlock(&servers);
+    for _ in 0..50 {
+        let guard = lock.acquire().lease(LEASE).await.unwrap();
+        has_reached_all(&servers).await;
+        servers[1].command(&["DEL", "stock"]).await;
+        guard.extend(LEASE).await.unwrap();
+        guard.release().await.unwrap();
+        eventually_free(&servers).await;
+    }
+    assert!(lock.try_acquire().lease(LEASE).await.unwrap().is_some());
+}
+
 #[tokio::test]
 async fn extension_needs_a_majority() {
     let Some(servers) = servers(3) else { return };
@@ -205,8 +256,12 @@ async fn extension_needs_a_majority() {
     servers[0].command(&["DEL", "stock"]).await;
     guard.extend(Duration::from_secs(60)).await.unwrap();
     assert!(guard.validity() > Duration::from_secs(30));
-    servers[1].command(&["DEL", "stock"]).await;
+    has_reached_all(&servers).await;
+    for server in &servers[..2] {
+        server.command(&["DEL", "stock"]).await;
+    }
     guard.extend(Duration::from_secs(120)).await.unwrap_err();
+    assert_eq!(set_on(&servers).await, 1, "without a majority it is not set again");
     // Two of three say that they do not have it.
     guard.lost().await;
     assert!(!guard.is_valid());

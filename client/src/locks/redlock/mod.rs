@@ -35,6 +35,22 @@ use round::{Held, Round, Tally};
 /// On the nodes stands a random value, a new one for each grant. Acquisitions of one [owner](crate::Acquire::owner) nest:
 /// the inner ones extend what the outermost was granted, by a majority as ever, and the last release frees the nodes.
 /// Nesting is known to the first client alone, as no other can have that owner.
+///
+/// # Servers that forget
+///
+/// A server that restarts without its data has lost its vote. A renewal or extension to which a
+/// majority says yes sets the lock again on servers that say nobody has it, for what is left of the
+/// lease; such a vote counts from the next renewal on. So servers without a disk can be restarted
+/// one after the other while a lock is held, if
+///
+/// * each is away for longer than the longest lease in use, so that no grant counts any more that
+///   it has forgotten, and
+/// * back for longer than a third of the lease and the [time-out](RedlockBuilder::node_timeout)
+///   before the next one goes, so that a renewal comes in between.
+///
+/// A server that is back earlier may vote for a second owner while its first vote counts: if the
+/// first one has a bare majority, or if as many servers restart before its next renewal as make the
+/// majority of another, both hold the lock for what is left of a lease.
 pub type Redlock = Handle<OnMajority>;
 
 /// A lock on a majority of independent servers.

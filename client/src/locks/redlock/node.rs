@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::word::{Fate, Word};
 use crate::config::millis;
-use crate::env::{pause, within};
+use crate::env::{Boottime, pause, within};
 use crate::error::{Error, Result};
 use crate::explain::explained_alone;
 use crate::key::Key;
@@ -40,9 +40,9 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    fn set(&self) -> redis::Cmd {
+    fn set(&self, lease: Duration) -> redis::Cmd {
         let mut command = redis::cmd("SET");
-        command.arg(&*self.lock).arg(&self.value).arg("NX").arg("PX").arg(millis(self.lease));
+        command.arg(&*self.lock).arg(&self.value).arg("NX").arg("PX").arg(millis(lease));
         command
     }
 
@@ -51,14 +51,17 @@ impl Claim {
     }
 }
 
-/// Asks one node, and keeps in touch with it until its fate is known. If it is to be freed, that is done behind the request on
-/// the same connection, so that a request that is still on its way is freed as well.
+/// Asks one node, and keeps in touch with it until its fate is known: a node that has lost the lock
+/// is told `again` until when it has to have it. If it is to be freed, that is done behind the last
+/// request on the same connection, so that a request that is still on its way is freed as well, and
+/// none is sent after it.
 pub(super) async fn claim(
     session: Arc<Session>,
     claim: Claim,
     votes: mpsc::Sender<Vote>,
     word: Arc<Word>,
     freed: mpsc::Sender<Result<bool>>,
+    mut again: mpsc::Receiver<Boottime>,
 ) {
     let env = session.ctx.env.clone();
     // Kept until the node has answered, or what it may have been asked is undone.
@@ -68,44 +71,36 @@ pub(super) async fn claim(
         return;
     };
     let mut unanswered = Some(unanswered);
-    let slot = claim.lock.slot();
-    let lane = tokio::select! {
-        biased;
-        lane = session.router.lane(slot) => lane,
-        _ = word.told() => return,
-    };
-    let mut lane = match lane {
-        Ok(lane) => lane,
-        Err(error) => {
-            // Nothing was sent, so that there is nothing to free.
-            drop(unanswered);
-            let _ = votes.send(Vote::Unknown(error)).await;
-            let _ = freed.send(Ok(false)).await;
-            return;
-        }
-    };
+    let mut lane = None;
     let fate = {
-        let set = claim.set();
-        let set = Request::Question(&set);
-        let reply = session.router.once(slot, &mut lane, &set);
-        tokio::pin!(reply);
+        let attended = async {
+            let reply = set(&session, &claim, &mut lane, || claim.lease).await;
+            if reply.is_ok() || lane.is_none() {
+                unanswered = None;
+            }
+            // The count may be complete without it.
+            let reply = reply.map_err(|error| explained_alone(&rights::REDLOCK, &claim.lock, error));
+            let _ = votes.send(vote(reply)).await;
+            while let Some(until) = again.recv().await {
+                // Counts for nothing: the next renewal finds it there, or not.
+                let _ = set(&session, &claim, &mut lane, || until - env.boottime()).await;
+            }
+            std::future::pending().await
+        };
         tokio::select! {
             biased;
-            reply = &mut reply => {
-                if reply.is_ok() {
-                    unanswered = None;
-                }
-                // The count may be complete without it.
-                let reply = reply.map_err(|error| explained_alone(&rights::REDLOCK, &claim.lock, error));
-                let _ = votes.send(vote(reply)).await;
-                word.told().await
-            }
+            fate = attended => fate,
             fate = word.told() => fate,
         }
     };
     if fate == Fate::Left {
         return;
     }
+    let Some(lane) = lane else {
+        // Nothing was sent, so that there is nothing to free.
+        let _ = freed.send(Ok(false)).await;
+        return;
+    };
     let _under_way = session.ctx.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
     let done = match within(&*env, limit, pin!(free(&session, &claim, lane, &word.trouble))).await {
@@ -114,6 +109,24 @@ pub(super) async fn claim(
     };
     drop(unanswered);
     let _ = freed.send(done).await;
+}
+
+/// Sets one node for as long as is `left` when it is sent, if nobody has it. `lane` is the way
+/// there, from when anything may have been sent.
+async fn set(
+    session: &Session,
+    claim: &Claim,
+    lane: &mut Option<Lane>,
+    left: impl Fn() -> Duration + Send,
+) -> Result<Value> {
+    let slot = claim.lock.slot();
+    // The way to a new connection ends the old one, as in `free`.
+    let lane = lane.insert(session.router.lane(slot).await?);
+    let lease = left();
+    if millis(lease) == 0 {
+        return Ok(Value::Nil);
+    }
+    session.router.once(slot, lane, &Request::Question(&claim.set(lease))).await
 }
 
 fn vote(reply: Result<Value>) -> Vote {
@@ -146,8 +159,16 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Troubl
     }
 }
 
-/// Asks one node for more time.
-pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration, votes: mpsc::Sender<Vote>) {
+/// Asks one node for more time. One that has lost the lock says no, and is to have it `again` if a
+/// majority has `granted` it.
+pub(super) async fn extend(
+    session: Arc<Session>,
+    claim: Claim,
+    lease: Duration,
+    votes: mpsc::Sender<Vote>,
+    granted: oneshot::Receiver<Boottime>,
+    again: mpsc::Sender<Boottime>,
+) {
     let call = EXTEND.call([&*claim.lock]).arg(&claim.value).arg(millis(lease));
     let asked = async {
         let mut lane = session.router.lane_of(&call).await?;
@@ -155,12 +176,19 @@ pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration,
     };
     // An answer that takes longer than what was asked for is worth nothing.
     let limit = session.env().now() + lease;
-    let vote = match within(session.env(), limit, pin!(asked)).await {
+    let reply = within(session.env(), limit, pin!(asked)).await;
+    let is_missing = matches!(reply, Some(Ok(Value::Int(-1))));
+    let vote = match reply {
         Some(Ok(Value::Int(1))) => Vote::Yes,
         Some(Ok(Value::Int(_))) => Vote::No,
         Some(Ok(other)) => Vote::Unknown(Error::unexpected(&other)),
         Some(Err(error)) => Vote::Unknown(error),
         None => Vote::Unknown(session.config.no_reply()),
     };
+    // The count may be complete without it.
     let _ = votes.send(vote).await;
+    if is_missing && let Ok(until) = granted.await {
+        // One that has been told already is about to have it.
+        let _ = again.try_send(until);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::node::{self, Claim, Vote};
 use super::options::Options;
@@ -109,7 +109,13 @@ pub(super) struct Round {
     votes: mpsc::Receiver<Vote>,
     release: Release,
     freed: mpsc::Receiver<Result<bool>>,
+    again: Again,
 }
+
+/// Tells each node that it has to have the lock again, and until when. What asked the node first
+/// sends that as well, so that no such request is sent when the nodes are freed, and what is on its
+/// way then is freed behind it.
+type Again = Arc<[mpsc::Sender<Boottime>]>;
 
 impl Round {
     /// Asks all nodes at once.
@@ -122,12 +128,15 @@ impl Round {
         let (vote, votes) = mpsc::channel(nodes.len());
         let (free, freed) = mpsc::channel(nodes.len());
         let release = Release(Arc::default());
-        for node in nodes {
+        let ask = |node: &Arc<Session>| {
+            let (again, told) = mpsc::channel(1);
             let asked =
-                node::claim(node.clone(), claim.clone(), vote.clone(), release.0.clone(), free.clone());
+                node::claim(node.clone(), claim.clone(), vote.clone(), release.0.clone(), free.clone(), told);
             node.ctx.env.spawn(Box::pin(asked));
-        }
-        Self { claim, begun, nodes: nodes.len(), votes, release, freed }
+            again
+        };
+        let again = nodes.iter().map(ask).collect();
+        Self { claim, begun, nodes: nodes.len(), votes, release, freed, again }
     }
 
     pub(super) fn value(&self) -> &str {
@@ -170,6 +179,7 @@ pub(super) struct Held {
     owner: Arc<OwnerState>,
     claim: Claim,
     word: Arc<Word>,
+    again: Again,
     /// Taken by the last release.
     round: Mutex<Option<Round>>,
     quorum: usize,
@@ -184,8 +194,9 @@ impl Held {
         quorum: usize,
         options: Options,
     ) -> Arc<Self> {
-        let (claim, word) = (round.claim.clone(), round.release.0.clone());
-        Arc::new(Self { nodes, owner, claim, word, round: Mutex::new(Some(round)), quorum, options })
+        let (claim, again) = (round.claim.clone(), round.again.clone());
+        let word = round.release.0.clone();
+        Arc::new(Self { nodes, owner, claim, word, again, round: Mutex::new(Some(round)), quorum, options })
     }
 
     /// What `owner` holds, as far as this client knows.
@@ -234,18 +245,30 @@ impl Held {
         Ok(deadline)
     }
 
-    /// Asks all nodes for `lease` from now. With a quorum the lock lasts until the deadline returned.
+    /// Asks all nodes for `lease` from now. With a quorum the lock lasts until the deadline
+    /// returned, and nodes that have lost it are to have it again for what is left of that. They
+    /// count from the next time on: what they say now is that they have not kept it.
     async fn ask_for_more(&self, lease: Duration) -> (Tally, Boottime) {
         let env = self.nodes[0].env();
         let begun = env.boottime();
         let (vote, mut votes) = mpsc::channel(self.nodes.len());
-        for node in self.nodes.iter() {
-            let asked = node::extend(node.clone(), self.claim.clone(), lease, vote.clone());
-            node.ctx.env.spawn(Box::pin(asked));
-        }
+        let ask = |(node, again): (&Arc<Session>, &mpsc::Sender<Boottime>)| {
+            let (grant, granted) = oneshot::channel();
+            let (claim, vote, again) = (self.claim.clone(), vote.clone(), again.clone());
+            node.ctx.env.spawn(Box::pin(node::extend(node.clone(), claim, lease, vote, granted, again)));
+            grant
+        };
+        let grants: Vec<_> = self.nodes.iter().zip(self.again.iter()).map(ask).collect();
         drop(vote);
         let tally = count(env, &mut votes, self.nodes.len(), self.quorum, self.options.node_timeout).await;
-        (tally, begun + lease.saturating_sub(self.options.drift(lease)))
+        let deadline = begun + lease.saturating_sub(self.options.drift(lease));
+        if tally.yes >= self.quorum {
+            for grant in grants {
+                // Most have no use for it.
+                let _ = grant.send(deadline);
+            }
+        }
+        (tally, deadline)
     }
 
     /// Whether so many nodes have lost the value that there is no majority left.
