@@ -91,6 +91,7 @@ pub const ALL: &[Stock] = stock![
     "redlock/refused_by_its_own_keys.toml",
     "redlock/restart.toml",
     "redlock/restart_availability.toml",
+    "redlock/rolling_restart.toml",
     "redlock/split_vote.toml",
     "redlock/split_vote_in_time.toml",
     "redlock/suspend.toml",

@@ -45,8 +45,9 @@ use round::{Held, Round, Tally};
 ///
 /// * each is away for longer than the longest lease in use, so that no grant counts any more that
 ///   it has forgotten, and
-/// * back for longer than a third of the lease and the [time-out](RedlockBuilder::node_timeout)
-///   before the next one goes, so that a renewal comes in between.
+/// * back for longer than two thirds of the lease and the
+///   [time-out](RedlockBuilder::node_timeout) before the next one goes, so that a renewal comes in
+///   between; the first one may find no more than that its connection has ended.
 ///
 /// A server that is back earlier may vote for a second owner while its first vote counts: if the
 /// first one has a bare majority, or if as many servers restart before its next renewal as make the
