@@ -6,9 +6,10 @@
 -- The queue is walked once, however many leave.
 local queue, deadlines, lock, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local now, message, publish = tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local leaving = {} -- the wait of each
+local leaving, names = {}, {} -- the wait of each
 for i = 4, #ARGV, 2 do
   leaving[ARGV[i]] = tonumber(ARGV[i + 1])
+  names[#names + 1] = ARGV[i]
 end
 
 local deadline_of = {}
@@ -38,9 +39,10 @@ end
 for _, waiter in ipairs(gone) do
   redis.call('LREM', queue, 1, waiter)
 end
-for i = 4, #ARGV, 2 do
-  redis.call('ZREM', deadlines, ARGV[i])
-  redis.call('ZREM', alive, ARGV[i])
+for first = 1, #names, 1000 do
+  local last = math.min(first + 999, #names)
+  redis.call('ZREM', deadlines, unpack(names, first, last))
+  redis.call('ZREM', alive, unpack(names, first, last))
 end
 for first = 1, #moved, 1000 do
   redis.call('ZADD', deadlines, unpack(moved, first, math.min(first + 999, #moved)))
