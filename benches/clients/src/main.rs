@@ -1,8 +1,12 @@
 //! A process with one lock client, measured: `lockstorm-bench-clients CLIENT THREADS PORT`.
 //!
-//! It reads lines `WORKLOAD TASKS MILLISECONDS` from standard input, does each for so long, and answers with a line of numbers:
-//! grants, hand-offs, and the median and the 99th percentile of the time that an acquisition took, in microseconds.
-//! `Redisson.java` understands the same words, and `run.py` gives them to both.
+//! It reads lines `WORKLOAD TASKS MILLISECONDS` from standard input, does each for so long, and
+//! answers with a line of numbers: grants, hand-offs, and the median and the 99th percentile of the
+//! time that an acquisition took, in microseconds. `Redisson.java` understands the same words, and
+//! `run.py` gives them to both. A line `turns CLIENTS MILLISECONDS HOLD THINK`, which `turns.py`
+//! writes, is in `turns.rs`.
+
+mod turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,6 +28,17 @@ enum Subject {
     Lockstorm(Client),
     Rslock(LockManager),
     Redlock(Arc<RedLock>),
+}
+
+impl Subject {
+    async fn connect(client: &str, url: &str) -> Result<Self, Failure> {
+        Ok(match client {
+            "lockstorm" => Self::Lockstorm(Client::connect(url).await?),
+            "rslock" => Self::Rslock(LockManager::new(vec![url])),
+            "redlock" => Self::Redlock(Arc::new(RedLock::new(vec![url]))),
+            _ => return Err(format!("no client {client}; there are lockstorm, rslock, redlock").into()),
+        })
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -174,14 +189,13 @@ async fn measure(
 
 async fn serve(client: &str, port: &str) -> Result<(), Failure> {
     let url = format!("redis://127.0.0.1:{port}");
-    let subject = match client {
-        "lockstorm" => Subject::Lockstorm(Client::connect(&url).await?),
-        "rslock" => Subject::Rslock(LockManager::new(vec![url])),
-        "redlock" => Subject::Redlock(Arc::new(RedLock::new(vec![url]))),
-        _ => return Err(format!("no client {client}; there are lockstorm, rslock, redlock").into()),
-    };
+    let subject = Subject::connect(client, &url).await?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
+        if let ["turns", rest @ ..] = &*line.split(' ').collect::<Vec<_>>() {
+            println!("{}", turns::measure(client, &url, rest).await?);
+            continue;
+        }
         let &[workload, tasks, millis] = &*line.split(' ').collect::<Vec<_>>() else {
             return Err(format!("not `WORKLOAD TASKS MILLISECONDS`: {line}").into());
         };

@@ -1,6 +1,8 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -88,6 +90,62 @@ public final class Bench {
         }
     }
 
+    /** One client of Redisson for each contender, with few threads, as there may be many. */
+    private static RedissonClient contender(String port) {
+        var config = new Config();
+        config.setThreads(2);
+        config.setNettyThreads(2);
+        config.useSingleServer().setAddress("redis://127.0.0.1:" + port).setConnectionMinimumIdleSize(1).setConnectionPoolSize(2);
+        return Redisson.create(config);
+    }
+
+    private static void pass(long micros) throws InterruptedException {
+        if (micros > 0) {
+            Thread.sleep(micros / 1000, (int) (micros % 1000) * 1000);
+        }
+    }
+
+    /** See {@code turns.rs}. */
+    private static String turns(List<RedissonClient> clients, long millis, long hold, long think) throws Exception {
+        int count = clients.size();
+        var board = new Board(millis);
+        try (var pool = new Pool(count)) {
+            var grants = new long[count];
+            var works = IntStream.range(0, count)
+                    .<Callable<List<Long>>>mapToObj(task -> () -> {
+                        var lock = clients.get(task).getLock("turns");
+                        var waits = new ArrayList<Long>();
+                        while (board.isOpen()) {
+                            long begun = System.nanoTime();
+                            lock.lock();
+                            long now = System.nanoTime();
+                            waits.add(Math.min(now, board.until) - begun);
+                            if (now < board.until) {
+                                grants[task]++;
+                                if (board.last.getAndSet(task) != task) {
+                                    board.handOffs.incrementAndGet();
+                                }
+                                pass(hold);
+                            }
+                            lock.unlock();
+                            pass(think);
+                        }
+                        return waits;
+                    })
+                    .toList();
+            var waits = new ArrayList<Long>();
+            for (Future<List<Long>> done : pool.threads.invokeAll(works)) {
+                waits.addAll(done.get());
+            }
+            long[] sorted = waits.stream().mapToLong(Long::longValue).sorted().toArray();
+            double all = Arrays.stream(grants).sum();
+            double squares = Arrays.stream(grants).mapToDouble(one -> (double) one * one).sum();
+            long starved = Arrays.stream(grants).filter(one -> one == 0).count();
+            return "%.0f %d %.1f %.1f %.1f %.4f %d".formatted(all, board.handOffs.get(), quantile(sorted, 0.5), quantile(sorted, 0.99),
+                    quantile(sorted, 1), all * all / (count * squares), starved);
+        }
+    }
+
     /** As many threads as there are tasks; Java 17 has no executor that can be closed. */
     private record Pool(java.util.concurrent.ExecutorService threads) implements AutoCloseable {
         Pool(int tasks) {
@@ -105,10 +163,20 @@ public final class Bench {
         config.useSingleServer().setAddress("redis://127.0.0.1:" + arguments[0]);
         var client = Redisson.create(config);
         var input = new BufferedReader(new InputStreamReader(System.in));
+        var contenders = new ArrayList<RedissonClient>();
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split(" ");
+            if (words[0].equals("turns")) {
+                int count = Integer.parseInt(words[1]);
+                while (contenders.size() < count) {
+                    contenders.add(contender(arguments[0]));
+                }
+                System.out.println(turns(contenders.subList(0, count), Long.parseLong(words[2]), Long.parseLong(words[3]), Long.parseLong(words[4])));
+                continue;
+            }
             System.out.println(measure(client, words[0], Integer.parseInt(words[1]), Long.parseLong(words[2])));
         }
+        contenders.forEach(RedissonClient::shutdown);
         client.shutdown();
     }
 }
