@@ -176,9 +176,11 @@ class Stage:
             server.flushall()
 
     def keys(self, server=None):
-        """The keys that are stored, without unlock latches: these stay until their client has received the result."""
+        """The keys that are stored, without unlock latches, which stay until their client has received the result, and without the times by
+        which waiters of a fair lock ask again, which only lockstorm-client keeps."""
         server = server or self.server
-        keys = (key for key in server.keys() if not key.startswith("redisson_unlock_latch"))
+        apart = ("redisson_unlock_latch", "redisson_lock_alive")
+        keys = (key for key in server.keys() if not key.startswith(apart))
         return dict(sorted((self.named(key), self.content(server, key)) for key in keys))
 
     def channels(self):
