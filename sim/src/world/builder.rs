@@ -35,6 +35,7 @@ pub struct Builder {
     epoch: Wall,
     latency: Latency,
     links: Vec<(String, String, Latency)>,
+    addresses: BTreeMap<String, String>,
     hosts: Vec<(String, Software)>,
     clocks: BTreeMap<String, Clock>,
     hooks: Vec<Hook>,
@@ -60,6 +61,7 @@ impl Builder {
             epoch: Wall::from_secs(1_704_067_200),
             latency: Latency::Uniform { min: Duration::from_micros(200), max: Duration::from_millis(1) },
             links: vec![],
+            addresses: BTreeMap::new(),
             hosts: vec![],
             clocks: BTreeMap::new(),
             hooks: vec![],
@@ -123,6 +125,12 @@ impl Builder {
         self
     }
 
+    /// Adds an address that is no host's own: who dials it reaches `host`, until [`Verb::Point`](super::Verb::Point) moves it.
+    pub fn address(mut self, name: impl Into<String>, host: impl Into<String>) -> Self {
+        self.addresses.insert(name.into(), host.into());
+        self
+    }
+
     /// Which records are kept; by default the last 1,000.
     pub fn keep(mut self, keep: TraceRetention) -> Self {
         self.keep = keep;
@@ -165,6 +173,7 @@ impl Builder {
             sleeper: sleeper.clone(),
             panic: Mutex::new(None),
             names: Mutex::default(),
+            addresses: Mutex::new(self.addresses),
             engine: self.engine,
             real: Mutex::default(),
             sent: Arc::new(Sent::new(sleeper)),

@@ -31,6 +31,8 @@ pub enum Verb {
     Restart { host: String },
     /// Both ends of every connection between the two hosts get a reset, and packets on their way are lost.
     Reset { one: String, other: String },
+    /// An address, by whose name hosts dial, leads to this host from now on. Connections that were opened before stay as they are.
+    Point { address: String, host: String },
     /// Sets the latency from now on.
     Latency { from: String, to: String, latency: Latency },
     /// Moves the wall clock at once.
@@ -67,6 +69,7 @@ impl fmt::Display for Verb {
             Self::Stop { host } => write!(f, "stop {host}"),
             Self::Restart { host } => write!(f, "restart {host}"),
             Self::Reset { one, other } => write!(f, "reset {one} <-> {other}"),
+            Self::Point { address, host } => write!(f, "point {address} to {host}"),
             Self::Latency { from, to, latency } => write!(f, "latency {from} -> {to} {latency}"),
             Self::ClockStep { host, by_nanos } => write!(f, "step wall of {host} by {by_nanos}ns"),
             Self::ClockSlew { host, by_nanos, over } => {

@@ -46,6 +46,8 @@ pub(super) struct Shared {
     pub(super) sleeper: Arc<Sleeper>,
     pub(super) panic: Mutex<Option<Panic>>,
     pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
+    /// The hosts that addresses lead to which are no host's own.
+    pub(super) addresses: Mutex<BTreeMap<String, String>>,
     pub(super) engine: Engine,
     /// With real sockets: the real addresses of hosts' ports, and the host of each real socket.
     pub(super) real: Mutex<RealPorts>,
@@ -55,6 +57,11 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn now(&self) -> True {
         True::from_nanos(self.now.load(Ordering::Relaxed))
+    }
+
+    /// The host that is dialed by this name: the one that an address leads to, or the one that is called so.
+    pub(super) fn dialed_by(&self, name: &str) -> String {
+        lock(&self.addresses).get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 }
 
@@ -200,6 +207,7 @@ impl Machine {
     /// # Errors
     /// `NotFound` for an unknown host.
     pub(super) fn conn_to(&self, host: &str, port: u16) -> io::Result<Arc<Conn>> {
+        let host = &*self.shared.dialed_by(host);
         let real = &mut *lock(&self.shared.real);
         let Some((name, &index)) = real.hosts.get_key_value(host) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}")));

@@ -79,6 +79,10 @@ impl World {
                 self.abort_connections(one, |peer| peer == other_address);
                 self.abort_connections(other, |peer| peer == one_address);
             }
+            Verb::Point { address, host } => {
+                self.host(host, &verb)?;
+                lock(&self.shared.addresses).insert(address.clone(), host.clone());
+            }
             Verb::Latency { from, to, latency } => {
                 let link = self.link(from, to, &verb)?;
                 self.links[link].latency = *latency;

@@ -48,6 +48,7 @@ const GREETING: u8 = b'!';
 
 impl TcpStream {
     pub(super) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
+        let host = &*machine.shared.dialed_by(host);
         match machine.shared.engine {
             Engine::Event => {
                 return Ok(TcpStream(Kind::Events(events::TcpStream::connect((host, port)).await?)));
