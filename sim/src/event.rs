@@ -79,13 +79,24 @@ pub enum Event {
     Alarm,
     /// All other clients have had their turn, as the last [`Action::ResumeScript`] asked for.
     ResumeScript,
-    /// The node's disk is full, or has room again.
+    /// The node's disk takes nothing any more, or does so again.
     Disk {
-        /// Whether nothing more can be written.
-        full: bool,
+        /// Why nothing can be written, if so.
+        fault: Option<DiskFault>,
     },
     /// A signal asks the process to end.
     Signal(Signal),
+}
+
+/// Why a disk takes nothing, in the words of the operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum DiskFault {
+    /// There is no space left on it.
+    #[error("No space left on device")]
+    Full,
+    /// It fails.
+    #[error("Input/output error")]
+    Failing,
 }
 
 /// How a process is asked to end.

@@ -12,7 +12,7 @@ use lockstorm_lab::support::redis::RedisServer;
 use lockstorm_sim::{
     config::{Config, options},
     env::Env,
-    event::{Action, ConnId, Event},
+    event::{Action, ConnId, DiskFault, Event},
     server::Server,
     time::{Monotonic, Wall},
 };
@@ -198,7 +198,7 @@ impl Play for Simulated {
     }
 
     fn fill_disk(&mut self, full: bool) {
-        self.step(Event::Disk { full });
+        self.step(Event::Disk { fault: full.then_some(DiskFault::Full) });
     }
 
     fn silence(&self) -> Duration {

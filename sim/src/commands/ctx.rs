@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
-    durability::{Disk, DiskFull},
+    durability::Disk,
     effect::{Changer, Class, Effects, PropagateTo, Publication, Signal, Touch},
     env::Env,
     event::ConnId,
@@ -147,11 +147,13 @@ impl<'a> Ctx<'a> {
             Some(files) => {
                 files.write(path, &String::from_utf8_lossy(&file)).map_err(|error| error.to_string())
             }
-            None if disk.full => Err(DiskFull.to_string()),
-            None => {
-                keep(disk, file);
-                Ok(())
-            }
+            None => match disk.fault {
+                Some(fault) => Err(fault.to_string()),
+                None => {
+                    keep(disk, file);
+                    Ok(())
+                }
+            },
         }
     }
 

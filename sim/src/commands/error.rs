@@ -68,9 +68,6 @@ impl Error {
          snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
          error.",
     );
-    /// A write after one that the append-only file did not take.
-    pub const MISCONF_LOG: Error =
-        Error::of("MISCONF Errors writing to the AOF file: No space left on device");
     /// Something failed, and the log says what.
     pub const BARE: Error = Error::of("ERR");
     /// SAVE or BGSAVE while a snapshot is being written.
@@ -118,6 +115,11 @@ impl Error {
     /// An error with a fixed text.
     pub const fn of(text: &'static str) -> Error {
         Error(Cow::Borrowed(text))
+    }
+
+    /// A write after one that the append-only file did not take, because of `why`.
+    pub fn misconf_log(why: &str) -> Error {
+        Error(format!("MISCONF Errors writing to the AOF file: {why}").into())
     }
 
     /// The number of arguments is wrong; `name` as in the specification.

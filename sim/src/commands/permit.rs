@@ -32,7 +32,7 @@ pub fn disk(node: &Node) -> Result<(), Error> {
     if stops && node.persistence.save_failed {
         return Err(Error::MISCONF);
     }
-    if node.persistence.aof.failed { Err(Error::MISCONF_LOG) } else { Ok(()) }
+    node.persistence.aof.failed.as_ref().map_or(Ok(()), |why| Err(Error::misconf_log(why)))
 }
 
 /// Whether enough replicas follow closely.

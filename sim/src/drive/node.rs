@@ -36,6 +36,9 @@ pub struct DrivenNode(Rc<Slot>);
 struct Slot {
     server: RefCell<Option<Server>>,
     watcher: RefCell<Option<Watcher>>,
+    /// What happens to the machine that the server is on, and who carries it in.
+    given: RefCell<VecDeque<Event>>,
+    carrier: Cell<Option<Waker>>,
 }
 
 /// Called with everything a server saw or did.
@@ -54,6 +57,7 @@ impl DrivenNode {
 
     /// Takes the server out: after a crash, for what was durable.
     pub fn take(&self) -> Option<Server> {
+        self.0.given.take();
         self.0.server.take()
     }
 
@@ -69,6 +73,15 @@ impl DrivenNode {
     /// may look at the node then. It replaces the watcher before it.
     pub fn watch(&self, watch: impl FnMut(&Observation) + 'static) {
         self.0.watcher.replace(Some(Box::new(watch)));
+    }
+
+    /// Has an event happen to the server that comes from its machine, and from no connection: as soon as the host runs. One that no
+    /// server is there for is lost.
+    pub fn give(&self, event: Event) {
+        if self.0.server.borrow().is_some() {
+            self.0.given.borrow_mut().push_back(event);
+            wake(&self.0.carrier);
+        }
     }
 
     fn tell(&self, observation: &Observation) {
@@ -161,6 +174,7 @@ pub async fn serve<P: Platform>(
     accepting.extend(bus.map(|bus| tasks.spawn_local(accept(driver.clone(), bus, ConnId::BUS))));
     driver.spawn(ring(driver.clone()));
     driver.spawn(signals(driver.clone()));
+    driver.spawn(given(driver.clone()));
     let mut ending = false;
     poll_fn(|cx| {
         while let Some(task) = { driver.newborn.borrow_mut().pop_front() } {
@@ -442,6 +456,18 @@ async fn signals<P: Platform>(driver: Rc<Driver<P>>) {
         let signal = driver.platform.signal().await;
         driver.step(Event::Signal(signal));
     }
+}
+
+/// Carries in what happens to the machine.
+async fn given<P: Platform>(driver: Rc<Driver<P>>) {
+    poll_fn(|cx: &mut Context<'_>| {
+        while let Some(event) = { driver.node.0.given.borrow_mut().pop_front() } {
+            driver.step(event);
+        }
+        driver.node.0.carrier.set(Some(cx.waker().clone()));
+        Poll::Pending
+    })
+    .await
 }
 
 /// Rings the alarm that the server asked for last.

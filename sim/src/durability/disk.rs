@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use crate::env::Folder;
+use crate::{env::Folder, event::DiskFault};
 
 /// The files of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// The disk is full: nothing more can be written, but its files can be read.
-    pub full: bool,
+    /// Why nothing more can be written, if so; its files can be read all the same.
+    pub fault: Option<DiskFault>,
     /// `dump.rdb`: the last snapshot, durable from the moment it is complete.
     pub snapshot: Option<Bytes>,
     /// The users that ACL SAVE has written (`aclfile`).
@@ -32,35 +32,38 @@ pub struct LogFile {
     pub synced: usize,
 }
 
-/// There is no space left on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("No space left on device")]
-pub struct DiskFull;
-
 /// A snapshot or a base was not saved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
-    /// The node's own disk is full.
+    /// The node's own disk takes nothing.
     #[error(transparent)]
-    Full(DiskFull),
+    Disk(DiskFault),
     /// The file that would hold it cannot be written.
     #[error("{0}")]
     File(String),
+}
+
+impl SaveError {
+    /// What the operating system says, without the number that it has for it.
+    pub fn words(&self) -> String {
+        let whole = self.to_string();
+        whole.split(" (os error").next().unwrap_or_default().to_owned()
+    }
 }
 
 impl Disk {
     /// Replaces the snapshot: in a folder under a name, or in memory.
     ///
     /// # Errors
-    /// When the disk is full, or the file cannot be written; the old one stays then.
+    /// When the disk takes nothing, or the file cannot be written; the old one stays then.
     pub fn keep_snapshot(
         &mut self,
         snapshot: Bytes,
         folder: Option<&dyn Folder>,
         name: &str,
     ) -> Result<(), SaveError> {
-        if self.full {
-            return Err(SaveError::Full(DiskFull));
+        if let Some(fault) = self.fault {
+            return Err(SaveError::Disk(fault));
         }
         match folder {
             Some(folder) => {

@@ -10,4 +10,4 @@ pub mod rdb;
 pub use aof::{
     AofWriter, Commands, LogError, LogState, Manifest, ManifestError, Part, Parts, Retry, Unread, base,
 };
-pub use disk::{Disk, DiskFull, LogFile, SaveError};
+pub use disk::{Disk, LogFile, SaveError};

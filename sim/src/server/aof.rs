@@ -28,7 +28,7 @@ impl Node {
     /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
     /// a server has promised too much to go on without.
     pub(super) fn write_log(&mut self, env: &mut Env) {
-        let had_failed = self.persistence.aof.failed;
+        let had_failed = self.persistence.aof.failed.is_some();
         let policy = self.fsync_policy();
         let Persistence { disk, aof, .. } = &mut self.persistence;
         match aof.write(disk, env.folder.as_deref(), policy, env.wall.as_secs()) {
@@ -100,7 +100,7 @@ impl Server {
         }
         let Node { persistence, config, .. } = &mut *self.node;
         let Persistence { disk, aof: log, .. } = persistence;
-        let full = disk.full || !log.unwritten.is_empty() || log.state == LogState::Waiting;
+        let full = disk.fault.is_some() || !log.unwritten.is_empty() || log.state == LogState::Waiting;
         let file = disk.log.as_mut().filter(|_| !full);
         let out = file.map_or(&mut log.unwritten, |file| &mut file.commands);
         if config.aof_timestamps && now_secs > log.stamped {

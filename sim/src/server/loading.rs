@@ -145,7 +145,7 @@ mod tests {
         config::{Config, Fsync},
         durability::Disk,
         env::Env,
-        event::{Action, ConnId, Event},
+        event::{Action, ConnId, DiskFault, Event},
         server::Server,
     };
 
@@ -200,12 +200,12 @@ mod tests {
         let config = Config { appendonly: true, appendfsync: Fsync::No, ..Config::default() };
         for room in [false, true] {
             let (mut server, mut env) = start(config.clone(), Disk::default());
-            server.step(&mut env, Event::Disk { full: true });
+            server.step(&mut env, Event::Disk { fault: Some(DiskFault::Full) });
             assert_eq!(ask(&mut server, &mut env, "SET a 1"), "+OK");
             let refused = "-MISCONF Errors writing to the AOF file: No space left on device";
             assert_eq!(ask(&mut server, &mut env, "SET a 2"), refused);
             if room {
-                server.step(&mut env, Event::Disk { full: false });
+                server.step(&mut env, Event::Disk { fault: None });
                 assert_eq!(ask(&mut server, &mut env, "SET b 1"), "+OK");
             }
             let (mut server, mut env) = start(config.clone(), server.kill());
@@ -217,7 +217,7 @@ mod tests {
     fn a_save_point_that_fails_is_tried_again_after_some_seconds() {
         let config = Config { save: vec![(1, 1)], ..Config::default() };
         let (mut server, mut env) = start(config, Disk::default());
-        server.step(&mut env, Event::Disk { full: true });
+        server.step(&mut env, Event::Disk { fault: Some(DiskFault::Full) });
         ask(&mut server, &mut env, "SET a 1");
         let wait = |server: &mut Server, env: &mut Env, secs| {
             for _ in 0..10 * secs {
@@ -229,7 +229,7 @@ mod tests {
         };
         assert!(!wait(&mut server, &mut env, 2), "it has only begun");
         assert!(wait(&mut server, &mut env, 1));
-        server.step(&mut env, Event::Disk { full: false });
+        server.step(&mut env, Event::Disk { fault: None });
         assert!(wait(&mut server, &mut env, 5));
         assert!(!wait(&mut server, &mut env, 1));
     }

@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 use super::{Server, loading::key_time};
 use crate::{
-    durability::{self, DiskFull, LogState, Parts, SaveError, rdb},
+    durability::{self, LogState, Parts, SaveError, rdb},
     env::{Env, Folder},
+    event::DiskFault,
     log::Level,
     node::{Background, Job, Node},
     time::Monotonic,
@@ -217,7 +218,8 @@ impl Node {
     /// Has what is written from here on go to a file of its own, if it is written.
     fn extend_log(&mut self, env: &Env) -> Result<(), SaveError> {
         if self.persistence.aof.state == LogState::On && !self.persistence.aof.unwritten.is_empty() {
-            return Err(SaveError::Full(DiskFull));
+            let fault = self.persistence.disk.fault.unwrap_or(DiskFault::Full);
+            return Err(SaveError::Disk(fault));
         }
         let Some(folder) = env.folder.as_deref() else { return Ok(()) };
         let state = self.persistence.aof.state;
@@ -244,8 +246,8 @@ impl Node {
             let parts = self.parts(folder)?;
             let rebased = parts.rewrite(folder, &base, extension, state);
             rebased.map_err(|error| SaveError::File(error.to_string()))?;
-        } else if self.persistence.disk.full {
-            return Err(SaveError::Full(DiskFull));
+        } else if let Some(fault) = self.persistence.disk.fault {
+            return Err(SaveError::Disk(fault));
         } else {
             self.persistence.aof.rebase(&mut self.persistence.disk, base, behind);
         }

@@ -179,7 +179,7 @@ impl Server {
             Event::Closed { conn } => self.disconnected(env, conn),
             Event::ResumeScript => self.resume_script(env),
             Event::Signal(signal) => self.signalled(env, signal),
-            Event::Disk { full } => self.node.persistence.disk.full = full,
+            Event::Disk { fault } => self.node.persistence.disk.fault = fault,
             // Both have been dealt with when they came.
             Event::Alarm | Event::Unsent { .. } => {}
         }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use lockstorm_sim::{
     config::Config,
     env::Env,
-    event::{Action, ConnId, Event},
+    event::{Action, ConnId, DiskFault, Event},
     server::Server,
     time::{Monotonic, Wall},
 };
@@ -195,7 +195,7 @@ impl Switch {
 
     /// Nothing more can be written to the disk of a node.
     pub(crate) fn fill_disk(&mut self, node: usize) {
-        self.step(node, Event::Disk { full: true });
+        self.step(node, Event::Disk { fault: Some(DiskFault::Full) });
     }
 
     /// Takes the server of a node away, with all its connections.

@@ -258,7 +258,7 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "aof_last_bgrewrite_status": status(node.persistence.aof.rewrite_failed),
         "aof_rewrites": node.stats.rewrites,
         "aof_rewrites_consecutive_failures": node.stats.rewrites_failed,
-        "aof_last_write_status": status(node.persistence.aof.failed),
+        "aof_last_write_status": status(node.persistence.aof.failed.is_some()),
         "aof_last_cow_size": 0,
         "module_fork_in_progress": 0,
         "module_fork_last_cow_size": 0,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Parts;
 use crate::{
     config::Fsync,
-    durability::disk::{Disk, DiskFull, LogFile, SaveError},
+    durability::disk::{Disk, LogFile, SaveError},
     env::Folder,
     time::{Monotonic, Wall},
 };
@@ -85,11 +85,11 @@ pub struct AofWriter {
     pub selected: Option<usize>,
     /// The wall-clock second of the last timestamp annotation (`aof-timestamp-enabled`).
     pub stamped: i64,
-    /// Bytes that are not written yet: in a folder, those of this step; in memory, none unless the disk is full; and until the
+    /// Bytes that are not written yet: in a folder, those of this step; in memory, none unless the disk takes nothing; and until the
     /// first base is written, all commands that follow it.
     pub unwritten: Vec<u8>,
-    /// The last write failed: writes of clients are refused until the rest is written.
-    pub failed: bool,
+    /// Why the last write failed, if it did: writes of clients are refused until the rest is written.
+    pub failed: Option<String>,
     /// The last rewrite failed.
     pub rewrite_failed: bool,
     /// The retry delay of failed rewrites.
@@ -146,10 +146,10 @@ impl AofWriter {
         self.parts.as_ref().and_then(Parts::last)
     }
 
-    /// Writes the pending bytes, if the disk has space. In a folder they become durable as `policy` says.
+    /// Writes the pending bytes, if the disk takes them. In a folder they become durable as `policy` says.
     ///
     /// # Errors
-    /// When the disk is full, or the file cannot be written.
+    /// When the disk takes nothing, or the file cannot be written.
     pub fn write(
         &mut self,
         disk: &mut Disk,
@@ -162,15 +162,17 @@ impl AofWriter {
                 (Some(parts), Some(folder)) => {
                     parts.append(folder, &self.unwritten).map_err(|error| SaveError::File(error.to_string()))
                 }
-                _ if disk.full => Err(SaveError::Full(DiskFull)),
-                _ => {
-                    if let Some(file) = &mut disk.log {
-                        file.commands.extend_from_slice(&self.unwritten);
+                _ => match disk.fault {
+                    Some(fault) => Err(SaveError::Disk(fault)),
+                    None => {
+                        if let Some(file) = &mut disk.log {
+                            file.commands.extend_from_slice(&self.unwritten);
+                        }
+                        Ok(())
                     }
-                    Ok(())
-                }
+                },
             };
-            self.failed = written.is_err();
+            self.failed = written.as_ref().err().map(SaveError::words);
             written?;
             self.unwritten.clear();
             self.unsynced = folder.is_some();
@@ -190,7 +192,7 @@ impl AofWriter {
         self.synced_at = now_secs;
         let Some(file) = self.last() else { return Ok(()) };
         let synced = folder.sync(&file, soon).map_err(|error| SaveError::File(error.to_string()));
-        self.failed = synced.is_err();
+        self.failed = synced.as_ref().err().map(SaveError::words);
         self.unsynced = !synced?;
         Ok(())
     }
