@@ -80,17 +80,29 @@ impl fmt::Debug for Code {
 /// A way to write to the guarded resource: under a lock, for an owner, with a fencing token or without.
 pub(crate) type Write = Rc<dyn Fn(Lock, Owner, Option<u64>) -> Pin<Box<dyn Future<Output = bool>>>>;
 
-/// Sets up a client of each group of nodes of a lock.
-pub(crate) type Builders = Rc<dyn Fn(Lock) -> Vec<Builder>>;
+/// Sets up a client of each group of nodes of a lock, by its place.
+pub(crate) type Builders = Rc<dyn Fn(usize) -> Vec<Builder>>;
+
+/// A lock on trial, as a user's code sees it.
+#[derive(Debug)]
+pub(crate) struct CodeLock {
+    /// What the scenario calls it.
+    pub(crate) name: String,
+    pub(crate) key: String,
+    /// Its number in the history.
+    pub(crate) number: Lock,
+    /// How it is held where the name of its owner does not tell it, because another lock has the same key.
+    pub(crate) asked_in: Option<Mode>,
+}
 
 /// The host that a user's code runs on, for one of its lines of work and one of the locks on trial.
 #[derive(Clone)]
 pub struct CodeHost {
     env: HostEnv,
     name: String,
-    /// What the scenario calls each lock, and its key.
-    locks: Rc<Vec<(String, String)>>,
-    lock: Lock,
+    locks: Rc<Vec<CodeLock>>,
+    /// The place of the one that this is about.
+    lock: usize,
     owner: Owner,
     history: HistoryWriter,
     builders: Builders,
@@ -145,13 +157,13 @@ impl CodeHost {
     pub(crate) fn new(
         env: HostEnv,
         name: &str,
-        locks: Vec<(String, String)>,
+        locks: Vec<CodeLock>,
         history: HistoryWriter,
         builders: Builders,
         write: Write,
     ) -> CodeHost {
         let (name, locks, owner) = (name.to_owned(), Rc::new(locks), history.owner());
-        CodeHost { env, name, locks, lock: Lock(0), owner, history, builders, write }
+        CodeHost { env, name, locks, lock: 0, owner, history, builders, write }
     }
 
     /// The host's name.
@@ -161,7 +173,7 @@ impl CodeHost {
 
     /// The key of the lock that this is about: the first of the scenario, unless [`CodeHost::of`] chose another.
     pub fn lock_name(&self) -> &str {
-        &self.locks[usize::from(self.lock.0)].1
+        &self.locks[self.lock].key
     }
 
     /// The same host, about the lock that the scenario calls so.
@@ -170,13 +182,12 @@ impl CodeHost {
     /// When the scenario has no such lock.
     #[must_use]
     pub fn of(&self, lock: &str) -> CodeHost {
-        let at = self.locks.iter().position(|(name, _)| name == lock);
+        let at = self.locks.iter().position(|one| one.name == lock);
         let at = at.unwrap_or_else(|| {
-            let known: Vec<&str> = self.locks.iter().map(|(name, _)| name.as_str()).collect();
+            let known: Vec<&str> = self.locks.iter().map(|one| one.name.as_str()).collect();
             panic!("the scenario has no lock {lock:?}; it has: {}", known.join(", "))
         });
-        let lock = Lock(u16::try_from(at).expect("a scenario has fewer locks"));
-        CodeHost { lock, history: self.history.about(lock), ..self.clone() }
+        CodeHost { lock: at, history: self.history.about(self.locks[at].number), ..self.clone() }
     }
 
     /// The same host, for another line of work, an owner of its own; the host itself is that of line 1. The production client
@@ -236,6 +247,9 @@ impl CodeHost {
         asked: impl IntoFuture<Output = Result<G, E>>,
     ) -> Result<G, E> {
         let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms: None, mode: Mode::Exclusive };
+        if let Some(mode) = self.locks[self.lock].asked_in {
+            self.history.asks_in(self.owner, mode);
+        }
         let op = self.history.invoked(self.owner, call);
         let granted = asked.await;
         let outcome = match &granted {
@@ -293,7 +307,7 @@ impl CodeHost {
     /// no write is.
     pub async fn write(&self, token: Option<u64>) -> bool {
         // A line of work may hold the lock under any number of the client's owners.
-        (self.write)(self.lock, self.history.writer(self.owner), token).await
+        (self.write)(self.locks[self.lock].number, self.history.writer(self.owner), token).await
     }
 }
 

@@ -98,6 +98,26 @@ pub const ABOUT: &[(&str, &str)] = &[
 ];
 
 impl Selector {
+    /// Whether a node may be meant by it.
+    pub fn may_be_node(&self) -> bool {
+        match self {
+            Selector::Named(_)
+            | Selector::Nodes
+            | Selector::AnyNode
+            | Selector::Minority
+            | Selector::Master(_)
+            | Selector::Replica(_) => true,
+            Selector::Clients
+            | Selector::AnyClient
+            | Selector::Sentinels
+            | Selector::AnySentinel
+            | Selector::Leader
+            | Selector::SentinelMinority
+            | Selector::Holder(_)
+            | Selector::Waiter(_) => false,
+        }
+    }
+
     /// The lock that it names, if it does.
     pub fn lock(&self) -> Option<&str> {
         match self {

@@ -21,7 +21,7 @@ macro_rules! row {
     };
 }
 
-const ROWS: [Row; 15] = [
+const ROWS: [Row; 16] = [
     // L1 took the drift of a Redlock from the lock's lease, and not from that of the grant.
     row!("a_lease_below_the_drift_of_the_watchdog", []),
     row!("drift_of_the_lease_of_the_try", []),
@@ -43,6 +43,8 @@ const ROWS: [Row; 15] = [
     // a head to whose connection a reply is lost neither listens nor asks until it has connected anew, and is notified in vain (seed 16).
     row!("one_client_of_a_fair_lock_crashes", ["lease", "reentrancy"]),
     row!("renewed_holds_over_failovers", ["reentrancy"]),
+    // Two kinds of lock live in one key, which no file could say.
+    row!("two_kinds_under_one_name", ["l2", "owner-safety", "progress"]),
     // Two readers, of which each gave back its own.
     row!("two_readers", ["reentrancy"]),
 ];

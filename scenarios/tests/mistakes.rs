@@ -436,3 +436,84 @@ fn what_is_said_of_real_servers_must_be_about_what_is_expected_and_have_a_reason
         "did you mean `overlap`?",
     );
 }
+
+#[test]
+fn users_have_names_and_rules_that_a_node_takes() {
+    with("[client.c1]", "[user.app]\n[client.c1]\nuser = «\"ap\"»", "did you mean `app`?");
+    with("[client.c1]", "[client.c1]\nuser = «\"app\"»", "there is no user `app`");
+    with("[client.c1]", "[user.app]\nnodes = [«\"rediss\"»]\n[client.c1]", "did you mean `redis`?");
+    with("[client.c1]", "[user.«default»]\n[client.c1]", "give clients another one");
+    with("[client.c1]", "[user.«\"a b\"»]\n[client.c1]", "a user cannot be called \"a b\"");
+    with("[client.c1]", "[user.app]\npassword = «\"\"»\n[client.c1]", "a password is one line");
+    let rules = |rules: &str, says: &str| {
+        with("[client.c1]", &format!("[user.app]\nrules = {rules}\n[client.c1]"), says);
+    };
+    rules("[\"~app:*\", «\"+gett\"»]", "\"+gett\" is no rule of ACL SETUSER: Unknown command or category");
+    rules("[«\"app:*\"»]", "\"app:*\" is no rule of ACL SETUSER: Syntax error");
+    rules("[\"allkeys\", «\"~app:*\"»]", "Adding a pattern after the * pattern");
+    rules("[«\"(~a\"»]", "Unmatched parenthesis");
+}
+
+#[test]
+fn locks_under_one_name_are_of_kinds_that_are_one_lock_together() {
+    let two = |one: &str, other: &str, says: &str| {
+        let locks = format!("[lock.a]\nname = \"A\"\n{one}\n[lock.b]\nname = \"A\"\n{other}\n");
+        check(&format!("[node.m]\n[node.n]\n[client.c]\n{locks}"), says);
+    };
+    let same = "[node.m]\n[client.c]\n[lock.a]\nname = \"A\"\n[lock.b]\n«name» = \"A\"\n";
+    check(same, "two locks of one kind live in the key \"A\"");
+    two(
+        "nodes = [\"m\"]",
+        "nodes = [\"m\"]\nkind = «\"fair\"»",
+        "kinds \"fair\" and \"plain\" cannot have one name, \"A\": \"fair\" is granted in the order of its queue",
+    );
+    two(
+        "kind = \"fenced\"\nnodes = [\"m\"]",
+        "nodes = [\"m\"]\nkind = «\"read-write\"»",
+        "\"fenced\" and \"read-write\" cannot have one name, \"A\": \"fenced\" hands out a token",
+    );
+    two(
+        "kind = \"semaphore\"\nnodes = [\"m\"]",
+        "nodes = [\"m\"]\nkind = «\"permit-semaphore\"»",
+        "does not keep what holds it in the form of a lock",
+    );
+    two(
+        "nodes = [\"m\"]",
+        "kind = \"read-write\"\nnodes = «[\"n\"]»",
+        "live on the same nodes: b on n, and a on m",
+    );
+    two("kind = \"redlock\"\nnodes = [\"m\", \"n\"]", "nodes = «[\"m\", \"n\"]»", "most of 2 masters");
+}
+
+#[test]
+fn drivers_addresses_and_disks_are_of_those_that_have_them() {
+    with(
+        "[client.c1]",
+        "[client.c1]\nretries = «3»",
+        "the production client ends a connection on the server",
+    );
+    with("[client.c1]", "[lock]\nsubject = \"token-lock\"\n[client.c1]\nretries = «1001»", "at most 1000");
+    with("{ acquire = {} }", "{ acquire = { lease = «\"0s\"» } }", "refuses a lease of 0s");
+    let good = GOOD.replace("[client.c1]", "[lock]\nsubject = \"token-lock\"\n[client.c1]");
+    let good = good.replace("acquire = {}", "acquire = { lease = \"0s\" }");
+    parse("my.toml", &good).expect("what a model makes of no lease is for a scenario to find out");
+    with("crash = \"redis\"", "disk_full = «\"c1\"»", "disk_full is about nodes, and `c1` is none");
+    with(
+        "crash = \"redis\"",
+        "disk_fails = «\"@holder\"»",
+        "disk_fails is about nodes, and `@holder` is none",
+    );
+    let address = |fault: &str, says: &str| {
+        let address = "[address.vip]\npoints_to = \"redis\"\n";
+        let text = GOOD.replace("[client.c1]", &format!("{address}[client.c1]"));
+        check(&text.replace("crash = \"redis\"", fault), says);
+    };
+    address("move_address = { address = «\"vpi\"», to = \"redis\" }", "did you mean `vip`?");
+    address("move_address = { address = \"vip\", to = «\"c1\"» }", "`c1` is none");
+    address(
+        "move_address = { address = \"vip\", to = «\"@nodes\"» }",
+        "an address leads to one node at a time",
+    );
+    with("[client.c1]", "[address.vip]\npoints_to = «\"rediss\"»\n[client.c1]", "did you mean `redis`?");
+    with("[client.c1]", "[address.«redis»]\npoints_to = \"redis\"\n[client.c1]", "a host is called `redis`");
+}

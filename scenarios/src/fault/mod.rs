@@ -11,6 +11,8 @@ mod command;
 mod crash;
 mod cut;
 mod delay;
+mod disk_fails;
+mod disk_full;
 mod drop_connection;
 mod failover;
 mod follow;
@@ -18,6 +20,7 @@ mod lose_disk;
 mod lose_reply;
 mod loss;
 mod matching;
+mod move_address;
 mod pause;
 mod promote;
 mod reset;
@@ -29,7 +32,10 @@ mod trigger;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm_sim::world::{Condition, Verb};
+use lockstorm_sim::{
+    event::DiskFault,
+    world::{Condition, Verb},
+};
 
 use crate::{
     one_of::one_of,
@@ -54,12 +60,28 @@ pub enum FaultAction {
         /// The node or Sentinel.
         host: String,
     },
+    /// The disk of a node takes nothing until the fault ends.
+    Disk {
+        /// The node.
+        node: String,
+        /// Why.
+        fault: DiskFault,
+    },
     /// A command given to a node at its own console, with no network in between, as an operator or a sentinel would.
     Console {
         /// The node.
         node: String,
         /// Name and arguments.
         command: Vec<String>,
+    },
+    /// An address leads to another node.
+    MoveAddress {
+        /// The address.
+        address: String,
+        /// The node.
+        to: String,
+        /// Whether connections to the node that it led to are reset, of the clients that know the address.
+        reset: bool,
     },
     /// An operator begins to move slots of a cluster.
     Reshard {
@@ -83,6 +105,10 @@ pub trait Effect {
     fn draw(&mut self, _fraction: &mut dyn FnMut() -> f64) {}
     /// What it does when it begins. Whatever of it lasts is over when the fault ends.
     fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction>;
+    /// Whether it means nothing to hosts other than nodes.
+    fn is_of_nodes(&self) -> bool {
+        false
+    }
     /// Whether it is in force until it is undone, rather than done at once.
     fn lasts(&self) -> bool {
         false
@@ -134,12 +160,15 @@ faults! {
     crash: Crash,
     cut: Cut,
     delay: Delay,
+    disk_fails: DiskFails,
+    disk_full: DiskFull,
     drop_connection: DropConnection,
     failover: Failover,
     follow: Follow,
     lose_disk: LoseDisk,
     lose_reply: LoseReply,
     loss: Loss,
+    move_address: MoveAddress,
     pause: Pause,
     promote: Promote,
     reset: Reset,
@@ -154,7 +183,9 @@ impl FaultKind {
     pub(crate) fn can_end(&self) -> bool {
         let hosts: Vec<Vec<String>> =
             (0..self.hosts().len()).map(|number| vec![number.to_string()]).collect();
-        self.actions(&hosts).iter().any(|action| matches!(action, FaultAction::For(_)))
+        self.actions(&hosts)
+            .iter()
+            .any(|action| matches!(action, FaultAction::For(_) | FaultAction::Disk { .. }))
     }
 }
 

@@ -10,6 +10,7 @@ mod fair;
 pub(crate) mod faster_multi;
 mod keys;
 mod latch;
+mod one_name;
 mod read_write;
 mod permit_semaphore;
 mod rate;
@@ -26,6 +27,7 @@ use crate::history::{self, Authority, Host, Mode};
 
 pub(crate) use self::{
     keys::{Keys, Role},
+    one_name::{Apart, object as of_one_name},
     reading::{Content, Value},
 };
 
@@ -219,6 +221,10 @@ fn alone(counts: Counts, expires_ms: Option<i64>) -> Holds {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) counts: Counts,
+    /// Of these the counts of who has it alone.
+    pub(crate) alone: Counts,
+    /// As a [`Holding`] has them.
+    pub(crate) levels: Counts,
     /// How many permits were left.
     pub(crate) left: Option<i64>,
 }
@@ -235,6 +241,8 @@ pub(crate) struct Holding {
     pub(crate) count: Option<u64>,
     /// The grants of the window, of a rate limiter, by their names.
     pub(crate) grants: Grants,
+    /// How many levels each field has, over or not, of locks of different kinds in one key.
+    pub(crate) levels: Counts,
 }
 
 /// Grants of a rate limiter, by their names.

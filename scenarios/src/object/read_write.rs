@@ -10,7 +10,7 @@ use crate::history::{self, Mode};
 pub(super) struct ReadWrite;
 
 /// The field that says whether the lock is shared.
-const MODE: &str = "mode";
+pub(super) const MODE: &str = "mode";
 
 /// The owner that a field is of, and whether it shares the lock.
 fn named(field: &str) -> (&str, Mode) {

@@ -13,12 +13,14 @@ mod software;
 
 use std::{any::Any, fmt, rc::Rc};
 
+use indexmap::IndexSet;
 use lockstorm_sim::world::Entropy;
 
 use crate::{
     history::Lock as LockNumber,
+    object::{self, Object},
     peer::Peer,
-    scenario::{Lock, Scenario},
+    scenario::{Lock, LockKind, Scenario},
 };
 
 pub use drawn::Drawn;
@@ -40,7 +42,7 @@ pub struct Plan {
     pub hosts: Vec<PlannedHost>,
     /// Links that differ from the rest of the network.
     pub links: Vec<PlannedLink>,
-    /// The locks on trial; a [`Lock`](LockNumber) of the history is a place in this list.
+    /// The locks on trial as the file has them; a [`LockEntry`] is a place in this list.
     pub locks: Vec<PlannedLock>,
     /// Every occurrence of every fault.
     pub faults: Vec<Occurrence>,
@@ -48,9 +50,15 @@ pub struct Plan {
     pub phases: Phases,
 }
 
+/// A lock as the file has it, by its place in [`Plan::locks`]. Several of different kinds under one name are one lock of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockEntry(pub u16);
+
 /// A lock on trial.
 #[derive(Debug, Clone)]
 pub struct PlannedLock {
+    /// Its number in the history.
+    pub number: LockNumber,
     /// What the file calls it.
     pub name: String,
     /// Its key in Redis.
@@ -63,11 +71,12 @@ pub struct PlannedLock {
 
 fn locks(scenario: &Scenario) -> Vec<PlannedLock> {
     let named = scenario.lock.iter().zip(scenario.lock.keys_in_redis());
-    let planned = named.map(|((name, lock), key)| PlannedLock {
-        name: name.clone(),
-        key: key.to_owned(),
-        written: lock.clone(),
-        nodes: scenario.lock_nodes(lock),
+    let mut keys = IndexSet::new();
+    let planned = named.map(|((name, lock), key)| {
+        let (at, _) = keys.insert_full(key);
+        let number = LockNumber(u16::try_from(at).expect("a scenario has fewer locks"));
+        let (name, key, nodes) = (name.clone(), key.to_owned(), scenario.lock_nodes(lock));
+        PlannedLock { number, name, key, written: lock.clone(), nodes }
     });
     planned.collect()
 }
@@ -108,13 +117,46 @@ impl Plan {
 
     /// The number of the lock that the file calls so.
     pub fn lock(&self, name: &str) -> Option<LockNumber> {
-        let at = self.locks.iter().position(|lock| lock.name == name)?;
-        u16::try_from(at).ok().map(LockNumber)
+        self.locks.iter().find(|lock| lock.name == name).map(|lock| lock.number)
+    }
+
+    /// A lock as the file has it.
+    pub fn entry(&self, entry: LockEntry) -> &PlannedLock {
+        &self.locks[usize::from(entry.0)]
+    }
+
+    /// The locks as the file has them, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (LockEntry, &PlannedLock)> + Clone {
+        (0..).map(LockEntry).zip(&self.locks)
+    }
+
+    /// What the file has of a lock of the history, the first of it first: one entry, or several of different kinds.
+    pub fn entries_of(&self, lock: LockNumber) -> impl Iterator<Item = &PlannedLock> {
+        self.locks.iter().filter(move |entry| entry.number == lock)
+    }
+
+    /// The locks of the history, each as the first entry of the file has it.
+    pub fn judged(&self) -> impl Iterator<Item = &PlannedLock> {
+        let is_first = |at: &usize, lock: &PlannedLock| {
+            self.locks[..*at].iter().all(|before| before.number != lock.number)
+        };
+        self.locks.iter().enumerate().filter(move |(at, lock)| is_first(at, lock)).map(|(_, lock)| lock)
+    }
+
+    /// The adapter of a lock of the history.
+    pub(crate) fn object(&self, lock: LockNumber) -> Rc<dyn Object> {
+        let entries: Vec<&PlannedLock> = self.entries_of(lock).collect();
+        if let [only] = entries[..] {
+            return only.written.object();
+        }
+        let kinds: Vec<LockKind> = entries.iter().map(|entry| entry.written.kind).collect();
+        object::of_one_name(&kinds).expect("a scenario's kinds are checked before it runs")
     }
 
     /// All nodes that a lock lives on, replicas included.
     pub fn nodes_of(&self, lock: LockNumber) -> Vec<String> {
-        self.locks[usize::from(lock.0)].nodes.iter().flat_map(|node| self.group_of(node)).collect()
+        let first = self.entries_of(lock).next();
+        first.into_iter().flat_map(|lock| &lock.nodes).flat_map(|node| self.group_of(node)).collect()
     }
 
     /// The nodes that pass the lock's key on to each other: the node and, however deep, its replicas.
@@ -142,6 +184,9 @@ impl fmt::Display for Plan {
         for host in &self.hosts {
             writeln!(f, "  host {host}")?;
             host.software.words().iter().try_for_each(|words| writeln!(f, "    {words}"))?;
+        }
+        for (name, address) in &self.scenario.address {
+            writeln!(f, "  address {name} -> {}", address.points_to.as_str())?;
         }
         for link in &self.links {
             writeln!(f, "  link {} -> {}: {}", link.from, link.to, link.latency)?;

@@ -5,7 +5,7 @@ use std::fmt;
 use lockstorm_sim::world::Entropy;
 
 use crate::{
-    history::Lock,
+    plan::LockEntry,
     scenario::{Client, Scenario, Step, StepEntry, Workload, WorkloadEntry, group},
     units::Span,
 };
@@ -16,7 +16,7 @@ pub struct PlannedStep {
     /// Not before this time after the start, in true time.
     pub at: Option<Span>,
     /// Which lock it is about, if it says so.
-    pub of: Option<Lock>,
+    pub of: Option<LockEntry>,
     /// What is done, with every range among its times drawn; nothing by a step that only waits for its time.
     pub step: Option<Step>,
 }
@@ -72,7 +72,7 @@ fn draw(scenario: &Scenario, steps: &[StepEntry], name: &str, entropy: &Entropy)
         let mut step = entry.given().into_iter().next();
         step.iter_mut().for_each(|step| step.draw(&mut || stream.unit()));
         let of = entry.of.as_ref().and_then(|of| scenario.lock.get_index_of(of.as_str()));
-        let of = of.and_then(|of| u16::try_from(of).ok()).map(Lock);
+        let of = of.and_then(|of| u16::try_from(of).ok()).map(LockEntry);
         PlannedStep { at, of, step }
     });
     planned.collect()

@@ -1,9 +1,10 @@
 //! Records the history of a run while it happens, and notifies the director of events that a fault waits for.
 //!
-//! `names` maps names in Redis to owners, `beliefs` keeps the beliefs of owners, `triggers` the events that faults wait for.
-//! [`HistoryWriter`] is how one line of work of a client is written down.
+//! `names` maps names in Redis to owners, `modes` keeps what names do not tell, `beliefs` the beliefs of owners, `triggers` the events
+//! that faults wait for. [`HistoryWriter`] is how one line of work of a client is written down.
 
 mod beliefs;
+mod modes;
 mod names;
 mod observer;
 mod triggers;
@@ -18,7 +19,7 @@ use std::{
 use lockstorm_sim::time::True;
 use tokio::sync::Notify;
 
-use self::{beliefs::Beliefs, names::Names, triggers::Triggers};
+use self::{beliefs::Beliefs, modes::Modes, names::Names, triggers::Triggers};
 use crate::{
     fault::{Happening, Trigger},
     history::{EventKind, History, Host, Life, Lock, LockKind, Owner, Party},
@@ -43,6 +44,7 @@ pub struct Recorder {
     triggers: Triggers,
     names: Names,
     beliefs: Beliefs,
+    modes: Modes,
     /// Whose command has made which passing key.
     makers: BTreeMap<Box<str>, Owner>,
 }
@@ -60,8 +62,8 @@ struct Inner {
 impl Shared {
     /// A recorder at the beginning of a run.
     pub fn new(history: History) -> Shared {
-        let (ops, triggers, names, beliefs, makers) = Default::default();
-        let recorder = Recorder { history, ops, triggers, names, beliefs, makers };
+        let (ops, triggers, names, beliefs, modes, makers) = Default::default();
+        let recorder = Recorder { history, ops, triggers, names, beliefs, modes, makers };
         Shared(Arc::new(Inner { recorder: Mutex::new(recorder), happened: Notify::new() }))
     }
 

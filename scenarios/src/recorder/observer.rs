@@ -62,7 +62,17 @@ impl HistoryWriter {
     fn client_says(&self, name: &str, kind: lockstorm_client::EventKind<'_>) {
         use lockstorm_client::EventKind as Said;
         let owner = self.owner_named(name);
-        let hold_of = (owner, self.mode_named(name));
+        let mode = match (self.mode_named(name), kind) {
+            (Mode::Exclusive, _) => Mode::Exclusive,
+            (mode, Said::Acquired { hold, .. }) => {
+                self.shared.get().modes.acquired((self.lock, owner), (self.host, hold), mode)
+            }
+            (mode, Said::Renewed { hold, .. } | Said::Lost { hold, .. } | Said::Releasing { hold }) => {
+                self.shared.get().modes.of_hold((self.host, hold)).unwrap_or(mode)
+            }
+            (mode, _) => mode,
+        };
+        let hold_of = (owner, mode);
         // A client has one observer for all its lines of work.
         let line = self.shared.get().names.line_of(self.host, owner);
         let about = self.on(line.unwrap_or(Line::FIRST));

@@ -115,6 +115,11 @@ impl HistoryWriter {
         }
     }
 
+    /// The owner is about to ask for the lock, to hold it in this mode; said where a name in its key does not tell how it is held.
+    pub fn asks_in(&self, owner: Owner, mode: Mode) {
+        self.shared.get().modes.asks(self.lock, owner, mode);
+    }
+
     /// This line of work has a connection to itself, from this port of its host.
     pub fn connected(&self, port: u16) {
         self.shared.get().names.connect(self.host, self.line, port);

@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     bridge::HostEnv,
-    code::{Code, CodeHost, Write},
-    history::{Call, Lock, Op, Outcome, Owner, Wait},
-    plan::{PlannedClient, PlannedLine, PlannedLock},
+    code::{Code, CodeHost, CodeLock, Write},
+    history::{Call, Mode, Op, Outcome, Owner, Wait},
+    plan::{LockEntry, PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::Client,
     subject::{
@@ -86,7 +86,7 @@ pub(super) async fn perform(
         }
         let history = context.history.on(line);
         let name = lines[line.0 as usize - 1].name.clone();
-        let (ctx, stage, asked) = (ctx.clone(), stage.clone(), Cell::new(Lock(0)));
+        let (ctx, stage, asked) = (ctx.clone(), stage.clone(), Cell::new(LockEntry(0)));
         actors.push(Actor { ctx, stage, name, history, subjects, writer, owner, asked });
     }
     if let [actor] = &actors[..] {
@@ -111,7 +111,9 @@ pub(super) fn context(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> Subj
     let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), stage.host(ctx.name()));
     let groups = stage.plan.locks.iter().map(|lock| groups(stage, client, lock)).collect();
     let sentinels = client.asked_sentinels(&stage.plan.scenario);
-    SubjectContext { ctx: ctx.clone(), plan: stage.plan.clone(), groups, sentinels, history }
+    let login = stage.plan.scenario.login(client);
+    let (plan, retries) = (stage.plan.clone(), client.retries.unwrap_or(0));
+    SubjectContext { ctx: ctx.clone(), plan, groups, sentinels, login, retries, history }
 }
 
 /// The nodes that a client knows of for a lock, one group of replicas each.
@@ -120,7 +122,10 @@ fn groups(stage: &Stage, client: &Client, lock: &PlannedLock) -> Vec<Vec<String>
         None => lock.nodes.clone(),
         Some(known) => known.iter().map(|node| node.as_str().to_owned()).collect(),
     };
-    let groups: Vec<Vec<String>> = nodes.iter().map(|node| stage.plan.group_of(node)).collect();
+    // Who knows an address knows no replicas of what is behind it.
+    let is_address = |node: &String| stage.plan.scenario.address.contains_key(node);
+    let group = |node: &String| if is_address(node) { vec![node.clone()] } else { stage.plan.group_of(node) };
+    let groups: Vec<Vec<String>> = nodes.iter().map(group).collect();
     // Of several nodes a lock that needs no quorum finds the master; a Redlock wants them all.
     if lock.written.kind.needs_quorum() {
         groups
@@ -130,6 +135,15 @@ fn groups(stage: &Stage, client: &Client, lock: &PlannedLock) -> Vec<Vec<String>
     }
 }
 
+/// A lock as a user's code sees it.
+fn code_lock(stage: &Stage, lock: &PlannedLock) -> CodeLock {
+    let PlannedLock { number, name, key, written, .. } = lock;
+    // The name of a writer says so.
+    let mode = if written.kind.can_be_shared() { Mode::Shared } else { Mode::Exclusive };
+    let asked_in = stage.plan.entries_of(*number).nth(1).map(|_| mode);
+    CodeLock { name: name.clone(), key: key.clone(), number: *number, asked_in }
+}
+
 /// Runs a user's code from one start of its host to the next.
 async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, context: SubjectContext) {
     let env = HostEnv::new(ctx.clone());
@@ -137,9 +151,10 @@ async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, context: SubjectC
     if stage.plan.scenario.resource.is_some() {
         writer.connect().await;
     }
-    let locks = stage.plan.locks.iter().map(|lock| (lock.name.clone(), lock.key.clone())).collect();
+    let locks = stage.plan.locks.iter().map(|lock| code_lock(&stage, lock)).collect();
     let (own, clients) = (env.clone(), context.clone());
-    let builders = move |lock: Lock| {
+    let builders = move |at: usize| {
+        let lock = LockEntry(u16::try_from(at).expect("a scenario has fewer locks"));
         let written = &clients.lock(lock).written;
         let groups = clients.groups_of(lock).iter();
         groups.map(|group| subject::client::builder(&own, &clients, written, group)).collect()
@@ -164,13 +179,18 @@ pub(super) struct Actor {
     writer: Writer,
     pub(super) owner: Owner,
     /// The lock that it asked for last.
-    asked: Cell<Lock>,
+    asked: Cell<LockEntry>,
 }
 
 /// A lock that an actor was granted, as far as its subject knows.
-pub(super) type TakenHold = (Lock, Rc<dyn Held>);
+pub(super) type TakenHold = (LockEntry, Rc<dyn Held>);
 
 impl Actor {
+    /// The history of a lock, for this line of work.
+    pub(super) fn about(&self, lock: LockEntry) -> HistoryWriter {
+        self.history.about(self.stage.plan.entry(lock).number)
+    }
+
     /// Plays the line of work, and returns the holds that it has not released.
     async fn play(&self, line: &PlannedLine) -> Vec<TakenHold> {
         match &line.workload {
@@ -184,7 +204,7 @@ impl Actor {
 
     pub(super) async fn work(
         &self,
-        of: Option<Lock>,
+        of: Option<LockEntry>,
         held: &[TakenHold],
         end: True,
         write_every: Option<Duration>,
@@ -216,7 +236,7 @@ impl Actor {
 
     /// Writes to the resource under the lock that was acquired last. One that holds nothing, such as a client that writes after its
     /// release, does so under the lock `of`, or the one that it asked for last.
-    pub(super) async fn write(&self, of: Option<Lock>, held: &[TakenHold]) {
+    pub(super) async fn write(&self, of: Option<LockEntry>, held: &[TakenHold]) {
         let (lock, hold) = match held.last() {
             Some((lock, hold)) => (*lock, Some(hold)),
             None => (of.unwrap_or_else(|| self.asked.get()), None),
@@ -226,14 +246,14 @@ impl Actor {
     }
 
     /// Writes to the resource as the owner of this name, or as this line of work.
-    pub(super) async fn write_as(&self, lock: Lock, owner: Option<String>, token: Option<u64>) {
-        let owner = owner.map_or(self.owner, |name| self.history.about(lock).holder(&name));
-        self.writer.write(lock, owner, token).await;
+    pub(super) async fn write_as(&self, lock: LockEntry, owner: Option<String>, token: Option<u64>) {
+        let owner = owner.map_or(self.owner, |name| self.about(lock).holder(&name));
+        self.writer.write(self.stage.plan.entry(lock).number, owner, token).await;
     }
 
     pub(super) async fn ask(&self, ask: Ask) -> Result<Option<TakenHold>, Failure> {
         self.asked.set(ask.lock);
-        let op = self.history.about(ask.lock).invoked(self.owner, acquisition(&ask));
+        let op = self.asks(&ask).invoked(self.owner, acquisition(&ask));
         let granted = self.subjects[usize::from(ask.lock.0)].acquire(ask).await;
         self.answered(&ask, op, &granted);
         granted.map(|granted| granted.map(|hold| (ask.lock, hold)))
@@ -241,16 +261,14 @@ impl Actor {
 
     /// Asks for several locks as for one: each is called for at the same instant, and all come back as one.
     pub(super) async fn ask_for_all(&self, asks: &[Ask]) -> Option<Rc<dyn HeldTogether>> {
-        let ops: Vec<_> = asks
-            .iter()
-            .map(|ask| self.history.about(ask.lock).invoked(self.owner, acquisition(ask)))
-            .collect();
+        let ops: Vec<_> =
+            asks.iter().map(|ask| self.asks(ask).invoked(self.owner, acquisition(ask))).collect();
         let of = |ask: &Ask| self.subjects[usize::from(ask.lock.0)].clone();
         let first = of(asks.first()?);
         let granted = match first.acquire_all(asks.to_vec()) {
             Some(granted) => granted.await,
             None => {
-                let written = &self.stage.plan.locks[usize::from(asks[0].lock.0)].written;
+                let written = &self.stage.plan.entry(asks[0].lock).written;
                 let together = written.all_traits().together;
                 let subjects: Vec<_> = asks.iter().map(of).collect();
                 together::acquire_all(&subjects, asks, together).await
@@ -262,9 +280,18 @@ impl Actor {
         granted.ok().flatten()
     }
 
+    /// The history of a lock that is about to be asked for. Where a name in the key does not tell how it is to be held, the asking does.
+    fn asks(&self, ask: &Ask) -> HistoryWriter {
+        let history = self.about(ask.lock);
+        if self.stage.plan.entries_of(self.stage.plan.entry(ask.lock).number).nth(1).is_some() {
+            history.asks_in(self.owner, ask.mode);
+        }
+        history
+    }
+
     /// Writes down what came of an acquisition.
     fn answered<T>(&self, ask: &Ask, op: Op, granted: &Result<Option<T>, Failure>) {
-        let history = self.history.about(ask.lock);
+        let history = self.about(ask.lock);
         let outcome = match granted {
             Ok(Some(_)) => Outcome::Ok,
             Ok(None) => Outcome::Refused,
@@ -277,7 +304,7 @@ impl Actor {
     }
 
     /// Does something with a latch or a rate limiter; whether it came to what it was to, if that is known.
-    pub(super) async fn count(&self, lock: Lock, counting: Counting) -> Option<bool> {
+    pub(super) async fn count(&self, lock: LockEntry, counting: Counting) -> Option<bool> {
         let call = match counting {
             Counting::Set => Call::Set,
             Counting::Down => Call::CountDown,
@@ -285,7 +312,7 @@ impl Actor {
             Counting::Delete => Call::Delete,
             Counting::Take { permits, wait: patience } => Call::Take { permits, wait: wait(patience) },
         };
-        let history = self.history.about(lock);
+        let history = self.about(lock);
         let op = history.invoked(self.owner, call);
         let done = self.subjects[usize::from(lock.0)].count(lock, counting).await;
         let outcome = match &done {
@@ -299,7 +326,7 @@ impl Actor {
 
     /// Gives several locks back that were granted together.
     pub(super) async fn give_all_of(&self, asks: &[Ask], held: &dyn HeldTogether) {
-        let about = |ask: &Ask| self.history.about(ask.lock);
+        let about = |ask: &Ask| self.about(ask.lock);
         let ops: Vec<_> = asks.iter().map(|ask| about(ask).invoked(self.owner, Call::Release)).collect();
         let released = held.release_each().await;
         for ((ask, op), released) in asks.iter().zip(ops).zip(&released) {
@@ -308,7 +335,7 @@ impl Actor {
     }
 
     pub(super) async fn give_back(&self, (lock, hold): &TakenHold) -> Result<(), Failure> {
-        let history = self.history.about(*lock);
+        let history = self.about(*lock);
         let op = history.invoked(self.owner, Call::Release);
         let released = hold.release().await;
         history.returned(op, Call::Release, released.as_ref().map_or_else(failed, |()| Outcome::Ok));
@@ -316,8 +343,8 @@ impl Actor {
     }
 
     /// The lease of an acquisition: its own, or the lock's; `None` for the watchdog.
-    pub(super) fn lease(&self, lock: Lock, own: Option<Span>, watchdog: bool) -> Option<Duration> {
-        let lock = self.stage.plan.locks[usize::from(lock.0)].written.lease;
+    pub(super) fn lease(&self, lock: LockEntry, own: Option<Span>, watchdog: bool) -> Option<Duration> {
+        let lock = self.stage.plan.entry(lock).written.lease;
         own.or(lock.filter(|_| !watchdog)).map(|Span(lease)| lease)
     }
 

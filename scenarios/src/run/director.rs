@@ -14,6 +14,7 @@ use crate::{
     history::{Event, EventKind, Host, HostKind, Lock, Role, Serving},
     plan::{Occurrence, Target, When},
     recorder::Scope,
+    scenario::group,
     selector::Selector,
 };
 
@@ -25,20 +26,33 @@ enum Cue {
     End(usize),
 }
 
+/// What a lasting fault keeps up.
+struct Kept {
+    cause: Cause,
+    conditions: Vec<Condition>,
+    /// The nodes whose disks take nothing.
+    disks: Vec<String>,
+}
+
 /// The work of the director, and the lasting faults that it has begun.
 struct Director {
     ctx: HostCtx,
     stage: Rc<Stage>,
     cues: BTreeMap<(True, u64), Cue>,
     cues_given: u64,
-    /// The conditions that each fault keeps up, by its number in the history.
-    in_force: BTreeMap<usize, (Cause, Vec<Condition>)>,
+    /// What each fault keeps up, by its number in the history.
+    in_force: BTreeMap<usize, Kept>,
+    /// The nodes to which addresses lead.
+    addresses: BTreeMap<String, String>,
 }
 
 /// Plays the director from the start of the run to its end.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>) {
     let (cues, in_force) = Default::default();
-    Director { ctx, stage, cues, cues_given: 0, in_force }.play().await;
+    let addresses = stage.plan.scenario.address.iter();
+    let addresses =
+        addresses.map(|(name, address)| (name.clone(), address.points_to.as_str().to_owned())).collect();
+    Director { ctx, stage, cues, cues_given: 0, in_force, addresses }.play().await;
 }
 
 impl Director {
@@ -101,7 +115,7 @@ impl Director {
         let fault = shared.get().history.fault_started(now, occurrence.of(), words, hosts, kind.lasts());
         // What happens again and again begins under the same name; each time is a cause of its own.
         let cause = Cause::from(format!("{}/{fault}", occurrence.name));
-        let mut conditions = Vec::new();
+        let (mut conditions, mut disks) = (Vec::new(), Vec::new());
         for action in kind.actions(&targets) {
             match action {
                 FaultAction::For(condition) => {
@@ -119,6 +133,13 @@ impl Director {
                         actor.lose_disk();
                     }
                 }
+                FaultAction::Disk { node, fault: why } => {
+                    if let Some(actor) = self.stage.nodes.borrow().get(&node) {
+                        actor.spoil_disk(fault, why);
+                        disks.push(node);
+                    }
+                }
+                FaultAction::MoveAddress { address, to, reset } => self.move_address(address, to, reset),
                 FaultAction::Reshard { moved, to, step } => {
                     let (ctx, stage) = (self.ctx.clone(), self.stage.clone());
                     tokio::task::spawn_local(reshard::reshard(ctx, stage, moved, to, step));
@@ -130,10 +151,10 @@ impl Director {
                 }
             }
         }
-        if conditions.is_empty() {
+        if conditions.is_empty() && disks.is_empty() {
             return;
         }
-        self.in_force.insert(fault, (cause, conditions));
+        self.in_force.insert(fault, Kept { cause, conditions, disks });
         // The storm ends for whatever can be undone; what has no end given stays as it is.
         if let Some(length) = occurrence.length {
             let end = (now + length).min(self.stage.plan.phases.storm_ends.max(now));
@@ -141,11 +162,29 @@ impl Director {
         }
     }
 
+    /// Has an address lead to another node, and breaks connections to the one before it if they are to be reset.
+    fn move_address(&mut self, address: String, to: String, reset: bool) {
+        self.ctx.control().now(Verb::Point { address: address.clone(), host: to.clone() });
+        let clients = self.stage.plan.scenario.client.iter().filter(|(_, client)| client.dials(&address));
+        let clients = clients.flat_map(|(name, client)| group(name, client.count));
+        let before = self.addresses.insert(address.clone(), to.clone());
+        if let Some(before) = before.filter(|before| reset && *before != to) {
+            for client in clients {
+                self.ctx.control().now(Verb::Reset { one: client, other: before.clone() });
+            }
+        }
+    }
+
     /// Ends what a fault keeps up, unless that is over already.
     fn end(&mut self, fault: usize) {
-        let Some((cause, conditions)) = self.in_force.remove(&fault) else { return };
+        let Some(Kept { cause, conditions, disks }) = self.in_force.remove(&fault) else { return };
         for condition in conditions {
             self.ctx.control().now(condition.end(cause.clone()));
+        }
+        for node in disks {
+            if let Some(actor) = self.stage.nodes.borrow().get(&node) {
+                actor.mend_disk(fault);
+            }
         }
         self.is_over(fault);
     }
@@ -153,13 +192,14 @@ impl Director {
     /// A host is about to be started, whatever keeps it down.
     fn end_crashes(&mut self, host: &str) {
         let mut over = Vec::new();
-        self.in_force.retain(|fault, (_, conditions)| {
+        self.in_force.retain(|fault, Kept { conditions, disks, .. }| {
             conditions
                 .retain(|condition| !matches!(condition, Condition::Down { host: down } if down == host));
-            if conditions.is_empty() {
+            let lasts = !conditions.is_empty() || !disks.is_empty();
+            if !lasts {
                 over.push(*fault);
             }
-            !conditions.is_empty()
+            lasts
         });
         over.into_iter().for_each(|fault| self.is_over(fault));
     }
@@ -236,7 +276,7 @@ fn master(stage: &Stage, lock: Option<Lock>) -> Option<String> {
     let group = stage.plan.nodes_of(lock.unwrap_or(Lock(0)));
     let nodes = stage.nodes.borrow();
     let slot = stage.plan.scenario.is_cluster().then(|| {
-        let lock = &stage.plan.locks[usize::from(lock.unwrap_or(Lock(0)).0)];
+        let lock = stage.plan.entries_of(lock.unwrap_or(Lock(0))).next().expect("it is on trial");
         key_slot(lock.key.as_bytes())
     });
     let is_master = |actor: &Rc<dyn Operated>| match slot {

@@ -6,7 +6,7 @@ use lockstorm_sim::time::Wall;
 
 use crate::{
     history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
-    object::{self, Grants, Holding, Keys, Known, Object, Value},
+    object::{self, Counts, Grants, Holding, Keys, Known, Object, Value},
     recorder::{Line, Sender},
 };
 
@@ -123,6 +123,8 @@ pub(super) struct State {
     pub(super) count: Option<u64>,
     /// The grants of the window, of a rate limiter.
     pub(super) grants: Grants,
+    /// How many levels each field has, of locks of different kinds in one key.
+    pub(super) levels: Counts,
 }
 
 /// What has changed the keys.
@@ -151,13 +153,14 @@ pub(super) trait Names {
 impl State {
     fn adopt(&mut self, (lock, object): (Lock, &dyn Object), values: &[Value], names: &dyn Names) {
         let before = std::mem::take(self);
-        let Holding { holds, token, left, count, grants } = object.holding(values, &before.known(), None);
+        let Holding { holds, token, left, count, grants, levels } =
+            object.holding(values, &before.known(), None);
         let holders = holds.into_iter().map(|(key, object::Hold { count, expires_ms })| {
             let known = before.holders.get(&key).map(|hold| hold.owner);
             let owner = known.unwrap_or_else(|| names.owner(lock, &key.0, None));
             (key, OwnerHolds { owner, count, expires_ms })
         });
-        *self = State { holders: holders.collect(), token, left, count, grants };
+        *self = State { holders: holders.collect(), token, left, count, grants, levels };
     }
 
     fn change(
@@ -187,7 +190,7 @@ impl State {
             }));
         }
         let name = by.and_then(|by| names.name_of(by.client));
-        let Holding { holds, token, left, count: now_counted, grants } =
+        let Holding { holds, token, left, count: now_counted, grants, levels } =
             object.holding(values, &before.known(), name.as_deref());
         let lease_ms =
             |expires_ms: Option<i64>| expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
@@ -222,7 +225,7 @@ impl State {
             }
             self.holders.insert(key, OwnerHolds { owner, count, expires_ms });
         }
-        (self.token, self.left) = (token, left);
+        (self.token, self.left, self.levels) = (token, left, levels);
         for (_, passing) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
             let sender = by.map(|sender| sender.client);
             // Whose rate it was, whichever of its lines of work asked.
@@ -270,7 +273,9 @@ impl State {
 
     fn known(&self) -> Known {
         let counts = self.holders.iter().map(|((name, _), hold)| (name.clone(), hold.count));
-        Known { counts: counts.collect(), left: self.left }
+        let alone = self.holders.iter().filter(|((_, mode), _)| *mode == Mode::Exclusive);
+        let alone = alone.map(|((name, _), hold)| (name.clone(), hold.count)).collect();
+        Known { counts: counts.collect(), alone, levels: self.levels.clone(), left: self.left }
     }
 
     /// When the first of the holds expires, by the node's wall clock.

@@ -25,8 +25,8 @@ use lockstorm_sim::{
 
 use crate::{
     history::{
-        Clock, Ended, Header, History, Host, HostInfo, HostKind, Life, Lock, LockInfo,
-        Resource as HistoryResource, Segment,
+        Clock, Ended, Header, History, Host, HostInfo, HostKind, Life, LockInfo, Resource as HistoryResource,
+        Segment,
     },
     object::Role,
     plan::{Plan, PlannedLock},
@@ -111,6 +111,9 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         builder = builder.host(host.name.clone(), move |ctx| process.run(ctx));
         let wall = Wall::from_nanos(epoch.as_nanos().saturating_add(host.offset.0));
         builder = builder.clocks(&host.name, wall, Monotonic::ZERO, Boottime::ZERO);
+    }
+    for (name, address) in &plan.scenario.address {
+        builder = builder.address(name, address.points_to.as_str());
     }
     for link in &plan.links {
         builder = builder.link(&link.from, &link.to, latency(link.latency));
@@ -224,8 +227,8 @@ impl Stage {
     /// The locks, of which nothing is known yet.
     fn locks(&self) -> Vec<held::Watched> {
         let watched =
-            |(at, lock): (u16, &PlannedLock)| held::Watched::new(Lock(at), lock.written.object(), &lock.key);
-        (0..).zip(&self.plan.locks).map(watched).collect()
+            |lock: &PlannedLock| held::Watched::new(lock.number, self.plan.object(lock.number), &lock.key);
+        self.plan.judged().map(watched).collect()
     }
 }
 
@@ -243,14 +246,14 @@ fn header(plan: &Plan, title: &str) -> Header {
         .map(|host| HostInfo { name: host.name.as_str().into(), kind: host.software.kind() });
     let hosts: Vec<HostInfo> = hosts.collect();
     let number = |name: &String| Host(hosts.iter().position(|host| *host.name == **name).unwrap_or(0) as u16);
-    let infos = plan.locks.iter().map(|PlannedLock { key, written, nodes, .. }| {
+    let infos = plan.judged().map(|PlannedLock { number: lock, key, written, nodes, .. }| {
         let mut groups: Vec<Vec<Host>> =
             nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
         if plan.scenario.is_cluster() {
             // The slot of the lock, and its key with it, may go to any of them.
             groups = vec![groups.concat()];
         }
-        let object = written.object();
+        let object = plan.object(*lock);
         let (kind, authority) = (object.promises(), object.authority(groups));
         let keys = object.keys(key).list;
         // Who has permits is not in the key that counts them, which stays when all are given back.

@@ -2,6 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    collections::BTreeMap,
     rc::Rc,
 };
 
@@ -11,6 +12,7 @@ use lockstorm_sim::{
     drive::DrivenNode,
     durability::Disk,
     env::Env,
+    event::{DiskFault, Event},
     server::Server,
     world::{self, HostCtx},
 };
@@ -27,11 +29,14 @@ use crate::{history::Serving, plan::PlannedNode, scenario::Node as Written, subj
 struct SimulatedServer {
     written: Written,
     master: Option<String>,
+    users: Vec<Vec<String>>,
     nodes_conf: Option<String>,
     node: DrivenNode,
     console: Console,
     /// The next start finds an empty disk.
     disk_lost: Cell<bool>,
+    /// Why its disk takes nothing, by the faults that last.
+    disk_faults: RefCell<BTreeMap<usize, DiskFault>>,
     witness: RefCell<Option<Rc<RefCell<Witness>>>>,
 }
 
@@ -40,18 +45,26 @@ impl SimulatedServer {
         SimulatedServer {
             written: planned.node.clone(),
             master: planned.master.clone(),
+            users: planned.users.clone(),
             nodes_conf: planned.nodes_conf.clone(),
             node: DrivenNode::new(),
             console: Console::default(),
             disk_lost: Cell::default(),
+            disk_faults: RefCell::default(),
             witness: RefCell::default(),
         }
+    }
+
+    /// Why its disk takes nothing: of several reasons the one that is found first.
+    fn disk_fault(&self) -> Option<DiskFault> {
+        self.disk_faults.borrow().values().max().copied()
     }
 
     fn config(&self) -> Config {
         let mut config = Config::default();
         let options = operator::options(&self.written);
         operator::set(&mut config, options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        config.users.clone_from(&self.users);
         config.cluster.enabled = self.nodes_conf.is_some();
         config.mutations.wall_from_monotonic = self.written.expire_by_monotonic;
         config.mutations.replicate_relative_ttl = self.written.replicate_relative_ttl;
@@ -70,6 +83,16 @@ impl Operated for SimulatedServer {
 
     fn lose_disk(&self) {
         self.disk_lost.set(true);
+    }
+
+    fn spoil_disk(&self, by: usize, fault: DiskFault) {
+        self.disk_faults.borrow_mut().insert(by, fault);
+        self.node.give(Event::Disk { fault: self.disk_fault() });
+    }
+
+    fn mend_disk(&self, by: usize) {
+        self.disk_faults.borrow_mut().remove(&by);
+        self.node.give(Event::Disk { fault: self.disk_fault() });
     }
 
     fn is_master(&self) -> bool {
@@ -173,6 +196,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
         if let Some(master) = master {
             server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
         }
+        let disk = disk.map(|disk| Disk { fault: server.disk_fault(), ..disk });
         let started = match disk {
             Some(disk) => Server::restart(config, disk, env),
             None => Server::new(config, env),

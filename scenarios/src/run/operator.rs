@@ -4,6 +4,7 @@ use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
 use lockstorm_sim::{
     config::{Config, options},
+    event::DiskFault,
     time::True,
     world::HostCtx,
 };
@@ -48,6 +49,10 @@ pub(super) trait Operated {
     }
     /// What it has on its disk is lost with its next crash: it comes up as at first.
     fn lose_disk(&self) {}
+    /// Its disk takes nothing, because of a fault with this number, until [`Operated::mend_disk`].
+    fn spoil_disk(&self, _by: usize, _fault: DiskFault) {}
+    /// That fault is over; another one may last.
+    fn mend_disk(&self, _by: usize) {}
     /// Writes down what is only known at the end.
     fn close(&self) {}
 }

@@ -20,7 +20,7 @@ pub(super) async fn reshard(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: St
         Moved::Slots(slots) => slots.0.iter().collect(),
         Moved::OfLock(name) => {
             let lock = name.and_then(|name| stage.plan.lock(&name)).unwrap_or(Lock(0));
-            vec![key_slot(stage.plan.locks[usize::from(lock.0)].key.as_bytes())]
+            vec![key_slot(stage.plan.entries_of(lock).next().expect("it is on trial").key.as_bytes())]
         }
     };
     let moved = async {

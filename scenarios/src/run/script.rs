@@ -6,8 +6,8 @@ use lockstorm_sim::time::True;
 
 use super::client::{Actor, TakenHold, failed};
 use crate::{
-    history::{Call, Lock, Mode, Outcome},
-    plan::PlannedStep,
+    history::{Call, Mode, Outcome},
+    plan::{LockEntry, PlannedStep},
     scenario::{Acquire, Extend, Poll, Release, Repeat, Step, TryAcquire, Work},
     subject::{Ask, Counting, Patience},
     units::{Span, millis},
@@ -46,9 +46,9 @@ impl Actor {
         held
     }
 
-    async fn act(&self, step: &Step, of: Option<Lock>, held: &mut Holds) -> Result<(), Stopped> {
+    async fn act(&self, step: &Step, of: Option<LockEntry>, held: &mut Holds) -> Result<(), Stopped> {
         // A scenario of several locks says which one is asked for, or counted.
-        let lock = of.unwrap_or(Lock(0));
+        let lock = of.unwrap_or(LockEntry(0));
         match step {
             Step::Acquire(acquire) => held.push(self.acquire(acquire, lock).await?),
             Step::TryAcquire(attempt) => held.push(self.try_acquire(attempt, lock).await?),
@@ -103,7 +103,7 @@ impl Actor {
         Ok(())
     }
 
-    async fn acquire(&self, acquire: &Acquire, lock: Lock) -> Result<TakenHold, Stopped> {
+    async fn acquire(&self, acquire: &Acquire, lock: LockEntry) -> Result<TakenHold, Stopped> {
         let lease = self.lease(lock, acquire.lease, acquire.watchdog);
         let wait = acquire.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         loop {
@@ -125,7 +125,7 @@ impl Actor {
         }
     }
 
-    async fn try_acquire(&self, attempt: &TryAcquire, lock: Lock) -> Result<TakenHold, Stopped> {
+    async fn try_acquire(&self, attempt: &TryAcquire, lock: LockEntry) -> Result<TakenHold, Stopped> {
         let lease = self.lease(lock, attempt.lease, attempt.watchdog);
         let ask = Ask {
             lock,
@@ -137,7 +137,7 @@ impl Actor {
         self.ask(ask).await.ok().flatten().ok_or(Stopped)
     }
 
-    async fn poll(&self, poll: &Poll, lock: Lock) -> Result<TakenHold, Stopped> {
+    async fn poll(&self, poll: &Poll, lock: LockEntry) -> Result<TakenHold, Stopped> {
         let lease = self.lease(lock, poll.lease, false);
         loop {
             let ask = Ask { lock, lease, wait: Patience::None, mode: mode(poll.shared), permits: 1 };
@@ -164,14 +164,14 @@ impl Actor {
     async fn extend(&self, extend: &Extend, (lock, hold): &TakenHold) {
         let Span(lease) = extend.lease;
         let call = Call::Extend { lease_ms: millis(lease) };
-        let history = self.history.about(*lock);
+        let history = self.about(*lock);
         let op = history.invoked(self.owner, call);
         let extended = hold.extend(lease).await;
         let outcome = extended.as_ref().map_or_else(failed, |()| Outcome::Ok);
         history.returned(op, call, outcome);
     }
 
-    async fn work_as_written(&self, work: &Work, of: Option<Lock>, held: &[TakenHold]) {
+    async fn work_as_written(&self, work: &Work, of: Option<LockEntry>, held: &[TakenHold]) {
         let now = self.ctx.moment().0;
         let end = match (work.length, work.until) {
             (Some(length), _) => now + length.drawn().0,
@@ -183,12 +183,12 @@ impl Actor {
 }
 
 /// The place of the latest hold of a lock, or of any.
-fn latest(held: &[TakenHold], of: Option<Lock>) -> Option<usize> {
+fn latest(held: &[TakenHold], of: Option<LockEntry>) -> Option<usize> {
     held.iter().rposition(|(lock, _)| of.is_none_or(|of| of == *lock))
 }
 
 /// The place of the first hold of a lock, or of any.
-fn first(held: &[TakenHold], of: Option<Lock>) -> Option<usize> {
+fn first(held: &[TakenHold], of: Option<LockEntry>) -> Option<usize> {
     held.iter().position(|(lock, _)| of.is_none_or(|of| of == *lock))
 }
 

@@ -6,8 +6,9 @@ use lockstorm_sim::world::Stream;
 
 use super::client::{Actor, TakenHold};
 use crate::{
-    history::{Lock, Mode},
+    history::Mode,
     name::Name,
+    plan::LockEntry,
     scenario::{Contend, Count, Take, Workload},
     subject::{Ask, Counting, Patience},
     units::{Draw, Rate, Span},
@@ -37,7 +38,7 @@ impl Actor {
         let wait = taking.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         let mut calm = false;
         while !self.is_over(&mut calm) {
-            for (lock, _) in (0..).map(Lock).zip(&self.stage.plan.locks) {
+            for (lock, _) in self.stage.plan.entries() {
                 let permits = 1 + stream.below(u64::from(taking.permits));
                 let permits = u32::try_from(permits).unwrap_or(taking.permits);
                 self.count(lock, Counting::Take { permits, wait }).await;
@@ -49,7 +50,7 @@ impl Actor {
     /// Sets every latch, counts it down or waits for it, as drawn, thinks, again, until the end of the storm; and then all of it.
     async fn count_over_and_over(&self, count: &Count) {
         let mut stream = self.stream();
-        let latches = || (0..).map(Lock).zip(&self.stage.plan.locks);
+        let latches = || self.stage.plan.entries();
         let patience = Patience::For(count.wait.0);
         let mut calm = false;
         while !self.is_over(&mut calm) {
@@ -125,7 +126,7 @@ impl Actor {
     }
 
     /// Contends for several locks as one.
-    async fn contend_together(&self, contend: &Contend, locks: &[Lock], stream: &mut Stream) {
+    async fn contend_together(&self, contend: &Contend, locks: &[LockEntry], stream: &mut Stream) {
         let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         let (lease, permits) = (self.lease(locks[0], None, false), 1);
         let asks: Vec<Ask> =
@@ -153,8 +154,8 @@ impl Actor {
     }
 
     /// The locks that a round takes, in this order.
-    fn locks(&self, contend: &Contend) -> Vec<Lock> {
-        let all = (0..).map(Lock).zip(&self.stage.plan.locks);
+    fn locks(&self, contend: &Contend) -> Vec<LockEntry> {
+        let all = self.stage.plan.entries();
         match &contend.of {
             None => all.map(|(lock, _)| lock).collect(),
             Some(names) => {
@@ -167,7 +168,7 @@ impl Actor {
     }
 
     /// Takes one level of every lock, in their order; those that were granted are given back if one is not.
-    async fn take_all(&self, locks: &[Lock], wait: Patience, mode: Mode, permits: u32) -> Option<Level> {
+    async fn take_all(&self, locks: &[LockEntry], wait: Patience, mode: Mode, permits: u32) -> Option<Level> {
         let mut level = Level::new();
         for &lock in locks {
             let lease = self.lease(lock, None, false);
@@ -193,7 +194,7 @@ impl Actor {
     /// locks writes nothing.
     async fn hold_levels(
         &self,
-        (locks, mode): (&[Lock], Mode),
+        (locks, mode): (&[LockEntry], Mode),
         first: Level,
         levels: u64,
         length: Duration,
@@ -223,7 +224,7 @@ impl Actor {
     /// Works half of `length` alone, keeps the locks for reading as well, gives up writing, and works on among readers.
     async fn hold_and_downgrade(
         &self,
-        locks: &[Lock],
+        locks: &[LockEntry],
         alone: Level,
         length: Duration,
         write_every: Option<Span>,

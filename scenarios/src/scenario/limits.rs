@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{Algorithm, Lock};
 use crate::units::Span;
 
 /// The shortest lease, as of the client: of a shorter one nothing is left when the allowance for clocks and the way has been taken off.
@@ -34,6 +35,22 @@ pub(super) fn lease(key: &'static str, lease: Option<Span>) -> Result<(), Wrong>
             format!("a lease of {lease} is too short to hold anything: give at least {LEASE_MIN}"),
         )),
         _ => Ok(()),
+    }
+}
+
+/// Checks the lease that a step asks for. None at all is refused by the production client; what a library on trial makes of it, or a model, is
+/// for a scenario to find out.
+pub(super) fn asked_lease(asked: Option<Span>, lock: &Lock) -> Result<(), Wrong> {
+    match (asked, lock.subject.algorithm) {
+        (Some(Span(Duration::ZERO)), Algorithm::Client) => Err(Wrong::at(
+            "lease",
+            format!(
+                "the production client refuses a lease of 0s: give at least {LEASE_MIN}, or a model as `lock.subject`, whose place \
+                 a library takes in a trial"
+            ),
+        )),
+        (Some(Span(Duration::ZERO)), _) => Ok(()),
+        _ => lease("lease", asked),
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Nothing is drawn yet and nothing runs: the seed turns a [`Scenario`] into a [`Plan`](crate::plan::Plan).
 
+mod address;
 mod boundary;
 mod builder;
 pub(crate) mod cluster;
+mod driver;
 mod error;
 mod form;
 mod formula;
@@ -13,14 +15,17 @@ mod load;
 mod lock;
 mod measure;
 mod merge;
+mod one_name;
 mod places;
 mod sentinel;
 mod step;
 mod subject;
 mod sweep;
+mod targets;
 mod ticks;
 mod topology;
 pub mod traits;
+mod user;
 mod validate;
 mod workload;
 
@@ -32,6 +37,7 @@ use crate::{fault::Fault, units::Span, verdict::Expectation};
 
 pub use crate::history::Claim;
 
+pub use address::Address;
 pub use boundary::Boundary;
 pub use builder::ScenarioBuilder;
 pub use cluster::ClusterNode;
@@ -51,6 +57,7 @@ pub use subject::{Algorithm, Subject, TABLE};
 pub use sweep::{Coordinate, Setting};
 pub use ticks::Ticks;
 pub use topology::{Client, Clock, Durability, Line, Link, Network, Node, ScriptEdit};
+pub use user::User;
 pub use workload::{Contend, Count, Take, Workload, WorkloadEntry, WorkloadKind};
 
 /// An experiment: everything that a scenario file says, with one variant laid over it.
@@ -70,6 +77,12 @@ pub struct Scenario {
     /// The Sentinels, by name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sentinel: IndexMap<String, Sentinel>,
+    /// Addresses that are no host's own, by name.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub address: address::Addresses,
+    /// Users of the nodes with rights of their own, by name.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub user: user::Users,
     /// The clients, by name. One at least must be given.
     pub client: IndexMap<String, Client>,
     /// The network between all hosts.

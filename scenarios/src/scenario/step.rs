@@ -216,7 +216,7 @@ impl StepKind for Acquire {
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         check_held(lock)?;
-        limits::lease("lease", self.lease)?;
+        limits::asked_lease(self.lease, lock)?;
         check_permits(self.permits, lock)?;
         check_shared(self.shared, lock)
     }
@@ -251,7 +251,7 @@ impl StepKind for TryAcquire {
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         check_held(lock)?;
-        limits::lease("lease", self.lease)?;
+        limits::asked_lease(self.lease, lock)?;
         check_permits(self.permits, lock)?;
         check_shared(self.shared, lock)
     }
@@ -290,7 +290,7 @@ impl StepKind for Poll {
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         limits::period("every", Some(self.every))?;
         check_held(lock)?;
-        limits::lease("lease", self.lease)?;
+        limits::asked_lease(self.lease, lock)?;
         check_shared(self.shared, lock)
     }
 
@@ -342,7 +342,7 @@ impl StepKind for Extend {
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         check_held(lock)?;
-        limits::lease("lease", Some(self.lease))
+        limits::asked_lease(Some(self.lease), lock)
     }
 }
 

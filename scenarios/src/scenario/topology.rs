@@ -100,11 +100,20 @@ pub struct Client {
     pub line: IndexMap<String, Line>,
     /// How its clocks differ from true time.
     pub clock: Clock,
-    /// The nodes it knows of, where it does not know all; those that the lock lives on if left out.
+    /// The nodes it knows of, where it does not know all, or addresses (`[address.vip]`) that lead to one; those that the lock lives on if left
+    /// out.
     pub nodes: Option<Vec<Name>>,
     /// The Sentinels that it asks for the lock's master, instead of knowing any nodes: `["s"]`, or some of them; none if left out. Only the
     /// production client asks them.
     pub sentinels: Option<Vec<Name>>,
+    /// The user as whom it logs in at the nodes, one of `[user.some-name]`; `default`, who may do everything, if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Name>,
+    /// How many times its driver, below the lock, sends a command again over a new connection when no reply has come in time or the connection
+    /// is broken; never if left out. Only models have such a driver: the production client ends a connection on the server before it
+    /// sends a request again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
     /// What it does instead of steps, where that is code; no file can say so.
     #[serde(skip)]
     pub code: Option<Code>,

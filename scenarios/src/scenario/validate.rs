@@ -6,12 +6,13 @@ use indexmap::IndexSet;
 use lockstorm_sim::config::{Config, options};
 
 use super::{
-    Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, cluster,
+    Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, address,
+    cluster, driver,
     error::Mistake,
     limits::{self, Wrong},
-    measure,
+    measure, one_name,
     places::Places,
-    sentinel, word,
+    sentinel, targets, user, word,
 };
 use crate::{
     checker,
@@ -52,13 +53,18 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     for (name, lock) in &*scenario.lock {
         check_lock(&names, name, lock)?;
     }
-    check_keys(scenario, places)?;
+    one_name::check(scenario, places)?;
     names.check_counts()?;
     names.check_no_host_is_named_twice()?;
     for (name, node) in &scenario.node {
         check_node(&names, name, node)?;
     }
     cluster::check(scenario, places)?;
+    address::check(scenario, places)?;
+    user::check(scenario, places)?;
+    for named in scenario.user.values().flat_map(|user| user.nodes.iter().flatten()) {
+        names.node(named)?;
+    }
     scenario.sentinel.iter().try_for_each(|(name, one)| check_sentinel(&names, name, one))?;
     scenario.client.iter().try_for_each(|(name, client)| check_client(&names, name, client))?;
     for link in scenario.link.values() {
@@ -219,22 +225,13 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     lock.check().map_err(|wrong| wrong.at_place(of_key))
 }
 
-/// That no two locks live in one key.
-fn check_keys(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
-    let mut seen = BTreeSet::new();
-    for (name, key) in scenario.lock.keys().zip(scenario.lock.keys_in_redis()) {
-        if !seen.insert(key) {
-            let message = format!("two locks live in the key {key:?}: give each a `name` of its own");
-            return Err(Mistake::at(places.of_key(&["lock", name, "name"]), message));
-        }
-    }
-    Ok(())
-}
-
 fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {
     let Names { scenario, places } = names;
-    client.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
+    let is_host = |name: &&Name| !scenario.address.contains_key(name.as_str());
+    client.nodes.iter().flatten().filter(is_host).try_for_each(|node| names.node(node))?;
     sentinel::check_client(scenario, name, client)?;
+    user::check_client(scenario, client)?;
+    driver::check(scenario, name, client, places)?;
     let own = Script { names, path: vec!["client", name], called: format!("client {name}") };
     own.check(&client.steps, client.workload.as_ref())?;
     if !client.line.is_empty() && (!client.steps.is_empty() || client.workload.is_some()) {
@@ -409,6 +406,10 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
     };
     for hosts in kind.hosts() {
         names.hosts(hosts)?;
+        address::check_fault(names.scenario, kind)?;
+        if kind.is_of_nodes() {
+            targets::are_nodes(names.scenario, kind.name(), hosts)?;
+        }
     }
     match (entry.at, &entry.on) {
         (None, None) => {

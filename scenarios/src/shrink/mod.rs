@@ -94,9 +94,10 @@ impl Shrink {
         loop {
             let before = changes.len();
             let values = |scenario: &Scenario| values::simpler(scenario, self.seed);
-            let all: [Propose<'_>; 10] = [
+            let all: [Propose<'_>; 11] = [
                 &faults,
                 &clients,
+                &access,
                 &hosts,
                 &clocks,
                 &links,
@@ -157,6 +158,34 @@ fn clients(scenario: &Scenario) -> Vec<Proposal> {
                 smaller.client[name].count = Some(count - 1);
             }));
         }
+    }
+    proposals
+}
+
+/// What clients have of their own, and the users and addresses that are for them. One that something names stays.
+fn access(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, client) in &scenario.client {
+        if client.user.is_some() {
+            proposals.push(but(scenario, format!("the login of {name}"), |smaller| {
+                smaller.client[name].user = None;
+            }));
+        }
+        if client.retries.is_some() {
+            proposals.push(but(scenario, format!("the retries of {name}"), |smaller| {
+                smaller.client[name].retries = None;
+            }));
+        }
+    }
+    for name in scenario.user.keys() {
+        proposals.push(but(scenario, format!("user {name}"), |smaller| {
+            smaller.user.shift_remove(name);
+        }));
+    }
+    for name in scenario.address.keys() {
+        proposals.push(but(scenario, format!("address {name}"), |smaller| {
+            smaller.address.shift_remove(name);
+        }));
     }
     proposals
 }

@@ -3,9 +3,9 @@
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
 
 use lockstorm_client::{
-    Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch, Lock as ClientLock,
-    MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter, RateMode, ReadWriteLock, Redlock,
-    ReplicaWait, Semaphore, SemaphorePermits, Sentinels,
+    Builder, Client, Credentials, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch,
+    Lock as ClientLock, MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter, RateMode,
+    ReadWriteLock, Redlock, ReplicaWait, Semaphore, SemaphorePermits, Sentinels,
 };
 use lockstorm_sim::cluster::key_slot;
 
@@ -15,15 +15,16 @@ use super::{
 };
 use crate::{
     bridge::HostEnv,
-    history::{Lock, Mode},
+    history::Mode,
     object::faster_multi,
+    plan::LockEntry,
     recorder::Line,
     scenario::{Lock as ScenarioLock, LockKind, Sync, traits::ClockName},
     units::Span,
 };
 
 /// Makes the clients of a process, and the handles of these locks. Locks with the same settings on the same nodes share a client.
-pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Production, Failure> {
+pub(super) fn make(context: &SubjectContext, locks: &[LockEntry]) -> Result<Production, Failure> {
     let mut made: Vec<(Settings<'_>, Vec<Client>)> = Vec::new();
     let (mut handles, mut others, mut unset) = (BTreeMap::new(), Vec::new(), Vec::new());
     for &lock in locks {
@@ -59,7 +60,7 @@ pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Productio
 }
 
 /// What the lock of a warm-up is called: in a cluster it is in the slot of the lock on trial, whose node is to know the scripts.
-fn warm_up(context: &SubjectContext, lock: Lock) -> String {
+fn warm_up(context: &SubjectContext, lock: LockEntry) -> String {
     let (host, key) = (context.ctx.name(), &context.lock(lock).key);
     let name = format!("warm-up of {host}");
     if !context.plan.scenario.is_cluster() {
@@ -81,7 +82,7 @@ struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    fn of(context: &SubjectContext, lock: Lock) -> Settings<'_> {
+    fn of(context: &SubjectContext, lock: LockEntry) -> Settings<'_> {
         let written = &context.lock(lock).written;
         Settings {
             groups: context.groups_of(lock),
@@ -114,13 +115,21 @@ pub(crate) fn builder(
     if let (false, Some(master)) = (context.sentinels.is_empty(), group.first()) {
         // Sentinels call a master as its node is called that was it at first.
         let sentinels = context.sentinels.iter().map(|host| format!("redis://{host}:26379"));
-        builder = builder.endpoint(sentinels.fold(Sentinels::of(master), Sentinels::at));
+        let mut sentinels = sentinels.fold(Sentinels::of(master), Sentinels::at);
+        if let Some((user, password)) = &context.login {
+            sentinels = sentinels.credentials(Credentials::new(user, password));
+        }
+        builder = builder.endpoint(sentinels);
     } else {
         for node in group {
             builder = builder.endpoint(format!("redis://{node}:6379"));
         }
         if context.plan.scenario.is_cluster() {
             builder = builder.cluster();
+        }
+        if let Some((user, password)) = context.login.clone() {
+            let credentials = Credentials::new(user, password);
+            builder = builder.credentials(move || std::future::ready(Ok(credentials.clone())));
         }
     }
     let set = |value: Option<Span>| value.map(|Span(duration)| duration);
@@ -158,7 +167,7 @@ fn half(lock: &ReadWriteLock, mode: Mode) -> ClientLock {
 pub(super) struct Production(Rc<Handles>);
 
 struct Handles {
-    handles: BTreeMap<Lock, Handle>,
+    handles: BTreeMap<LockEntry, Handle>,
     /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of
     /// a process.
     others: Vec<Handle>,
@@ -307,7 +316,7 @@ impl Subject for OfLine {
         })
     }
 
-    fn count(&self, lock: Lock, counting: Counting) -> Local<'_, Result<bool, Failure>> {
+    fn count(&self, lock: LockEntry, counting: Counting) -> Local<'_, Result<bool, Failure>> {
         Box::pin(async move {
             let done = match &self.handles.handles[&lock] {
                 Handle::Latch { latch, count } => counted(latch, *count, counting).await,
@@ -339,7 +348,7 @@ macro_rules! asked {
 
 /// Asks for all of them as one multi lock, with the lease and the limit of the first.
 async fn asked_together(
-    handles: &BTreeMap<Lock, Handle>,
+    handles: &BTreeMap<LockEntry, Handle>,
     owner: OwnerId,
     asks: &[Ask],
 ) -> Result<Option<MultiGuard>, Failure> {

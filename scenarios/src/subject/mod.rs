@@ -15,8 +15,8 @@ use std::{collections::BTreeMap, pin::Pin, rc::Rc, time::Duration};
 use lockstorm_sim::world::HostCtx;
 
 use crate::{
-    history::{Lock, Mode},
-    plan::{Plan, PlannedLock},
+    history::Mode,
+    plan::{LockEntry, Plan, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::Algorithm,
 };
@@ -35,18 +35,22 @@ pub struct SubjectContext {
     pub groups: Vec<Vec<Vec<String>>>,
     /// The Sentinels that this client asks for the masters; without any it goes by the nodes.
     pub sentinels: Vec<String>,
+    /// The user and the password by which this client logs in at the nodes; none if it is the user that needs none.
+    pub login: Option<(String, String)>,
+    /// How many times the driver of a model sends a command again.
+    pub retries: u32,
     /// The history, for the first line of work about the first lock.
     pub history: HistoryWriter,
 }
 
 impl SubjectContext {
     /// A lock on trial.
-    pub fn lock(&self, lock: Lock) -> &PlannedLock {
-        &self.plan.locks[usize::from(lock.0)]
+    pub fn lock(&self, lock: LockEntry) -> &PlannedLock {
+        self.plan.entry(lock)
     }
 
     /// The nodes of a lock, one group of replicas each.
-    pub fn groups_of(&self, lock: Lock) -> &[Vec<String>] {
+    pub fn groups_of(&self, lock: LockEntry) -> &[Vec<String>] {
         &self.groups[usize::from(lock.0)]
     }
 }
@@ -62,14 +66,14 @@ pub type Subjects = Vec<Rc<dyn Subject>>;
 /// # Errors
 /// When one of them cannot begin.
 pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, Failure> {
-    let locks = (0..context.plan.locks.len()).map(|at| Lock(at as u16));
-    let (ours, models): (Vec<Lock>, Vec<Lock>) =
+    let locks = context.plan.entries().map(|(entry, _)| entry);
+    let (ours, models): (Vec<LockEntry>, Vec<LockEntry>) =
         locks.partition(|lock| context.lock(*lock).written.subject.algorithm == Algorithm::Client);
     // The production client is one for the whole process, with all its locks; a model is made for each line and lock.
     let client = client::make(context, &ours)?;
     let mut all = Vec::new();
     for line in lines {
-        let mut subjects: BTreeMap<Lock, Rc<dyn Subject>> = BTreeMap::new();
+        let mut subjects: BTreeMap<LockEntry, Rc<dyn Subject>> = BTreeMap::new();
         let of_line: Rc<dyn Subject> = Rc::new(client.on(*line));
         subjects.extend(ours.iter().map(|lock| (*lock, of_line.clone())));
         for lock in &models {
@@ -84,7 +88,7 @@ pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, F
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// Which of the locks on trial.
-    pub lock: Lock,
+    pub lock: LockEntry,
     /// For how long; `None` for the watchdog.
     pub lease: Option<Duration>,
     /// How long to wait.
@@ -128,7 +132,7 @@ pub trait Subject {
         None
     }
     /// Does something with what has no holder, a latch or a rate limiter; whether it came to what it was to.
-    fn count(&self, lock: Lock, counting: Counting) -> Local<'_, Result<bool, Failure>>;
+    fn count(&self, lock: LockEntry, counting: Counting) -> Local<'_, Result<bool, Failure>>;
 }
 
 /// What is done with a latch or a rate limiter.

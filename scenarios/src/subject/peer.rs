@@ -14,6 +14,7 @@ use super::{Ask, Counting, Failure, Held, Local, Patience, Subject, SubjectConte
 use crate::{
     history::{Deadline, Lock, Mode, Owner, Reason},
     peer::{Answer, Link, Refusal, Request, Unasked},
+    plan::LockEntry,
     recorder::{HistoryWriter, Line},
     units::millis,
 };
@@ -26,8 +27,8 @@ pub(crate) struct Library {
     ctx: HostCtx,
     link: Rc<Link>,
     waits: bool,
-    /// What requests call the locks.
-    names: Vec<String>,
+    /// What requests call the locks, and what number each has in the history.
+    names: Vec<(String, Lock)>,
     history: HistoryWriter,
     holds: RefCell<BTreeMap<u64, Weak<Hold>>>,
 }
@@ -35,7 +36,7 @@ pub(crate) struct Library {
 impl Library {
     /// The library that this link leads to.
     pub(crate) fn new(context: &SubjectContext, link: Rc<Link>, waits: bool) -> Rc<Library> {
-        let names = context.plan.locks.iter().map(|lock| lock.name.clone()).collect();
+        let names = context.plan.locks.iter().map(|lock| (lock.name.clone(), lock.number)).collect();
         let (ctx, history) = (context.ctx.clone(), context.history.on(Line::FIRST));
         Rc::new(Library { ctx, link, waits, names, history, holds: RefCell::default() })
     }
@@ -83,7 +84,7 @@ impl Subject for PeerSubject {
         })
     }
 
-    fn count(&self, _: Lock, _: Counting) -> Local<'_, Result<bool, Failure>> {
+    fn count(&self, _: LockEntry, _: Counting) -> Local<'_, Result<bool, Failure>> {
         Box::pin(async { Err(not_so("a peer has locks alone")) })
     }
 }
@@ -96,11 +97,11 @@ impl Library {
             Patience::For(wait) => Some(millis(wait)),
             Patience::Unbounded => None,
         };
-        let lock = self.names[usize::from(ask.lock.0)].clone();
+        let (lock, number) = self.names[usize::from(ask.lock.0)].clone();
         let request = Request::Acquire { lock, wait_ms, lease_ms: ask.lease.map(millis) };
         let (id, answer) = self.link.ask(request).await;
         let Answer::Has { until_ms, token, owner: name } = answer.map_err(failure)? else { return Ok(None) };
-        let history = self.history.about(ask.lock);
+        let history = self.history.about(number);
         let owner = match &name {
             Some(name) => {
                 history.asks_as(name);

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::history::{EventKind, History, Life, LossCause, Role};
+use lockstorm::history::{Call, EventKind, History, Life, LossCause, Outcome, Role};
 use lockstorm_sim::world::TraceRetention;
 
 use super::play;
 
 /// The faults that are shown here: on a node without a disk they are crashes.
-pub(super) const SHOWN: &[&str] = &["lose_disk"];
+pub(super) const SHOWN: &[&str] = &["lose_disk", "disk_fails", "disk_full"];
 
 /// Three Sentinels, which are called `s1` to `s3`.
 fn history(faults: &str) -> History {
@@ -146,5 +146,65 @@ fn a_replica_is_a_node_whatever_the_sentinels_are_called() {
             history_of(sentinels, 3, "[fault.f]\npause = \"@replica\"\nat = \"20s\"\nfor = \"1s\"\n");
         let told: Vec<&str> = history.faults.iter().map(|fault| &*fault.words).collect();
         assert_eq!(told, ["r stands still"], "Sentinels {sentinels}1 to {sentinels}3");
+    }
+}
+
+/// What came of a try in each second from the third to the ninth, by the first words of its error, while the disk takes nothing from 4.5 s to
+/// 7.5 s; a try writes, and so does its release.
+fn tries(node: &str, fault: &str) -> Vec<String> {
+    let steps: Vec<String> = (3..10)
+        .map(|at| {
+            format!("{{ at = \"{at}s\", try_acquire = {{ lease = \"300ms\" }} }}, {{ release = {{}} }}")
+        })
+        .collect();
+    // Each is a client of its own: a script ends with the first try that fails.
+    let clients: Vec<String> =
+        steps.iter().enumerate().map(|(at, steps)| format!("[client.c{at}]\nsteps = [{steps}]\n")).collect();
+    let text = format!(
+        "[node.m]\n{node}\n[lock]\nsubject = \"token-lock\"\n[network]\nlatency = \"1ms\"\n{}[fault.f]\n{fault} = \"m\"\n\
+         at = \"4.5s\"\nfor = \"3s\"\n[run]\nstorm = \"20s\"\n",
+        clients.concat()
+    );
+    let history = play("disks", &text, TraceRetention::Nothing).history;
+    let mut tries = Vec::new();
+    for event in &history.events {
+        match &event.kind {
+            EventKind::Invoke { op, call: Call::Acquire { .. }, .. } => tries.push((*op, "?".to_owned())),
+            EventKind::Return { op, outcome } => {
+                let Some((_, said)) = tries.iter_mut().find(|(of, _)| of == op) else { continue };
+                *said = match outcome {
+                    Outcome::Failed { message, .. } => message.to_string(),
+                    other => format!("{other:?}"),
+                };
+            }
+            _ => {}
+        }
+    }
+    tries.into_iter().map(|(_, said)| said).collect()
+}
+
+/// A node with an AOF answers the write during which it finds out, and refuses those after it until the disk takes what is left; one that
+/// syncs each write has promised too much, and ends. Snapshots are found out by the first that fails, and the next is tried six seconds later.
+/// A node that keeps nothing notices nothing.
+#[test]
+fn a_disk_that_takes_nothing_is_told_by_a_node_that_writes_to_it() {
+    for (fault, words) in [("disk_full", "No space left on device"), ("disk_fails", "Input/output error")] {
+        let short = |tries: Vec<String>| -> String {
+            let short = |said: &String| match said.as_str() {
+                "Ok" => "ok",
+                said if said.contains(&format!("MISCONF Errors writing to the AOF file: {words}")) => "aof",
+                said if said.contains("MISCONF Redis is configured to save RDB snapshots") => "rdb",
+                _ => "gone",
+            };
+            tries.iter().map(short).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(short(tries("", fault)), "ok ok ok ok ok ok ok", "{fault}");
+        let everysec = short(tries("durability = \"aof-everysec\"", fault));
+        assert_eq!(everysec, "ok ok ok aof aof ok ok", "{fault}");
+        let always = short(tries("durability = \"aof-always\"", fault));
+        assert_eq!(always, "ok ok gone gone gone gone gone", "{fault}");
+        // The save that begins at 5 s fails.
+        let saves = short(tries("config = { save = \"1 1\" }", fault));
+        assert!(saves.starts_with("ok ok") && saves.contains("rdb"), "{fault}: {saves}");
     }
 }

@@ -17,6 +17,8 @@ pub struct PlannedNode {
     pub node: Node,
     /// The node that it follows from the start.
     pub master: Option<String>,
+    /// Users that it knows from the start, word by word as `redis.conf` has them.
+    pub users: Vec<Vec<String>>,
     /// What a node of a cluster remembers of it at first, in its `nodes.conf`.
     pub nodes_conf: Option<String>,
 }
@@ -43,7 +45,8 @@ impl Software for PlannedNode {
     }
 
     fn words(&self) -> Vec<String> {
-        self.nodes_conf.iter().flat_map(|file| file.lines()).map(str::to_owned).collect()
+        let users = self.users.iter().map(|words| format!("user {}", words.join(" ")));
+        users.chain(self.nodes_conf.iter().flat_map(|file| file.lines()).map(str::to_owned)).collect()
     }
 }
 
@@ -53,8 +56,8 @@ pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> 
     for (name, node) in &scenario.node {
         for (number, host) in group(name, node.count).into_iter().enumerate() {
             let (node, master, nodes_conf) = (node.clone(), scenario.master_of(name, number), files.next());
-            let clock = node.clock.clone();
-            let software = Rc::new(PlannedNode { node, master, nodes_conf });
+            let (clock, users) = (node.clock.clone(), scenario.users_of(&host));
+            let software = Rc::new(PlannedNode { node, master, users, nodes_conf });
             hosts.push(PlannedHost::draw(entropy, host, &clock, software));
         }
     }

@@ -34,6 +34,12 @@ impl PlannedPeer {
         if client.code.is_some() {
             problems.push("runs code of its own".to_owned());
         }
+        if client.user.is_some() {
+            problems.push("logs in as a user, and a peer is told no password".to_owned());
+        }
+        if client.retries.is_some() {
+            problems.push("has a driver that retries, and a peer has that of its library".to_owned());
+        }
         if lines.len() > 1 {
             problems.push("has several lines of work, and a peer has one".to_owned());
         }

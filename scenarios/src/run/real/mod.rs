@@ -59,6 +59,7 @@ pub(super) struct RealServer {
     written: Written,
     /// The node that it follows from the start.
     follows: Option<String>,
+    users: Vec<Vec<String>>,
     console: Console,
     home: RefCell<Option<Rc<Home>>>,
     process: RefCell<Option<Process>>,
@@ -78,12 +79,13 @@ impl RealServer {
     /// A node that is yet to be started, and that clients wait for.
     fn new(planned: &PlannedNode, opening: Rc<Opening>) -> RealServer {
         opening.awaits_one_more();
-        let (written, follows) = (planned.node.clone(), planned.master.clone());
+        let (written, follows, users) = (planned.node.clone(), planned.master.clone(), planned.users.clone());
         let master = Cell::new(follows.is_none());
         let (console, home, process, paused, is_open, seen_until, last_seen) = Default::default();
         RealServer {
             written,
             follows,
+            users,
             console,
             home,
             process,
@@ -112,7 +114,7 @@ impl RealServer {
             Some(home) => home,
             None => Rc::new(Home::new(name)?),
         };
-        self.process.replace(Some(Process::start(&home, &operator::options(&self.written))?));
+        self.process.replace(Some(Process::start(&home, &operator::options(&self.written), &self.users)?));
         self.home.replace(Some(home.clone()));
         Ok(home)
     }
@@ -353,6 +355,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             FaultAction::For(condition) if is_process(condition.bends_clock_of()) => {
                 Some(condition.to_string())
             }
+            FaultAction::Disk { node, .. } => Some(format!("a disk of {node} that takes nothing")),
             FaultAction::LoseDisk { host } => Some(format!("lose the disk of {host}")),
             // The monotonic clock of a process goes on while it is stopped.
             FaultAction::For(Condition::Suspended { host }) if is_peer(plan, &host) => {

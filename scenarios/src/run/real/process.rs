@@ -93,13 +93,20 @@ impl Drop for Home {
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts a server with these options.
-    pub(super) fn start(home: &Home, options: &[(String, String)]) -> io::Result<Process> {
+    /// Starts a server with these options and these users, each word by word as a configuration file has it.
+    pub(super) fn start(
+        home: &Home,
+        options: &[(String, String)],
+        users: &[Vec<String>],
+    ) -> io::Result<Process> {
         let log = File::create(home.directory.join("log"))?;
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &home.address.port().to_string()]);
         for (name, value) in options {
             command.arg(format!("--{name}")).arg(value);
+        }
+        for words in users {
+            command.arg("--user").args(words);
         }
         command.current_dir(&home.directory).stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         Ok(Process(command.spawn()?))

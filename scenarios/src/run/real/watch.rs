@@ -211,7 +211,7 @@ impl Watcher {
             })
         };
         let keys: Vec<(Bytes, String)> = locks.iter().flat_map(of_lock).collect();
-        let names = stage.plan.locks.iter().map(|lock| escaped(lock.key.as_bytes())).collect();
+        let names = stage.plan.judged().map(|lock| escaped(lock.key.as_bytes())).collect();
         let mirror = Mirror::new(locks.iter().map(|watched| watched.keys.clone()).collect());
         let mut watcher =
             Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks, evicted: 0 };

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::{
     bridge::HostEnv,
-    history::{Lock, Mode, Owner, Wake},
+    history::{Mode, Owner, Wake},
     object::faster_multi,
-    plan::PlannedLock,
+    plan::{LockEntry, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::traits::{
         Belief, Cleanup, Fencing, Grant, Key, Pace, Quorum, Replicas, Resend, Time, Token, Traits,
@@ -41,15 +41,15 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_millis(3000);
 
 /// Makes the model that the scenario names, for one line of work and one lock.
-pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Line) -> Rc<dyn Subject> {
-    let PlannedLock { written: lock, key, .. } = context.lock(number);
-    let history = context.history.on(line).about(number);
+pub(in crate::subject) fn make(context: &SubjectContext, entry: LockEntry, line: Line) -> Rc<dyn Subject> {
+    let PlannedLock { number, written: lock, key, .. } = context.lock(entry);
+    let history = context.history.on(line).about(*number);
     let traits = lock.all_traits();
     let wires: Vec<Rc<Wire>> = context
-        .groups_of(number)
+        .groups_of(entry)
         .iter()
         .filter_map(|group| group.first())
-        .map(|node| Rc::new(Wire::new(context.ctx.clone(), history.clone(), node.clone())))
+        .map(|node| Rc::new(Wire::new(context, history.clone(), node.clone())))
         .collect();
     let several = wires.len() > 1;
     let own = if several { lock.node_timeout } else { lock.response_timeout };
@@ -155,7 +155,7 @@ impl Subject for Model {
         })
     }
 
-    fn count(&self, _latch: Lock, counting: Counting) -> Local<'_, Result<bool, Failure>> {
+    fn count(&self, _latch: LockEntry, counting: Counting) -> Local<'_, Result<bool, Failure>> {
         Box::pin(self.0.count(counting))
     }
 }

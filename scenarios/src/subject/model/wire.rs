@@ -10,7 +10,7 @@ use redis::{
 };
 use tokio::sync::Notify;
 
-use crate::{bridge::HostEnv, recorder::HistoryWriter};
+use crate::{bridge::HostEnv, recorder::HistoryWriter, subject::SubjectContext};
 
 /// No reply came: the command may have been executed, or not, or will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,17 +23,37 @@ pub(super) struct Wire {
     history: HistoryWriter,
     env: HostEnv,
     node: String,
+    /// The user and the password, if it logs in.
+    login: RedisConnectionInfo,
+    /// How many times a command is sent again.
+    retries: u32,
     connection: RefCell<Option<MultiplexedConnection>>,
 }
 
 impl Wire {
-    pub(super) fn new(ctx: HostCtx, history: HistoryWriter, node: String) -> Wire {
-        let env = HostEnv::new(ctx.clone());
-        Wire { ctx, history, env, node, connection: RefCell::default() }
+    pub(super) fn new(context: &SubjectContext, history: HistoryWriter, node: String) -> Wire {
+        let (ctx, env) = (context.ctx.clone(), HostEnv::new(context.ctx.clone()));
+        let mut login = RedisConnectionInfo::default();
+        if let Some((user, password)) = &context.login {
+            login = login.set_username(user).set_password(password);
+        }
+        let retries = context.retries;
+        Wire { ctx, history, env, node, login, retries, connection: RefCell::default() }
     }
 
-    /// Sends a command and waits for its reply, `limit` at most. An error reply is an answer, not silence.
+    /// Sends a command and waits for its reply, `limit` at most each time that it is sent. An error reply is an answer, not silence.
     pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
+        for _ in 0..self.retries {
+            match self.ask_once(command, limit).await {
+                // Whether the first one was executed, or will be, no driver knows.
+                Err(_) => self.hang_up(),
+                answer => return answer,
+            }
+        }
+        self.ask_once(command, limit).await
+    }
+
+    async fn ask_once(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
         let deadline = self.env.now() + limit;
         let asking = async {
             let mut connection = self.connect().await?;
@@ -64,7 +84,7 @@ impl Wire {
         let deadline = self.env.now() + limit;
         let arrived = Arc::new(Notify::new());
         let subscribing = async {
-            let (told, login) = (arrived.clone(), RedisConnectionInfo::default());
+            let (told, login) = (arrived.clone(), self.login.clone());
             let config = AsyncConnectionConfig::new().set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Message {
                     told.notify_one();
@@ -91,7 +111,7 @@ impl Wire {
         if let Some(connection) = there {
             return Ok(connection);
         }
-        let connection = self.dial(&RedisConnectionInfo::default(), AsyncConnectionConfig::new()).await?;
+        let connection = self.dial(&self.login, AsyncConnectionConfig::new()).await?;
         self.connection.replace(Some(connection.clone()));
         Ok(connection)
     }

@@ -1,0 +1,142 @@
+//! What a client of a scenario has of its own besides its steps: a user with rights, a driver that retries; and locks under
+//! one name.
+
+use lockstorm::{
+    checker,
+    history::{Call, EventKind, History, Outcome},
+    plan::Plan,
+    run::{self, Engine},
+    scenario::parse,
+};
+use lockstorm_sim::world::TraceRetention;
+
+fn play(text: &str) -> History {
+    let source = parse("clients.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    run::run(&plan, "clients", Engine::Event, TraceRetention::Nothing).history
+}
+
+/// Who called for what, and what came of it: `c1 acquires: Ok`.
+fn calls(history: &History) -> Vec<String> {
+    let (mut calls, mut ops) = (Vec::new(), Vec::new());
+    for event in &history.events {
+        match &event.kind {
+            EventKind::Invoke { op, call, .. } => {
+                let what = match call {
+                    Call::Acquire { .. } => "acquires",
+                    Call::Release => "releases",
+                    _ => "does something else",
+                };
+                ops.push(*op);
+                calls.push(format!("{} {what}", history.host_name(event.host)));
+            }
+            EventKind::Return { op, outcome } => {
+                let at = ops.iter().position(|of| of == op).expect("a call comes before its return");
+                calls[at] += &match outcome {
+                    Outcome::Failed { message, .. } => format!(": {message}"),
+                    other => format!(": {other:?}"),
+                };
+            }
+            _ => {}
+        }
+    }
+    calls
+}
+
+fn verdict(history: &History, checker: &str) -> &'static str {
+    let found = checker::check(history).into_iter().find(|found| found.checker == checker);
+    found.expect("there is such a checker").verdict.word()
+}
+
+/// With the rights to its own key a user gets the lock and gives it back, by the production client and by a model; of another key it is told why
+/// not.
+#[test]
+fn a_user_does_what_its_rules_let_it_do() {
+    for subject in ["client", "token-lock"] {
+        let text = |rules: &str, password: &str| {
+            format!(
+                "[node.m]\n[user.app]\n{password}\nrules = [{rules}]\n[network]\nlatency = \"1ms\"\n\
+                 [lock]\nname = \"app:stock\"\nlease = \"5s\"\nsubject = \"{subject}\"\n\
+                 [client.c1]\nuser = \"app\"\nsteps = [{{ at = \"1s\", try_acquire = {{}} }}, {{ release = {{}} }}]\n\
+                 [client.c2]\nsteps = [{{ at = \"5s\", try_acquire = {{}} }}, {{ release = {{}} }}]\n"
+            )
+        };
+        let ours = "\"~app:*\", \"~*{app:*\", \"&*\", \"+@all\"";
+        let ok = ["c1 acquires: Ok", "c1 releases: Ok", "c2 acquires: Ok", "c2 releases: Ok"];
+        for password in ["", "password = \"se cret\""] {
+            assert_eq!(calls(&play(&text(ours, password))), ok, "{subject} {password}");
+        }
+        let foreign = "\"~bank:*\", \"&*\", \"+@all\"";
+        let calls = calls(&play(&text(foreign, "")));
+        assert!(calls[0].starts_with("c1 acquires: ") && calls[0].contains("NOPERM"), "{subject}: {calls:?}");
+        assert_eq!(calls[1..], ["c2 acquires: Ok", "c2 releases: Ok"], "{subject}");
+    }
+}
+
+/// A node that does not know a user lets nobody in as that user.
+#[test]
+fn a_user_is_known_to_its_nodes_alone() {
+    let text = "[node.m]\n[node.n]\n[user.app]\nrules = [\"~*\", \"&*\", \"+@all\"]\nnodes = [\"n\"]\n\
+                [lock]\nsubject = \"token-lock\"\nnodes = [\"m\"]\n\
+                [client.c1]\nuser = \"app\"\nsteps = [{ at = \"1s\", try_acquire = {} }]\n";
+    let calls = calls(&play(text));
+    assert!(
+        calls[0].contains("WRONGPASS") || calls[0].contains("Password authentication failed"),
+        "{calls:?}"
+    );
+}
+
+/// Regression for locks that nobody could put on trial: a lock and the read half of another kind of lock have one key. What the nodes grant of it
+/// is judged as one lock, also where a node makes the mistake of letting a reader in beside the holder.
+#[test]
+fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many() {
+    let text = |node: &str| {
+        format!(
+            "[node.m]\n{node}\n[network]\nlatency = \"1ms\"\n[lock.plain]\nname = \"A\"\n\
+             [lock.rw]\nname = \"A\"\nkind = \"read-write\"\n\
+             [client.c1]\nsteps = [{{ at = \"5s\", acquire = {{}}, of = \"plain\" }}, {{ work = {{ for = \"20s\" }} }}, {{ release = {{}} }}]\n\
+             [client.c2]\nsteps = [{{ at = \"6s\", acquire = {{ shared = true }}, of = \"rw\" }}, {{ work = {{ for = \"5s\" }} }}, \
+             {{ release = {{}} }}]\n[run]\nstorm = \"40s\"\n"
+        )
+    };
+    let granted = |history: &History| {
+        let grants = history.events.iter().filter_map(|event| match &event.kind {
+            EventKind::Granted { mode, .. } => Some(format!("{mode:?}@{}", event.at.as_millis())),
+            _ => None,
+        });
+        grants.collect::<Vec<_>>()
+    };
+    let history = play(&text(""));
+    assert_eq!(history.header.locks.len(), 1);
+    let grants = granted(&history);
+    assert_eq!(grants[0], "Exclusive@5001");
+    assert!(grants[1].starts_with("Shared@25"), "{grants:?}");
+    assert_eq!((verdict(&history, "l1"), verdict(&history, "l2")), ("holds", "holds"));
+    // As a server would that asks for the mode alone.
+    let edit =
+        "script_edit = { find = \"if mode ~= 'read' and\", replace = \"if mode and mode ~= 'read' and\" }";
+    let history = play(&text(edit));
+    assert_eq!(granted(&history)[..2], ["Exclusive@5001", "Shared@6001"]);
+    assert_eq!((verdict(&history, "l1"), verdict(&history, "l2")), ("violated", "violated"));
+}
+
+/// The reply to the first of two equal commands is lost: the second one finds the token of the first, or no token any more.
+#[test]
+fn a_driver_that_retries_refuses_its_own_grant_and_fails_its_own_release() {
+    let text = |retries: &str, command: &str| {
+        format!(
+            "[node.m]\n[network]\nlatency = \"1ms\"\n[lock]\nsubject = \"token-lock\"\nlease = \"10s\"\nresponse_timeout = \"500ms\"\n\
+             [client.c1]\n{retries}\nsteps = [{{ at = \"1s\", try_acquire = {{}} }}, {{ at = \"3s\", release = {{}} }}]\n\
+             [client.c2]\nsteps = [{{ at = \"5s\", try_acquire = {{}} }}]\n\
+             [fault.f]\nlose_reply = {{ client = \"c1\", command = \"{command}\" }}\nat = \"500ms\"\n"
+        )
+    };
+    let acquires = |retries: &str| calls(&play(&text(retries, "SET")));
+    assert_eq!(acquires("retries = 3"), ["c1 acquires: Refused", "c2 acquires: Refused"]);
+    assert!(acquires("")[0].starts_with("c1 acquires: m: no reply"), "{:?}", acquires(""));
+    let releases = calls(&play(&text("retries = 3", "EVAL")));
+    assert_eq!(releases[0], "c1 acquires: Ok");
+    assert!(releases[1].starts_with("c1 releases: ") && !releases[1].ends_with("Ok"), "{releases:?}");
+    // It has released all the same.
+    assert_eq!(releases[2], "c2 acquires: Ok");
+}

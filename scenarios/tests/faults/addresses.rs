@@ -1,0 +1,37 @@
+//! Addresses that are no host's own.
+
+use lockstorm::history::{CommandCount, History};
+use lockstorm_sim::world::TraceRetention;
+
+use super::play;
+
+/// The faults that are shown here: clients of the other rows know hosts alone.
+pub(super) const SHOWN: &[&str] = &["move_address"];
+
+/// Who dials after the address has moved reaches the other node. A connection from before stays where it is, unless it is reset.
+#[test]
+fn an_address_leads_those_who_dial_to_the_node_that_it_points_to() {
+    let text = |reset: &str| {
+        format!(
+            "[node.m]\n[node.n]\n[address.vip]\npoints_to = \"m\"\n[network]\nlatency = \"1ms\"\n\
+             [lock]\nsubject = \"token-lock\"\nlease = \"1s\"\nnodes = [\"m\"]\n\
+             [client.c1]\nnodes = [\"vip\"]\nsteps = [{{ at = \"1s\", try_acquire = {{}} }}, {{ release = {{}} }}, \
+             {{ at = \"5s\", try_acquire = {{}} }}, {{ release = {{}} }}]\n\
+             [fault.f]\nmove_address = {{ address = \"vip\", to = \"n\"{reset} }}\nat = \"3s\"\n"
+        )
+    };
+    let asked = |history: &History, node: &str| {
+        let of_node = |count: &&CommandCount| history.host_name(count.node) == node;
+        history
+            .commands
+            .iter()
+            .filter(of_node)
+            .filter(|count| &*count.name == "SET")
+            .map(|count| count.count)
+            .sum::<u64>()
+    };
+    let stays = play("addresses", &text(""), TraceRetention::Nothing).history;
+    assert_eq!((asked(&stays, "m"), asked(&stays, "n")), (2, 0));
+    let moves = play("addresses", &text(", reset = true"), TraceRetention::Nothing).history;
+    assert_eq!((asked(&moves, "m"), asked(&moves, "n")), (1, 1));
+}
