@@ -73,7 +73,7 @@ fn a_user_does_what_its_rules_let_it_do() {
     }
 }
 
-/// A node that does not know a user lets nobody in as that user.
+/// A node that does not know a user lets no client in as that user.
 #[test]
 fn a_user_is_known_to_its_nodes_alone() {
     let text = "[node.m]\n[node.n]\n[user.app]\nrules = [\"~*\", \"&*\", \"+@all\"]\nnodes = [\"n\"]\n\
@@ -86,7 +86,7 @@ fn a_user_is_known_to_its_nodes_alone() {
     );
 }
 
-/// Regression for locks that nobody could put on trial: a lock and the read half of another kind of lock have one key. What the nodes grant of it
+/// Regression for locks that no file could put on trial: a lock and the read half of another kind of lock have one key. What the nodes grant of it
 /// is judged as one lock, also where a node makes the mistake of letting a reader in beside the holder.
 #[test]
 fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many() {
