@@ -461,7 +461,7 @@ fn locks_under_one_name_are_of_kinds_that_are_one_lock_together() {
         check(&format!("[node.m]\n[node.n]\n[client.c]\n{locks}"), says);
     };
     let same = "[node.m]\n[client.c]\n[lock.a]\nname = \"A\"\n[lock.b]\n«name» = \"A\"\n";
-    check(same, "two locks of one kind live in the key \"A\"");
+    check(same, "two locks live in the key \"A\"");
     two(
         "nodes = [\"m\"]",
         "nodes = [\"m\"]\nkind = «\"fair\"»",

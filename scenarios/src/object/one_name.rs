@@ -55,9 +55,9 @@ pub(crate) fn object(kinds: &[LockKind]) -> Result<Rc<dyn Object>, Apart> {
 
 /// A read-write lock beside one that has one owner at a time: readers share it, and both writers and the owners of the other have it alone.
 ///
-/// Who reads has a field of the same name as who has the other lock. A hash without a mode is the other lock's. Where a hash has one, the
-/// levels of a field that no reader's lease came with are the other lock's: those that a hold had before there were readers beside it,
-/// and those that a reader was granted on top of what it reads.
+/// Who reads has a field of the same name as who has the other lock. A level that a reader was granted came with a
+/// lease of its own. In a hash without a mode all others are the other lock's; where a hash has one, those are that a hold had before there
+/// were readers beside it, and those that a reader was granted on top of what it reads.
 #[derive(Debug)]
 struct OneName;
 
@@ -77,21 +77,33 @@ impl Object for OneName {
     fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
         let Some(value) = values.first() else { return Holding::default() };
         let Content::Fields(fields) = &value.content else { return exclusive::holding(values) };
-        if !fields.contains_key(read_write::MODE) {
-            let levels = levels(fields.iter());
-            return Holding { levels, ..exclusive::holding(values) };
-        }
+        let has_mode = fields.contains_key(read_write::MODE);
         let mut holds: Holds = read_write::ReadWrite.holding(values, before, by).holds;
         let levels = levels(fields.iter().filter(|(field, _)| *field != read_write::MODE));
-        for (name, now) in &levels {
+        for (name, &now) in &levels {
+            let of_name = (name.clone(), 0)..=(name.clone(), now);
+            let leases = u32::try_from(value.leases.range(of_name).count()).unwrap_or(now);
             let was = before.levels.get(name).copied().unwrap_or(0);
-            let alone = before.alone.get(name).copied().unwrap_or(0);
-            let has_lease = value.leases.contains_key(&(name.clone(), *now));
-            let taken = if was > 0 && *now > was && !has_lease { now - was } else { 0 };
-            let shares = holds.get(&(name.clone(), Mode::Shared)).map_or(0, |hold| hold.count);
-            let count = (alone + taken).min(now.saturating_sub(shares));
-            if count > 0 {
-                let hold = Hold { count, expires_ms: value.expires_ms };
+            let had = before.alone.get(name).copied().unwrap_or(0);
+            let alone = if !has_mode {
+                now
+            } else if now > was {
+                let has_lease = value.leases.contains_key(&(name.clone(), now));
+                if was > 0 && !has_lease { had + (now - was) } else { had }
+            } else if leases == 0 {
+                // What readers had is over, and what is given back is not theirs.
+                had.saturating_sub(was - now)
+            } else {
+                had
+            };
+            let alone = alone.min(now.saturating_sub(leases));
+            let shared = (name.clone(), Mode::Shared);
+            if let Some(hold) = holds.get_mut(&shared) {
+                hold.count = hold.count.min(now - alone);
+            }
+            holds.retain(|_, hold| hold.count > 0);
+            if alone > 0 {
+                let hold = Hold { count: alone, expires_ms: value.expires_ms };
                 holds.insert((name.clone(), Mode::Exclusive), hold);
             }
         }

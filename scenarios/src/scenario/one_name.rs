@@ -21,8 +21,7 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
             (other.kind, other.subject, &other.traits) == (lock.kind, lock.subject, &lock.traits)
         };
         if before[..before.len() - 1].iter().any(|other| is_same(&other)) {
-            let message =
-                format!("two locks of one kind live in the key {key:?}: give each a `name` of its own");
+            let message = format!("two locks live in the key {key:?}: give each a `name` of its own");
             return Err(Mistake::at(places.of_key(&["lock", name, "name"]), message));
         }
         let kinds: Vec<_> = before.iter().map(|(_, lock)| lock.kind).collect();

@@ -192,8 +192,8 @@ fn a_disk_that_takes_nothing_is_told_by_a_node_that_writes_to_it() {
         let short = |tries: Vec<String>| -> String {
             let short = |said: &String| match said.as_str() {
                 "Ok" => "ok",
-                said if said.contains(&format!("MISCONF Errors writing to the AOF file: {words}")) => "aof",
-                said if said.contains("MISCONF Redis is configured to save RDB snapshots") => "rdb",
+                said if said.contains(&format!("Errors writing to the AOF file: {words}")) => "aof",
+                said if said.contains("Redis is configured to save RDB snapshots") => "rdb",
                 _ => "gone",
             };
             tries.iter().map(short).collect::<Vec<_>>().join(" ")

@@ -5,7 +5,7 @@ use std::{cell::RefCell, sync::Arc, time::Duration};
 use lockstorm_client::Env;
 use lockstorm_sim::world::HostCtx;
 use redis::{
-    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo, Value,
+    AsyncConnectionConfig, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo, Value,
     aio::MultiplexedConnection,
 };
 use tokio::sync::Notify;
@@ -15,6 +15,13 @@ use crate::{bridge::HostEnv, recorder::HistoryWriter, subject::SubjectContext};
 /// No reply came: the command may have been executed, or not, or will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Silence(pub(super) String);
+
+/// A command that came to nothing.
+struct Unanswered {
+    silence: Silence,
+    /// The node has answered, with an error: a driver does not send the command again.
+    replied: bool,
+}
 
 /// The wire of one line of work to one node.
 pub(super) struct Wire {
@@ -46,30 +53,38 @@ impl Wire {
         for _ in 0..self.retries {
             match self.ask_once(command, limit).await {
                 // Whether the first one was executed, or will be, no driver knows.
-                Err(_) => self.hang_up(),
-                answer => return answer,
+                Err(Unanswered { replied: false, .. }) => self.hang_up(),
+                answer => return answer.map_err(|unanswered| unanswered.silence),
             }
         }
-        self.ask_once(command, limit).await
+        self.ask_once(command, limit).await.map_err(|unanswered| unanswered.silence)
     }
 
-    async fn ask_once(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
+    async fn ask_once(&self, command: &Cmd, limit: Duration) -> Result<Value, Unanswered> {
         let deadline = self.env.now() + limit;
         let asking = async {
-            let mut connection = self.connect().await?;
+            let no_reply = |silence| Unanswered { silence, replied: false };
+            let mut connection = self.connect().await.map_err(no_reply)?;
             let answer = command.query_async::<Value>(&mut connection).await;
             answer.map_err(|error| {
                 // A connection that the other side has broken is of no more use; one that is only silent is.
                 if error.is_unrecoverable_error() {
                     self.hang_up();
                 }
-                Silence(format!("{}: {error}", self.node))
+                let replied = matches!(
+                    error.kind(),
+                    ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::AuthenticationFailed
+                );
+                Unanswered { silence: Silence(format!("{}: {error}", self.node)), replied }
             })
         };
         let answer = tokio::select! {
             biased;
             answer = asking => answer,
-            () = self.env.sleep_until(deadline) => Err(Silence(format!("{}: no reply within {limit:?}", self.node))),
+            () = self.env.sleep_until(deadline) => {
+                let silence = Silence(format!("{}: no reply within {limit:?}", self.node));
+                Err(Unanswered { silence, replied: false })
+            }
         };
         answer
     }
