@@ -66,7 +66,7 @@ mod tests {
             let counts: Counts = holds.into_iter().map(|((name, _), hold)| (name, hold.count)).collect();
             let expected = expected.into_iter().map(|(name, count)| (name.to_owned(), count));
             assert_eq!(counts, expected.collect(), "{left} left");
-            known = Known { counts, left: now };
+            known = Known { counts, left: now, ..Known::default() };
         }
     }
 }
