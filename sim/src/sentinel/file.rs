@@ -77,20 +77,25 @@ pub struct Mistake {
     pub why: String,
 }
 
+/// A quote in a line has no other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Unbalanced;
+
 /// The words behind `sentinel`, if this line is the Sentinel's own.
-fn directive(line: &str) -> Option<Vec<String>> {
+fn directive(line: &str) -> Option<Result<Vec<String>, Unbalanced>> {
     words_behind("sentinel", line)
 }
 
 /// The words behind the first one, if the line begins with this one.
-fn words_behind(keyword: &str, line: &str) -> Option<Vec<String>> {
+fn words_behind(keyword: &str, line: &str) -> Option<Result<Vec<String>, Unbalanced>> {
     let line = line.trim();
-    let first = line.split_whitespace().next()?;
-    if !first.eq_ignore_ascii_case(keyword) {
-        return None;
-    }
-    let words = split_words(line.as_bytes()).unwrap_or_default();
-    Some(words.iter().skip(1).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+    let Some(words) = split_words(line.as_bytes()) else {
+        let first = line.split_whitespace().next()?;
+        return first.eq_ignore_ascii_case(keyword).then_some(Err(Unbalanced));
+    };
+    let words: Vec<String> = words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let (first, behind) = words.split_first()?;
+    first.eq_ignore_ascii_case(keyword).then(|| Ok(behind.to_vec()))
 }
 
 /// The lines of a file that are not about Sentinel, for the configuration that it shares with every server.
@@ -102,7 +107,7 @@ pub fn without_directives(text: &str) -> String {
 
 /// The words behind `user` in the lines of a file that are about users.
 pub fn users_of(text: &str) -> Vec<Vec<String>> {
-    text.lines().filter_map(|line| words_behind("user", line)).collect()
+    text.lines().filter_map(|line| words_behind("user", line)?.ok()).collect()
 }
 
 /// A file with these lines about users, in the place of those that it has.
@@ -143,8 +148,9 @@ impl Sentinel {
         for pass in 0..3 {
             for (at, line) in text.lines().enumerate() {
                 let Some(words) = directive(line) else { continue };
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 let wrong = |why: String| Mistake { line: at + 1, text: line.into(), why };
+                let words = words.map_err(|Unbalanced| wrong("unbalanced quotes".into()))?;
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
                 let this = match words.first().map(|word| word.to_ascii_lowercase()).as_deref() {
                     Some("monitor") => 1,
                     Some("myid" | "current-epoch") => 0,
@@ -160,8 +166,10 @@ impl Sentinel {
     }
 
     fn directive(&mut self, words: &[&str], now: i64) -> Result<(), String> {
-        let lower: Vec<String> = words.iter().take(1).map(|word| word.to_ascii_lowercase()).collect();
-        match (lower.first().map_or("", String::as_str), &words[1..]) {
+        let Some((directive, values)) = words.split_first() else {
+            return Err("expected a directive behind `sentinel`, such as `monitor`".into());
+        };
+        match (directive.to_ascii_lowercase().as_str(), values) {
             ("myid", [id]) if id.len() == 40 => (*id).clone_into(&mut self.my_id),
             ("current-epoch", [epoch]) => self.current_epoch = self.current_epoch.max(number(epoch, 0)?),
             ("monitor", [name, ip, port, quorum]) => {
@@ -237,7 +245,7 @@ impl Sentinel {
         let mut signed = false;
         for line in old.lines() {
             signed |= line == SIGNATURE;
-            let Some(words) = directive(line) else {
+            let Some(Ok(words)) = directive(line) else {
                 text = text + line + "\n";
                 continue;
             };
@@ -386,6 +394,105 @@ pub(super) fn set(settings: &mut MasterSettings, option: &str, values: &[&str]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::Env;
+
+    /// A line of each directive that a file may have.
+    const DIRECTIVES: [&str; 22] = [
+        "sentinel monitor other 127.0.0.1 6380 2",
+        "sentinel myid 0123456789012345678901234567890123456789",
+        "sentinel current-epoch 3",
+        "sentinel config-epoch main 3",
+        "sentinel leader-epoch main 3",
+        "sentinel known-replica main 127.0.0.1 6381",
+        "sentinel known-slave main 127.0.0.1 6382",
+        "sentinel known-sentinel main 127.0.0.1 26380 0123456789012345678901234567890123456780",
+        "sentinel announce-hostnames yes",
+        "sentinel announce-ip \"10.0.0.1\"",
+        "sentinel announce-port 7",
+        "sentinel auth-pass main 'a secret'",
+        "sentinel auth-user main clerk",
+        "sentinel deny-scripts-reconfig no",
+        "sentinel down-after-milliseconds main 500",
+        "sentinel failover-timeout main 500",
+        "sentinel master-reboot-down-after-period main 0",
+        "sentinel parallel-syncs main 1",
+        "sentinel rename-command main CONFIG hidden",
+        "sentinel resolve-hostnames yes",
+        "sentinel sentinel-pass secret",
+        "sentinel sentinel-user clerk",
+    ];
+
+    /// Reads a file that has this line as its second one.
+    fn reads(line: &str) -> Result<(), Mistake> {
+        let file = format!("sentinel monitor main 127.0.0.1 6379 1\n{line}\n");
+        Sentinel::new(&file, 26379, String::new(), &mut Env::new(1)).map(drop)
+    }
+
+    /// The line `sentinel` alone ended the process. Redis ignores that one; every other line that is
+    /// cut off is a mistake there, too.
+    #[test]
+    fn a_directive_that_is_cut_off_is_a_mistake_of_its_line() {
+        for whole in DIRECTIVES {
+            assert_eq!(reads(whole), Ok(()), "{whole}");
+            for (end, _) in whole.match_indices(' ') {
+                let line = &whole[..end];
+                let mistake = reads(line).expect_err(line);
+                assert_eq!((mistake.line, mistake.text.as_str()), (2, line), "{mistake}");
+                // With quotes that have no end, unless it ends in a quotation itself, and with an
+                // empty word at the end.
+                for quote in ['"', '\''].into_iter().filter(|quote| !line.contains(*quote)) {
+                    let open = format!("{line} {quote}");
+                    assert_eq!(reads(&open).expect_err(&open).why, "unbalanced quotes", "{open}");
+                    let _ = reads(&format!("{line} {quote}{quote}"));
+                }
+            }
+        }
+        let alone = "expected a directive behind `sentinel`, such as `monitor`";
+        for line in ["sentinel", "  SENTINEL \t", "\"sentinel\""] {
+            assert_eq!(reads(line).expect_err(line).why, alone, "{line:?}");
+        }
+        for line in
+            ["", "   ", "\t", "# sentinel", "'sentinel' parallel-syncs main 2", "port 7", "\"", "\"\""]
+        {
+            assert_eq!(reads(line), Ok(()), "{line:?} is for the other reader, or for none");
+        }
+    }
+
+    proptest::proptest! {
+        /// Words of directives and quotes in any order.
+        #[test]
+        fn no_line_ends_the_process(
+            words in proptest::collection::vec(proptest::sample::select(WORDS.to_vec()), 0..7),
+            behind in ".{0,12}",
+        ) {
+            let line = format!("{}{behind}", words.join(" "));
+            let file = format!("sentinel monitor main 127.0.0.1 6379 1\n{line}\n");
+            let read = Sentinel::new(&file, 26379, String::new(), &mut Env::new(1));
+            let _ = (without_directives(&file), users_of(&file), with_users(&file, &["user x on".to_owned()]));
+            if let Ok(mut sentinel) = read {
+                let _ = sentinel.save_file(&[]);
+            }
+        }
+    }
+
+    const WORDS: [&str; 16] = [
+        "sentinel",
+        "SENTINEL",
+        "monitor",
+        "main",
+        "myid",
+        "known-replica",
+        "known-sentinel",
+        "auth-pass",
+        "user",
+        "127.0.0.1",
+        "1",
+        "-1",
+        "\"",
+        "'",
+        "\"\"",
+        "#",
+    ];
 
     /// What a file may say of an option, and a word too many or too few, which it may not.
     #[test]
