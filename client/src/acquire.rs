@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::attempt::{Answer, Ask, Found, Kind, Sleep};
-use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, check_lease, millis};
+use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, millis};
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explain::{explained, explained_alone};
@@ -15,6 +15,7 @@ use crate::guard::{Got, Guard};
 use crate::hold::{Grant, Hold, Keeper, Known, OwnerState, Told};
 use crate::keeper::{Held, give_back};
 use crate::key::Key;
+use crate::limits::LEASE;
 use crate::observer::EventKind;
 use crate::recover::{Pending, Probe, Recovered, Replied};
 use crate::renew::Renewal;
@@ -39,7 +40,7 @@ pub(crate) struct Request<G: 'static> {
 /// Gets the lock, or `None` when the caller's time ends first.
 pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<G>>> {
     if let Some(lease) = request.lease {
-        check_lease("lease", lease)?;
+        LEASE.check(lease)?;
     }
     let (session, limit) = (request.session.clone(), request.limit);
     wait(&session, limit, Acquisition::new(request)).await

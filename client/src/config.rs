@@ -9,6 +9,7 @@ use crate::endpoint::Endpoint;
 use crate::endpoint::{Place, Security};
 use crate::env::{Env, draw};
 use crate::error::{Error, ErrorKind, Result};
+use crate::limits;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
@@ -145,15 +146,15 @@ impl Config {
                 return Err(Error::config(format!("{endpoint} is named twice, and one server is no set")));
             }
         }
-        for (what, value) in [
-            ("call time-out", self.call_timeout),
-            ("response time-out", self.response_timeout),
-            ("connect time-out", self.connect_timeout),
-            ("watchdog time-out", self.watchdog_timeout),
-            ("subscription time-out", self.subscription_timeout),
-            ("scan interval", self.scan_interval.unwrap_or(self.call_timeout)),
+        for (limits, value) in [
+            (limits::CALL_TIMEOUT, Some(self.call_timeout)),
+            (limits::RESPONSE_TIMEOUT, Some(self.response_timeout)),
+            (limits::CONNECT_TIMEOUT, Some(self.connect_timeout)),
+            (limits::WATCHDOG_TIMEOUT, Some(self.watchdog_timeout)),
+            (limits::SUBSCRIPTION_TIMEOUT, Some(self.subscription_timeout)),
+            (limits::SCAN_INTERVAL, self.scan_interval),
         ] {
-            check_lease(what, value)?;
+            value.map_or(Ok(()), |value| limits.check(value))?;
         }
         Ok(())
     }
@@ -209,16 +210,6 @@ const REPEATS_OF_LOST: u32 = 4;
 /// of whatever is repeated for longer.
 pub(crate) const PERMIT_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Redis counts whole milliseconds, a lease of zero would delete the key, and of one as short as [`drift_margin`](crate::wire::drift_margin)
-/// nothing is left to hold.
-pub(crate) fn check_lease(what: &str, lease: Duration) -> Result<()> {
-    const MOST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-    if lease < Duration::from_millis(10) || lease > MOST {
-        return Err(Error::config(format!("the {what} must be from 10 ms to ten years, not {lease:?}")));
-    }
-    Ok(())
-}
-
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -243,21 +234,6 @@ mod tests {
     #[test]
     fn an_unlock_is_remembered_for_all_its_repeats() {
         assert_eq!(Config::default().latch_ttl(), Duration::from_secs(20));
-    }
-
-    #[test]
-    fn leases_that_cannot_work_are_refused() {
-        for (lease, works) in [
-            (Duration::ZERO, false),
-            (Duration::from_millis(9), false),
-            (Duration::from_millis(10), true),
-            (Duration::from_secs(3600), true),
-            (Duration::from_secs(10 * 365 * 24 * 3600), true),
-            (Duration::from_secs(10 * 365 * 24 * 3600) + Duration::from_nanos(1), false),
-            (Duration::MAX, false),
-        ] {
-            assert_eq!(check_lease("lease", lease).is_ok(), works, "{lease:?}");
-        }
     }
 
     #[test]

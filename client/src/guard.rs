@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::check_lease;
 use crate::env::{Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{Hold, Keeper};
+use crate::limits::LEASE;
 use crate::observer::LossCause;
 use crate::task::answer_of;
 
@@ -142,7 +142,7 @@ impl<G> Guard<G> {
     /// # Errors
     /// [`ErrorKind::NotHeld`] when the lock is lost, and the errors of the connection.
     pub async fn extend(&self, lease: Duration) -> Result<()> {
-        check_lease("lease", lease)?;
+        LEASE.check(lease)?;
         if !self.hold.is_valid() {
             return Err(not_held(&self.hold));
         }

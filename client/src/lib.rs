@@ -203,7 +203,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `refusal` | what servers refuse with, and which of that passes |
-//! | `error`, `mutex`, `env` | what fails, how mutexes are locked, the seam to the world |
+//! | `error`, `mutex`, [`limits`], `env` | what fails, how mutexes are locked, what is taken of each quantity, the seam to the world |
 //! | `tls/` | TLS between the client and its servers |
 //! | `endpoint`, `address` | where a server is, and how to log in there; what an application calls a deployment |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
@@ -240,6 +240,7 @@
 mod refusal;
 mod error;
 mod mutex;
+pub mod limits;
 mod env;
 mod tls;
 mod endpoint;

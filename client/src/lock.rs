@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::explain::explained;
 use crate::guard::{Got, Guard, OfLock, Token};
 use crate::key::Key;
+use crate::limits::NAME_LENGTH;
 use crate::observer::LossCause;
 use crate::owner::OwnerId;
 use crate::route::Router;
@@ -230,7 +231,7 @@ impl<O: Object> std::fmt::Debug for Handle<O> {
 
 /// A lock without a name would be one that all who forget theirs share.
 pub(crate) fn check_name(name: &str, key: &str) -> Result<()> {
-    if name.is_empty() || key.is_empty() {
+    if !NAME_LENGTH.takes(name.len()) || !NAME_LENGTH.takes(key.len()) {
         return Err(Error::config("the name of the lock is empty"));
     }
     Ok(())

@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::hold::{Known, Parts, Told};
+use crate::limits::VALUES;
 use crate::lock::Lock;
 use crate::renew::{Name, RenewalScript, read_flags};
 use crate::rights::{self, Rights};
@@ -25,9 +26,6 @@ script!(RENEW, "group.lua", "renew.lua");
 script!(LEVELS, "group.lua", "levels.lua");
 script!(LEFT, "group.lua", "left.lua");
 script!(FORCE_RELEASE, "group.lua", "force_release.lua");
-
-/// How many values one lock may have: few enough that its scripts do not keep a server busy for long.
-const MOST: usize = 1_000;
 
 impl Client {
     /// A lock on several values of a group, all or none, in one hash and one round trip: for objects that are locked together, such as
@@ -178,12 +176,11 @@ fn renew(lease: Duration, names: &[Name]) -> Call {
 
 impl ForceRelease for FasterMulti {
     fn check(&self) -> Result<()> {
-        match self.values.iter().len() {
-            1..=MOST => Ok(()),
-            values => {
-                Err(Error::config(format!("from 1 to {MOST} values can be locked together, not {values}")))
-            }
+        let (values, most) = (self.values.iter().len(), VALUES.most);
+        if VALUES.takes(values) {
+            return Ok(());
         }
+        Err(Error::config(format!("from 1 to {most} values can be locked together, not {values}")))
     }
 
     fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {

@@ -6,6 +6,7 @@ use crate::attempt::{Answer, Sleep};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::explain::explained_alone;
+use crate::limits::LATCH_COUNT;
 use crate::locks::semaphore::{Change, Counter, read_count};
 use crate::rights;
 use crate::script::{Script, script};
@@ -79,7 +80,7 @@ impl Latch {
     /// When no server answers in time, and when `count` is zero, which is a latch that is open.
     /// [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when it is set, but the user may not publish that.
     pub async fn try_set(&self, count: u32) -> Result<bool> {
-        if count == 0 {
+        if !LATCH_COUNT.takes(count) {
             return Err(Error::config("a latch with a count of zero is open already"));
         }
         Ok(self.change(&TRY_SET, Some(count)).await? == 1)

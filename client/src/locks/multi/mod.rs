@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
 
-use crate::config::check_lease;
 use crate::env::{Boottime, Env, Monotonic, draw, pause, within};
 use crate::error::{Error, Result};
+use crate::limits::LEASE;
 use crate::lock::{AcquireOptions, Handle, Object, PendingAcquire, options};
 use crate::owner::OwnerId;
 use crate::wait::WaitLimit;
@@ -168,7 +168,7 @@ impl MultiLock {
 
     async fn acquire_all(self, options: AcquireOptions) -> Result<Option<MultiGuard>> {
         if let Some(lease) = options.lease {
-            check_lease("lease", lease)?;
+            LEASE.check(lease)?;
         }
         let env = self.env();
         let end = match options.limit {

@@ -11,16 +11,14 @@ use super::ids::{PermitId, PermitIds};
 use super::{COUNT, Permits, UPDATE, release};
 use crate::acquire::{Request, acquire};
 use crate::client::Client;
-use crate::config::{check_lease, millis};
+use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
+use crate::limits::{LEASE, PERMITS_WITH_IDS};
 use crate::locks::semaphore::Counter;
 use crate::rights;
 use crate::wait::WaitLimit;
 use crate::wire::permit_deadlines;
-
-/// How many permits one acquisition may ask for: few enough that its script does not keep a server busy for long.
-const MOST: u32 = 10_000;
 
 impl Client {
     /// A number of permits that have ids, and leases after which they come back by themselves: those of a process that dies are
@@ -151,7 +149,7 @@ impl PermitSemaphore {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn update_lease(&self, permit: PermitId, lease: Duration) -> Result<bool> {
-        check_lease("lease", lease)?;
+        LEASE.check(lease)?;
         let call = UPDATE.call([permit_deadlines(self.key())]).arg(millis(lease)).bytes(*permit.as_bytes());
         Ok(self.0.run_repeatable(&call).await? == Value::Int(1))
     }
@@ -219,9 +217,9 @@ struct PermitRequest {
 impl PermitRequest {
     async fn run(self) -> Result<Option<PermitGuard>> {
         self.of.router()?;
-        if !(1..=MOST).contains(&self.permits) {
-            let permits = self.permits;
-            return Err(Error::config(format!("from 1 to {MOST} permits can be asked for, not {permits}")));
+        if !PERMITS_WITH_IDS.takes(self.permits) {
+            let (permits, most) = (self.permits, PERMITS_WITH_IDS.most);
+            return Err(Error::config(format!("from 1 to {most} permits can be asked for, not {permits}")));
         }
         let Counter { session, key, .. } = self.of;
         let ids = PermitIds::fresh(session.env(), self.permits);

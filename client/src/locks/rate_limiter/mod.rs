@@ -33,8 +33,9 @@ use redis::Value;
 
 use crate::attempt::{Answer, Sleep, read_number};
 use crate::client::Client;
-use crate::config::{check_lease, millis};
+use crate::config::millis;
 use crate::error::{Error, ErrorKind, Result};
+use crate::limits::{RATE, RATE_INTERVAL};
 use crate::locks::semaphore::{Change, Counter, read_count};
 use crate::rights;
 use crate::route::{Confirm, Persistence};
@@ -132,9 +133,9 @@ impl RateLimiter {
     }
 
     async fn set(&self, mode: RateMode, rate: u32, interval: Duration, only_new: bool) -> Result<bool> {
-        check_lease("interval", interval)?;
-        if rate == 0 || i32::try_from(rate).is_err() {
-            return Err(Error::config(format!("the rate must be from 1 to {}, not {rate}", i32::MAX)));
+        RATE_INTERVAL.check(interval)?;
+        if !RATE.takes(rate) {
+            return Err(Error::config(format!("the rate must be from 1 to {}, not {rate}", RATE.most)));
         }
         let keys = self.keys();
         let write = move |change: &Change<'_>, _publish: &str| {
@@ -206,10 +207,10 @@ impl RateLimiter {
 
     async fn acquire_within(&self, permits: u32, limit: WaitLimit) -> Result<Option<()>> {
         self.0.router()?;
-        if permits == 0 {
+        if permits < RATE.least {
             return Err(Error::config("no permits are asked for"));
         }
-        if i32::try_from(permits).is_err() {
+        if permits > RATE.most {
             return Err(self.over_rate(permits));
         }
         let member = self.member(permits);

@@ -16,12 +16,12 @@ use redis::Value;
 
 use crate::attempt::{Answer, Sleep, remaining};
 use crate::client::Client;
-use crate::config::check_lease;
 use crate::env::{draw, within};
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::hold::{OwnerState, Parts};
 use crate::key::Key;
+use crate::limits::LEASE;
 use crate::lock::{AcquireOptions, Handle, Sessions, check_name, sealed};
 use crate::observer::{EventKind, LossCause};
 use crate::owner::OwnerId;
@@ -243,7 +243,7 @@ impl sealed::Acquirable for OnMajority {
     async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard>> {
         let AcquireOptions { owner, lease, limit } = options;
         if let Some(lease) = lease {
-            check_lease("lease", lease)?;
+            LEASE.check(lease)?;
         }
         let (first, owner) = (self.first().clone(), self.owner(owner));
         let attempts_left = self.options.attempts;

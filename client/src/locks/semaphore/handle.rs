@@ -8,6 +8,7 @@ use crate::acquire::{Request, acquire};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
+use crate::limits::PERMITS;
 use crate::owner::OwnerId;
 use crate::rights;
 use crate::wait::WaitLimit;
@@ -87,7 +88,7 @@ impl Semaphore {
 
     async fn wait(&self, permits: u32, limit: WaitLimit) -> Result<Option<SemaphorePermits>> {
         self.0.router()?;
-        if permits == 0 {
+        if !PERMITS.takes(permits) {
             return Err(Error::config("no permits are asked for"));
         }
         let Counter { session, key, .. } = self.0.clone();
