@@ -4,7 +4,7 @@ use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, each, list};
+use super::{Effect, FaultAction, Targets, does, each};
 use crate::{
     selector::Hosts,
     units::{Draw, Span, Step},
@@ -39,6 +39,8 @@ impl Effect for ClockSlew {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("the wall clock of {} is slewed by {} over {}", list(&targets[0]), self.by, self.over)
+        let of = does(&targets[0], "is slewed", "are slewed");
+        let clock = if targets[0].len() > 1 { "clocks" } else { "clock" };
+        format!("the wall {clock} of {of} by {} over {}", self.by, self.over)
     }
 }

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, each, list};
+use super::{Effect, FaultAction, Targets, does, each};
 use crate::{
     selector::Hosts,
     units::{Draw, Step},
@@ -37,6 +37,8 @@ impl Effect for ClockStep {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("the wall clock of {} jumps by {}", list(&targets[0]), self.by)
+        let of = does(&targets[0], "jumps", "jump");
+        let clock = if targets[0].len() > 1 { "clocks" } else { "clock" };
+        format!("the wall {clock} of {of} by {}", self.by)
     }
 }

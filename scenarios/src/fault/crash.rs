@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, each, list};
+use super::{Effect, FaultAction, Targets, does, each};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Crashes a host: its memory is gone, and of its disk what was not synced.";
@@ -25,6 +25,6 @@ impl Effect for Crash {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("{} crashes", list(&targets[0]))
+        does(&targets[0], "crashes", "crash")
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, list};
+use super::{Effect, FaultAction, Targets, does};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Has a replica of a cluster take over from its master (CLUSTER FAILOVER).";
@@ -55,6 +55,7 @@ impl Effect for Failover {
             How::Force => " without its help",
             How::Takeover => " without a vote",
         };
-        format!("{} takes over from its master{how}", list(&targets[0]))
+        let takes = does(&targets[0], "takes over from its master", "take over from their masters");
+        format!("{takes}{how}")
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, list};
+use super::{Effect, FaultAction, Targets, does, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Makes a node a replica of another (REPLICAOF).";
@@ -31,6 +31,6 @@ impl Effect for Follow {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("{} now follows {}", list(&targets[0]), list(&targets[1]))
+        format!("{} {}", does(&targets[0], "now follows", "now follow"), list(&targets[1]))
     }
 }

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, each, list};
+use super::{Effect, FaultAction, Targets, does, each};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str =
@@ -27,6 +27,6 @@ impl Effect for LoseDisk {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("{} crashes, and its disk is lost", list(&targets[0]))
+        does(&targets[0], "crashes, and its disk is lost", "crash, and their disks are lost")
     }
 }

@@ -38,7 +38,7 @@ impl Effect for Loss {
     fn words(&self, targets: Targets<'_>) -> String {
         format!(
             "{} of the packets between {} and {} are lost",
-            self.share,
+            self.share.to_string().trim_start_matches('+'),
             list(&targets[0]),
             list(&targets[1])
         )

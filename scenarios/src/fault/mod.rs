@@ -225,6 +225,11 @@ fn each_way(
     pairs.into_iter().map(|(from, to)| FaultAction::For(condition(from, to))).collect()
 }
 
+/// The hosts with what they do, of one and of several.
+fn does(hosts: &[String], one: &str, several: &str) -> String {
+    format!("{} {}", list(hosts), if hosts.len() > 1 { several } else { one })
+}
+
 fn list(hosts: &[String]) -> String {
     match hosts {
         [] => "nobody".to_owned(),

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, each, list};
+use super::{Effect, FaultAction, Targets, does, each};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Stops a process; its clocks go on (SIGSTOP, a collector, a starved machine).";
@@ -28,6 +28,6 @@ impl Effect for Pause {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("{} stands still", list(&targets[0]))
+        does(&targets[0], "stands still", "stand still")
     }
 }

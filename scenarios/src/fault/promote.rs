@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, list};
+use super::{Effect, FaultAction, Targets, does};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Makes a replica a master (REPLICAOF NO ONE).";
@@ -27,6 +27,6 @@ impl Effect for Promote {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("{} is promoted", list(&targets[0]))
+        does(&targets[0], "is promoted", "are promoted")
     }
 }

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, each, list};
+use super::{Effect, FaultAction, Targets, does, each};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Starts a crashed host again, with what its disk kept.";
@@ -24,6 +24,6 @@ impl Effect for Restart {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("{} comes up again", list(&targets[0]))
+        does(&targets[0], "comes up again", "come up again")
     }
 }

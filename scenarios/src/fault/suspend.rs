@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, FaultAction, Targets, each, list};
+use super::{Effect, FaultAction, Targets, does, each};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Suspends a machine: nothing runs, and the monotonic clock stands still.";
@@ -28,6 +28,6 @@ impl Effect for Suspend {
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        format!("{} is suspended", list(&targets[0]))
+        does(&targets[0], "is suspended", "are suspended")
     }
 }
