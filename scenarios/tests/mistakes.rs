@@ -1,5 +1,7 @@
 //! Error messages for mistakes in a scenario file: where it is, what was expected, which name is near.
 
+mod limits;
+
 use lockstorm::scenario::parse;
 
 /// A file without a mistake, of which each row below changes or adds something.

@@ -1,12 +1,17 @@
 //! What no step, workload or lock may ask for, whatever else it says.
+//!
+//! A file that has the production client on trial may not say what that refuses, by the client's
+//! own table: else the file would be accepted, and then each of its calls would fail.
 
 use std::time::Duration;
+
+use lockstorm_client::limits::{LEASE, Limits};
 
 use super::{Algorithm, Lock};
 use crate::units::Span;
 
-/// The shortest lease, as of the client: of a shorter one nothing is left when the allowance for clocks and the way has been taken off.
-const LEASE_MIN: Span = Span::millis(10);
+/// The most permits that a step takes at once, of any kind: a run follows each by itself.
+pub(super) const PERMITS_AT_ONCE_MAX: u32 = lockstorm_client::limits::PERMITS_WITH_IDS.most;
 
 /// The shortest time between two of anything that is done again and again.
 const PERIOD_MIN: Duration = Duration::from_micros(10);
@@ -27,30 +32,71 @@ impl Wrong {
     }
 }
 
-/// Checks that a lease lasts long enough for a client to ask for it.
-pub(super) fn lease(key: &'static str, lease: Option<Span>) -> Result<(), Wrong> {
+/// Tells if the production client is on trial, so that its limits apply.
+pub(super) fn are_of_client(lock: &Lock) -> bool {
+    lock.subject.algorithm == Algorithm::Client
+}
+
+/// Checks that a lease is one that the subject of the lock takes. From a model a shorter one is
+/// kept as well, because nothing is left of it when the allowance for clocks and the way has been
+/// taken off.
+pub(super) fn lease(key: &'static str, lease: Option<Span>, lock: &Lock) -> Result<(), Wrong> {
+    let least = Span(LEASE.least);
     match lease {
-        Some(lease) if lease < LEASE_MIN => Err(Wrong::at(
+        Some(lease) if lease < least => Err(Wrong::at(
             key,
-            format!("a lease of {lease} is too short to hold anything: give at least {LEASE_MIN}"),
+            format!("a lease of {lease} is too short to hold anything: give at least {least}"),
         )),
+        _ if are_of_client(lock) => length(key, &LEASE, lease),
         _ => Ok(()),
     }
 }
 
-/// Checks the lease that a step asks for. None at all is refused by the production client; what a library on trial makes of it, or a model, is
-/// for a scenario to find out.
+/// Checks that a length of time is one that the production client takes.
+pub(super) fn length(
+    key: &'static str,
+    limits: &Limits<Duration>,
+    length: Option<Span>,
+) -> Result<(), Wrong> {
+    let Some(length) = length.filter(|length| !limits.takes(length.0)) else { return Ok(()) };
+    let (what, least, most) = (limits.what, Span(limits.least), Span(limits.most));
+    let message = if length < least {
+        format!("{} {what} of {length} is too short: give at least {least}", article(what))
+    } else {
+        format!("{} {what} of {length} is too long: give at most {most}", article(what))
+    };
+    Err(Wrong::at(key, message))
+}
+
+fn article(what: &str) -> &'static str {
+    if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+}
+
+/// Checks that a number is one that the production client takes.
+pub(super) fn number(key: &'static str, limits: &Limits<u32>, number: Option<u32>) -> Result<(), Wrong> {
+    match number {
+        Some(number) if !limits.takes(number) => {
+            let Limits { what, least, most } = limits;
+            Err(Wrong::at(key, format!("the {what} is from {least} to {most}, not {number}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks the lease that a step asks for. None at all is refused by the production client; what a
+/// library on trial makes of it, or a model, is for a scenario to find out.
 pub(super) fn asked_lease(asked: Option<Span>, lock: &Lock) -> Result<(), Wrong> {
     match (asked, lock.subject.algorithm) {
         (Some(Span(Duration::ZERO)), Algorithm::Client) => Err(Wrong::at(
             "lease",
             format!(
-                "the production client refuses a lease of 0s: give at least {LEASE_MIN}, or a model as `lock.subject`, whose place \
-                 a library takes in a trial"
+                "the production client refuses a lease of 0s: give at least {}, or a model as \
+                 `lock.subject`, whose place a library takes in a trial",
+                Span(LEASE.least)
             ),
         )),
         (Some(Span(Duration::ZERO)), _) => Ok(()),
-        _ => lease("lease", asked),
+        _ => lease("lease", asked, lock),
     }
 }
 

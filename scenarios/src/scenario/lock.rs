@@ -3,6 +3,7 @@
 use std::{borrow::Cow, ops::Deref, rc::Rc, time::Duration};
 
 use indexmap::IndexMap;
+use lockstorm_client::limits as client;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
@@ -157,14 +158,13 @@ impl Default for Lock {
     }
 }
 
-/// The shortest window of a rate limiter that the production client sets.
-const WINDOW_MIN: Span = Span::millis(10);
+/// The shortest window of a rate limiter, as of the production client.
+const WINDOW_MIN: Span = Span(client::RATE_INTERVAL.least);
 
 impl Lock {
     /// Checks that each key is one of the lock's kind, with a value that such a lock can have.
     pub(super) fn check(&self) -> Result<(), Wrong> {
-        limits::lease("lease", self.lease)?;
-        limits::lease("watchdog", Some(self.watchdog))?;
+        limits::lease("lease", self.lease, self)?;
         let wrong = |key, message: &str| Err(Wrong::at(key, message));
         if self.permits.is_some() && !self.kind.has_permits() {
             let message = "only a semaphore or a rate limiter has permits: lock.kind = \"semaphore\"";
@@ -181,6 +181,17 @@ impl Lock {
         }
         if self.per_client && !self.kind.is_rate() {
             return wrong("per_client", "only a rate limiter counts by client: lock.kind = \"rate\"");
+        }
+        if limits::are_of_client(self) {
+            limits::length("watchdog", &client::WATCHDOG_TIMEOUT, Some(self.watchdog))?;
+            limits::length("response_timeout", &client::RESPONSE_TIMEOUT, self.response_timeout)?;
+            limits::length("window", &client::RATE_INTERVAL, self.window)?;
+            limits::number("permits", &client::RATE, self.permits.filter(|_| self.kind.is_rate()))?;
+            if self.name.as_ref().is_some_and(|name| !client::NAME_LENGTH.takes(name.len())) {
+                return wrong("name", "the client takes no lock without a name");
+            }
+        } else {
+            limits::lease("watchdog", Some(self.watchdog), self)?;
         }
         if self.count == Some(0) {
             return wrong("count", "a latch with a count of zero is open already");

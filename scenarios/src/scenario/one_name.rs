@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use super::{Lock, Scenario, error::Mistake, places::Places, word};
+use super::{Lock, Scenario, error::Mistake, limits, places::Places, word};
 use crate::object;
 
 /// That locks under one name are of kinds that are one lock together, on the same nodes.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     let mut by_key: IndexMap<&str, Vec<(&String, &Lock)>> = IndexMap::new();
     for (named, key) in scenario.lock.iter().zip(scenario.lock.keys_in_redis()) {
+        if key.is_empty() && limits::are_of_client(named.1) {
+            let message = "the client takes no lock without a name: give it one";
+            return Err(Mistake::at(places.of_key(&["lock", named.0]), message));
+        }
         let before = by_key.entry(key).or_default();
         before.push(named);
         let (&[.., (name, lock)], true) = (&before[..], before.len() > 1) else { continue };

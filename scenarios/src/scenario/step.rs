@@ -144,7 +144,7 @@ pub(super) fn check_held(lock: &Lock) -> Result<(), Wrong> {
 /// That a lock has so many permits, and that its subject takes several at once.
 pub(super) fn check_permits(permits: Option<u32>, lock: &Lock) -> Result<(), Wrong> {
     let Some(permits) = permits else { return Ok(()) };
-    let most = lock.permits.unwrap_or(1);
+    let most = lock.permits.unwrap_or(1).min(limits::PERMITS_AT_ONCE_MAX);
     if !lock.kind.has_permits() || lock.subject.algorithm != Algorithm::Client {
         return Err(Wrong::at(
             "permits",
