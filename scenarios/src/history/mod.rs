@@ -6,6 +6,7 @@
 
 mod clock;
 mod event;
+mod failed;
 mod file;
 mod header;
 mod id;
@@ -23,6 +24,7 @@ pub use event::{
     Accepted, Call, Event, EventKind, Life, LossCause, Mode, Outcome, Party, Reason, Role, Serving, Wait,
     Wake,
 };
+pub use failed::{CallKind, FailedCalls};
 pub use file::ReadError;
 pub use header::{
     Authority, Bounds, Claim, Drawn, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind,
@@ -244,15 +246,29 @@ impl History {
         name.rsplit_once(':').map_or(name, |(id, _)| id)
     }
 
+    /// Names the sender of a command as sentences do.
+    pub fn party_name(&self, party: Party) -> String {
+        party.owner.map_or_else(|| self.sender_name(party.client), |owner| self.owner_name(owner))
+    }
+
+    /// Names a sender of commands: a client by its name. Those that come from a node itself,
+    /// an operator has typed at its console, whom the fault calls somebody as well.
+    pub fn sender_name(&self, sender: Host) -> String {
+        match self.header.hosts[usize::from(sender.0)].kind {
+            HostKind::Node => "somebody".to_owned(),
+            _ => self.host_name(sender).to_owned(),
+        }
+    }
+
     /// What to call an owner in a sentence: its client's name, with its own name where the client has several. Of a random
     /// value the beginning will do.
     pub fn owner_name(&self, owner: Owner) -> String {
         let info = &self.owners[owner.0 as usize];
-        let client = self.host_name(info.client);
+        let client = self.sender_name(info.client);
         let alone = self.owners.iter().filter(|other| other.client == info.client).count() == 1;
         let random = info.name.len() > 16 && info.name.bytes().all(|byte| byte.is_ascii_hexdigit());
         match (alone, random) {
-            (true, _) => client.to_owned(),
+            (true, _) => client,
             (false, true) => format!("{client} ({}…)", &info.name[..8]),
             (false, false) => format!("{client} ({})", info.name),
         }
