@@ -73,9 +73,9 @@ fn promoted(history: &History, lock: Lock, other: Owner, within: Range<usize>) -
 fn ended(history: &History, owner: Owner, event: &Event) -> String {
     let (at, node) = (words::instant(event.at), history.host_name(event.host));
     match event.kind {
-        EventKind::Vanished { how, .. } => format!("At {at} {}.", words::vanished(history, event.host, how)),
+        EventKind::Vanished { how, .. } => words::vanished(history, event, how),
         EventKind::Released { by, .. } if !history.is_own(owner, by) => {
-            format!("At {at} {} released it on {node}.", words::party(history, by))
+            format!("At {at} {} released it on {node}.", history.party_name(by))
         }
         _ => {
             let before = history.events.partition_point(|other| other.at <= event.at);

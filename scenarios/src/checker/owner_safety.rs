@@ -79,7 +79,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 }
 
 fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party) -> Witness {
-    let who = words::party(history, by);
+    let who = history.party_name(by);
     let whose = history.owner_name(owner);
     let summary = format!(
         "{who} {verb} what {whose} held, at {} on {}.",

@@ -233,7 +233,7 @@ fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) ->
         .take(6)
         .rev()
         .map(|grant| {
-            let client = history.host_name(grant.by.client);
+            let client = history.sender_name(grant.by.client);
             format!("{client} was granted {} at {}.", grant.permits, words::instant(grant.at))
         })
         .collect();

@@ -10,7 +10,7 @@ use super::{
     promise::{Promise, PromiseEnd},
 };
 use crate::{
-    history::{Fault, History, Host, LossCause, Party},
+    history::{Event, EventKind, Fault, History, Life, LossCause},
     verdict::Witness,
 };
 
@@ -88,14 +88,6 @@ pub(super) fn belief(history: &History, belief: &Belief) -> String {
     format!("{owner} believed it held the lock from {}{end}.", instant(belief.from))
 }
 
-/// The sender of a command.
-pub(super) fn party(history: &History, party: Party) -> String {
-    match party.owner {
-        Some(owner) => history.owner_name(owner),
-        None => history.host_name(party.client).to_owned(),
-    }
-}
-
 /// What a clock that was wrong made of the time that has passed.
 pub(crate) fn shown(history: &History, shown: &chain::Shown) -> String {
     let sign = if shown.passed < 0 { "-" } else { "" };
@@ -109,23 +101,37 @@ pub(crate) fn shown(history: &History, shown: &chain::Shown) -> String {
     format!("by its {} {sign}{passed} have passed since {since}{of}, and {truth} in truth", shown.clock)
 }
 
-/// How a hold went away, as the end of a sentence that begins with the node.
-pub(super) fn vanished(history: &History, node: Host, how: LossCause) -> String {
-    let by = |of: Party| party(history, of);
+/// Tells in a sentence why a hold went away on a node.
+pub(super) fn vanished(history: &History, event: &Event, how: LossCause) -> String {
+    let (at, node) = (instant(event.at), history.host_name(event.host));
     match how {
         LossCause::Expired => {
-            let drift = "its wall clock said that the lease was over";
-            format!("{} dropped it because {drift}", history.host_name(node))
+            format!("At {at} {node} dropped it because its wall clock said that the lease was over.")
         }
-        LossCause::Evicted => format!("{} evicted it for memory", history.host_name(node)),
-        LossCause::Flushed => format!("{} was flushed", history.host_name(node)),
-        LossCause::Deleted(party) => format!("{} deleted it on {}", by(party), history.host_name(node)),
+        LossCause::Evicted => format!("At {at} {node} evicted it for memory."),
+        LossCause::Flushed => format!("At {at} {node} was flushed."),
+        LossCause::Deleted(party) => format!("At {at} {} deleted it on {node}.", history.party_name(party)),
         LossCause::Overwritten(party) => {
-            format!("{} wrote over it on {}", by(party), history.host_name(node))
+            format!("At {at} {} wrote over it on {node}.", history.party_name(party))
         }
-        LossCause::Crash => format!("{} crashed and came back without it", history.host_name(node)),
-        LossCause::Failover => format!("{}, now the master, did not have it", history.host_name(node)),
+        LossCause::Crash => match crashed(history, event) {
+            Some(crash) if crash < event.at => {
+                format!("{node} crashed at {} and came back without it at {at}.", instant(crash))
+            }
+            Some(_) => format!("At {at} {node} crashed and came back without it."),
+            None => format!("At {at} {node} came back from a crash without it."),
+        },
+        LossCause::Failover => format!("At {at} {node}, now the master, did not have it."),
     }
+}
+
+/// When the node of an event crashed last before it.
+fn crashed(history: &History, event: &Event) -> Option<True> {
+    let until = history.events.partition_point(|other| other.at <= event.at);
+    let crashes = |other: &&Event| {
+        other.host == event.host && matches!(other.kind, EventKind::Life { life: Life::Crashed })
+    };
+    history.events[..until].iter().rev().find(crashes).map(|crash| crash.at)
 }
 
 /// What was done to whom, and when.

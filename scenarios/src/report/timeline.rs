@@ -51,7 +51,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
     let lease = |lease: &Option<u64>| lease.map_or("no expiry".to_owned(), |ms| format!("{ms} ms"));
     let by = |by: &Party, owner: &crate::history::Owner| match by.owner {
         Some(other) if other != *owner => format!(" by {}", name(&other)),
-        None if by.client != history.client_of(*owner) => format!(" by {}", history.host_name(by.client)),
+        None if by.client != history.client_of(*owner) => format!(" by {}", history.sender_name(by.client)),
         _ => String::new(),
     };
     let lock = event.kind.lock().map(|lock| format!("`{}`", history.lock(lock).name)).unwrap_or_default();
@@ -137,7 +137,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
         EventKind::Counted { left, .. } => format!("{lock} is closed until it is counted down {left} more"),
         EventKind::Passed { by, permits, .. } => {
             let permits = words::many(*permits as usize, "permit");
-            format!("grants {} {permits} of {lock}", history.host_name(by.client))
+            format!("grants {} {permits} of {lock}", history.sender_name(by.client))
         }
         EventKind::Published { receivers, .. } => format!("publishes about {lock} to {receivers}"),
         EventKind::Sentinel { event, message } => format!("says {event} {message}"),
@@ -171,17 +171,12 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
 }
 
 fn gone(history: &History, node: Host, how: LossCause) -> String {
-    let by = |party: Party| {
-        party
-            .owner
-            .map_or_else(|| history.host_name(party.client).to_owned(), |owner| history.owner_name(owner))
-    };
     match how {
         LossCause::Expired => "expired".to_owned(),
         LossCause::Evicted => "evicted".to_owned(),
         LossCause::Flushed => "flushed".to_owned(),
-        LossCause::Deleted(party) => format!("deleted by {}", by(party)),
-        LossCause::Overwritten(party) => format!("written over by {}", by(party)),
+        LossCause::Deleted(party) => format!("deleted by {}", history.party_name(party)),
+        LossCause::Overwritten(party) => format!("written over by {}", history.party_name(party)),
         LossCause::Crash => "lost in a crash".to_owned(),
         LossCause::Failover => format!("{} did not have it", history.host_name(node)),
     }
