@@ -12,7 +12,7 @@ use lockstorm_sim::world::TraceRetention;
 use crate::{
     code::Code,
     library,
-    report::{Besides, Report},
+    report::{Besides, ChainShown, Report},
     run::{Engine, Outcome},
     runner::{Judged, Runner, Stop, parse_seeds},
     scenario::{Scenario, ScenarioError, Source, nearest},
@@ -278,7 +278,7 @@ impl Experiment {
                 Err(error) => text.push_str(&format!("{} cannot be written: {error}\n", path.display())),
             }
         }
-        text.push_str(report.text(false).trim_end());
+        text.push_str(report.text(false, ChainShown::Whole).trim_end());
         Failed::Verdict { report: text, judged: Box::new(judged.clone()) }
     }
 }

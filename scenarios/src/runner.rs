@@ -14,7 +14,7 @@ use lockstorm_sim::world::TraceRetention;
 use crate::{
     checker::{self, Checker, Evidence, Hold},
     digest::sha256,
-    history::History,
+    history::{FailedCalls, History},
     peer::Peer,
     plan::Plan,
     report::{self, Entry, Link, Report},
@@ -177,6 +177,8 @@ pub struct Judged {
     pub report_digest: String,
     /// How much true time passed, in seconds.
     pub simulated: f64,
+    /// The calls that failed.
+    pub failed: Vec<FailedCalls>,
     /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds) them.
     pub holds: Vec<Hold>,
     /// How each violation came about, by checker; empty unless the runner was told to [keep](Runner::keep_chains) that.
@@ -230,8 +232,9 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     let matches = matches.collect();
     let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
     let fingerprint = outcome.fingerprint.clone();
+    let failed = outcome.history.failed_calls();
     let (report_digest, holds, chains) = Default::default();
-    Judged { case, findings, matches, compared, fingerprint, report_digest, simulated, holds, chains }
+    Judged { case, findings, matches, compared, fingerprint, report_digest, simulated, failed, holds, chains }
 }
 
 impl Runner<'_> {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::{
     checker::Checker,
+    history::Fault,
     plan::Plan,
     run::Engine,
     runner,
@@ -225,6 +226,13 @@ impl Suspect {
         if all.len() > 1 { all } else { Vec::new() }
     }
 
+    /// The number of the occurrence among those of the fault of this name, from 1; `None` if it is
+    /// none of these.
+    fn occurrence_of(&self, fault: &str) -> Option<usize> {
+        let Suspect::Occurrence(name) = self else { return None };
+        name.strip_prefix(fault)?.strip_prefix('#')?.parse().ok()
+    }
+
     /// The scenario without it. An occurrence is taken out of the plan instead, so that the others are drawn as they were.
     fn taken(&self, mut from: Scenario) -> Scenario {
         match self {
@@ -285,6 +293,29 @@ impl Weakened {
 }
 
 impl Why {
+    /// The faults of the run that are causes, by their places: those of a name without which it
+    /// holds, alone or with another one, or of several of one name the occurrences without which it
+    /// does.
+    pub fn confirmed(&self, faults: &[Fault]) -> Vec<usize> {
+        let prevents = |all: &[Without]| -> Vec<Suspect> {
+            all.iter().filter(|one| one.prevents()).flat_map(|one| one.suspects.clone()).collect()
+        };
+        let (mut causes, occurrences) =
+            ([prevents(&self.alone), prevents(&self.pairs)].concat(), prevents(&self.occurrences));
+        let is_told_apart = |cause: &Suspect| match cause {
+            Suspect::Fault(name) => occurrences.iter().any(|one| one.occurrence_of(name).is_some()),
+            _ => false,
+        };
+        causes.retain(|cause| !is_told_apart(cause));
+        let is_cause = |place: &usize| {
+            let name = &*faults[*place].name;
+            let number = faults[..=*place].iter().filter(|fault| *fault.name == *name).count();
+            causes.iter().any(|cause| matches!(cause, Suspect::Fault(of) if of == name))
+                || occurrences.iter().any(|one| one.occurrence_of(name) == Some(number))
+        };
+        (0..faults.len()).filter(is_cause).collect()
+    }
+
     /// The answer in words.
     pub fn lines(&self) -> Vec<Counterfactual> {
         let mut lines: Vec<Counterfactual> =

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     checker,
     history::History,
-    report::{Report, Standing, own_entries},
+    report::{ChainShown, Report, Standing, own_entries},
     verdict::{Finding, Verdict},
 };
 
@@ -44,7 +44,7 @@ impl Check {
         if self.json {
             outln!("{}", serde_json::to_string_pretty(&report.json()).into_diagnostic()?);
         } else {
-            out!("{}", report.text(stdout().is_terminal()));
+            out!("{}", report.text(stdout().is_terminal(), ChainShown::Whole));
         }
         Ok(match report.standing() {
             Standing::AsExpected => Exit::Expected,

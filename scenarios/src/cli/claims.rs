@@ -175,7 +175,8 @@ impl Claims {
                 outln!("       {name}{seeds}: {}", came_out(trial, alike, tallies));
             }
             if self.verbose || one.verdict() != Match::AsExpected {
-                show(trial, one, Some(&trial.outcome(one.case, TraceRetention::Nothing)));
+                let outcome = trial.outcome(one.case, TraceRetention::Nothing);
+                show(trial, one, Some(&outcome), self.verbose, None);
             }
         }
         if let Some(finding) = source.finding() {

@@ -11,8 +11,9 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    history::Ended,
+    history::{Ended, FailedCalls},
     plan::Plan,
+    report::failed_calls,
     run::{Engine, real},
     runner::{Case, Runner, judge},
     scenario::{Scenario, Source},
@@ -32,6 +33,8 @@ const PLAYS: usize = 3;
 struct Row {
     case: Case,
     came: Came,
+    /// The calls that failed.
+    failed: Vec<FailedCalls>,
     /// What came of it before, where it was played again.
     before: Vec<Came>,
 }
@@ -61,7 +64,8 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
         match problems.is_empty() {
             true => possible.push((plan.phases.ends.since(True::ZERO), case)),
             false => {
-                rows.push(Row { case, came: Came::Refused(problems.join(", ")), before: Vec::new() });
+                let came = Came::Refused(problems.join(", "));
+                rows.push(Row { case, came, failed: Vec::new(), before: Vec::new() });
             }
         }
     }
@@ -72,14 +76,14 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     errln!("{} runs last {} s in real time, {jobs} at a time", possible.len(), takes.as_secs());
     let progress = Progress::new(possible.len());
     let ran = work_through(&possible, jobs, |&(_, case)| {
-        let (mut came, simulated) = play(&trial, case);
+        let (mut came, mut failed, simulated) = play(&trial, case);
         let mut before = Vec::new();
         while came.may_be_late() && before.len() + 1 < PLAYS && !real::interrupted() {
             before.push(came);
-            (came, _) = play(&trial, case);
+            (came, failed, _) = play(&trial, case);
         }
         progress.step(simulated);
-        let row = Row { case, came, before };
+        let row = Row { case, came, failed, before };
         if real::interrupted() { ControlFlow::Break(row) } else { ControlFlow::Continue(row) }
     });
     let speed = progress.finish();
@@ -113,15 +117,15 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     })
 }
 
-/// Plays one run; returns how it came out, and how many seconds it lasted.
-fn play(trial: &Runner<'_>, case: Case) -> (Came, f64) {
+/// Plays one run; returns how it came out, the calls that failed, and how many seconds it lasted.
+fn play(trial: &Runner<'_>, case: Case) -> (Came, Vec<FailedCalls>, f64) {
     let outcome = trial.outcome(case, TraceRetention::Nothing);
     let judged = judge(trial.variant(case), case, &outcome);
     let came = match &outcome.history.header.ended {
         Ended::Early(why) => Came::Undecided(format!("the run was given up: {why}")),
         _ => compared(&trial.variant(case).scenario, |checker| judged.finding(checker)),
     };
-    (came, judged.simulated)
+    (came, judged.failed, judged.simulated)
 }
 
 /// How a run compares with what is expected, checker by checker: a mismatch if one is.
@@ -175,6 +179,10 @@ fn print(trial: &Runner<'_>, of_claim: &[Row]) {
         }
         if !matches!(row.came, Came::Alike) {
             outln!("       {name}: {}: {}", row.came.word(), row.came.because());
+        }
+        // They may be why.
+        if matches!(row.came, Came::Undecided(_) | Came::Otherwise(_)) {
+            failed_calls(&row.failed).iter().for_each(|line| outln!("         {line}"));
         }
     }
 }

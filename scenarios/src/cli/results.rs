@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     cause::{self, Inquiry},
-    history::Drawn,
+    history::{Drawn, FailedCalls},
     plot::{self, Plot},
-    report::{self, Besides, Causes, Link, Picture, Report},
+    report::{self, Besides, Causes, ChainShown, Link, Picture, Report, failed_calls, failed_in_runs},
     run::Outcome,
     runner::{Case, Judged, Runner},
     scenario::{Compared, Coordinate},
@@ -87,16 +87,14 @@ impl Output {
             } else if is_shown(one) {
                 let whole = judged.len() == 1 || one.verdict() != Match::AsExpected;
                 let outcome = whole.then(|| outcome(one.case));
-                show(trial, one, outcome.as_deref());
-                self.show_causes(causes);
+                show(trial, one, outcome.as_deref(), print.verbose, self.causes(causes));
             }
         }
         if let Some(causes) = &chosen {
             let chosen = causes.judged;
             let outcome = outcome(chosen.case);
             if print.chosen && !self.json && !is_shown(chosen) {
-                show(trial, chosen, Some(&outcome));
-                self.show_causes(causes);
+                show(trial, chosen, Some(&outcome), print.verbose, self.causes(causes));
             }
             let pictures =
                 if self.report.is_some() { pictures(trial, chosen, judged, tallies) } else { Vec::new() };
@@ -109,6 +107,12 @@ impl Output {
             }
             if conditions::are_worth_counting(trial) {
                 conditions::print(trial, tallies);
+            }
+            // Each run that was shown has said so itself.
+            let is_aside = |one: &&Judged| !is_shown(one);
+            let failed = judged.iter().filter(is_aside).map(|one| &one.failed[..]);
+            if let Some(line) = failed_in_runs(failed) {
+                outln!("{line}");
             }
             outln!("{}", summary(judged, tallies, speed));
         } else if conditions::are_worth_counting(trial) {
@@ -124,8 +128,7 @@ impl Output {
             let chains = report::chains(&outcome.history, &judged.findings);
             outln!("{}", json(trial, &Judged { chains, ..judged.clone() }, self.causes(&causes))?);
         } else {
-            show(trial, judged, Some(outcome));
-            self.show_causes(&causes);
+            show(trial, judged, Some(outcome), true, self.causes(&causes));
         }
         self.write(&causes, outcome, &[])
     }
@@ -138,15 +141,6 @@ impl Output {
     /// The causes of a violation, if they were asked for.
     fn causes<'a>(&self, of: &'a CausesOf<'_>) -> Option<&'a cause::Causes> {
         self.why.then(|| of.get()).flatten()
-    }
-
-    fn show_causes(&self, of: &CausesOf<'_>) {
-        if let Some(causes) = self.causes(of) {
-            outln!("  why {} was violated:", causes.checker);
-            for line in causes.why.lines() {
-                outln!("    {line}");
-            }
-        }
     }
 
     /// Whether a page is to be written, which shows the holds of all runs as well.
@@ -302,8 +296,15 @@ pub(super) fn measured(
     found.collect()
 }
 
-/// Prints what came out of one run; with everything that was found, and the witness, where the outcome is given.
-pub(super) fn show(trial: &Runner<'_>, judged: &Judged, outcome: Option<&Outcome>) {
+/// Prints what came out of one run; with everything that was found, and the witness, where the
+/// outcome is given, and with what a violation depends on, where that was looked for.
+pub(super) fn show(
+    trial: &Runner<'_>,
+    judged: &Judged,
+    outcome: Option<&Outcome>,
+    verbose: bool,
+    causes: Option<&cause::Causes>,
+) {
     let word = match judged.verdict() {
         Match::AsExpected => "as expected",
         Match::Undecided(_) => "UNDECIDED",
@@ -312,11 +313,22 @@ pub(super) fn show(trial: &Runner<'_>, judged: &Judged, outcome: Option<&Outcome
     outln!("{}: {word}", trial.token(judged.case));
     if let Some(outcome) = outcome {
         let entries = trial.entries(judged);
-        out!(
-            "{}",
-            Report { history: &outcome.history, entries: &entries, records: &[] }
-                .text(stdout().is_terminal())
-        );
+        let report = Report { history: &outcome.history, entries: &entries, records: &[] };
+        let confirmed = causes.map_or_else(Vec::new, |causes| causes.why.confirmed(&outcome.history.faults));
+        let checker = causes.map_or("", |causes| causes.checker);
+        let nearest = ChainShown::Nearest { checker, confirmed: &confirmed };
+        let chain = if verbose { ChainShown::Whole } else { nearest };
+        out!("{}", report.text(stdout().is_terminal(), chain));
+    } else {
+        for line in failed_calls(&judged.failed) {
+            outln!("  {line}");
+        }
+    }
+    if let Some(causes) = causes {
+        outln!("  why {} was violated:", causes.checker);
+        for line in causes.why.lines() {
+            outln!("    {line}");
+        }
     }
 }
 
@@ -341,6 +353,8 @@ fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>)
         verdict: Match,
         expected: std::collections::BTreeMap<&'a str, &'a Match>,
         findings: Vec<Found<'a>>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        failed_calls: &'a [FailedCalls],
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         measures: &'a [Compared],
         fingerprint: &'a str,
@@ -368,6 +382,7 @@ fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>)
         verdict: judged.verdict(),
         expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),
         findings: judged.findings.iter().map(found).collect(),
+        failed_calls: &judged.failed,
         measures: &judged.compared,
         fingerprint: &judged.fingerprint,
         simulated_seconds: judged.simulated,

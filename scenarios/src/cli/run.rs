@@ -45,7 +45,8 @@ pub(super) struct Run {
     /// 256, .. seeds, with an interval 50 times as sure as asked for
     #[arg(long, conflicts_with_all = ["real", "until_violation"])]
     stop_early: bool,
-    /// Say of every run what came out, not only of those that are not as expected
+    /// Say of every run what came out and which calls failed, not only of those that are not as
+    /// expected, and show the chain of events of a violation whole
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]

@@ -185,8 +185,8 @@ fn try_all(sources: &[Source], peer: &Peer, jobs: usize) -> Result<Tried> {
 fn cell(trial: &Runner<'_>, case: Case) -> Cell {
     let problems = real::impossible(&trial.plan(case));
     if !problems.is_empty() {
-        let (came_out, again) = (CameOut::DoesNotApply, String::new());
-        return Cell { came_out, expected: true, evidence: problems, again, plays: 0 };
+        let (came_out, again, failed_calls) = (CameOut::DoesNotApply, String::new(), Vec::new());
+        return Cell { came_out, expected: true, evidence: problems, failed_calls, again, plays: 0 };
     }
     let mut plays = 0;
     loop {
@@ -249,7 +249,8 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
     if came_out == CameOut::Undecided {
         evidence.append(&mut undecided);
     }
-    Cell { came_out, expected, evidence, again: trial.again(judged.case), plays: 0 }
+    let (failed_calls, again) = (judged.failed.clone(), trial.again(judged.case));
+    Cell { came_out, expected, evidence, failed_calls, again, plays: 0 }
 }
 
 /// What was measured that is more than was expected of it, by more than a busy machine may be late.
@@ -346,8 +347,14 @@ mod tests {
             (CameOut::Undecided, vec!["T1".to_owned()], Exit::Unexpected),
             (CameOut::Violated, Vec::new(), Exit::Expected),
         ] {
-            let cell =
-                Cell { came_out, expected: false, evidence: Vec::new(), again: String::new(), plays: 1 };
+            let cell = Cell {
+                came_out,
+                expected: false,
+                evidence: Vec::new(),
+                failed_calls: Vec::new(),
+                again: String::new(),
+                plays: 1,
+            };
             let tried = Tried { library: "x".into(), command: "x".into(), note: None, cells: vec![cell] };
             assert_eq!(told("x", &claims, &tried, &control), exit, "{came_out:?}");
         }

@@ -58,7 +58,8 @@ pub(super) struct Trial {
     /// Leave out what cannot be done to real servers or what the library cannot do, instead of refusing to run
     #[arg(long)]
     skip_unsupported: bool,
-    /// Say of every run what came out, not only of those that are not as expected
+    /// Say of every run what came out and which calls failed, not only of those that are not as
+    /// expected, and show the chain of events of a violation whole
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]

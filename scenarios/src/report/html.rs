@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 
-use super::{Besides, Causes, Entry, Report, Standing, chain, drawing::Drawing, escape::escape, timeline};
+use super::{
+    Besides, Causes, Entry, Report, Standing, chain, drawing::Drawing, escape::escape, failed, timeline,
+};
 use crate::{
     checker::{Evidence, words},
     history::History,
@@ -78,6 +80,7 @@ impl Report<'_> {
             }
             page.push_str("</table></details>\n");
         }
+        page.push_str(&failed::html(&self.history.failed_calls()));
         if let Some(causes) = causes {
             causes_of(&mut page, causes);
         }

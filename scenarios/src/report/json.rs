@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Entry, Report, chain};
 use crate::{
-    history::{Fault, Header, History},
+    history::{FailedCalls, Fault, Header, History},
     verdict::{Expectation, Finding, Match},
 };
 
@@ -30,11 +30,13 @@ struct Whole<'a> {
     replay: &'a str,
     faults: &'a [Fault],
     findings: Vec<Row<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failed_calls: Vec<FailedCalls>,
 }
 
 impl Report<'_> {
-    /// One JSON object: what ran, what was done to it, and every finding with what was expected of it. Times are nanoseconds of true time,
-    /// measured times milliseconds.
+    /// One JSON object: what ran, what was done to it, every finding with what was expected of it,
+    /// and the calls that failed. Times are nanoseconds of true time, measured times milliseconds.
     pub fn json(&self) -> serde_json::Value {
         let History { header: Header { scenario, seed, engine, fingerprint, replay, .. }, .. } = self.history;
         let chain_of = |entry: &Entry| {
@@ -55,7 +57,9 @@ impl Report<'_> {
             })
             .collect();
         let faults = &self.history.faults;
-        let whole = Whole { scenario, seed: *seed, engine, fingerprint, replay, faults, findings };
+        let failed_calls = self.history.failed_calls();
+        let whole =
+            Whole { scenario, seed: *seed, engine, fingerprint, replay, faults, findings, failed_calls };
         serde_json::to_value(whole).expect("plain data with text for keys")
     }
 }

@@ -5,6 +5,7 @@
 mod chain;
 mod drawing;
 mod escape;
+mod failed;
 mod html;
 mod json;
 mod lanes;
@@ -23,7 +24,8 @@ use crate::{
     verdict::{Counterfactual, Expectation, Finding, Match},
 };
 
-pub use chain::Link;
+pub use chain::{ChainShown, Link};
+pub use failed::{failed_calls, failed_in_runs};
 pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
 pub use site::{ClaimRow, Condition, FormulaRow, Mark, Site};
 pub use timeline::timeline;

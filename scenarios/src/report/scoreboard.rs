@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::escape::escape;
+use super::{escape::escape, failed::failed_calls};
+use crate::history::FailedCalls;
 
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
@@ -60,6 +61,9 @@ pub struct Cell {
     pub expected: bool,
     /// The sentences that say why, each after its checker.
     pub evidence: Vec<String>,
+    /// The calls that failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_calls: Vec<FailedCalls>,
     /// The line that runs it again; empty where nothing ran.
     pub again: String,
     /// How often it was run: again where a busy machine may have decided.
@@ -96,6 +100,13 @@ impl Cell {
     /// Whether it belongs to what was found.
     fn is_finding(&self) -> bool {
         !self.expected && matches!(self.came_out, CameOut::Violated | CameOut::Undecided)
+    }
+
+    /// The evidence, and behind it the calls that failed.
+    fn because(&self) -> String {
+        let failed = failed_calls(&self.failed_calls);
+        let failed = (!failed.is_empty()).then(|| format!("Calls failed: {}.", failed.join("; ")));
+        self.evidence.iter().cloned().chain(failed).collect::<Vec<_>>().join(" ")
     }
 
     fn class(&self) -> &'static str {
@@ -176,7 +187,7 @@ impl Scoreboard {
         }
         let _ = writeln!(text, "### {}\n", tried.library);
         for (claim, cell) in found {
-            let _ = writeln!(text, "* {} {}: {}", claim.id, cell.came_out.word(), cell.evidence.join(" "));
+            let _ = writeln!(text, "* {} {}: {}", claim.id, cell.came_out.word(), cell.because());
             if !cell.again.is_empty() {
                 let _ = writeln!(text, "\n  ```\n  {}\n  ```", cell.again);
             }
@@ -216,7 +227,7 @@ impl Scoreboard {
             let _ = write!(page, "<h3>{}</h3><ul>", escape(&tried.library));
             for (claim, cell) in found {
                 let (id, word) = (escape(&claim.id), cell.came_out.word());
-                let (because, again) = (escape(&cell.evidence.join(" ")), escape(&cell.again));
+                let (because, again) = (escape(&cell.because()), escape(&cell.again));
                 let _ = write!(page, "<li>{id} {word}: {because}<br><code>{again}</code></li>");
             }
             page.push_str("</ul>");
@@ -239,11 +250,8 @@ impl Scoreboard {
             let _ = write!(page, "<tr><th>{}</th>", escape(&tried.library));
             for cell in &tried.cells {
                 let (class, word) = (cell.class(), cell.came_out.word());
-                let _ = write!(
-                    page,
-                    "<td class=\"{class}\" title=\"{}\">{word}</td>",
-                    escape(&cell.evidence.join(" "))
-                );
+                let _ =
+                    write!(page, "<td class=\"{class}\" title=\"{}\">{word}</td>", escape(&cell.because()));
             }
             page.push_str("</tr>");
         }
@@ -253,13 +261,22 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
+    use lockstorm_sim::time::True;
+
     use super::*;
+    use crate::history::CallKind;
+
+    fn failed() -> FailedCalls {
+        let (call, first_at) = (CallKind::Release, True::from_millis(5_000));
+        FailedCalls { client: "c1".into(), call, count: 2, first_at, text: "no reply".into() }
+    }
 
     fn board() -> Scoreboard {
         let cell = |came_out, expected, evidence: &str| Cell {
             came_out,
             expected,
             evidence: vec![evidence.to_owned()],
+            failed_calls: if evidence == "late" { vec![failed()] } else { Vec::new() },
             again: "lockstorm trial --peer \"p <x>\" 'a.toml' --seed 0".to_owned(),
             plays: 1,
         };

@@ -79,7 +79,9 @@ fn entries(history: &History) -> Vec<Entry> {
 fn the_verdicts_in_words() {
     let history = story();
     let entries = entries(&history);
-    insta::assert_snapshot!(Report { history: &history, entries: &entries, records: &[] }.text(false));
+    insta::assert_snapshot!(
+        Report { history: &history, entries: &entries, records: &[] }.text(false, ChainShown::Whole)
+    );
 }
 
 #[test]
@@ -99,8 +101,8 @@ fn colour_is_for_terminals_only() {
     let history = story();
     let entries = entries(&history);
     let report = Report { history: &history, entries: &entries, records: &[] };
-    assert!(report.text(true).contains("\x1b[32m"));
-    assert!(!report.text(false).contains('\x1b'));
+    assert!(report.text(true, ChainShown::Whole).contains("\x1b[32m"));
+    assert!(!report.text(false, ChainShown::Whole).contains('\x1b'));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Entry, Report, Standing, chain};
+use super::{ChainShown, Entry, Report, Standing, failed_calls};
 use crate::verdict::{Match, Verdict};
 
 const BOLD: &str = "1";
@@ -16,9 +16,11 @@ fn paint(colour: bool, code: &str, text: &str) -> String {
 }
 
 impl Report<'_> {
-    /// The verdicts in words, in colour where the terminal has any. What a scenario expects comes with whether it came
-    /// out so; what it does not mention is shown where it was violated, and if it mentions nothing, where it was decided.
-    pub fn text(&self, colour: bool) -> String {
+    /// The verdicts in words, in colour where the terminal has any. What a scenario expects comes
+    /// with whether it came out so; what it does not mention is shown where it was violated, and if
+    /// it mentions nothing, where it was decided. Behind the verdicts are the calls that failed,
+    /// and how a violation came about.
+    pub fn text(&self, colour: bool, chain: ChainShown<'_>) -> String {
         let header = &self.history.header;
         let mut out = String::new();
         let title = paint(colour, BOLD, &header.scenario);
@@ -32,14 +34,18 @@ impl Report<'_> {
         for entry in self.entries.iter().filter(shown) {
             line(&mut out, colour, entry);
         }
+        for line in failed_calls(&self.history.failed_calls()) {
+            let _ = writeln!(out, "  {line}");
+        }
         // One will do: those of the other findings tell the same.
         let chained = self.entries.iter().filter(shown).find_map(|entry| {
-            let lines = chain::lines(self.history, entry.finding.verdict.witness()?);
-            (!lines.is_empty()).then_some((entry.finding.checker, lines))
+            let witness = entry.finding.verdict.witness()?;
+            let lines = super::chain::lines(self.history, witness);
+            (!lines.is_empty()).then_some((entry.finding.checker, witness, lines))
         });
-        if let Some((checker, lines)) = chained {
+        if let Some((checker, witness, lines)) = chained {
             let _ = writeln!(out, "  {checker} was violated by this chain of events:");
-            for line in chain::text(&lines) {
+            for line in super::chain::shown(self.history, (checker, witness), &lines, chain) {
                 let _ = writeln!(out, "  {}", paint(colour, DIM, &line));
             }
         }

@@ -113,6 +113,11 @@ impl<'a> Table<'a> {
             columns
                 .extend(measures.map(|(name, _)| column(&format!("{}.{name}", checker.name), Kind::Number)));
         }
+        columns.extend([
+            column("failed_calls", Kind::Whole),
+            column("first_failed_at", Kind::Number),
+            column("first_failed", Kind::Text),
+        ]);
         Table { trial, columns, axes, drawn }
     }
 
@@ -158,6 +163,12 @@ impl<'a> Table<'a> {
                 });
             }
         }
+        let first = judged.failed.iter().min_by_key(|failed| failed.first_at);
+        row.extend([
+            Cell::Whole(judged.failed.iter().map(|failed| failed.count).sum()),
+            first.map_or(Cell::Empty, |first| Cell::Number(first.first_at.as_nanos() as f64 / 1e9)),
+            first.map_or(Cell::Empty, |first| Cell::Text(first.first_in_words())),
+        ]);
         row
     }
 }

@@ -1,5 +1,7 @@
 //! The causal chain of a violation in lines: true time, the host, the words.
 
+mod short;
+
 use lockstorm_sim::time::True;
 use serde::Serialize;
 
@@ -9,7 +11,7 @@ use crate::{
         chain::{self, What},
         words,
     },
-    history::History,
+    history::{History, Host, HostKind},
     verdict::Witness,
 };
 
@@ -45,6 +47,48 @@ pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Link> {
         Link { at: link.at, host, fault, words, after: link.after }
     };
     chain::of_witness(history, witness).into_iter().map(in_words).collect()
+}
+
+/// The part of the chain of a violation that a text has.
+#[derive(Debug, Clone, Copy)]
+pub enum ChainShown<'a> {
+    /// All of it.
+    Whole,
+    /// The nearest links to the end of a long one, and the number of those that are left out.
+    Nearest {
+        /// Of whose violation the causes are known; of others none are.
+        checker: &'a str,
+        /// The faults among the causes, by their places among all of the history: of faults these
+        /// alone are shown, if the chain has any of them.
+        confirmed: &'a [usize],
+    },
+}
+
+/// The lines of a chain as a terminal shows them.
+pub(super) fn shown(
+    history: &History,
+    (of, witness): (&str, &Witness),
+    lines: &[Link],
+    how: ChainShown<'_>,
+) -> Vec<String> {
+    let ChainShown::Nearest { checker, confirmed } = how else { return text(lines) };
+    let confirmed = if checker == of { confirmed } else { &[] };
+    let own: Vec<Host> = witness.owners.iter().map(|owner| history.client_of(*owner)).collect();
+    // What is done to clients that the violation is not about seldom has to do with it.
+    let aside = |fault: usize| {
+        let targets = &history.faults[fault].targets;
+        let is_client = |host: &&Host| history.header.hosts_of(HostKind::Client).any(|of| of == **host);
+        let mut clients = targets.iter().filter(is_client).peekable();
+        clients.peek().is_some() && !own.is_empty() && !clients.any(|client| own.contains(client))
+    };
+    let places = short::nearest(lines, confirmed, aside);
+    let nearest: Vec<Link> = places.iter().map(|place| lines[*place].clone()).collect();
+    let mut shown = text(&nearest);
+    let left_out = lines.len() - places.len();
+    if left_out > 0 {
+        shown.push(format!("{:>12}  and {left_out} more: -v shows them", "..."));
+    }
+    shown
 }
 
 /// The lines below each other, faults marked as in a timeline.
