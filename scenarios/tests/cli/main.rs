@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+mod reports;
 mod research;
 
 /// A lock that two clients take and give back; nothing goes wrong.
