@@ -251,8 +251,8 @@ impl History {
         party.owner.map_or_else(|| self.sender_name(party.client), |owner| self.owner_name(owner))
     }
 
-    /// Names a sender of commands: a client by its name. Those that come from a node itself,
-    /// an operator has typed at its console, whom the fault calls somebody as well.
+    /// Names a sender of commands: a client by its name. Those that come from a node itself are an
+    /// operator's at its console, for whom there is one word, here as in the fault.
     pub fn sender_name(&self, sender: Host) -> String {
         match self.header.hosts[usize::from(sender.0)].kind {
             HostKind::Node => "somebody".to_owned(),

@@ -10,7 +10,7 @@ macro_rules! defect {
     };
 }
 
-/// Nobody could see that the user of the clients may use no channels: a lock that was hardly ever
+/// No report showed that the user of the clients may use no channels: a lock that was hardly ever
 /// held is never held by two.
 #[test]
 fn calls_that_failed_are_shown_whatever_the_verdicts() {
