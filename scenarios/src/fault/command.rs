@@ -22,6 +22,10 @@ pub struct Command {
     pub times: u32,
 }
 
+/// The commands after which a node may answer otherwise than before, until it is told otherwise again.
+pub(super) const RECONFIGURING: &[&str] =
+    &["ACL", "CLIENT", "CLUSTER", "CONFIG", "DEBUG", "FAILOVER", "REPLICAOF", "SLAVEOF"];
+
 fn once() -> u32 {
     1
 }

@@ -94,6 +94,17 @@ pub enum FaultAction {
     },
 }
 
+impl FaultAction {
+    /// Whether a node answers otherwise from then on, until it is told otherwise again.
+    pub(crate) fn reconfigures(&self) -> bool {
+        let name = match self {
+            FaultAction::Console { command, .. } => command.first(),
+            _ => None,
+        };
+        name.is_some_and(|name| command::RECONFIGURING.iter().any(|known| name.eq_ignore_ascii_case(known)))
+    }
+}
+
 /// The hosts a fault is about, once its selectors have been resolved: one list for each of [`Effect::hosts`], in its order.
 pub type Targets<'a> = &'a [Vec<String>];
 

@@ -54,6 +54,10 @@ pub struct Fault {
     /// Whether it is in force until it is over, as a cut is and a step of a clock is not.
     #[serde(default)]
     pub lasts: bool,
+    /// Whether it gave a node a command after which it answers otherwise, as CONFIG SET does: what the node turns away later it may turn away
+    /// for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reconfigures: bool,
     /// What the scenario calls it, of all its occurrences; nothing where no scenario has named it.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
@@ -204,8 +208,13 @@ impl History {
         lasts: bool,
     ) -> usize {
         let (name, words) = (name.into(), words.into());
-        self.faults.push(Fault { from: at, until: None, lasts, name, words, targets });
+        self.faults.push(Fault { from: at, until: None, lasts, reconfigures: false, name, words, targets });
         self.faults.len() - 1
+    }
+
+    /// Says that a fault gave a node a command after which it answers otherwise.
+    pub fn fault_reconfigures(&mut self, fault: usize) {
+        self.faults[fault].reconfigures = true;
     }
 
     /// Says when a fault was over.

@@ -116,7 +116,11 @@ impl Director {
         // What happens again and again begins under the same name; each time is a cause of its own.
         let cause = Cause::from(format!("{}/{fault}", occurrence.name));
         let (mut conditions, mut disks) = (Vec::new(), Vec::new());
-        for action in kind.actions(&targets) {
+        let actions = kind.actions(&targets);
+        if actions.iter().any(FaultAction::reconfigures) {
+            shared.get().history.fault_reconfigures(fault);
+        }
+        for action in actions {
             match action {
                 FaultAction::For(condition) => {
                     self.ctx.control().now(condition.clone().begin(cause.clone()));

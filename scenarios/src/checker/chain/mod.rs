@@ -19,8 +19,8 @@ use lockstorm_sim::time::True;
 
 use crate::{
     history::{
-        Call, Event, EventKind, Fault, History, Host, HostKind, Life, Lock, LossCause, Owner, Party, Role,
-        Wake,
+        Call, Event, EventKind, Fault, History, Host, HostKind, Life, Lock, LossCause, Outcome, Owner, Party,
+        Role, Wake,
     },
     verdict::Witness,
 };
@@ -427,8 +427,12 @@ impl<'a> Chain<'a> {
             if matches!(event.kind, EventKind::Waiting { .. }) && gives(before) {
                 both.extend(before.kind.owner().map(|owner| self.history.client_of(owner)));
             }
-            if matches!(event.kind, EventKind::Return { .. }) {
-                both.extend(self.nodes_called_with(before));
+            if let EventKind::Return { outcome, .. } = &event.kind {
+                let nodes = self.nodes_called_with(before);
+                if matches!(outcome, Outcome::Failed { .. }) {
+                    self.find_commands_before(&nodes, event.at, at);
+                }
+                both.extend(nodes);
             }
             self.find_faults(&both, before.at, event.at, at);
         }
@@ -443,6 +447,17 @@ impl<'a> Chain<'a> {
             |event: &&Event| event.host == call.host && matches!(event.kind, EventKind::Invoke { .. });
         let locks = events[at_once].iter().filter(calls).filter_map(|event| event.kind.lock());
         locks.flat_map(|lock| self.history.lock(lock).authority.groups.concat()).collect()
+    }
+
+    /// Finds the commands after which these nodes answered otherwise than before: for as long as nobody changes it back, they may turn away what
+    /// comes later.
+    fn find_commands_before(&mut self, nodes: &[Host], until: True, event: usize) {
+        let given = |fault: &Fault| fault.reconfigures && fault.from <= until;
+        for (number, fault) in self.history.faults.iter().enumerate().filter(|(_, fault)| given(fault)) {
+            if fault.targets.iter().any(|node| nodes.contains(node)) {
+                self.faults.entry(number).or_default().insert(event);
+            }
+        }
     }
 
     fn find_faults(&mut self, hosts: &[Host], from: True, until: True, event: usize) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lockstorm_sim::time::True;
 
 use super::{Chain, ends};
-use crate::history::{Call, Event, EventKind, Host, HostKind, LockKind, Owner, Role};
+use crate::history::{Call, Event, EventKind, Host, HostKind, LockKind, Outcome, Owner, Role};
 
 /// The most grants of a rate limiter that a chain follows: the latest.
 const PASSED_MAX: usize = 6;
@@ -39,6 +39,7 @@ impl Chain<'_> {
                 have_nothing = true;
                 roots.extend(acted);
                 roots.extend(self.lost_place(*owner, end));
+                roots.extend(self.turned_away(*owner, late));
                 self.kept_waiting(*owner, acted, from, until);
             }
         }
@@ -110,6 +111,19 @@ impl Chain<'_> {
         self.last(before, acts)
     }
 
+    /// Where the latest of an owner's calls for the lock came back with an error, if it has not been granted the lock since.
+    fn turned_away(&self, owner: Owner, before: usize) -> Option<usize> {
+        let events = &self.history.events;
+        let granted = self.last(before, |event| self.grants(event, owner)).unwrap_or(0);
+        let fails = |event: &Event| match &event.kind {
+            EventKind::Return { op, outcome: Outcome::Failed { .. } } => {
+                event.host == self.history.client_of(owner) && self.is_call(*op, &[owner])
+            }
+            _ => false,
+        };
+        events[granted..before].iter().rposition(fails).map(|at| granted + at)
+    }
+
     /// Where the place in the queue was lost that an owner has had since it called: its node dropped it, or another node that has none for it took
     /// over. Nothing where it left the queue because its turn had come.
     fn lost_place(&self, owner: Owner, before: usize) -> Option<usize> {
@@ -128,6 +142,11 @@ impl Chain<'_> {
         let mut hosts: Vec<Host> = owners.map(|owner| self.history.client_of(owner)).collect();
         hosts.extend(self.nodes());
         self.find_faults(&hosts, since, until, acted);
+        // What no node has answered yet may be held up, as CLIENT PAUSE does.
+        if !matches!(self.history.events[acted].kind, EventKind::Waiting { .. }) {
+            let nodes: Vec<Host> = self.nodes().collect();
+            self.find_commands_before(&nodes, until, acted);
+        }
         self.find_clock_of_wait(owner, acted, until);
     }
 
