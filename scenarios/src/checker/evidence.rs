@@ -35,6 +35,16 @@ impl Asked<'_> {
         matches!(self.call, Call::Acquire { .. })
     }
 
+    /// Whether it asks for a lock or for permits.
+    fn asks(&self) -> bool {
+        self.is_acquire() || matches!(self.call, Call::Take { .. })
+    }
+
+    /// Whether it asked for a lock, and came back with an error.
+    pub(super) fn is_failed_acquire(&self) -> bool {
+        self.is_acquire() && matches!(self.returned, Some((_, Outcome::Failed { .. })))
+    }
+
     pub(super) fn is_release(&self) -> bool {
         self.call == Call::Release
     }
@@ -157,6 +167,19 @@ impl<'a> Evidence<'a> {
             "{}, no two of different owners at one instant.",
             words::many(seen.len(), thing)
         ))
+    }
+
+    /// That nobody was given anything, and what came of the calls for it instead.
+    pub(super) fn nobody(&self, nobody: &str) -> String {
+        let turned_away = words::turned_away(self.history, self.calls.iter().filter(|call| call.asks()));
+        turned_away.map_or_else(|| nobody.to_owned(), |calls| format!("{nobody} {calls}"))
+    }
+
+    /// What was not seen, and which acquisitions ended with an error, for that may be the reason.
+    pub(super) fn unless_failed(&self, said: &str) -> String {
+        let failed = self.calls.iter().filter(|call| call.is_failed_acquire());
+        words::turned_away(self.history, failed)
+            .map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
     }
 
     /// Why a run that showed nothing wrong still proves nothing: it did not get to its end.

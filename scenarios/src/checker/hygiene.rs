@@ -75,7 +75,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Some(key) => Verdict::Violated { witness: witness(history, key, left.len()) },
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if evidence.promises.is_empty() => Verdict::undecided("No lock was ever granted."),
+            None if evidence.promises.is_empty() => {
+                Verdict::undecided(evidence.nobody("No lock was ever granted."))
+            }
             None if history.header.is_real() => {
                 Verdict::undecided("What real servers have left is not looked at.")
             }

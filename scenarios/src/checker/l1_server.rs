@@ -11,10 +11,7 @@ use super::{
     overlap::{MEASURES, PROMISED, judge},
     words,
 };
-use crate::{
-    history::{EventKind, History},
-    verdict::Finding,
-};
+use crate::{history::EventKind, verdict::Finding};
 
 /// The checker.
 pub(super) const L1: Checker = Checker {
@@ -26,11 +23,12 @@ pub(super) const L1: Checker = Checker {
 };
 
 fn check(evidence: &Evidence<'_>) -> Finding {
-    judge(&L1, evidence, &evidence.promises, &PROMISED, &no_promise(evidence.history))
+    judge(&L1, evidence, &evidence.promises, &PROMISED, &no_promise(evidence))
 }
 
 /// Why there is no promise at all.
-fn no_promise(history: &History) -> String {
+fn no_promise(evidence: &Evidence<'_>) -> String {
+    let history = evidence.history;
     let (mut granted, mut lasting, mut alone) = (0, 0, true);
     for event in &history.events {
         let EventKind::Granted { lock, lease_ms, .. } = event.kind else { continue };
@@ -45,7 +43,7 @@ fn no_promise(history: &History) -> String {
     }
     let times = words::many(granted, "time");
     match (granted, lasting) {
-        (0, _) => "No server ever granted the lock.".to_owned(),
+        (0, _) => evidence.nobody("No server ever granted the lock."),
         (_, 0) if alone => format!("Servers granted the lock {times}, each time with a lease of no length."),
         (_, 0) => format!(
             "Servers granted the lock {times}, each time with a lease of which the allowance for drift leaves nothing."

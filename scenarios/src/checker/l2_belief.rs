@@ -21,7 +21,8 @@ pub(super) const L2: Checker = Checker {
 };
 
 fn check(evidence: &Evidence<'_>) -> Finding {
-    judge(&L2, evidence, &evidence.beliefs, &BELIEVED, "No owner ever believed it held the lock.")
+    let nobody = evidence.nobody("No owner ever believed it held the lock.");
+    judge(&L2, evidence, &evidence.beliefs, &BELIEVED, &nobody)
 }
 
 #[cfg(test)]

@@ -249,7 +249,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Some((by, wrong, hold)) => Verdict::Violated { witness: witness(history, hold, wrong, by) },
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if holds.is_empty() => Verdict::undecided("No single authority ever granted a lease."),
+            None if holds.is_empty() => {
+                Verdict::undecided(evidence.nobody("No single authority ever granted a lease."))
+            }
             None => {
                 Verdict::holds(format!("{}, each as long as promised.", words::many(holds.len(), "hold")))
             }

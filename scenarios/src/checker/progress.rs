@@ -2,15 +2,28 @@
 //!
 //! Safety is judged throughout; progress only once the storm is over. A lock that is never wrong but never granted again
 //! is broken, too. It is stalled while an owner wants it and no owner believes it holds it. An owner wants it from its first
-//! acquire until one succeeds, through refusals and failures after which it tries again.
+//! acquire until one succeeds, through refusals and failures after which it tries again. A server that answers every acquisition with
+//! an error stalls the lock as one does that does not answer.
+//!
+//! Violated is a stall of more than the bound, and one of as much that lasts to the end of the run: no grant came within the bound.
+//! A stall that ends as nobody asks any more, and after which no owner comes to believe that it holds the lock, shows neither that the lock
+//! can be had nor that it cannot, and leaves the question undecided.
+//!
+//! So does a lock that never worked: no owner ever believed that it holds it, all its acquisitions that came back in the run ended with
+//! an error, and the first of them did so before any fault began. What keeps that lock from working (a password, a missing right, a library that cannot reach its server) is how the
+//! run was set up, and not what a storm has left.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use super::{Checker, evidence::Evidence, words};
+use super::{
+    Checker,
+    evidence::{Asked, Evidence},
+    words,
+};
 use crate::{
-    history::{Lock, Outcome, Owner},
+    history::{EventKind, History, Lock, Outcome, Owner, Probe},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -96,40 +109,141 @@ fn stalls(evidence: &Evidence<'_>, wants: &[Want]) -> Vec<Stall> {
     all
 }
 
+/// What of a stall counts: the part after the storm.
+fn after(stall: &Stall, calm: True) -> Duration {
+    stall.until.since(stall.from.max(calm))
+}
+
+/// The acquisitions of a lock.
+fn acquisitions<'e>(evidence: &'e Evidence<'_>, lock: Lock) -> impl Iterator<Item = &'e Asked<'e>> {
+    evidence.calls.iter().filter(move |call| call.lock == lock && call.is_acquire())
+}
+
+/// Whether a lock could not be had as the run was set up, whatever was done to it later.
+fn never_worked(evidence: &Evidence<'_>, lock: Lock) -> bool {
+    let history = evidence.history;
+    let believes = |kind: &EventKind| matches!(kind, EventKind::Believes { lock: of, .. } if *of == lock);
+    if history.events.iter().any(|event| believes(&event.kind)) {
+        return false;
+    }
+    let returned = || acquisitions(evidence, lock).filter_map(|call| call.returned);
+    let all_failed = returned().all(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }));
+    let first = returned().map(|(at, _)| at).min();
+    all_failed && first.is_some_and(|first| history.faults.iter().all(|fault| fault.from > first))
+}
+
+/// When an owner said last that it believes it holds each lock.
+fn last_beliefs(history: &History) -> BTreeMap<Lock, True> {
+    let believes = history.events.iter().filter_map(|event| match event.kind {
+        EventKind::Believes { lock, .. } => Some((lock, event.at)),
+        _ => None,
+    });
+    believes.collect()
+}
+
 fn check(evidence: &Evidence<'_>) -> Finding {
     let header = &evidence.history.header;
     let wants = wants(evidence);
     let stalls = stalls(evidence, &wants);
     let calm = header.calm.unwrap_or(True::MAX);
-    let after = |stall: &Stall| stall.until.since(stall.from.max(calm));
+    let length = |stall: &Stall| after(stall, calm);
     let whole = |stall: &Stall| stall.until.since(stall.from);
-    let worst = stalls.iter().max_by_key(|stall| after(stall));
-    let stalled = worst.map_or(Duration::ZERO, after);
+    let stalled = stalls.iter().map(length).max().unwrap_or_default();
     let in_storm = stalls.iter().map(whole).max().unwrap_or_default();
     let bound = header.bounds.progress;
+    let broken: Vec<Lock> = header.locks().filter(|lock| never_worked(evidence, *lock)).collect();
+    let judged: Vec<&Stall> = stalls.iter().filter(|stall| !broken.contains(&stall.lock)).collect();
+    let is_too_long = |stall: &&&Stall| {
+        let length = length(stall);
+        length > bound || (length == bound && stall.until >= header.end && !length.is_zero())
+    };
+    let too_long = judged.iter().filter(is_too_long).max_by_key(|stall| length(stall));
     let wanted = wants.iter().any(|want| want.until > calm);
-    // The lock that is free and wanted when the run ends might have stayed so.
-    let mut ends = stalls.iter().filter(|stall| stall.until >= header.end).map(after);
-    let open = ends.find(|length| !length.is_zero());
-    let verdict = match (worst, header.calm) {
+    // The lock might have stayed so, or whoever had gone on asking might have got it.
+    let believed = last_beliefs(evidence.history);
+    let is_answered = |stall: &Stall| {
+        stall.until < header.end && believed.get(&stall.lock).is_some_and(|last| *last >= stall.until)
+    };
+    let open = judged.iter().filter(|stall| !length(stall).is_zero() && !is_answered(stall));
+    let open = open.max_by_key(|stall| (stall.until >= header.end, length(stall)));
+    let verdict = match (too_long, header.calm) {
         (_, None) => Verdict::undecided("The storm never ended."),
-        (Some(stall), Some(_)) if stalled > bound => {
-            Verdict::Violated { witness: witness(evidence, stall, &wants, calm) }
-        }
+        (Some(stall), Some(_)) => Verdict::Violated { witness: witness(evidence, stall, &wants, calm) },
         _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        _ if !wanted => Verdict::undecided("No owner wanted the lock after the storm."),
-        _ if let Some(open) = open => Verdict::undecided(format!(
-            "When the run ended the lock had been free and wanted for {}, less than the bound of {}.",
-            words::length(open),
-            words::length(bound)
-        )),
+        _ if let Some(lock) = broken.first() => Verdict::undecided(set_up(evidence, *lock)),
+        _ if !wanted => Verdict::undecided(nobody_wanted(evidence, calm)),
+        _ if let Some(open) = open => Verdict::undecided(not_granted(evidence, open, calm)),
         _ => Verdict::holds(format!(
-            "No waiter waited longer than {} for a free lock.",
-            words::length(stalled)
+            "No waiter waited longer than {} for a free lock.{}",
+            words::length(stalled),
+            asked_by_probe(evidence)
         )),
     };
     let measures = vec![Measure::time("stalled", stalled), Measure::time("stalled_in_storm", in_storm)];
     PROGRESS.finding(verdict, measures)
+}
+
+/// That lockstorm itself asked, if it did.
+fn asked_by_probe(evidence: &Evidence<'_>) -> String {
+    let history = evidence.history;
+    let Some(probe) = history.probe() else { return String::new() };
+    let name = history.host_name(probe);
+    format!(
+        " {name} is lockstorm's own client, which asked as no other owner was granted it after the storm."
+    )
+}
+
+/// That a lock could not be had as the run was set up.
+fn set_up(evidence: &Evidence<'_>, lock: Lock) -> String {
+    format!(
+        "`{}` never worked, whatever the storm did: no acquisition succeeded, and the first one failed before any fault. {}",
+        evidence.history.lock(lock).name,
+        words::turned_away(evidence.history, acquisitions(evidence, lock)).unwrap_or_default()
+    )
+}
+
+/// That nobody asked, why lockstorm did not either, and which calls had failed before.
+fn nobody_wanted(evidence: &Evidence<'_>, calm: True) -> String {
+    let history = evidence.history;
+    let header = &history.header;
+    let wanted = "No owner wanted the lock after the storm";
+    let said = match header.probe {
+        None => format!("{wanted}."),
+        Some(Probe::Off) => format!("{wanted}, and by `run.probe = false` lockstorm asks for none itself."),
+        Some(Probe::TooShort { needs }) => format!(
+            "{wanted}, and its calm of {} is too short for lockstorm to ask for it: set `run.calm` to {} or more.",
+            words::length(header.end.since(calm)),
+            words::length(needs)
+        ),
+        Some(Probe::NotOurs) => format!(
+            "{wanted}, and lockstorm does not ask for it itself where the clients are a library on trial or code of their own."
+        ),
+        Some(Probe::From { .. }) => {
+            format!("{wanted}, and lockstorm asks for none that an owner still has.")
+        }
+    };
+    evidence.unless_failed(&said)
+}
+
+/// That a lock was wanted when it was free, and not for long enough to tell.
+fn not_granted(evidence: &Evidence<'_>, stall: &Stall, calm: True) -> String {
+    let history = evidence.history;
+    let (length, bound) = (words::length(after(stall, calm)), words::length(history.header.bounds.progress));
+    let said = if stall.until >= history.header.end {
+        format!(
+            "When the run ended the lock had been free and wanted for {length}, less than the bound of {bound}."
+        )
+    } else {
+        format!(
+            "After the storm `{}` was free and wanted for {length}, less than the bound of {bound}: from {} on nobody asked for it any more, and \
+             no owner has had it since.",
+            history.lock(stall.lock).name,
+            words::instant(stall.until)
+        )
+    };
+    let since = stall.from.max(calm);
+    let asked = acquisitions(evidence, stall.lock).filter(|call| call.over.is_some_and(|over| over >= since));
+    words::turned_away(history, asked).map_or_else(|| said.clone(), |failed| format!("{said} {failed}"))
 }
 
 fn witness(evidence: &Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -> Witness {
@@ -153,6 +267,11 @@ fn witness(evidence: &Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -
         names.join(", "),
         if owners.len() > 4 { " and more" } else { "" }
     )];
+    if owners.iter().any(|owner| Some(history.client_of(*owner)) == history.probe()) {
+        story.push(asked_by_probe(evidence).trim_start().to_owned());
+    }
+    let within = |call: &&Asked<'_>| call.over.is_some_and(|over| over >= from) && call.from <= stall.until;
+    story.extend(words::turned_away(history, acquisitions(evidence, stall.lock).filter(within)));
     if let Some(last) =
         evidence.promises.iter().rfind(|promise| promise.lock == stall.lock && promise.from <= from)
     {
@@ -167,13 +286,14 @@ mod tests {
 
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Bounds, Life, Outcome, Reason, story::Story},
+        history::{Bounds, Life, Outcome, Probe, Reason, story::Story},
     };
 
     #[test]
     fn explanations() {
         let bounds = Bounds { progress: Duration::from_secs(5), ..Bounds::default() };
         let lost = || Outcome::Failed { definite: true, message: "timed out".into() };
+        let refused = || Outcome::Failed { definite: true, message: "OOM command not allowed".into() };
         let held = || Story::one_node().bounds(bounds).at(0).locks("c1", "m", 30_000).at(10).asks("c2");
         let stories = [
             (
@@ -237,6 +357,100 @@ mod tests {
                     .about("stock")
                     .disbelieves("c1", Reason::Lost)
                     .calm()
+                    .ends(10_000),
+            ),
+            (
+                "a server that refuses stalls it as one that does not answer, to the end and for as long as the bound",
+                Story::one_node()
+                    .bounds(bounds)
+                    .at(0)
+                    .locks("c1", "m", 1_000)
+                    .at(500)
+                    .unlocks("c1", "m")
+                    .at(1_000)
+                    .calm()
+                    .asks("c2")
+                    .at(1_001)
+                    .returns("c2", refused())
+                    .at(5_999)
+                    .asks("c2")
+                    .at(6_000)
+                    .returns("c2", refused())
+                    .ends(6_000),
+            ),
+            (
+                "who is refused and asks no more shows nothing",
+                held()
+                    .at(500)
+                    .disbelieves("c1", Reason::Lost)
+                    .at(1_000)
+                    .calm()
+                    .at(2_000)
+                    .returns("c2", refused())
+                    .ends(30_000),
+            ),
+            (
+                "what another owner is granted later shows that it can be had",
+                held()
+                    .at(500)
+                    .disbelieves("c1", Reason::Lost)
+                    .at(1_000)
+                    .calm()
+                    .at(2_000)
+                    .returns("c2", refused())
+                    .at(3_000)
+                    .locks("c3", "m", 1_000)
+                    .ends(30_000),
+            ),
+            (
+                "a lock that never worked is no work of the storm",
+                Story::one_node()
+                    .bounds(bounds)
+                    .at(10)
+                    .asks("c1")
+                    .at(11)
+                    .returns("c1", refused())
+                    .at(500)
+                    .fault("m crashed", &["m"])
+                    .at(1_000)
+                    .calm()
+                    .asks("c1")
+                    .ends(30_000),
+            ),
+            (
+                "one that fails from a fault on is",
+                Story::one_node()
+                    .bounds(bounds)
+                    .at(5)
+                    .fault("somebody runs CONFIG SET maxmemory 1 on m", &["m"])
+                    .at(10)
+                    .asks("c1")
+                    .at(11)
+                    .returns("c1", refused())
+                    .at(1_000)
+                    .calm()
+                    .asks("c1")
+                    .ends(30_000),
+            ),
+            (
+                "nobody asks, and the calm is too short for the laboratory to ask",
+                Story::one_node()
+                    .at(500)
+                    .calm()
+                    .probe(Probe::TooShort { needs: Duration::from_secs(90) })
+                    .ends(10_000),
+            ),
+            (
+                "nobody asks, and who was refused before may be why",
+                Story::one_node()
+                    .at(10)
+                    .locks("c1", "m", 30_000)
+                    .asks("c2")
+                    .at(11)
+                    .returns("c2", refused())
+                    .at(500)
+                    .calm()
+                    .probe(Probe::Off)
                     .ends(10_000),
             ),
             ("no calm", held().ends(10_000)),

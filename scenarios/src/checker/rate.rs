@@ -194,7 +194,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if limiters == 0 => Verdict::undecided("No rate limiter is on trial."),
-            None if most == 0 || asked == 0 => Verdict::undecided("No permit was ever granted."),
+            None if most == 0 || asked == 0 => {
+                Verdict::undecided(evidence.nobody("No permit was ever granted."))
+            }
             None if header.calm.is_none() => Verdict::undecided("The storm never ended."),
             None => Verdict::holds(format!(
                 "{most} in one window at most; none waited longer than {} for what was there.",

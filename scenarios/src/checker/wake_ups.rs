@@ -235,7 +235,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let verdict = match worst {
         Some(gap) if longest > bound => Verdict::Violated { witness: witness(history, gap) },
         _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        None => Verdict::undecided("No client waited for a release."),
+        None => Verdict::undecided(evidence.unless_failed("No client waited for a release.")),
         Some(_) => Verdict::holds(format!(
             "{} with a waiter, the slowest answered after {}.",
             words::many(state.releases as usize, "release"),

@@ -55,6 +55,9 @@ pub struct Header {
     /// What counts as late.
     #[serde(default)]
     pub bounds: Bounds,
+    /// Whether the laboratory asks for the locks itself once the storm is over; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
     /// What the scenario expects of each checker, by its name, as a scenario file would say it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub expect: Map<String, Value>,
@@ -102,6 +105,28 @@ pub enum Ended {
     Early(Box<str>),
 }
 
+/// Whether the laboratory itself asks, with a client of its own ([`HostKind::Probe`]), for each lock that no owner was granted since the
+/// storm: so `progress` is decided where the work of all clients is over by then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Probe {
+    /// It does from this time on, when every hold that nobody renews is over.
+    From {
+        /// When.
+        #[serde(with = "nanos")]
+        at: True,
+    },
+    /// The calm is too short for that.
+    TooShort {
+        /// How long it would have to be, for the lock to have the whole bound of `progress`.
+        needs: Duration,
+    },
+    /// It does not, because the file says so.
+    Off,
+    /// It does not, because it has no such lock: that of the clients is a library on trial, or a user's own code.
+    NotOurs,
+}
+
 /// What counts as late. Checkers of progress compare with these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
@@ -141,6 +166,8 @@ pub enum HostKind {
     Resource,
     /// A Sentinel.
     Sentinel,
+    /// The laboratory's own client, which asks for locks that no other client has asked for since the storm. Only `progress` counts it.
+    Probe,
 }
 
 /// A lock on trial.
@@ -344,6 +371,7 @@ impl Header {
             end,
             ended: Ended::Complete,
             bounds: Bounds::default(),
+            probe: None,
             expect: Map::new(),
         }
     }

@@ -10,6 +10,7 @@ mod failed;
 mod file;
 mod header;
 mod id;
+mod probe;
 mod write_line;
 #[cfg(test)]
 pub(crate) mod story;
@@ -28,7 +29,7 @@ pub use failed::{CallKind, FailedCalls};
 pub use file::ReadError;
 pub use header::{
     Authority, Bounds, Claim, Drawn, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind,
-    Resource,
+    Probe, Resource,
 };
 pub use id::{Host, Lock, Op, Owner};
 pub(crate) use write_line::WriteLine;

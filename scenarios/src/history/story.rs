@@ -8,7 +8,7 @@ use lockstorm_sim::time::{True, Wall};
 use super::{
     Accepted, Authority, Bounds, Call, Clock, ClockId, CommandCount, Deadline, Drift, Ended, EventKind,
     Fence, Header, History, Host, HostInfo, HostKind, KeyLeft, Life, Lock, LockInfo, LockKind, LossCause,
-    Mode, Op, Outcome, Owner, Party, Reason, Resource, Role, Segment, Wait, Wake,
+    Mode, Op, Outcome, Owner, Party, Probe, Reason, Resource, Role, Segment, Wait, Wake,
 };
 
 /// A history being written.
@@ -124,6 +124,12 @@ impl Story {
     /// The storm is over.
     pub(crate) fn calm(mut self) -> Self {
         self.history.header.calm = Some(self.now);
+        self
+    }
+
+    /// Whether the laboratory asks for the lock itself.
+    pub(crate) fn probe(mut self, probe: Probe) -> Self {
+        self.history.header.probe = Some(probe);
         self
     }
 

@@ -127,6 +127,7 @@ struct Said {
 
 /// Has every checker and its reference judge a history.
 fn judged(history: &History) -> Vec<Said> {
+    let of_clients = past::without_probe(history);
     let judge = |finding: Finding| {
         let (name, judge) = JUDGES
             .iter()
@@ -134,7 +135,7 @@ fn judged(history: &History) -> Vec<Said> {
             .unwrap_or_else(|| panic!("{} has no reference: add one to JUDGES", finding.checker));
         let measures = finding.measures.iter().map(|measure| (measure.name, measure.quantity)).collect();
         let checker = Answer { word: finding.verdict.word(), measures };
-        let reference = judge(history);
+        let reference = judge(if name == &"progress" { history } else { &of_clients });
         let differ = || {
             let why = finding.verdict.sentence();
             format!("{name}: the checker says {checker} ({why})\n    its reference says {reference}")

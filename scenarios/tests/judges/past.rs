@@ -7,8 +7,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm::history::{
-    Call, Deadline, Ended, Event, EventKind, Fence, Header, History, Host, Life, Lock, LockKind, Mode,
-    Outcome, Owner, Party, Reason,
+    Call, Deadline, Ended, Event, EventKind, Fence, Header, History, Host, HostKind, Life, Lock, LockKind,
+    Mode, Outcome, Owner, Party, Reason,
 };
 use lockstorm_sim::time::True;
 
@@ -52,6 +52,30 @@ pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
         Some(named) => named == owner,
         None => by.client == history.client_of(owner),
     }
+}
+
+/// The history as it were if nobody had watched the probe: nothing that it did, nothing that a node or a queue has of its owners.
+pub(crate) fn without_probe(history: &History) -> History {
+    let is_probe = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Probe;
+    let is_its = |owner: &Owner| is_probe(history.client_of(*owner));
+    let mut left = history.clone();
+    left.events.clear();
+    for event in &history.events {
+        let mut event = event.clone();
+        match &mut event.kind {
+            _ if is_probe(event.host) => continue,
+            EventKind::Passed { by, .. } if is_probe(by.client) => continue,
+            EventKind::Queue { waiters, .. } => {
+                *waiters = waiters.iter().filter(|waiter| !is_its(waiter)).copied().collect();
+            }
+            kind if kind.owner().as_ref().is_some_and(is_its) => continue,
+            _ => {}
+        }
+        left.events.push(event);
+    }
+    left.commands.retain(|count| !is_probe(count.client));
+    left.keys_left.retain(|key| !key.owner.as_ref().is_some_and(is_its));
+    left
 }
 
 /// An owner's hold of a lock in one mode.

@@ -1,13 +1,17 @@
 //! Progress, as it is defined: an owner wants a lock from the first acquire it makes until one succeeds, through refusals and
 //! failures after which it asks again, and no longer than its last call is under way; a crash ends it. A lock is stalled
 //! while an owner wants it and no owner believes it holds it. `stalled_in_storm` is the longest it was stalled in one piece,
-//! `stalled` the longest of what lies after the storm; the layer is violated iff that is more than the bound. It cannot be
-//! said if the storm never ended, if no owner wanted a lock after it, or if a lock was stalled when the run ended, for longer
-//! than no time: that might have gone on.
+//! `stalled` the longest of what lies after the storm; the layer is violated iff that is more than the bound, or as much and to
+//! the end of the run. It cannot be said if the storm never ended, if no owner wanted a lock after it, or if a lock was stalled after it for
+//! longer than no time, and when the run ended or with no owner that said at its end or later that it believes it holds the lock: that
+//! might have gone on.
+//!
+//! A lock never worked if no owner ever said that it believes it holds it, and if its acquisitions that came back, one at least, ended with
+//! an error, the first of them before any fault began. It violates nothing, and leaves it undecided.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{History, Lock, Outcome};
+use lockstorm::history::{Event, EventKind, History, Lock, Outcome};
 use lockstorm_sim::time::True;
 
 use crate::{
@@ -57,24 +61,48 @@ fn stalls(history: &History, lock: Lock, wants: &[(True, True)]) -> Vec<(True, T
     stalls
 }
 
+/// Whether an owner said at an instant or later that it believes it holds the lock.
+fn is_believed_from(history: &History, lock: Lock, at: True) -> bool {
+    let believes = |event: &Event| matches!(event.kind, EventKind::Believes { lock: of, .. } if of == lock);
+    history.events.iter().any(|event| event.at >= at && believes(event))
+}
+
+fn never_worked(history: &History, lock: Lock) -> bool {
+    let calls = calls(history);
+    let acquires = calls.iter().filter(|call| call.acquires() && call.lock == lock);
+    let returned: Vec<_> = acquires.filter_map(|call| Some((call.times(history).1, call.outcome?))).collect();
+    let before_faults = |at: True| history.faults.iter().all(|fault| at < fault.from);
+    !is_believed_from(history, lock, True::ZERO)
+        && returned.iter().all(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }))
+        && returned.iter().any(|(at, _)| before_faults(*at))
+}
+
 pub(crate) fn judge(history: &History) -> Answer {
     let header = &history.header;
     let calm = header.calm.unwrap_or(True::MAX);
-    let (mut stalled, mut in_storm, mut wanted, mut open) = (Duration::ZERO, Duration::ZERO, false, false);
+    let (mut stalled, mut in_storm) = (Duration::ZERO, Duration::ZERO);
+    let (mut wanted, mut open, mut too_long, mut set_up) = (false, false, false, false);
     for lock in header.locks() {
         let wants = wants(history, lock);
         wanted |= wants.iter().any(|want| want.1 > calm);
+        let never_worked = never_worked(history, lock);
+        set_up |= never_worked;
         for (from, until) in stalls(history, lock, &wants) {
             let after = until.since(from.max(calm));
             in_storm = in_storm.max(until.since(from));
             stalled = stalled.max(after);
-            open |= until >= header.end && !after.is_zero();
+            if never_worked || after.is_zero() {
+                continue;
+            }
+            let lasts = until >= header.end;
+            too_long |= after > header.bounds.progress || (lasts && after == header.bounds.progress);
+            open |= lasts || !is_believed_from(history, lock, until);
         }
     }
     let word = match header.calm {
         None => "undecided",
-        Some(_) if stalled > header.bounds.progress => "violated",
-        Some(_) if given_up(history) || !wanted || open => "undecided",
+        Some(_) if too_long => "violated",
+        Some(_) if given_up(history) || set_up || !wanted || open => "undecided",
         Some(_) => "holds",
     };
     Answer::of(word).time("stalled", stalled).time("stalled_in_storm", in_storm)

@@ -129,6 +129,10 @@ fn cast(of: &[u8; 12]) -> Cast {
         wake: Duration::from_millis(one_of(&[100, 1_000], of[8] / 2)),
         attempts_per_second: one_of(&[3, 1, 100], of[8] / 4),
     };
+    if of[6] / 8 % 4 == 3 {
+        let last = clients.last().expect("there are two clients at least");
+        header.hosts[usize::from(last.0)].kind = HostKind::Probe;
+    }
     let mut history = History::new(header);
     for (at, host) in nodes.iter().chain(&clients).enumerate() {
         let byte = of[9 + at % 3].wrapping_mul(at as u8 + 1);

@@ -3,6 +3,7 @@
 //! replies and writes come late or never; clients nest their holds, give up, stand still and crash.
 
 mod faults;
+mod refusals;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -44,6 +45,8 @@ struct World {
     tokens: BTreeMap<Owner, u64>,
     greatest: Option<u64>,
     in_cluster: bool,
+    /// Whether every acquisition is answered with an error.
+    turns_away: bool,
 }
 
 pub(crate) fn history((of, steps): Bytes) -> History {
@@ -69,6 +72,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         tokens: BTreeMap::new(),
         greatest: None,
         in_cluster,
+        turns_away: of[8] / 12 % 8 == 7,
     };
     world.serves(world.masters[0], Serving::Whole);
     for step in &steps {
@@ -171,11 +175,7 @@ impl World {
                 self.tell(client, EventKind::Disbelieves { lock, owner, why, mode });
             }
             27 => self.history.header.calm = Some(self.now),
-            28 => {
-                let words = one_of(&["a cut", "a pause", "a step"], how);
-                let targets = vec![self.nodes[node]];
-                self.history.fault_started(self.now, "", words, targets, false);
-            }
+            28 => self.is_disturbed(node, how),
             29 => self.renews_for_another(owner, lock, node, much),
             30 => self.wakes(usize::from(which), how),
             31..34 => self.gives_to_waiter(owner, lock, which, much),
@@ -214,6 +214,9 @@ impl World {
         self.tell(client, EventKind::Invoke { op, lock, owner, call });
         if wants == Wants::Release {
             self.tell(client, EventKind::Disbelieves { lock, owner, why: Reason::Released, mode });
+        }
+        if matches!(wants, Wants::Acquire(_)) && self.turns_away {
+            return self.is_turned_away(owner, reach);
         }
         for group in 0..self.masters.len() {
             let request = Request { op: Some(op), lock, owner, group, wants };

@@ -1,0 +1,25 @@
+//! Servers that answer every acquisition with an error: from the start, or since an operator gave them a command.
+
+use lockstorm::history::{EventKind, Outcome, Owner};
+
+use super::{Open, STEPS, World, one_of};
+
+impl World {
+    /// Something is done to a node. A command may have the servers turn everything away, or no longer.
+    pub(super) fn is_disturbed(&mut self, node: usize, how: u8) {
+        let words = one_of(&["a cut", "a pause", "a step", "a command"], how);
+        let targets = vec![self.nodes[node]];
+        self.history.fault_started(self.now, "", words, targets, false);
+        if words == "a command" {
+            self.turns_away = !self.turns_away;
+        }
+    }
+
+    /// An acquisition comes back with an error, some time after it was made.
+    pub(super) fn is_turned_away(&mut self, owner: Owner, much: u8) {
+        self.passes(one_of(STEPS, much));
+        let Some(Open { op, .. }) = self.calls.remove(&owner) else { return };
+        let outcome = Outcome::Failed { definite: true, message: "OOM command not allowed".into() };
+        self.tell(self.history.client_of(owner), EventKind::Return { op, outcome });
+    }
+}
