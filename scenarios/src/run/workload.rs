@@ -32,7 +32,7 @@ impl Actor {
         }
     }
 
-    /// Takes permits of every rate limiter, thinks, again, until the end of the storm and once more.
+    /// Takes permits of every rate limiter, thinks, again, until the end of the storm and then until all were granted once.
     async fn take_over_and_over(&self, taking: &Take) {
         let mut stream = self.stream();
         let wait = taking.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
@@ -41,7 +41,8 @@ impl Actor {
             for (lock, _) in self.stage.plan.entries() {
                 let permits = 1 + stream.below(u64::from(taking.permits));
                 let permits = u32::try_from(permits).unwrap_or(taking.permits);
-                self.count(lock, Counting::Take { permits, wait }).await;
+                let granted = self.count(lock, Counting::Take { permits, wait }).await;
+                calm &= granted == Some(true);
             }
             self.think(taking.think, &mut stream).await;
         }
@@ -85,7 +86,7 @@ impl Actor {
         self.ctx.stream(&name)
     }
 
-    /// Acquire, hold, write, release, think, again, until the end of the storm and once more.
+    /// Acquire, hold, write, release, think, again, until the end of the storm and then until it was granted once.
     async fn contend(&self, contend: &Contend) {
         let mut stream = self.stream();
         let locks = self.locks(contend);
@@ -109,12 +110,15 @@ impl Actor {
                     let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
                     self.hold_levels((&locks, mode), held, levels, length, contend.write_every).await;
                 }
+            } else {
+                calm = false;
             }
             self.think(contend.think, &mut stream).await;
         }
     }
 
-    /// Whether the rounds are over. There is one more in the calm, for the lock to show that it still can be had.
+    /// Whether the rounds are over. There is one more in the calm, for the lock to show that it still can be had: a caller for whom it
+    /// came to nothing sets `calm` back, and goes on asking.
     fn is_over(&self, calm: &mut bool) -> bool {
         self.ctx.moment().0 >= self.stage.plan.phases.storm_ends && std::mem::replace(calm, true)
     }
@@ -148,6 +152,8 @@ impl Actor {
                     () = working => {}
                 }
                 self.give_all_of(&asks, &*held).await;
+            } else {
+                calm = false;
             }
             self.think(contend.think, stream).await;
         }

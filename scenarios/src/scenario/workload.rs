@@ -26,11 +26,11 @@ one_of! {
 
     /// A kind of workload.
     pub enum Workload: WorkloadKind {
-        /// Acquire, hold (writing to the resource), release, think, again, until the end of the storm and once more.
+        /// Acquire, hold (writing to the resource), release, think, again, until the end of the storm, and then until it was granted once more.
         contend: Contend,
         /// Set a latch, count it down or wait for it, as drawn, think, again, until the end of the storm; and then all of it once more.
         count: Count,
-        /// Take permits of a rate limiter, think, again, until the end of the storm and once more.
+        /// Take permits of a rate limiter, think, again, until the end of the storm, and then until they were granted once more.
         take: Take,
     }
 }
