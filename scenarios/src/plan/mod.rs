@@ -17,7 +17,7 @@ use indexmap::IndexSet;
 use lockstorm_sim::world::Entropy;
 
 use crate::{
-    history::Lock as LockNumber,
+    history::{HostKind, Lock as LockNumber, Probe},
     object::{self, Object},
     peer::Peer,
     scenario::{Lock, LockKind, Scenario},
@@ -29,7 +29,7 @@ pub use links::PlannedLink;
 pub use occurrences::{Occurrence, Target, When};
 pub use phases::Phases;
 pub use script::{PlannedLine, PlannedStep};
-pub use software::{PlannedClient, PlannedNode, PlannedPeer, PlannedResource, PlannedSentinel};
+pub use software::{PlannedClient, PlannedNode, PlannedPeer, PlannedProbe, PlannedResource, PlannedSentinel};
 
 /// What will happen in one run.
 #[derive(Debug, Clone)]
@@ -99,10 +99,13 @@ impl Plan {
         }
     }
 
-    /// The same with this library in the place of every client's software, and with the keys that it has for the locks.
+    /// The same with this library in the place of every client's software, and with the keys that it has for the locks. The laboratory's own
+    /// client has no such locks, and a further process for it would make every trial slower: there is none.
     #[must_use]
     pub fn with_peer(mut self, peer: &Peer) -> Plan {
         let peer = Rc::new(peer.clone());
+        self.hosts.retain(|host| host.software.kind() != HostKind::Probe);
+        self.phases.probe = self.phases.probe.map(|_| Probe::NotOurs);
         for lock in &mut self.locks {
             lock.key = peer.key(&lock.key);
         }

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use self::{beliefs::Beliefs, modes::Modes, names::Names, triggers::Triggers};
 use crate::{
     fault::{Happening, Trigger},
-    history::{EventKind, History, Host, Life, Lock, LockKind, Owner, Party},
+    history::{EventKind, History, Host, HostKind, Life, Lock, LockKind, Owner, Party},
 };
 
 pub use self::{names::Line, triggers::Scope, writer::HistoryWriter};
@@ -99,6 +99,9 @@ impl Shared {
     fn record(&self, at: True, host: Host, what: EventKind, happening: Option<(Lock, Happening)>) {
         let mut recorder = self.get();
         recorder.history.record(at, host, what);
+        // What the laboratory itself does is nothing that a fault waits for.
+        let happening =
+            happening.filter(|_| recorder.history.header.hosts[usize::from(host.0)].kind != HostKind::Probe);
         if happening.is_some_and(|(lock, happening)| recorder.triggers.happened(at, host, lock, happening)) {
             self.0.happened.notify_one();
         }

@@ -77,17 +77,13 @@ pub(super) async fn perform(
     owners: Vec<Owner>,
     subjects: Vec<Subjects>,
 ) {
-    let ctx = &context.ctx;
     let mut actors = Vec::new();
     for ((line, owner), subjects) in (1..).map(Line).zip(owners).zip(subjects) {
-        let writer = Writer::new(ctx.clone());
+        let actor = Actor::new(stage, context, line, owner, subjects);
         if stage.plan.scenario.resource.is_some() {
-            writer.connect().await;
+            actor.writer.connect().await;
         }
-        let history = context.history.on(line);
-        let name = lines[line.0 as usize - 1].name.clone();
-        let (ctx, stage, asked) = (ctx.clone(), stage.clone(), Cell::new(LockEntry(0)));
-        actors.push(Actor { ctx, stage, name, history, subjects, writer, owner, asked });
+        actors.push(Actor { name: lines[line.0 as usize - 1].name.clone(), ..actor });
     }
     if let [actor] = &actors[..] {
         let held = actor.play(&lines[0]).await;
@@ -189,6 +185,20 @@ impl Actor {
     /// The history of a lock, for this line of work.
     pub(super) fn about(&self, lock: LockEntry) -> HistoryWriter {
         self.history.about(self.stage.plan.entry(lock).number)
+    }
+
+    /// A line of work without a name, which has not connected to the resource.
+    pub(super) fn new(
+        stage: &Rc<Stage>,
+        context: &SubjectContext,
+        line: Line,
+        owner: Owner,
+        subjects: Subjects,
+    ) -> Actor {
+        let (ctx, history) = (context.ctx.clone(), context.history.on(line));
+        let writer = Writer::new(ctx.clone());
+        let (stage, name, asked) = (stage.clone(), String::new(), Cell::new(LockEntry(0)));
+        Actor { ctx, stage, name, history, subjects, writer, owner, asked }
     }
 
     /// Plays the line of work, and returns the holds that it has not released.

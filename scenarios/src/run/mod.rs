@@ -6,6 +6,7 @@ mod held;
 mod node;
 mod operator;
 mod peer;
+mod probe;
 mod process;
 pub mod real;
 mod reshard;
@@ -40,8 +41,15 @@ use operator::Operated;
 use process::{Planned, Program};
 
 /// The processes; a host runs the first one that is made of what is planned for it.
-const PROCESSES: &[process::Make] =
-    &[node::process, real::process, client::process, peer::process, resource::process, sentinel::process];
+const PROCESSES: &[process::Make] = &[
+    node::process,
+    real::process,
+    client::process,
+    peer::process,
+    resource::process,
+    sentinel::process,
+    probe::process,
+];
 
 /// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;
@@ -168,6 +176,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     }
     history.header.end = end;
     history.header.calm = history.header.calm.map(|calm| calm.min(end));
+    history.leave_out_idle_probe();
     let history = history.clone();
     Outcome { history, fingerprint, records }
 }
@@ -273,6 +282,7 @@ fn header(plan: &Plan, title: &str) -> Header {
     header.seed = plan.seed;
     header.resource = resource.map(|at| HistoryResource { host: Host(at as u16), fence });
     header.calm = Some(plan.phases.storm_ends);
+    header.probe = plan.phases.probe;
     if let Some(Span(progress)) = plan.scenario.run.progress {
         header.bounds.progress = progress;
     }

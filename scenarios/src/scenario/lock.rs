@@ -221,6 +221,11 @@ impl Lock {
         self.kind.is_rate() && self.all_traits().counted.is_apart(self.per_client)
     }
 
+    /// Whether an owner acquires it and gives it back, rather than that it is counted.
+    pub(crate) fn has_owners(&self) -> bool {
+        !self.kind.is_latch() && !self.kind.is_rate()
+    }
+
     /// The adapter of its kind.
     pub(crate) fn object(&self) -> Rc<dyn Object> {
         let number = self.permits.or(self.count).unwrap_or(1);

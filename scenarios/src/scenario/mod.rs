@@ -183,11 +183,20 @@ pub struct Run {
     /// it `progress` is violated. `latch`, `rate` and `together` have the same bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Span>,
+    /// Whether lockstorm asks for a lock itself, with a client of its own, if in the calm no other owner was granted it, has it or waits for
+    /// it: so `progress` is decided also where all work is over before. It begins when the longest lease of the file has passed since the
+    /// storm.
+    #[serde(skip_serializing_if = "is_true")]
+    pub probe: bool,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl Default for Run {
     fn default() -> Run {
-        Run { storm: Span::secs(60), calm: Span::secs(0), seeds: 1, progress: None }
+        Run { storm: Span::secs(60), calm: Span::secs(0), seeds: 1, progress: None, probe: true }
     }
 }
 

@@ -6,6 +6,7 @@
 mod client;
 mod node;
 mod peer;
+mod probe;
 mod resource;
 mod sentinel;
 
@@ -17,11 +18,13 @@ use crate::scenario::Scenario;
 pub use client::PlannedClient;
 pub use node::PlannedNode;
 pub use peer::PlannedPeer;
+pub use probe::PlannedProbe;
 pub use resource::PlannedResource;
 pub use sentinel::PlannedSentinel;
 
 /// Plans the hosts of one kind of software.
 type Hosts = fn(&Scenario, &Entropy) -> Vec<PlannedHost>;
 
-/// Every kind, in the order in which the history numbers the hosts.
-pub(super) const LIST: &[Hosts] = &[node::hosts, client::hosts, resource::hosts, sentinel::hosts];
+/// Every kind, in the order in which the history numbers the hosts. The probe comes last: a history in which it did nothing is without it.
+pub(super) const LIST: &[Hosts] =
+    &[node::hosts, client::hosts, resource::hosts, sentinel::hosts, probe::hosts];
