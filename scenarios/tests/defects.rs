@@ -50,7 +50,7 @@ const ROWS: [Row; 19] = [
     // Who was refused with an error counted as one that did not want the lock.
     row!("refused_to_the_end", []),
     row!("refused_after_a_command", []),
-    // All work was over before the calm, so that nobody asked whether the lock could be had.
+    // All work was over before the calm, so that no owner asked whether the lock could be had.
     row!("acquisition_without_channels", []),
 ];
 
@@ -148,7 +148,7 @@ fn a_command_after_which_a_node_refuses_is_in_the_chain_of_what_it_refused() {
 }
 
 #[test]
-fn a_verdict_for_which_nobody_asked_names_the_calls_that_failed() {
+fn a_verdict_for_which_no_owner_asked_names_the_calls_that_failed() {
     let found = progress_of("acquisition_without_channels", "probe = false");
     assert_eq!(found.verdict.word(), "undecided");
     let sentence = found.verdict.sentence();

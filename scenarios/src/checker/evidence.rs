@@ -169,16 +169,16 @@ impl<'a> Evidence<'a> {
         ))
     }
 
-    /// That nobody was given anything, and what came of the calls for it instead.
-    pub(super) fn nobody(&self, nobody: &str) -> String {
-        let turned_away = words::turned_away(self.history, self.calls.iter().filter(|call| call.asks()));
-        turned_away.map_or_else(|| nobody.to_owned(), |calls| format!("{nobody} {calls}"))
+    /// That no owner was given anything, and what came of the calls for it instead.
+    pub(super) fn no_owner(&self, said: &str) -> String {
+        let turned_away = turned_away(self.history, self.calls.iter().filter(|call| call.asks()));
+        turned_away.map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
     }
 
     /// What was not seen, and which acquisitions ended with an error, for that may be the reason.
     pub(super) fn unless_failed(&self, said: &str) -> String {
         let failed = self.calls.iter().filter(|call| call.is_failed_acquire());
-        words::turned_away(self.history, failed)
+        turned_away(self.history, failed)
             .map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
     }
 
@@ -189,6 +189,34 @@ impl<'a> Evidence<'a> {
             Ended::Early(why) => Some(format!("the run was given up: {why}")),
         }
     }
+}
+
+/// How many of some calls for a lock came back without it, and the first text of those that came back with an error; nothing of none.
+pub(super) fn turned_away<'a>(
+    history: &History,
+    calls: impl IntoIterator<Item = &'a Asked<'a>>,
+) -> Option<String> {
+    let (mut failed, mut refused) = (Vec::new(), 0);
+    for call in calls {
+        match call.returned {
+            Some((at, Outcome::Failed { message, .. })) => failed.push((at, call.owner, message)),
+            Some((_, Outcome::Refused)) => refused += 1,
+            _ => {}
+        }
+    }
+    let refusals = || match refused {
+        1 => "1 call for it came back without it.".to_owned(),
+        count => format!("{count} calls for it came back without it."),
+    };
+    let Some((at, owner, message)) = failed.iter().min_by_key(|(at, ..)| *at) else {
+        return (refused > 0).then(refusals);
+    };
+    let of = format!("of {} at {}: `{message}`.", history.owner_name(*owner), words::instant(*at));
+    let errors = match failed.len() {
+        1 => format!("1 call for it ended with an error, {of}"),
+        count => format!("{count} calls for it ended with an error, the first {of}"),
+    };
+    Some(if refused == 0 { errors } else { format!("{} {errors}", refusals()) })
 }
 
 fn calls(history: &History) -> Vec<Asked<'_>> {

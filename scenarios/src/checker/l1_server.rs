@@ -43,7 +43,7 @@ fn no_promise(evidence: &Evidence<'_>) -> String {
     }
     let times = words::many(granted, "time");
     match (granted, lasting) {
-        (0, _) => evidence.nobody("No server ever granted the lock."),
+        (0, _) => evidence.no_owner("No server ever granted the lock."),
         (_, 0) if alone => format!("Servers granted the lock {times}, each time with a lease of no length."),
         (_, 0) => format!(
             "Servers granted the lock {times}, each time with a lease of which the allowance for drift leaves nothing."

@@ -21,8 +21,8 @@ pub(super) const L2: Checker = Checker {
 };
 
 fn check(evidence: &Evidence<'_>) -> Finding {
-    let nobody = evidence.nobody("No owner ever believed it held the lock.");
-    judge(&L2, evidence, &evidence.beliefs, &BELIEVED, &nobody)
+    let none = evidence.no_owner("No owner ever believed it held the lock.");
+    judge(&L2, evidence, &evidence.beliefs, &BELIEVED, &none)
 }
 
 #[cfg(test)]

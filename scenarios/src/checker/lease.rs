@@ -250,7 +250,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if holds.is_empty() => {
-                Verdict::undecided(evidence.nobody("No single authority ever granted a lease."))
+                Verdict::undecided(evidence.no_owner("No single authority ever granted a lease."))
             }
             None => {
                 Verdict::holds(format!("{}, each as long as promised.", words::many(holds.len(), "hold")))

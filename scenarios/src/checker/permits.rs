@@ -79,7 +79,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if !semaphores => Verdict::undecided("No semaphore is on trial."),
-            None if most == 0 => Verdict::undecided(evidence.nobody("No permit was ever granted.")),
+            None if most == 0 => Verdict::undecided(evidence.no_owner("No permit was ever granted.")),
             None => Verdict::holds(format!("{most} promised at once at most.")),
         },
     };

@@ -6,7 +6,7 @@
 //! an error stalls the lock as one does that does not answer.
 //!
 //! Violated is a stall of more than the bound, and one of as much that lasts to the end of the run: no grant came within the bound.
-//! A stall that ends as nobody asks any more, and after which no owner comes to believe that it holds the lock, shows neither that the lock
+//! A stall that ends as no owner asks any more, and after which no owner comes to believe that it holds the lock, shows neither that the lock
 //! can be had nor that it cannot, and leaves the question undecided.
 //!
 //! So does a lock that never worked: no owner ever believed that it holds it, all its acquisitions that came back in the run ended with
@@ -19,7 +19,7 @@ use lockstorm_sim::time::True;
 
 use super::{
     Checker,
-    evidence::{Asked, Evidence},
+    evidence::{Asked, Evidence, turned_away},
     words,
 };
 use crate::{
@@ -132,6 +132,11 @@ fn never_worked(evidence: &Evidence<'_>, lock: Lock) -> bool {
     all_failed && first.is_some_and(|first| history.faults.iter().all(|fault| fault.from > first))
 }
 
+/// Whether a call of the stalled lock ended in the stall, which may have begun in the storm.
+fn is_within(call: &Asked<'_>, stall: &Stall) -> bool {
+    call.over.is_some_and(|over| over >= stall.from) && call.from <= stall.until
+}
+
 /// When an owner said last that it believes it holds each lock.
 fn last_beliefs(history: &History) -> BTreeMap<Lock, True> {
     let believes = history.events.iter().filter_map(|event| match event.kind {
@@ -159,7 +164,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     };
     let too_long = judged.iter().filter(is_too_long).max_by_key(|stall| length(stall));
     let wanted = wants.iter().any(|want| want.until > calm);
-    // The lock might have stayed so, or whoever had gone on asking might have got it.
+    // The lock might have stayed so, or an owner that had gone on asking might have got it.
     let believed = last_beliefs(evidence.history);
     let is_answered = |stall: &Stall| {
         stall.until < header.end && believed.get(&stall.lock).is_some_and(|last| *last >= stall.until)
@@ -171,7 +176,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         (Some(stall), Some(_)) => Verdict::Violated { witness: witness(evidence, stall, &wants, calm) },
         _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
         _ if let Some(lock) = broken.first() => Verdict::undecided(set_up(evidence, *lock)),
-        _ if !wanted => Verdict::undecided(nobody_wanted(evidence, calm)),
+        _ if !wanted => Verdict::undecided(no_owner_wanted(evidence, calm)),
         _ if let Some(open) = open => Verdict::undecided(not_granted(evidence, open, calm)),
         _ => Verdict::holds(format!(
             "No waiter waited longer than {} for a free lock.{}",
@@ -198,12 +203,12 @@ fn set_up(evidence: &Evidence<'_>, lock: Lock) -> String {
     format!(
         "`{}` never worked, whatever the storm did: no acquisition succeeded, and the first one failed before any fault. {}",
         evidence.history.lock(lock).name,
-        words::turned_away(evidence.history, acquisitions(evidence, lock)).unwrap_or_default()
+        turned_away(evidence.history, acquisitions(evidence, lock)).unwrap_or_default()
     )
 }
 
-/// That nobody asked, why lockstorm did not either, and which calls had failed before.
-fn nobody_wanted(evidence: &Evidence<'_>, calm: True) -> String {
+/// That no owner asked, why lockstorm did not either, and which calls had failed before.
+fn no_owner_wanted(evidence: &Evidence<'_>, calm: True) -> String {
     let history = evidence.history;
     let header = &history.header;
     let wanted = "No owner wanted the lock after the storm";
@@ -235,15 +240,14 @@ fn not_granted(evidence: &Evidence<'_>, stall: &Stall, calm: True) -> String {
         )
     } else {
         format!(
-            "After the storm `{}` was free and wanted for {length}, less than the bound of {bound}: from {} on nobody asked for it any more, and \
+            "After the storm `{}` was free and wanted for {length}, less than the bound of {bound}: from {} on no owner asked for it any more, and \
              no owner has had it since.",
             history.lock(stall.lock).name,
             words::instant(stall.until)
         )
     };
-    let since = stall.from.max(calm);
-    let asked = acquisitions(evidence, stall.lock).filter(|call| call.over.is_some_and(|over| over >= since));
-    words::turned_away(history, asked).map_or_else(|| said.clone(), |failed| format!("{said} {failed}"))
+    let asked = acquisitions(evidence, stall.lock).filter(|call| is_within(call, stall));
+    turned_away(history, asked).map_or_else(|| said.clone(), |failed| format!("{said} {failed}"))
 }
 
 fn witness(evidence: &Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -> Witness {
@@ -270,8 +274,8 @@ fn witness(evidence: &Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -
     if owners.iter().any(|owner| Some(history.client_of(*owner)) == history.probe()) {
         story.push(asked_by_probe(evidence).trim_start().to_owned());
     }
-    let within = |call: &&Asked<'_>| call.over.is_some_and(|over| over >= from) && call.from <= stall.until;
-    story.extend(words::turned_away(history, acquisitions(evidence, stall.lock).filter(within)));
+    let asked = acquisitions(evidence, stall.lock).filter(|call| is_within(call, stall));
+    story.extend(turned_away(history, asked));
     if let Some(last) =
         evidence.promises.iter().rfind(|promise| promise.lock == stall.lock && promise.from <= from)
     {
@@ -433,7 +437,7 @@ mod tests {
                     .ends(30_000),
             ),
             (
-                "nobody asks, and the calm is too short for the laboratory to ask",
+                "no owner asks, and the calm is too short for the laboratory to ask",
                 Story::one_node()
                     .at(500)
                     .calm()
@@ -441,7 +445,7 @@ mod tests {
                     .ends(10_000),
             ),
             (
-                "nobody asks, and who was refused before may be why",
+                "no owner asks, and who was refused before may be why",
                 Story::one_node()
                     .at(10)
                     .locks("c1", "m", 30_000)

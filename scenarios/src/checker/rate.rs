@@ -195,7 +195,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             Some(why) => Verdict::undecided(why),
             None if limiters == 0 => Verdict::undecided("No rate limiter is on trial."),
             None if most == 0 || asked == 0 => {
-                Verdict::undecided(evidence.nobody("No permit was ever granted."))
+                Verdict::undecided(evidence.no_owner("No permit was ever granted."))
             }
             None if header.calm.is_none() => Verdict::undecided("The storm never ended."),
             None => Verdict::holds(format!(

@@ -7,11 +7,10 @@ use lockstorm_sim::time::True;
 use super::{
     belief::{Belief, BeliefEnd},
     chain,
-    evidence::Asked,
     promise::{Promise, PromiseEnd},
 };
 use crate::{
-    history::{Event, EventKind, Fault, History, Life, LossCause, Outcome},
+    history::{Event, EventKind, Fault, History, Life, LossCause},
     verdict::Witness,
 };
 
@@ -87,34 +86,6 @@ pub(super) fn belief(history: &History, belief: &Belief) -> String {
         }
     };
     format!("{owner} believed it held the lock from {}{end}.", instant(belief.from))
-}
-
-/// How many of some calls for a lock came back without it, and the first text of those that came back with an error; nothing of none.
-pub(super) fn turned_away<'a>(
-    history: &History,
-    calls: impl IntoIterator<Item = &'a Asked<'a>>,
-) -> Option<String> {
-    let (mut failed, mut refused) = (Vec::new(), 0);
-    for call in calls {
-        match call.returned {
-            Some((at, Outcome::Failed { message, .. })) => failed.push((at, call.owner, message)),
-            Some((_, Outcome::Refused)) => refused += 1,
-            _ => {}
-        }
-    }
-    let refusals = || match refused {
-        1 => "1 call for it came back without it.".to_owned(),
-        count => format!("{count} calls for it came back without it."),
-    };
-    let Some((at, owner, message)) = failed.iter().min_by_key(|(at, ..)| *at) else {
-        return (refused > 0).then(refusals);
-    };
-    let of = format!("of {} at {}: `{message}`.", history.owner_name(*owner), instant(*at));
-    let errors = match failed.len() {
-        1 => format!("1 call for it ended with an error, {of}"),
-        count => format!("{count} calls for it ended with an error, the first {of}"),
-    };
-    Some(if refused == 0 { errors } else { format!("{} {errors}", refusals()) })
 }
 
 /// What a clock that was wrong made of the time that has passed.

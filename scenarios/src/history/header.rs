@@ -110,7 +110,7 @@ pub enum Ended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
-    /// It does from this time on, when every hold that nobody renews is over.
+    /// It does from this time on, when every hold that is not renewed is over.
     From {
         /// When.
         #[serde(with = "nanos")]

@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 
 use crate::{
     history::{Bounds, Probe},
-    scenario::{Lock, Scenario, Step},
+    scenario::{Lock, Scenario, StepEntry},
     units::Span,
 };
 
@@ -57,21 +57,18 @@ fn longest_lease(scenario: &Scenario, lock: &Lock) -> Duration {
         let lines = client.line.values().map(|line| &line.steps);
         lines.chain([&client.steps]).flatten()
     });
-    let leases = scripts.flat_map(|step| step.given()).filter_map(|step| lease_by(&step, lock));
+    let leases = scripts.filter_map(|step| lease_by(step, lock));
     let Span(longest) = leases.fold(lock.lease.unwrap_or(lock.watchdog), Span::max);
     longest
 }
 
 /// The lease that a step asks for, if it is not the lock's own.
-fn lease_by(step: &Step, lock: &Lock) -> Option<Span> {
+fn lease_by(step: &StepEntry, lock: &Lock) -> Option<Span> {
     let watchdog = |watchdog: bool| watchdog.then_some(lock.watchdog);
-    match step {
-        Step::Acquire(acquire) => acquire.lease.or(watchdog(acquire.watchdog)),
-        Step::TryAcquire(attempt) => attempt.lease.or(watchdog(attempt.watchdog)),
-        Step::Poll(poll) => poll.lease,
-        Step::Extend(extend) => Some(extend.lease),
-        _ => None,
-    }
+    let acquire = step.acquire.as_ref().and_then(|acquire| acquire.lease.or(watchdog(acquire.watchdog)));
+    let attempt = step.try_acquire.as_ref().and_then(|attempt| attempt.lease.or(watchdog(attempt.watchdog)));
+    let poll = step.poll.as_ref().and_then(|poll| poll.lease);
+    acquire.or(attempt).or(poll).or(step.extend.as_ref().map(|extend| extend.lease))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
     }
 }
 
-/// The history as it were if nobody had watched the probe: nothing that it did, nothing that a node or a queue has of its owners.
+/// The history as it were without the probe: nothing that it did, nothing that a node or a queue has of its owners.
 pub(crate) fn without_probe(history: &History) -> History {
     let is_probe = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Probe;
     let is_its = |owner: &Owner| is_probe(history.client_of(*owner));

@@ -449,8 +449,8 @@ impl<'a> Chain<'a> {
         locks.flat_map(|lock| self.history.lock(lock).authority.groups.concat()).collect()
     }
 
-    /// Finds the commands after which these nodes answered otherwise than before: for as long as nobody changes it back, they may turn away what
-    /// comes later.
+    /// Finds the commands after which these nodes answered otherwise than before: until they are changed back, they may turn away what comes
+    /// later.
     fn find_commands_before(&mut self, nodes: &[Host], until: True, event: usize) {
         let given = |fault: &Fault| fault.reconfigures && fault.from <= until;
         for (number, fault) in self.history.faults.iter().enumerate().filter(|(_, fault)| given(fault)) {
