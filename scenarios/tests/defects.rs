@@ -12,7 +12,8 @@ use lockstorm::{
 };
 use lockstorm_sim::world::TraceRetention;
 
-/// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside those that it expects something of.
+/// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside those that it expects something of. What it
+/// expects to be violated was missed.
 type Row = (&'static str, &'static str, &'static [&'static str]);
 
 macro_rules! row {
@@ -21,7 +22,7 @@ macro_rules! row {
     };
 }
 
-const ROWS: [Row; 19] = [
+const ROWS: [Row; 23] = [
     // L1 took the drift of a Redlock from the lock's lease, and not from that of the grant.
     row!("a_lease_below_the_drift_of_the_watchdog", []),
     row!("drift_of_the_lease_of_the_try", []),
@@ -31,6 +32,10 @@ const ROWS: [Row; 19] = [
     row!("paused_while_the_reply_is_under_way", ["l1"]),
     // A live waiter's place was never refreshed.
     row!("a_place_that_is_over", ["l1", "l2"]),
+    // A hold that had been released and came back with its node was none for the checkers, however often its owner renewed it.
+    row!("a_released_hold_that_a_restart_brings_back", []),
+    row!("a_released_hold_that_a_failover_brings_back", []),
+    row!("a_count_of_a_hold_that_came_back", []),
     // The newer of two holds of one owner was taken for the older one.
     row!("a_fenced_node_whose_clock_steps", []),
     row!("failovers_right_after_grants", []),
@@ -45,6 +50,8 @@ const ROWS: [Row; 19] = [
     row!("renewed_holds_over_failovers", ["reentrancy"]),
     // Two kinds of lock live in one key, which no file could say.
     row!("two_kinds_under_one_name", ["l2", "owner-safety", "progress"]),
+    // On a real server a reader seemed to extend the holds of the others; see also `--test real`.
+    row!("readers_and_writers", []),
     // Two readers, of which each gave back its own.
     row!("two_readers", ["reentrancy"]),
     // Who was refused with an error counted as one that did not want the lock.
@@ -71,13 +78,15 @@ fn no_defect_comes_back() {
         wrong
             .extend(violated.map(|found| format!("{name}: {}: {}", found.checker, found.verdict.sentence())));
         let expected = &sources[one.case.source].variants[one.case.variant].scenario.expect;
-        let found = |checker: &String| one.findings.iter().find(|found| found.checker == checker);
-        let missed = expected.iter().filter(|(checker, expected)| {
-            found(checker).is_none_or(|found| found.verdict.word() != expected.word())
-        });
-        wrong.extend(missed.map(|(checker, expected)| {
-            format!("{}: {checker} is not as expected: {}", trial.token(one.case), expected.word())
-        }));
+        for (checker, expected) in expected {
+            let found = one.findings.iter().find(|found| found.checker == checker).expect("a checker");
+            match expected.matches(found) {
+                Match::AsExpected => {}
+                Match::Otherwise(why) | Match::Undecided(why) => {
+                    wrong.push(format!("{}: {checker}: {why}", trial.token(one.case)));
+                }
+            }
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

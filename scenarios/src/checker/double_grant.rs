@@ -3,7 +3,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use lockstorm_sim::time::Wall;
+use lockstorm_sim::time::{True, Wall};
 
 use super::{authority::Service, interval::Overlap, promise::Promise};
 use crate::history::{ClockId, Event, EventKind, History, Host, Life, LossCause};
@@ -24,7 +24,7 @@ pub(super) struct DoubleGrant<'a> {
     first: &'a Promise,
     /// The numbers of the events from the beginning of the first hold to the instant of the second one.
     meanwhile: Range<usize>,
-    /// The number of the event that grants the second one.
+    /// The number of the event that grants the second one, or with which its owner is told that it has it again.
     granting: usize,
     /// Who grants, and since when it is a master, where it is one.
     here: Host,
@@ -40,17 +40,26 @@ impl<'a> DoubleGrant<'a> {
     ) -> Option<Self> {
         let (first, second, at) = (overlap.first, overlap.second, overlap.from);
         let events = &history.events;
-        let begin = events.partition_point(|event| event.at < first.from);
+        let since = |at: True| events.partition_point(|event| event.at < at);
+        let begin = came_back(history, first, since(first.from)).unwrap_or(since(first.from));
         let end = events.partition_point(|event| event.at <= at);
         let group = &history.lock(first.lock).authority;
-        let granting = (begin..end).find(|number| {
-            let event = &events[*number];
-            event.at == at
-                && event.kind.hold() == Some((second.lock, second.owner, second.mode))
-                && group.group_of(event.host).is_some()
-                && gives(event)
-        })?;
-        let here = events[granting].host;
+        let of_second = |number: &usize| {
+            events[*number].kind.hold() == Some((second.lock, second.owner, second.mode))
+        };
+        let grants = |number: &usize| {
+            let gives = matches!(events[*number].kind, EventKind::Granted { .. } | EventKind::Extended { .. });
+            gives && group.group_of(events[*number].host).is_some()
+        };
+        let mut at_once = (since(at)..end).filter(of_second);
+        // Where no node grants it, its owner is told that a node has come back with it.
+        let told = || {
+            let is_told = |number: &usize| matches!(events[*number].kind, EventKind::Believes { .. });
+            let number = (since(at)..end).filter(of_second).find(is_told)?;
+            Some((number, events[came_back(history, second, number)?].host))
+        };
+        let granted = at_once.find(grants).map(|number| (number, events[number].host));
+        let (granting, here) = granted.or_else(told)?;
         let service =
             services.iter().find(|service| service.node == here && service.is_on(granting)).copied();
         Some(Self { history, first, meanwhile: begin..end, granting, here, service, services })
@@ -85,7 +94,10 @@ impl<'a> DoubleGrant<'a> {
             return None;
         }
         let given = self.about_first().rfind(|number| {
-            *number < promoted && self.event(*number).host != self.here && gives(self.event(*number))
+            let event = self.event(*number);
+            *number < promoted
+                && event.host != self.here
+                && matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
         })?;
         let theirs = self
             .services
@@ -152,11 +164,16 @@ impl<'a> DoubleGrant<'a> {
         let shown = self.history.clock(*host).reading(ClockId::Wall, *at);
         let mut expiries =
             self.about_owner(0..last).rev().filter_map(|number| Some((number, expiry(self.event(number))?)));
-        let (set, (until, lease)) = expiries.next()?;
+        let (latest, (until, lease)) = expiries.next()?;
+        let came_back = |number: usize| matches!(self.event(number).kind, EventKind::Regained { .. });
+        let mut set = latest;
         if shown >= until.as_nanos() {
-            return (at.since(self.event(set).at) < lease).then_some(Window::Clock);
-        }
-        if !expiries.any(|(_, (until, _))| shown >= until.as_nanos()) {
+            if at.since(self.event(latest).at) < lease {
+                return Some(Window::Clock);
+            }
+            // It came back with that end, and had another one before.
+            set = expiries.find(|(number, _)| came_back(latest) && !came_back(*number))?.0;
+        } else if !expiries.any(|(_, (until, _))| shown >= until.as_nanos()) {
             return None;
         }
         let crashed = (set..last).map(|number| self.event(number)).any(|event| {
@@ -199,9 +216,27 @@ fn both_served(history: &History, one: &Service, other: &Service) -> Duration {
     until.since(one.begin(history).max(other.begin(history)))
 }
 
-/// Whether a node gives a hold to its owner, or gives it more time.
+/// Whether a node gives a hold to its owner, or gives it more time, or has come back with it.
 fn gives(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
+    matches!(
+        event.kind,
+        EventKind::Granted { .. } | EventKind::Extended { .. } | EventKind::Regained { .. }
+    )
+}
+
+/// The number of the event with which the hold of a promise came back, if that is the last that its group has done with it before an event.
+fn came_back(history: &History, promise: &Promise, before: usize) -> Option<usize> {
+    let group = &history.lock(promise.lock).authority;
+    let is_done = |event: &Event| {
+        let of_hold = event.kind.hold() == Some((promise.lock, promise.owner, promise.mode));
+        of_hold && group.group_of(event.host).is_some() && match event.kind {
+            EventKind::Extended { by, .. } => history.is_own(promise.owner, by),
+            EventKind::Released { left, .. } => left == 0,
+            _ => true,
+        }
+    };
+    let last = history.events[..before].iter().rposition(is_done)?;
+    matches!(history.events[last].kind, EventKind::Regained { .. }).then_some(last)
 }
 
 /// Whether a hold was taken from its owner on the master, so that no replica has it either.
@@ -219,6 +254,7 @@ fn expiry(event: &Event) -> Option<(Wall, Duration)> {
     match event.kind {
         EventKind::Granted { until, lease_ms, .. }
         | EventKind::Extended { until, lease_ms, .. }
+        | EventKind::Regained { until, lease_ms, .. }
         | EventKind::Released { until, lease_ms, .. } => {
             Some((until?, Duration::from_millis(lease_ms.unwrap_or(0))))
         }

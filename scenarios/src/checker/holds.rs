@@ -56,7 +56,9 @@ fn standing(evidence: &Evidence<'_>) -> BTreeMap<(Lock, Owner), Standing> {
         let Some(group) = authority.group_of(event.host) else { continue };
         let has = groups.entry((lock, owner)).or_default();
         match event.kind {
-            EventKind::Granted { .. } | EventKind::Extended { .. } => drop(has.insert(group)),
+            EventKind::Granted { .. } | EventKind::Extended { .. } | EventKind::Regained { .. } => {
+                has.insert(group);
+            }
             EventKind::Vanished { .. } | EventKind::Released { left: 0, .. } => drop(has.remove(&group)),
             _ => continue,
         }

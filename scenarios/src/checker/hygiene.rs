@@ -8,13 +8,16 @@
 //! for each call of its client about the lock that has not come back with success, since it is not known whether a server has to
 //! remember its requests. Those beyond were left behind. A key of which it is not known who made it (a replica's) is not counted.
 //!
+//! A key that goes by itself may also be there while a hold of the lock is as a node came back with it: its owner has given it back, which the
+//! node has lost, and no client can do it again.
+//!
 //! What real servers have left is not looked at, so that there nothing can be said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Checker, belief::BeliefEnd, evidence::Evidence, words};
 use crate::{
-    history::{History, Host, KeyLeft, Lock, Outcome, Owner},
+    history::{EventKind, History, Host, KeyLeft, Lock, Mode, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -59,6 +62,19 @@ fn share(evidence: &Evidence<'_>, lock: Lock, owner: Owner) -> usize {
     1 + failed.count()
 }
 
+/// The locks of which an owner has a hold with which a node came back, and with which nothing has been done since.
+fn came_back(history: &History) -> BTreeSet<Lock> {
+    let mut last: BTreeMap<(Lock, Owner, Mode), bool> = BTreeMap::new();
+    for event in &history.events {
+        if let Some(hold) = event.kind.hold()
+            && history.lock(hold.0).authority.group_of(event.host).is_some()
+        {
+            last.insert(hold, matches!(event.kind, EventKind::Regained { .. }));
+        }
+    }
+    last.into_iter().filter(|(_, came_back)| *came_back).map(|((lock, ..), _)| lock).collect()
+}
+
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let in_use = |lock: Lock| {
@@ -66,9 +82,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             evidence.beliefs.iter().any(|belief| belief.lock == lock && belief.end == BeliefEnd::RunOver);
         held || evidence.calls.iter().any(|call| call.lock == lock && call.over.is_none())
     };
+    let came_back = came_back(history);
     let used: Vec<bool> = history.header.locks().map(in_use).collect();
     let mut passing = Passing::default();
-    let mut stays = |key: &KeyLeft| used[usize::from(key.lock.0)] || passing.is_meant_to_stay(evidence, key);
+    let mut stays = |key: &KeyLeft| {
+        let goes_by_itself = came_back.contains(&key.lock) && key.ttl_ms.is_some();
+        used[usize::from(key.lock.0)] || goes_by_itself || passing.is_meant_to_stay(evidence, key)
+    };
     let left: Vec<&KeyLeft> = history.keys_left.iter().filter(|key| !stays(key)).collect();
     let for_ever = left.iter().filter(|key| key.ttl_ms.is_none()).count();
     let verdict = match left.first() {
@@ -110,7 +130,7 @@ fn witness(history: &History, key: &KeyLeft, left: usize) -> Witness {
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Call, Life, Outcome, Reason, story::Story},
+        history::{Call, GainCause, Life, Outcome, Reason, story::Story},
     };
 
     #[test]
@@ -129,6 +149,14 @@ mod tests {
             (
                 "a waiter's key is left for a while",
                 done().key_left("m", "waiter:{stock}", Some(16_000)).ends(10_000),
+            ),
+            (
+                "its node came back with the lock that was released",
+                done()
+                    .at(100)
+                    .regained("m", "c1", 60_000, 1, GainCause::Restart)
+                    .key_left("m", "stock", Some(50_100))
+                    .ends(10_000),
             ),
             (
                 "a release is remembered for a while",

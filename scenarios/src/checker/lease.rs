@@ -7,6 +7,9 @@
 //! whose reply was lost, a watchdog that continues after the release): a *phantom*, which may last one lease and no longer. A
 //! key without expiry is a phantom forever once its owner is gone. Judged are locks that one group grants: a quorum outvotes
 //! a node with a bad clock.
+//!
+//! A hold that came back with its node is there until the end of the lease that the node has for it, and nothing of it is promised until its
+//! owner is told of it, as of any [promise](super::promise).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,6 +61,12 @@ struct Hold {
     mode: Mode,
     node: Host,
     from: True,
+    /// Whether its node did not grant it then, but came back with it.
+    came_back: bool,
+    /// How many levels the node counts.
+    count: u32,
+    /// Until when it lasts by the lease with which it came back, where its owner has not been told of that.
+    untold: Option<True>,
     /// The last lease it was given.
     lease: Option<Duration>,
     /// When its key expires by a node's wall clock, and since when it does.
@@ -73,6 +82,35 @@ struct Hold {
 }
 
 impl Hold {
+    /// One that begins, of which nothing is promised yet.
+    fn begins((lock, owner, mode): (Lock, Owner, Mode), node: Host, from: True) -> Self {
+        Self {
+            lock,
+            owner,
+            mode,
+            node,
+            from,
+            came_back: false,
+            count: 0,
+            untold: None,
+            lease: None,
+            until: None,
+            since: from,
+            promised: vec![],
+            ran: from,
+            latest: from,
+            gone: None,
+        }
+    }
+
+    /// All its levels are promised until then.
+    fn tells(&mut self, until: True) {
+        self.promised.resize(self.promised.len().max(1), self.from);
+        self.promised.iter_mut().for_each(|promised| *promised = until.max(*promised));
+        self.latest = self.latest.max(until);
+        self.untold = None;
+    }
+
     fn promised(&self) -> True {
         self.promised.iter().copied().fold(self.ran, True::max)
     }
@@ -118,29 +156,25 @@ fn holds(history: &History) -> Vec<Hold> {
             }
             _ => {}
         }
-        let Some((lock, owner, mode)) = event.kind.hold() else { continue };
+        let Some(of) = event.kind.hold() else { continue };
+        let (lock, owner, _) = of;
         let authority = &history.lock(lock).authority;
+        if let EventKind::Believes { .. } = event.kind
+            && authority.groups.len() == 1
+        {
+            for hold in open.entry(of).or_default() {
+                if let Some(until) = hold.untold.take().filter(|until| *until > at) {
+                    hold.tells(until);
+                }
+            }
+        }
         if authority.quorum != 1 || authority.group_of(node).is_none() {
             continue;
         }
-        let of_owner = open.entry((lock, owner, mode)).or_default();
+        let of_owner = open.entry(of).or_default();
         let one = meant(of_owner, node);
         match &event.kind {
             EventKind::Granted { lease_ms, until, count, .. } => {
-                let fresh = Hold {
-                    lock,
-                    owner,
-                    mode,
-                    node,
-                    from: at,
-                    lease: None,
-                    until: None,
-                    since: at,
-                    promised: vec![],
-                    ran: at,
-                    latest: at,
-                    gone: None,
-                };
                 let one = if *count <= 1 {
                     let over = |hold: &mut Hold| hold.node == node || retired.contains(&hold.node);
                     all.extend(
@@ -151,7 +185,7 @@ fn holds(history: &History) -> Vec<Hold> {
                     one
                 };
                 let one = one.unwrap_or_else(|| {
-                    of_owner.push(fresh);
+                    of_owner.push(Hold::begins(of, node, at));
                     of_owner.len() - 1
                 });
                 let hold = &mut of_owner[one];
@@ -163,16 +197,33 @@ fn holds(history: &History) -> Vec<Hold> {
                 hold.latest = hold.latest.max(end);
                 (hold.node, hold.lease) = (node, lease_ms.map(Duration::from_millis));
                 (hold.until, hold.since) = (*until, at);
+                (hold.count, hold.untold) = (*count, None);
+            }
+            EventKind::Regained { lease_ms, until, count, .. } => {
+                let here = of_owner.iter().position(|hold| hold.node == node);
+                let newest = of_owner.iter().rposition(|hold| retired.contains(&hold.node));
+                let one = here.or(newest).unwrap_or_else(|| {
+                    of_owner.push(Hold { came_back: true, ..Hold::begins(of, node, at) });
+                    of_owner.len() - 1
+                });
+                let hold = &mut of_owner[one];
+                let (from, more) = (hold.from, count.saturating_sub(hold.count));
+                if !hold.promised.is_empty() {
+                    // What came back is below what its owner still has.
+                    hold.promised.splice(0..0, (0..more).map(|_| from));
+                }
+                let end = end_of(at, *lease_ms);
+                hold.latest = hold.latest.max(end);
+                (hold.count, hold.untold) = (*count, Some(end));
+                (hold.node, hold.lease) = (node, lease_ms.map(Duration::from_millis));
+                (hold.until, hold.since) = (*until, at);
             }
             EventKind::Extended { lease_ms, until, by, .. } => {
                 if let Some(hold) = one.map(|one| &mut of_owner[one]) {
                     hold.lease = lease_ms.map(Duration::from_millis);
                     (hold.until, hold.since) = (*until, at);
                     if history.is_own(owner, *by) {
-                        let end = end_of(at, *lease_ms);
-                        hold.promised.resize(hold.promised.len().max(1), hold.from);
-                        hold.promised.iter_mut().for_each(|promised| *promised = end.max(*promised));
-                        hold.latest = hold.latest.max(end);
+                        hold.tells(end_of(at, *lease_ms));
                     }
                 }
             }
@@ -182,6 +233,7 @@ fn holds(history: &History) -> Vec<Hold> {
             EventKind::Released { left, until, .. } => {
                 if let Some(hold) = one.map(|one| &mut of_owner[one]) {
                     hold.cut(*left as usize, at);
+                    hold.count = *left;
                     if until.is_some() {
                         (hold.until, hold.since) = (*until, at);
                     }
@@ -284,8 +336,8 @@ fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witnes
     let node = history.host_name(hold.node);
     let lease =
         hold.lease.map_or("no expiry".to_owned(), |lease| format!("a lease of {}", words::length(lease)));
-    let mut story =
-        vec![format!("{node} had granted it at {}, at last with {lease}.", words::instant(hold.from))];
+    let had = if hold.came_back { "come back with it" } else { "granted it" };
+    let mut story = vec![format!("{node} had {had} at {}, at last with {lease}.", words::instant(hold.from))];
     story.extend(ending(history, hold.lock, &[hold.owner], hold.from, gone));
     let until = until.min(history.header.end);
     Witness { summary, story, from, until, lock: Some(hold.lock), owners: vec![hold.owner] }

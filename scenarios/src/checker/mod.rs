@@ -5,6 +5,8 @@
 
 mod authority;
 mod belief;
+#[cfg(test)]
+mod came_back;
 pub(crate) mod chain;
 mod commands;
 mod double_grant;

@@ -5,6 +5,13 @@
 //! gone early (a clock that jumped, an eviction, a crash, a failover, another client's DEL) is a promise broken, not ended.
 //! A release that finds no key ends the promise, too: it is over once its owner has begun to give the lock back and the node has lost it.
 //!
+//! A hold that came back with a node (`Regained`) is a promise to nobody: its owner has given it back, or another one may have the lock
+//! by now. It is one from when its owner is told that it has it: the node extends it for the owner, or, where one group of nodes decides
+//! and so no other can have told it, the owner believes in it anew. From an extension on it lasts as that says, and from a belief on until
+//! the end of the lease that the node came back with. So is a nested hold a promise that the node grants on top of it, and what is below
+//! is none. Levels that came back are below those that the owner still has: it gives back its own first. A hold that was lost and comes
+//! back within its promise is that promise, which had not ended.
+//!
 //! Where a quorum must grant, the promise exists while at least that many groups' promises are live, each shorter than its
 //! own lease by the drift allowance: that is the validity which the algorithm itself publishes.
 
@@ -27,6 +34,8 @@ pub(super) struct Promise {
     pub(super) end: PromiseEnd,
     /// The node whose grant began it (the last one that a quorum needed).
     pub(super) node: Host,
+    /// Whether that node granted nothing, but told the owner of a hold that it had come back with.
+    pub(super) came_back: bool,
     /// How many holds since when, as the node counted: the permits of a semaphore, or how deep it is nested; of a quorum nothing.
     pub(super) counts: Vec<(True, u32)>,
 }
@@ -49,6 +58,7 @@ interval!(Promise, without_end);
 struct Open {
     from: True,
     node: Host,
+    came_back: bool,
     /// How many holds since when.
     counts: Vec<(True, u32)>,
     /// Until when, for each nested hold, the outermost first.
@@ -59,7 +69,7 @@ struct Open {
 
 impl Open {
     fn new(from: True, node: Host) -> Self {
-        Self { from, node, counts: vec![(from, 1)], holds: Vec::new(), ran: from }
+        Self { from, node, came_back: false, counts: vec![(from, 1)], holds: Vec::new(), ran: from }
     }
 
     fn until(&self) -> True {
@@ -72,6 +82,19 @@ impl Open {
         self.ran = over.fold(self.ran, True::max);
         self.holds.truncate(left);
     }
+
+    /// The node tells the owner that it has the hold until then.
+    fn extend(&mut self, at: True, until: True) {
+        self.holds.resize(self.holds.len().max(1), at);
+        self.holds.iter_mut().for_each(|hold| *hold = until.max(*hold));
+    }
+}
+
+/// A hold that a node has come back with, and until when by the lease that it has.
+#[derive(Debug, Clone, Copy)]
+struct Back {
+    node: Host,
+    until: True,
 }
 
 /// All promises of a history, by lock and then by when they began.
@@ -81,6 +104,9 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
     let mut made: BTreeMap<Of, Vec<(usize, Promise)>> = BTreeMap::new();
     let mut open: BTreeMap<(Of, usize), Open> = BTreeMap::new();
     let mut counted: BTreeMap<(Of, usize), u32> = BTreeMap::new();
+    // As many levels as a node has said of a hold, whether or not there is a promise of them, and what came back and is none yet.
+    let mut levels: BTreeMap<(Of, usize), u32> = BTreeMap::new();
+    let mut back: BTreeMap<(Of, usize), Back> = BTreeMap::new();
     // The holds that their nodes have lost since they were last granted or prolonged, and those that their owners have given back since.
     let (mut lost, mut given_back) = (BTreeSet::new(), BTreeSet::new());
     let mut close = |(of, group): (Of, usize), state: Open, released: Option<True>| {
@@ -89,13 +115,13 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
             Some(at) if at < over => (at, PromiseEnd::Released),
             _ => (over, PromiseEnd::LeaseOver),
         };
-        let (Open { from, node, mut counts, .. }, (lock, owner, mode)) = (state, of);
+        let (Open { from, node, came_back, mut counts, .. }, (lock, owner, mode)) = (state, of);
         counts.retain(|(at, _)| *at < until);
         // Granted and released at one instant (requests that had waited together on a link): there was no hold.
         if from >= until {
             return;
         }
-        let promise = Promise { lock, owner, mode, from, until, end, node, counts };
+        let promise = Promise { lock, owner, mode, from, until, end, node, came_back, counts };
         made.entry(of).or_default().push((group, promise));
     };
     for event in &history.events {
@@ -111,13 +137,31 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
             }
             continue;
         }
+        let at = event.at;
+        // Whoever believes anew has not given back what it believes in.
+        if let EventKind::Believes { .. } = event.kind {
+            (0..authority.groups.len()).for_each(|group| _ = given_back.remove(&(of, group)));
+            let key = (of, 0);
+            let told = if authority.groups.len() == 1 { back.remove(&key) } else { None };
+            if let Some(Back { node, until }) = told.filter(|back| back.until > at) {
+                if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
+                    close(key, lapsed, None);
+                }
+                let mut fresh = Open::new(at, node);
+                fresh.came_back = true;
+                fresh.counts = vec![(at, counted.get(&key).copied().unwrap_or(1))];
+                open.entry(key).or_insert(fresh).extend(at, until);
+            }
+            continue;
+        }
         let Some(group) = authority.group_of(event.host) else { continue };
         let key = (of, group);
-        let at = event.at;
         match &event.kind {
             EventKind::Granted { lease_ms, count, .. } => {
                 lost.remove(&key);
                 given_back.remove(&key);
+                back.remove(&key);
+                levels.insert(key, *count);
                 let end = promised(authority, at, *lease_ms);
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
@@ -134,21 +178,34 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
             }
             EventKind::Extended { by, lease_ms, .. } if history.is_own(owner, *by) => {
                 lost.remove(&key);
+                let came_back = back.remove(&key).is_some();
+                if came_back {
+                    given_back.remove(&key);
+                }
                 let end = promised(authority, at, *lease_ms);
                 let mut fresh = Open::new(at, event.host);
+                fresh.came_back = came_back;
                 fresh.counts = vec![(at, counted.get(&key).copied().unwrap_or(1))];
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
                 }
                 // A node that extends what true time calls over grants it anew, as often as it counts.
-                let state = open.entry(key).or_insert(fresh);
-                state.holds.resize(state.holds.len().max(1), at);
-                for hold in &mut state.holds {
-                    *hold = end.max(*hold);
+                open.entry(key).or_insert(fresh).extend(at, end);
+            }
+            EventKind::Regained { lease_ms, count, .. } => {
+                lost.remove(&key);
+                let more = count.saturating_sub(levels.insert(key, *count).unwrap_or(0));
+                if let Some(state) = open.get_mut(&key).filter(|state| state.until() >= at) {
+                    state.holds.splice(0..0, (0..more).map(|_| at));
                 }
+                back.insert(key, Back { node: event.host, until: promised(authority, at, *lease_ms) });
             }
             EventKind::Released { by, left, .. } if history.is_own(owner, *by) => {
                 counted.insert(key, *left);
+                levels.insert(key, *left);
+                if *left == 0 {
+                    back.remove(&key);
+                }
                 if *left == 0 {
                     if let Some(state) = open.remove(&key) {
                         close(key, state, Some(at));
@@ -158,7 +215,10 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                     state.counts.push((at, *left));
                 }
             }
+            // Another one released it.
+            EventKind::Released { left: 0, .. } => _ = back.remove(&key),
             EventKind::Vanished { .. } => {
+                back.remove(&key);
                 lost.insert(key);
                 if let Some(state) = open.remove_if(&key, |_| given_back.contains(&key)) {
                     close(key, state, Some(at));
@@ -216,8 +276,8 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
             (None, Some(part), _) if live >= needed => began = Some((at, part.node, part.mode)),
             (Some((from, node, mode)), _, Some(part)) if live < needed => {
                 let Promise { lock, owner, end, .. } = *part;
-                let counts = Vec::new();
-                all.push(Promise { lock, owner, mode, from, until: at, end, node, counts });
+                let (counts, came_back) = (Vec::new(), false);
+                all.push(Promise { lock, owner, mode, from, until: at, end, node, came_back, counts });
                 began = None;
             }
             _ => {}

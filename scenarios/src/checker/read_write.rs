@@ -65,6 +65,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 };
                 readers = readers.max(holders.keys().filter(reads).count());
             }
+            EventKind::Regained { until, .. } => {
+                holders.insert((owner, mode), expires(until));
+            }
             EventKind::Extended { until, .. } => {
                 if let Some(over) = holders.get_mut(&(owner, mode)) {
                     *over = expires(until);

@@ -10,6 +10,10 @@
 //! assumes that the next count includes it, and so takes an acquire whose reply was lost for one that was not executed. It acquires
 //! again, and both holds go with its releases.
 //!
+//! So do the levels with which a node came back, as many as it counts more than it had said last: a crash or a failover took the release
+//! from it, and not the owner's calls. They are allowed until the node counts fewer, or an acquire shows that the owner's calls include them.
+//! Where a node came back with fewer, it may count less.
+//!
 //! The count of a real node is read from outside, a moment after a command: the reading may come after the call has returned, and may
 //! already show the effect of the owner's next call. There the count is judged once the owner has sent nothing more for a while, and by
 //! what has been read until then.
@@ -42,7 +46,8 @@ const READ_MAX: Duration = Duration::from_millis(50);
 /// How many holds a node says by this event that an owner has in one mode.
 fn levels(kind: &EventKind) -> Option<(Lock, Owner, Mode, u32)> {
     match kind {
-        EventKind::Granted { lock, owner, count, mode, .. } => Some((*lock, *owner, *mode, *count)),
+        EventKind::Granted { lock, owner, count, mode, .. }
+        | EventKind::Regained { lock, owner, count, mode, .. } => Some((*lock, *owner, *mode, *count)),
         EventKind::Released { lock, owner, left, mode, .. } => Some((*lock, *owner, *mode, *left)),
         EventKind::Vanished { lock, owner, mode, .. } => Some((*lock, *owner, *mode, 0)),
         _ => None,
@@ -82,6 +87,8 @@ struct Account {
     lost: bool,
     /// How many holds went away without their owner's knowledge.
     unaware: u32,
+    /// How many levels came back with a node and are still counted, beside those that the owner's calls come to.
+    came_back: u32,
     /// The owner has learned since its last acquire that it holds nothing.
     disabused: bool,
     /// What each group counts, in each mode.
@@ -100,16 +107,22 @@ impl Account {
 
     /// Books that a group counts so many holds in one mode.
     fn counts(&mut self, group: usize, mode: Mode, count: u32, kind: &EventKind) {
-        self.counted.insert((group, mode), count);
+        let before = self.counted.insert((group, mode), count).unwrap_or(0);
         self.unheard |= matches!(kind, EventKind::Granted { .. });
         self.lost |= matches!(kind, EventKind::Vanished { .. });
+        if let EventKind::Regained { .. } = kind {
+            self.came_back += count.saturating_sub(before);
+            self.lost |= count < before;
+        }
+        self.came_back = self.came_back.min(self.counted().0);
     }
 
     /// The same as [`Account::counted`] for an owner whose call has returned with this event, by what is read of a real node only then.
     fn read_late(&self, history: &History, (lock, owner): (Lock, Owner), number: usize) -> (u32, bool) {
         let (mut late, now) = (self.clone(), history.events[number].at);
         let read = history.events[number..].iter().take_while(|event| event.at.since(now) <= READ_MAX);
-        for event in read {
+        // What a node comes back with is no reply.
+        for event in read.filter(|event| !matches!(event.kind, EventKind::Regained { .. })) {
             let group = history.lock(lock).authority.group_of(event.host);
             if let (Some(group), Some((of, whose, mode, count))) = (group, levels(&event.kind))
                 && (of, whose) == (lock, owner)
@@ -171,7 +184,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 if account.under_way > 0 || *outcome != Outcome::Ok || !judged || asks_on {
                     continue;
                 }
-                let most = account.expected + account.maybe_more + account.unaware;
+                let most = account.expected + account.maybe_more + account.unaware + account.came_back;
                 let excess = counted.saturating_sub(most);
                 let least = account.expected.saturating_sub(account.maybe_less);
                 let missing = if lost { 0 } else { least.saturating_sub(counted) };
@@ -202,13 +215,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         .finding(verdict, vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())])
 }
 
-/// Books a call that returned; returns whether it tested the property: a success after a lost reply, or after a grant that the
-/// caller never learned of.
+/// Books a call that returned; returns whether it tested the property: a success after a lost reply, after a grant that the caller never learned
+/// of, or beside levels that came back.
 fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) -> bool {
     account.under_way = account.under_way.saturating_sub(1);
     match (call, outcome) {
         (Call::Acquire { .. }, Outcome::Ok) => {
-            let again = account.maybe_more > 0 || account.refused_unheard;
+            let again = account.maybe_more > 0 || account.refused_unheard || account.came_back > 0;
             (account.unheard, account.refused_unheard) = (false, false);
             account.expected += 1;
             let disabused = std::mem::take(&mut account.disabused);
@@ -221,6 +234,7 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             // What a release that is in doubt has left.
             let least = account.expected.saturating_sub(std::mem::take(&mut account.maybe_less));
             account.expected = counted.clamp(least, account.expected);
+            account.came_back = account.came_back.min(counted.saturating_sub(account.expected));
             account.maybe_more = 0;
             again
         }

@@ -5,7 +5,8 @@
 //! waiter is one whose acquisition is under way on a host that has not crashed since; while all of them stand still, none
 //! is late. A release of a read-write lock concerns all waiters if it leaves nothing held on its node, and waiters that want to
 //! read if a writer has released and only readers are left. Waiters of a quorum rely on their own timers, so there is nothing
-//! to judge. Nor are waiters for permits with leases judged, whose names are not those of the owners that call.
+//! to judge. Nor are waiters for permits with leases judged, whose names are not those of the owners that call. A lock that came back with its
+//! node, held by an owner that had released it, is not free, and no waiter needs to react.
 //!
 //! Of a fair lock the message goes to the head of the queue alone. Where the head is dead, or waits for a reply that is lost, no
 //! other waiter can or may react, and the lock is free until the head's place is over or the head asks again: a violation that
@@ -175,6 +176,11 @@ impl State {
                 self.pending.remove(lock);
                 self.interrupted.remove(lock);
                 self.waiting.entry(*lock).or_default().remove(owner);
+            }
+            EventKind::Regained { lock, owner, mode, .. } => {
+                self.held.entry((*lock, event.host)).or_default().insert((*owner, *mode));
+                self.pending.remove(lock);
+                self.interrupted.remove(lock);
             }
             EventKind::Believes { lock, owner, .. } => {
                 self.waiting.entry(*lock).or_default().remove(owner);

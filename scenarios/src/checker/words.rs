@@ -50,6 +50,7 @@ pub(super) fn promise(history: &History, promise: &Promise) -> String {
     let node = history.host_name(promise.node);
     let authority = &history.lock(promise.lock).authority;
     let by = match authority.quorum {
+        1 if promise.came_back => format!("{node} told it of the hold that it had come back with"),
         1 => format!("{node} granted it"),
         needed => format!("{needed} nodes (the last was {node}) had granted it"),
     };

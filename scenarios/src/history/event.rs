@@ -1,5 +1,7 @@
 //! One thing that happened on one host. Instants are true time unless a clock is named.
 
+use std::time::Duration;
+
 use lockstorm_sim::time::{True, Wall};
 use serde::{Deserialize, Serialize};
 
@@ -156,6 +158,31 @@ pub enum EventKind {
         owner: Owner,
         /// How it went.
         how: LossCause,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
+    },
+    /// Node: it has come back with a hold of the owner that is not what its group has said of that last: the release, the loss or the
+    /// shorter lease that came after was not on its disk, or had not reached it when it took over.
+    ///
+    /// Told by a node that is a master, of what it has when it has started again or has become one, and that is not over by its clock.
+    /// The last that the nodes of the group have said, a grant, an extension, a release or a loss (that of a replica's copy is none), is
+    /// that the owner has nothing any more, or another number of levels than the node counts, or the same with an end by more than
+    /// [`SAME_END`] before that which the node has. What it has as its group had it, or with an earlier end, has not come back.
+    Regained {
+        /// The lock.
+        lock: Lock,
+        /// Who holds it as the node has it.
+        owner: Owner,
+        /// What is left of its lease by this node's wall clock; `None`: the key has no expiry.
+        lease_ms: Option<u64>,
+        /// When the key expires by this node's wall clock.
+        #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
+        until: Option<Wall>,
+        /// How many times the owner holds it as the node has it.
+        count: u32,
+        /// How the node came to have it.
+        how: GainCause,
         /// Shared or alone.
         #[serde(default)]
         mode: Mode,
@@ -373,6 +400,19 @@ pub enum LossCause {
     Failover,
 }
 
+/// How a node came to have a hold that its group had no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GainCause {
+    /// It started again with what was on its disk.
+    Restart,
+    /// It became a master with what had reached it.
+    Failover,
+}
+
+/// Two ends of a lease that are no farther apart may be one: a real node's is read some time after it was set.
+pub const SAME_END: Duration = Duration::from_millis(10);
+
 /// What a node is to its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -449,6 +489,7 @@ impl EventKind {
             | Self::Extended { lock, .. }
             | Self::Released { lock, .. }
             | Self::Vanished { lock, .. }
+            | Self::Regained { lock, .. }
             | Self::Queue { lock, .. }
             | Self::Counted { lock, .. }
             | Self::Passed { lock, .. }
@@ -475,6 +516,7 @@ impl EventKind {
             | Self::Extended { owner, .. }
             | Self::Released { owner, .. }
             | Self::Vanished { owner, .. }
+            | Self::Regained { owner, .. }
             | Self::Write { owner, .. } => Some(*owner),
             Self::Return { .. }
             | Self::Queue { .. }
@@ -497,7 +539,8 @@ impl EventKind {
             | Self::Granted { lock, owner, mode, .. }
             | Self::Extended { lock, owner, mode, .. }
             | Self::Released { lock, owner, mode, .. }
-            | Self::Vanished { lock, owner, mode, .. } => Some((*lock, *owner, *mode)),
+            | Self::Vanished { lock, owner, mode, .. }
+            | Self::Regained { lock, owner, mode, .. } => Some((*lock, *owner, *mode)),
             _ => None,
         }
     }

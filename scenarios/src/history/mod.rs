@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 pub use clock::{Clock, ClockId, Deadline, Segment};
 pub use event::{
-    Accepted, Call, Event, EventKind, Life, LossCause, Mode, Outcome, Party, Reason, Role, Serving, Wait,
-    Wake,
+    Accepted, Call, Event, EventKind, GainCause, Life, LossCause, Mode, Outcome, Party, Reason, Role,
+    SAME_END, Serving, Wait, Wake,
 };
 pub use failed::{CallKind, FailedCalls};
 pub use file::ReadError;

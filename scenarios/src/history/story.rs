@@ -7,8 +7,8 @@ use lockstorm_sim::time::{True, Wall};
 
 use super::{
     Accepted, Authority, Bounds, Call, Clock, ClockId, CommandCount, Deadline, Drift, Ended, EventKind,
-    Fence, Header, History, Host, HostInfo, HostKind, KeyLeft, Life, Lock, LockInfo, LockKind, LossCause,
-    Mode, Op, Outcome, Owner, Party, Probe, Reason, Resource, Role, Segment, Wait, Wake,
+    Fence, GainCause, Header, History, Host, HostInfo, HostKind, KeyLeft, Life, Lock, LockInfo, LockKind,
+    LossCause, Mode, Op, Outcome, Owner, Party, Probe, Reason, Resource, Role, Segment, Wait, Wake,
 };
 
 /// A history being written.
@@ -374,6 +374,22 @@ impl Story {
         self.counts.remove(&(self.lock, at, owner, mode));
         let lock = self.lock;
         self.tell(node, EventKind::Vanished { lock, owner, how, mode })
+    }
+
+    /// A node comes back with a hold of a client that its group has not, so many levels, for so long by its wall clock.
+    pub(crate) fn regained(
+        mut self,
+        node: &str,
+        client: &str,
+        lease_ms: u64,
+        count: u32,
+        how: GainCause,
+    ) -> Self {
+        let (owner, at, until) = (self.owner(client), self.host(node), self.wall(node, lease_ms));
+        let mode = self.mode(owner);
+        self.counts.insert((self.lock, at, owner, mode), count);
+        let (lock, lease_ms) = (self.lock, Some(lease_ms));
+        self.tell(node, EventKind::Regained { lock, owner, lease_ms, until, count, how, mode })
     }
 
     /// A client deletes another client's key.

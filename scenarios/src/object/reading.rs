@@ -124,18 +124,21 @@ impl Value {
         self.content == other.content && self.leases.keys().eq(other.leases.keys())
     }
 
-    /// Has what was to expire when it does in `kept` expire when it does in `read`, which is like it.
-    pub(crate) fn correct(&mut self, kept: &Value, read: &Value) {
-        if self.expires_ms == kept.expires_ms {
+    /// Has what was to expire when it does in `kept` expire when it does in `read`, which is like it; whether there was anything.
+    pub(crate) fn correct(&mut self, kept: &Value, read: &Value) -> bool {
+        let mut any = self.expires_ms == kept.expires_ms;
+        if any {
             self.expires_ms = read.expires_ms;
         }
         for (level, ends) in &mut self.leases {
             if let (Some(kept), Some(read)) = (kept.leases.get(level), read.leases.get(level))
                 && ends == kept
             {
+                any = true;
                 *ends = *read;
             }
         }
+        any
     }
 
     /// The commands that give a key this value, which has none, and their keys to its leases.

@@ -85,7 +85,9 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
             until.and_then(|until| history.clock(event.host).expires(until, event.at)).unwrap_or(True::MAX)
         };
         match &event.kind {
-            EventKind::Granted { until, .. } | EventKind::Extended { until, .. } => {
+            EventKind::Granted { until, .. }
+            | EventKind::Extended { until, .. }
+            | EventKind::Regained { until, .. } => {
                 if open.get(&key).is_some_and(|(_, over)| *over < event.at)
                     && let Some(state) = open.remove(&key)
                 {

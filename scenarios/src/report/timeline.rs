@@ -125,6 +125,10 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
         EventKind::Vanished { owner, how, .. } => {
             format!("{lock} of {} is gone: {}", name(owner), gone(history, event.host, *how))
         }
+        EventKind::Regained { owner, lease_ms, count, .. } => {
+            let nested = if *count > 1 { format!(", holds: {count}") } else { String::new() };
+            format!("comes back with {lock} of {}, {}{nested}", name(owner), lease(lease_ms))
+        }
         EventKind::Queue { waiters, .. } => {
             let waiters: Vec<String> = waiters.iter().map(name).collect();
             if waiters.is_empty() {

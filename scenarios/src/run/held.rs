@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, rc::Rc};
 use lockstorm_sim::time::Wall;
 
 use crate::{
-    history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
+    history::{
+        self, EventKind, GainCause, History, Host, Lock, LossCause, Mode, Owner, Party, SAME_END,
+    },
     object::{self, Counts, Grants, Holding, Keys, Known, Object, Value},
     recorder::{Line, Sender},
 };
@@ -58,34 +60,84 @@ impl Watched {
     }
 
     /// What it means that this node, which has been a replica, is a master from now on: holds that its group has granted, whose
-    /// lease is not over by its clock, and that it does not have are lost. That a replica lost its copy of a hold is no loss of the group.
-    /// What the node has of a latch's count, counts.
-    pub(super) fn promoted(&self, history: &History, node: Host, now: Wall) -> Vec<EventKind> {
+    /// lease is not over by its clock, and that it does not have are lost, and those that it has otherwise have come back. That a
+    /// replica lost its copy of a hold is no loss of the group. What the node has of a latch's count, counts.
+    pub(super) fn promoted(
+        &self,
+        history: &History,
+        node: Host,
+        now: Wall,
+        how: GainCause,
+    ) -> Vec<EventKind> {
+        let lost = self.said_by_group(history, node).into_iter().filter(|(hold, said)| {
+            said.count > 0 && said.lasts(now) && self.state.holds().all(|has| has != *hold)
+        });
+        let lock = self.lock;
+        let lost = lost.map(|((owner, mode), _)| {
+            let how = LossCause::Failover;
+            EventKind::Vanished { lock, owner, how, mode }
+        });
+        lost.chain(self.came_back(history, node, now, how)).chain(self.state.counted(lock)).collect()
+    }
+
+    /// The holds that this node, a master, has otherwise than its group had them when it spoke of them last: as they were before.
+    pub(super) fn came_back(
+        &self,
+        history: &History,
+        node: Host,
+        now: Wall,
+        how: GainCause,
+    ) -> Vec<EventKind> {
+        // The keys of a semaphore do not say who holds it: whose permits they are is known of the node that granted them alone.
+        if matches!(self.object.promises(), history::LockKind::Semaphore { .. }) {
+            return Vec::new();
+        }
+        let said = self.said_by_group(history, node);
+        let has = self.state.holders.iter().map(|((_, mode), hold)| {
+            let until = hold.expires_ms.map(Wall::from_millis);
+            ((hold.owner, *mode), Said { count: hold.count, until })
+        });
+        let is_another = |hold: &(Owner, Mode), has: &Said| {
+            has.lasts(now) && said.get(hold).is_some_and(|said| has.is_another_than(said))
+        };
+        let came_back = has.filter(|(hold, has)| is_another(hold, has));
+        let told = came_back.map(|((owner, mode), Said { count, until })| {
+            let lease_ms = until.map(|until| u64::try_from(until.as_millis() - now.as_millis()).unwrap_or(0));
+            EventKind::Regained { lock: self.lock, owner, lease_ms, until, count, how, mode }
+        });
+        told.collect()
+    }
+
+    /// What the nodes of this one's group have said last of each hold.
+    fn said_by_group(&self, history: &History, node: Host) -> BTreeMap<(Owner, Mode), Said> {
         let authority = &history.lock(self.lock).authority;
-        let Some(group) = authority.group_of(node) else { return Vec::new() };
-        let mut held: BTreeMap<(Owner, Mode), Option<Wall>> = BTreeMap::new();
+        let Some(group) = authority.group_of(node) else { return BTreeMap::new() };
+        let mut all: BTreeMap<(Owner, Mode), Said> = BTreeMap::new();
         let of_group = history.events.iter().enumerate().filter(|(_, event)| {
             authority.group_of(event.host) == Some(group) && event.kind.lock() == Some(self.lock)
         });
         for (number, event) in of_group {
+            let Some((_, owner, mode)) = event.kind.hold() else { continue };
+            let is_loss = matches!(event.kind, EventKind::Vanished { .. });
+            if is_loss && !history.was_master(self.lock, event.host, number) {
+                continue;
+            }
+            let said = all.entry((owner, mode)).or_default();
             match &event.kind {
-                EventKind::Vanished { .. } if !history.was_master(self.lock, event.host, number) => {}
-                EventKind::Granted { owner, mode, until, .. }
-                | EventKind::Extended { owner, mode, until, .. } => {
-                    held.insert((*owner, *mode), *until);
+                EventKind::Granted { count, until, .. } | EventKind::Regained { count, until, .. } => {
+                    *said = Said { count: *count, until: *until };
                 }
-                EventKind::Released { owner, mode, left: 0, .. }
-                | EventKind::Vanished { owner, mode, .. } => {
-                    held.remove(&(*owner, *mode));
+                EventKind::Extended { until, .. } => {
+                    *said = Said { count: said.count.max(1), until: *until };
                 }
+                EventKind::Released { left, until, .. } => {
+                    *said = Said { count: *left, until: until.or(said.until) };
+                }
+                EventKind::Vanished { .. } => *said = Said::default(),
                 _ => {}
             }
         }
-        held.retain(|_, until| until.is_none_or(|until| until > now));
-        let lost = held.into_keys().filter(|hold| self.state.holds().all(|has| has != *hold));
-        let (lock, how) = (self.lock, LossCause::Failover);
-        let lost = lost.map(|(owner, mode)| EventKind::Vanished { lock, owner, how, mode });
-        lost.chain(self.state.counted(self.lock)).collect()
+        all
     }
 
     /// Takes over the queue, and says so if it is another one.
@@ -97,6 +149,29 @@ impl Watched {
         self.queue = queue.to_vec();
         let waiters = queue.iter().map(|name| names.owner(self.lock, name, None)).collect();
         Some(EventKind::Queue { lock: self.lock, waiters })
+    }
+}
+
+/// What was said last of a hold: how many levels there are, and until when, by the clock of the node that said it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Said {
+    count: u32,
+    until: Option<Wall>,
+}
+
+impl Said {
+    /// Whether it is not over when a clock shows this.
+    fn lasts(&self, now: Wall) -> bool {
+        self.until.is_none_or(|until| until > now)
+    }
+
+    /// Whether a node that has this has another hold than the one that was spoken of last.
+    fn is_another_than(&self, said: &Said) -> bool {
+        let ends_later = match (self.until, said.until) {
+            (Some(has), Some(said)) => has > said + SAME_END,
+            (has, said) => has.is_none() && said.is_some(),
+        };
+        self.count != said.count || ends_later
     }
 }
 
@@ -444,6 +519,15 @@ mod tests {
         assert_eq!(changes, [lapsed, released]);
     }
 
+    /// One owner's hold on a node, so many levels until then by its clock.
+    fn has(history: &History, count: u32, expires_ms: Option<i64>) -> Watched {
+        let owner = history.find_owner("c1:1").expect("it asked");
+        let mut node = lock();
+        let hold = OwnerHolds { owner, count, expires_ms };
+        node.state.holders.insert(("c1:1".to_owned(), Mode::Exclusive), hold);
+        node
+    }
+
     #[test]
     fn a_replica_that_is_promoted_has_lost_the_holds_that_it_never_had() {
         let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);
@@ -454,9 +538,7 @@ mod tests {
         let copy_lost = copy_lost.ends(2_000);
         let (replica, c1) =
             (held.header.host("r").expect("a replica"), held.find_owner("c1:1").expect("it asked"));
-        let (without, mut with) = (lock(), lock());
-        let hold = OwnerHolds { owner: c1, count: 1, expires_ms: None };
-        with.state.holders.insert(("c1:1".to_owned(), Mode::Exclusive), hold);
+        let (without, with) = (lock(), has(&held, 1, Some(1_000)));
         let (how, mode) = (LossCause::Failover, Mode::Exclusive);
         let lost = vec![EventKind::Vanished { lock: LOCK, owner: c1, how, mode }];
         let rows = [
@@ -467,7 +549,60 @@ mod tests {
             ("it was released", &released, &without, 500, Vec::new()),
         ];
         for (name, history, node, now_ms, expected) in rows {
-            assert_eq!(node.promoted(history, replica, Wall::from_millis(now_ms)), expected, "{name}");
+            let told = node.promoted(history, replica, Wall::from_millis(now_ms), GainCause::Failover);
+            assert_eq!(told, expected, "{name}");
+        }
+    }
+
+    /// What comes back is what the group has said last that its owner has not: no event told of it, and it was nobody's for the checkers.
+    #[test]
+    fn a_hold_that_its_group_has_not_comes_back_with_a_node() {
+        let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);
+        let held = story().ends(2_000);
+        let released = story().at(300).unlocks("c1", "m").ends(2_000);
+        let lost = story().at(300).vanished("m", "c1", LossCause::Crash).ends(2_000);
+        let copy_lost =
+            story().became("r", history::Role::Replica).at(300).vanished("r", "c1", LossCause::Crash);
+        let copy_lost = copy_lost.ends(2_000);
+        let back = story().at(300).unlocks("c1", "m").regained("m", "c1", 700, 1, GainCause::Restart);
+        let back = back.ends(2_000);
+        let shortened = story().at(100).extended("m", "c1", 300).ends(2_000);
+        let another = Story::failover(history::LockKind::Exclusive).at(0).locks("c2", "m", 1_000);
+        let never_spoken_of = another.asks("c1").ends(2_000);
+        let of_kind = |kind| {
+            let history = Story::of_kind(kind).at(0).granted("m", "c1", 1_000).at(300).released("m", "c1");
+            history.ends(2_000)
+        };
+        let permits = of_kind(history::LockKind::Semaphore { permits: 2 });
+        let semaphore = |history: &History| Watched {
+            object: LockKind::Semaphore.object(2),
+            ..has(history, 1, Some(1_000))
+        };
+        let once = |history: &History| has(history, 1, Some(1_000));
+        let rows = [
+            ("as its group has it", &held, once(&held), 500, None),
+            ("with an earlier end", &held, has(&held, 1, Some(900)), 500, None),
+            ("with the same end, as it was read", &held, has(&held, 1, Some(1_010)), 500, None),
+            ("released", &released, once(&released), 500, Some((1, 500))),
+            ("released, and its lease is over", &released, once(&released), 1_000, None),
+            ("lost", &lost, once(&lost), 500, Some((1, 500))),
+            ("a replica has lost its copy", &copy_lost, once(&copy_lost), 500, None),
+            ("with more levels", &held, has(&held, 2, Some(1_000)), 500, Some((2, 500))),
+            ("with a later end", &shortened, once(&shortened), 350, Some((1, 650))),
+            ("it has come back before", &back, once(&back), 500, None),
+            ("its group has never had it", &never_spoken_of, once(&never_spoken_of), 500, None),
+            ("whose permits they are no key says", &permits, semaphore(&permits), 500, None),
+        ];
+        for (name, history, node, now_ms, expected) in rows {
+            let at = history.header.host("m").expect("a master");
+            let told = node.came_back(history, at, Wall::from_millis(now_ms), GainCause::Restart);
+            let of = |what: &EventKind| match what {
+                EventKind::Regained { count, lease_ms, how: GainCause::Restart, .. } => {
+                    (*count, lease_ms.expect("a lease"))
+                }
+                other => panic!("{name}: {other:?}"),
+            };
+            assert_eq!(told.iter().map(of).collect::<Vec<_>>(), Vec::from_iter(expected), "{name}");
         }
     }
 }

@@ -16,7 +16,8 @@ use lockstorm_sim::{
 use super::held::{Cause, Names, Watched};
 use crate::{
     history::{
-        CommandCount, EventKind, Host, KeyLeft, Life, Lock, LockInfo, Owner, Party, Role as NodeRole, Serving,
+        CommandCount, EventKind, GainCause, Host, KeyLeft, Life, Lock, LockInfo, Owner, Party,
+        Role as NodeRole, Serving,
     },
     object::{Keys, Role, Value},
     recorder::{Sender, Shared},
@@ -59,16 +60,26 @@ impl Witness {
         Witness { ctx, shared, host, node, hosts, role, locks, serving, peers, command, counts }
     }
 
-    /// The node starts again, with what its disk has kept: what it had and has no more, the crash took. Told before the first
-    /// command, which may be granted a lock anew. `follows` is whether it will be told to replicate another node at once.
+    /// The node starts again, with what its disk has kept: what it had and has no more, the crash took, and what it has of before has come
+    /// back. Told before the first command, which may be granted a lock anew. `follows` is whether it will be told to replicate
+    /// another node at once.
     pub(super) fn restarted(&mut self, ctx: HostCtx, server: &Server, follows: bool) {
         self.ctx = ctx;
         self.peers.take();
         self.serving.fill(Serving::Elsewhere);
+        // In a cluster the slots of a node are told by themselves.
+        let in_cluster = server.node().cluster.is_some();
+        let is_master = self.role == NodeRole::Master && !in_cluster;
         for at in 0..self.locks.len() {
             self.with_lock(at, |witness, watched| {
                 let values = watched.keys.read(server.node(), |_| true);
                 watched.restarted(&values, witness).into_iter().for_each(|lost| witness.tell(lost));
+                if is_master {
+                    let (host, now) = (witness.host, witness.ctx.wall());
+                    let came_back =
+                        watched.came_back(&witness.shared.get().history, host, now, GainCause::Restart);
+                    came_back.into_iter().for_each(|what| witness.tell(what));
+                }
                 if let Some(what) = watched.queue(&values, witness) {
                     witness.tell(what);
                 }
@@ -77,9 +88,10 @@ impl Witness {
         // A master that was demoted, and starts again by what is written of it, is one at once, without a change of roles.
         if self.role == NodeRole::Replica && !server.node().is_replica() && !follows {
             self.becomes(NodeRole::Master);
-            // In a cluster that goes by slot.
-            if server.node().cluster.is_none() {
-                (0..self.locks.len()).for_each(|at| self.with_lock(at, Witness::tell_losses));
+            if !in_cluster {
+                (0..self.locks.len()).for_each(|at| {
+                    self.with_lock(at, |witness, watched| witness.tell_inherited(watched, GainCause::Restart));
+                });
             }
         }
     }
@@ -173,9 +185,15 @@ impl Witness {
         if before == now {
             return;
         }
-        self.tell(EventKind::Serves { lock: self.locks[at].lock, how: now });
+        let lock = self.locks[at].lock;
+        // A node that starts again says anew what it is.
+        let was_master = {
+            let history = &self.shared.get().history;
+            history.was_master(lock, self.host, history.events.len())
+        };
+        self.tell(EventKind::Serves { lock, how: now });
         if now.is_master() && !before.is_master() {
-            self.took_over(at);
+            self.took_over(at, if was_master { GainCause::Restart } else { GainCause::Failover });
         }
     }
 
@@ -218,22 +236,22 @@ impl Witness {
             // Which slots it has by that is told by itself.
             return;
         }
-        (0..self.locks.len()).for_each(|at| self.took_over(at));
+        (0..self.locks.len()).for_each(|at| self.took_over(at, GainCause::Failover));
     }
 
     /// Other nodes of its group could grant a lock until now, and this one can from now on.
-    fn took_over(&mut self, at: usize) {
+    fn took_over(&mut self, at: usize, how: GainCause) {
         self.with_lock(at, |witness, watched| {
             // Data that came in one piece came without an event.
             watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
-            witness.tell_losses(watched);
+            witness.tell_inherited(watched, how);
         });
     }
 
-    /// What a node that has just become a master does not have of a lock.
-    fn tell_losses(&self, watched: &mut Watched) {
-        let lost = watched.promoted(&self.shared.get().history, self.host, self.ctx.wall());
-        lost.into_iter().for_each(|what| self.tell(what));
+    /// What a node that has just become a master does not have of a lock, and what it has of before.
+    fn tell_inherited(&self, watched: &Watched, how: GainCause) {
+        let told = watched.promoted(&self.shared.get().history, self.host, self.ctx.wall(), how);
+        told.into_iter().for_each(|what| self.tell(what));
     }
 
     /// Has something happen to a lock, for which the witness is asked.

@@ -4,9 +4,12 @@
 //! was not left behind where its owner is unknown; else, of those that one owner left of one lock on one node, as many were as are
 //! more than one and the calls of its client about that lock that did not come back with success.
 //!
+//! Nor was a key left behind that has a time to live, of a lock of which the last event about some hold, on the nodes that grant it, is that a
+//! node came back with it.
+//!
 //! There is nothing to judge if no lock was ever granted, all are in use, or the servers were real.
 
-use lockstorm::history::{History, Host, KeyLeft, Lock, Outcome, Owner};
+use lockstorm::history::{Event, EventKind, History, Host, KeyLeft, Lock, Mode, Outcome, Owner};
 
 use crate::{
     Answer,
@@ -22,6 +25,19 @@ pub(crate) fn judge(history: &History) -> Answer {
                 .iter()
                 .any(|(of, owner)| *of == lock && believes_at_the_end(history, lock, *owner))
     };
+    let came_back = |lock: Lock| {
+        let owners = (0..history.owners.len() as u32).map(Owner);
+        let mut holds =
+            owners.flat_map(|owner| [Mode::Exclusive, Mode::Shared].map(|mode| (lock, owner, mode)));
+        let authority = &history.lock(lock).authority;
+        holds.any(|hold| {
+            let about = |event: &&Event| {
+                event.kind.hold() == Some(hold) && authority.group_of(event.host).is_some()
+            };
+            let last = history.events.iter().rev().find(about);
+            last.is_some_and(|event| matches!(event.kind, EventKind::Regained { .. }))
+        })
+    };
     let lasts = |left: &KeyLeft| history.lock(left.lock).lasting_keys.contains(&left.key);
     let passes = |left: &KeyLeft| {
         let begins_so = history.lock(left.lock).passing_keys.iter().any(|part| left.key.starts_with(&**part));
@@ -31,6 +47,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         .keys_left
         .iter()
         .filter(|left| !lasts(left) && !in_use(left.lock))
+        .filter(|left| left.ttl_ms.is_none() || !came_back(left.lock))
         .partition(|left| passes(left));
     let failed = |lock: Lock, client: Host| {
         let of_client = |owner: Owner| history.client_of(owner) == client;

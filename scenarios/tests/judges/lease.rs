@@ -5,6 +5,10 @@
 //! anew; when the run ends. It has expired if the node lost it so, or if that node's clock, since the key got the expiry
 //! that it had last, had shown it to be past: then it was gone at that instant.
 //!
+//! With a node comes back the hold that it has, or else the newest that a node has which is down or a replica, or else a new hold begins. It has
+//! the lease of that node from then on. If the owner is told of it with a belief, what came back is promised until the end of that
+//! lease. Levels that the node counts more than had been counted of the hold are below those that it has, which are so much deeper.
+//!
 //! Each grant and each extension by its owner promises a hold a lease. What a grant promises is owed until the lease's end, or
 //! until the level that it granted is given back or granted anew; what an extension promises, until the end. Nothing takes
 //! time from the key of a hold when one level is given back: the key may last until the latest end of any of these leases.
@@ -32,14 +36,24 @@ struct Hold {
     from: True,
     node: Host,
     lease_ms: Option<u64>,
+    count: u32,
     /// The key's expiry, and since when it has it.
     expiry: (Option<Wall>, True),
     /// How deep, until when it is owed, and until when it was to last: each grant and each renewal.
     promised: Vec<(u32, True, True)>,
+    /// Until when it may last by the lease with which it came back, and until its owner has been told of that.
+    lasts: True,
+    untold: Option<True>,
     gone: Option<(True, bool)>,
 }
 
 impl Hold {
+    /// One that begins, with nothing promised.
+    fn begins(node: Host, from: True) -> Hold {
+        let (lease_ms, count, promised, untold, gone) = (None, 0, Vec::new(), None, None);
+        Hold { from, node, lease_ms, count, expiry: (None, from), promised, lasts: from, untold, gone }
+    }
+
     /// Promises of this depth and deeper end now.
     fn ends(&mut self, depth: u32, now: True) {
         let deep = self.promised.iter_mut().filter(|(of, ..)| *of >= depth);
@@ -79,8 +93,18 @@ fn holds(history: &History, lock: Lock, owner: Owner, mode: Mode) -> Vec<Hold> {
         authority.group_of(event.host).is_some() && event.kind.hold() == Some((lock, owner, mode))
     };
     let mut holds: Vec<Hold> = Vec::new();
-    for (number, event) in history.events.iter().enumerate().filter(|(_, event)| about(event)) {
+    for (number, event) in history.events.iter().enumerate() {
         let (now, node) = (event.at, event.host);
+        if matches!(event.kind, EventKind::Believes { .. }) && event.kind.hold() == Some((lock, owner, mode)) {
+            let told = holds.iter_mut().filter(|hold| hold.gone.is_none() && authority.groups.len() == 1);
+            for hold in told {
+                let until = hold.untold.take().filter(|until| *until > now);
+                hold.promised.extend(until.map(|until| (1, until, until)));
+            }
+        }
+        if !about(event) {
+            continue;
+        }
         let end =
             |lease_ms: &Option<u64>| lease_ms.map_or(True::MAX, |lease| now + Duration::from_millis(lease));
         if let EventKind::Granted { count: 0 | 1, .. } = &event.kind {
@@ -99,22 +123,38 @@ fn holds(history: &History, lock: Lock, owner: Owner, mode: Mode) -> Vec<Hold> {
                         hold.ends(*count, now);
                         hold.promised.push(promise);
                         (hold.node, hold.lease_ms, hold.expiry) = (node, *lease_ms, (*until, now));
+                        (hold.count, hold.untold) = (*count, None);
                     }
                     None => holds.push(Hold {
-                        from: now,
-                        node,
                         lease_ms: *lease_ms,
+                        count: *count,
                         expiry: (*until, now),
                         promised: vec![promise],
-                        gone: None,
+                        ..Hold::begins(node, now)
                     }),
                 }
+            }
+            EventKind::Regained { lease_ms, until, count, .. } => {
+                let retired = retired(history, number);
+                let newest =
+                    holds.iter().rposition(|hold| hold.gone.is_none() && retired.contains(&hold.node));
+                if here.or(newest).is_none() {
+                    holds.push(Hold::begins(node, now));
+                }
+                let last = holds.len() - 1;
+                let hold = &mut holds[here.or(newest).unwrap_or(last)];
+                let more = count.saturating_sub(hold.count);
+                hold.promised.iter_mut().for_each(|(depth, ..)| *depth += more);
+                (hold.node, hold.lease_ms, hold.expiry) = (node, *lease_ms, (*until, now));
+                (hold.count, hold.untold) = (*count, Some(end(lease_ms)));
+                hold.lasts = hold.lasts.max(end(lease_ms));
             }
             EventKind::Extended { lease_ms, until, by, .. } => {
                 let Some(hold) = meant.map(|meant| &mut holds[meant]) else { continue };
                 (hold.lease_ms, hold.expiry) = (*lease_ms, (*until, now));
                 if own(history, owner, *by) {
                     hold.promised.push((1, end(lease_ms), end(lease_ms)));
+                    hold.untold = None;
                 }
             }
             EventKind::Released { left: 0, .. } => {
@@ -123,6 +163,7 @@ fn holds(history: &History, lock: Lock, owner: Owner, mode: Mode) -> Vec<Hold> {
             EventKind::Released { left, until, .. } => {
                 let Some(hold) = meant.map(|meant| &mut holds[meant]) else { continue };
                 hold.ends(left + 1, now);
+                hold.count = *left;
                 if until.is_some() {
                     hold.expiry = (*until, now);
                 }
@@ -152,9 +193,8 @@ pub(crate) fn judge(history: &History) -> Answer {
         }
         for hold in holds(history, lock, owner, mode) {
             let (gone, expired) = hold.gone.expect("the run is over for every hold");
-            let owed =
-                hold.promised.iter().map(|(_, owed, _)| *owed).max().expect("a hold begins with a grant");
-            let lasts = hold.promised.iter().map(|(.., lasts)| *lasts).max().expect("of the same");
+            let owed = hold.promised.iter().map(|(_, owed, _)| *owed).max().unwrap_or(hold.from);
+            let lasts = hold.promised.iter().map(|(.., lasts)| *lasts).fold(hold.lasts, True::max);
             let beliefs = believed(history, lock, owner);
             let beliefs = beliefs
                 .iter()

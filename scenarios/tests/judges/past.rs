@@ -100,13 +100,13 @@ fn about<'a>(
 /// The numbers of the events with which an owner has given a hold back in vain: it begins to release what the group has lost, or the
 /// group loses what it has begun to release.
 ///
-/// A hold is lost if that is the last which the group did with it, beside granting and prolonging it; and given back if the owner
-/// has begun to release it since the group last granted it.
+/// A hold is lost if that is the last which the group did with it, beside granting and prolonging it and coming back with it; and given back if
+/// the owner has begun to release it since the group last granted it or [told the owner](told) of it, and since the owner last believed in it.
 fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
     let owner = hold.1;
     let lost = |before: usize| {
         let changes = |event: &Event| match &event.kind {
-            EventKind::Granted { .. } | EventKind::Vanished { .. } => true,
+            EventKind::Granted { .. } | EventKind::Vanished { .. } | EventKind::Regained { .. } => true,
             EventKind::Extended { by, .. } => own(history, owner, *by),
             _ => false,
         };
@@ -117,10 +117,15 @@ fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
         event.kind.hold() == Some(hold)
             && matches!(event.kind, EventKind::Disbelieves { why: Reason::Released, .. })
     };
+    let told: Vec<usize> = told(history, hold, group).into_iter().map(|(number, _)| number).collect();
+    let has_it_again = |number: usize| {
+        let event = &history.events[number];
+        let granted = group.contains(&event.host) && matches!(event.kind, EventKind::Granted { .. });
+        let believes = matches!(event.kind, EventKind::Believes { .. });
+        told.contains(&number) || (event.kind.hold() == Some(hold) && (granted || believes))
+    };
     let given_back = |before: usize| {
-        let granted = about(history, hold, group)
-            .rfind(|(number, event)| *number < before && matches!(event.kind, EventKind::Granted { .. }));
-        let since = granted.map_or(0, |(number, _)| number);
+        let since = (0..before).rfind(|number| has_it_again(*number)).unwrap_or(0);
         history.events[since..before].iter().any(releases)
     };
     let loses = |event: &Event| {
@@ -135,44 +140,111 @@ fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
     ends.map(|(number, _)| number).collect()
 }
 
-/// Why a group owed the lock to an owner, one span per grant and per renewal.
+/// The numbers of the events with which an owner was told of a hold that a node of the group had come back with, each with the end of the lease
+/// that the node came back with.
 ///
-/// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift where there is one. So is a
-/// renewal that the owner sent itself. The promise is over when the owner has given all its holds back; that of a nested
-/// hold also when the owner has given back so many that it is not left, or when the node grants a hold of that depth
-/// anew; and when it was given back in vain. Nothing else ends one.
-fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span> {
-    let (lock, owner, _) = hold;
-    let in_vain = in_vain(history, hold, group);
+/// That is the first renewal that the owner sent itself, or, where no other group grants the lock, the first belief in the hold, unless the group
+/// has granted it meanwhile, or has come back with it again, or it was given back or lost.
+fn told(history: &History, hold: Hold, group: &[Host]) -> Vec<(usize, True)> {
+    let authority = &history.lock(hold.0).authority;
+    let mut told = Vec::new();
+    for (number, event) in about(history, hold, group) {
+        let EventKind::Regained { lease_ms, .. } = event.kind else { continue };
+        let mut later = history.events.iter().enumerate().skip(number + 1);
+        // Whether it is over with this event, and whether because the owner is told.
+        let says = |later: &Event| {
+            let here = group.contains(&later.host);
+            match &later.kind {
+                _ if later.kind.hold() != Some(hold) => None,
+                EventKind::Believes { .. } => (authority.groups.len() == 1).then_some(true),
+                EventKind::Extended { by, .. } => (here && own(history, hold.1, *by)).then_some(true),
+                EventKind::Granted { .. }
+                | EventKind::Regained { .. }
+                | EventKind::Released { left: 0, .. }
+                | EventKind::Vanished { .. } => here.then_some(false),
+                _ => None,
+            }
+        };
+        let found = later.find_map(|(number, later)| Some((number, says(later)?)));
+        told.extend(found.filter(|(_, is_told)| *is_told).map(|(at, _)| (at, owed(history, hold.0, event.at, lease_ms))));
+    }
+    told
+}
+
+/// Until when a grant of a lock at an instant is owed.
+fn owed(history: &History, lock: Lock, at: True, lease_ms: Option<u64>) -> True {
     let drift = history.lock(lock).authority.drift;
-    let end = |at: True, lease_ms: Option<u64>| match lease_ms {
+    match lease_ms {
         None => True::MAX,
         Some(lease) => {
             let whole = Duration::from_millis(lease);
             let allowed = whole * drift.per_mille as u32 / 1_000 + Duration::from_millis(drift.plus_ms);
             at + whole.saturating_sub(allowed)
         }
-    };
+    }
+}
+
+/// Why a group owed the lock to an owner, one span per grant and per renewal, and one per hold of which the owner was [told](told) by a reply.
+///
+/// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift where there is one. So is a
+/// renewal that the owner sent itself, and a hold that came back with a node for the lease *L* at *t*, from when the owner believes in it. The
+/// promise is over when the owner has given all its holds back; that of a nested hold also when the owner has given back so many that it is not
+/// left, or when the node grants a hold of that depth anew; and when it was given back in vain. Nothing else ends one. Levels that come back
+/// while it lasts, as many as the node counts more than it had said last, are below it, and make it so much deeper.
+fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span> {
+    let (lock, owner, _) = hold;
+    let in_vain = in_vain(history, hold, group);
+    let told = told(history, hold, group);
     let mut spans = Vec::new();
-    for (number, event) in about(history, hold, group) {
+    for (number, event) in history.events.iter().enumerate() {
+        let here = group.contains(&event.host) && event.kind.hold() == Some(hold);
         // A renewal is for what the owner holds, however often: it is as deep as the outermost hold.
-        let (depth, lease_ms) = match &event.kind {
-            EventKind::Granted { count, lease_ms, .. } => (*count, *lease_ms),
-            EventKind::Extended { by, lease_ms, .. } if own(history, owner, *by) => (1, *lease_ms),
+        let (depth, end) = match &event.kind {
+            EventKind::Granted { count, lease_ms, .. } if here => {
+                (*count, owed(history, lock, event.at, *lease_ms))
+            }
+            EventKind::Extended { by, lease_ms, .. } if here && own(history, owner, *by) => {
+                (1, owed(history, lock, event.at, *lease_ms))
+            }
+            EventKind::Believes { .. } => match told.iter().find(|(told, _)| *told == number) {
+                Some((_, end)) => (1, *end),
+                None => continue,
+            },
             _ => continue,
         };
-        let ends_it = |(_, later): &(usize, &Event)| match &later.kind {
-            EventKind::Released { by, left, .. } => own(history, owner, *by) && *left < depth,
-            EventKind::Granted { count, .. } => *count <= depth,
-            _ => false,
-        };
-        let later = about(history, hold, group).filter(|(later, _)| *later > number);
-        let ended = later.into_iter().find(ends_it).map(|(_, later)| later.at);
+        let mut depth = depth;
+        let mut ended = None;
+        for (later, event) in about(history, hold, group).filter(|(later, _)| *later > number) {
+            let ends_it = match &event.kind {
+                EventKind::Released { by, left, .. } => own(history, owner, *by) && *left < depth,
+                EventKind::Granted { count, .. } => *count <= depth,
+                EventKind::Regained { count, .. } => {
+                    depth += count.saturating_sub(levels(history, hold, group, later));
+                    false
+                }
+                _ => false,
+            };
+            if ends_it {
+                ended = Some(event.at);
+                break;
+            }
+        }
         let given_back = in_vain.iter().find(|later| **later > number).map(|later| history.events[*later].at);
         let ends = [ended, given_back].into_iter().flatten().min();
-        spans.push((event.at, end(event.at, lease_ms).min(ends.unwrap_or(True::MAX))));
+        spans.push((event.at, end.min(ends.unwrap_or(True::MAX))));
     }
     spans
+}
+
+/// How many levels of a hold a group has spoken of last before an event: it granted so many, has left so many to the owner or has come back
+/// with so many.
+fn levels(history: &History, hold: Hold, group: &[Host], before: usize) -> u32 {
+    let said = |(_, event): (usize, &Event)| match &event.kind {
+        EventKind::Granted { count, .. } | EventKind::Regained { count, .. } => Some(*count),
+        EventKind::Released { by, left, .. } => own(history, hold.1, *by).then_some(*left),
+        _ => None,
+    };
+    about(history, hold, group).rev().filter(|(number, _)| *number < before).find_map(said).unwrap_or(0)
 }
 
 /// When an owner was promised a lock: while so many groups as its authority needs owed it to the owner.

@@ -1,5 +1,5 @@
 //! Read-write, as it is defined: a node's grant is wrong if another owner holds the lock on that node at that moment and one
-//! of the two is to write. An owner holds it there from its grant until it has given all its holds back, the node has lost
+//! of the two is to write. An owner holds it there from its grant, or from when the node came back with its hold, until it has given all its holds back, the node has lost
 //! it, or the node's clock has shown that the key is past its expiry. It may hold it to read and to write at once, each for itself,
 //! and is a writer then.
 //! `times` counts the wrong grants, `readers` how many held it to read on one node at most, right after a grant. `writers_waited` and
@@ -30,7 +30,9 @@ fn holds(history: &History, hold: (Lock, Owner, Mode), node: Host, events: usize
         }
         over = over.filter(|over| *over > event.at);
         match &event.kind {
-            EventKind::Granted { until, .. } => over = Some(expires(*until, event.at)),
+            EventKind::Granted { until, .. } | EventKind::Regained { until, .. } => {
+                over = Some(expires(*until, event.at));
+            }
             EventKind::Extended { until, .. } => over = over.map(|_| expires(*until, event.at)),
             EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => over = None,
             _ => {}

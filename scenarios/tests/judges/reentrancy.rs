@@ -8,6 +8,9 @@
 //! loss, until a release that finds no other, a refused one, or the owner's learning that it holds nothing; none if it had learned
 //! that since its acquire before. Once a crash has ended a call, nothing is known of the owner: a client that starts again is another.
 //!
+//! A node may come back with more levels than it counted last: so many may be too many, as long as it counts them, and after an acquire that
+//! succeeds as many as the node counts more than the calls come to. Where it comes back with fewer, a hold is lost.
+//!
 //! The two are compared whenever an acquire or a release has succeeded and the owner's other calls of that kind are all over:
 //! `off` is by how much the count was too high or too low at most; it is not too low where a hold was lost since the owner's
 //! last acquire before. `deepest` is the highest count that any node granted. What a real node counts is read a moment later: there
@@ -15,7 +18,8 @@
 //! the owner until then.
 //!
 //! Locks of a quorum are not judged, nor permits. The question arose if a count was two or more, or if a call succeeded for which another
-//! one had left room, or after an acquire was refused although the node had granted the lock since the last success.
+//! one had left room, or an acquire while a node counted levels with which it had come back, or after an acquire was refused although the node
+//! had granted the lock since the last success.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -36,6 +40,8 @@ struct Account {
     /// Holds that were lost, which the owner may think it has, and whether it thinks that it has none.
     thought: u32,
     knows: bool,
+    /// Levels with which a node came back.
+    back: u32,
     /// What the node counts, in each mode.
     counts: BTreeMap<Mode, u32>,
     /// Whether there was any event of the owner, and whether it was granted the lock since its last success.
@@ -71,7 +77,10 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
             _ if event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner) && of_node => {
                 account.known |= matches!(
                     event.kind,
-                    EventKind::Granted { .. } | EventKind::Released { .. } | EventKind::Vanished { .. }
+                    EventKind::Granted { .. }
+                        | EventKind::Released { .. }
+                        | EventKind::Vanished { .. }
+                        | EventKind::Regained { .. }
                 );
                 match &event.kind {
                     EventKind::Granted { count, mode, .. } => {
@@ -86,8 +95,14 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
                         account.counts.insert(*mode, 0);
                         account.lost = true;
                     }
+                    EventKind::Regained { count, mode, .. } => {
+                        let before = account.counts.insert(*mode, *count).unwrap_or(0);
+                        account.back += count.saturating_sub(before);
+                        account.lost |= *count < before;
+                    }
                     _ => {}
                 }
+                account.back = account.back.min(account.counted());
             }
             EventKind::Return { .. } | EventKind::Life { .. } => {
                 let ended = calls.iter().filter(|call| call.ended == Some(number));
@@ -105,7 +120,9 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
                     if call.outcome != Some(&Outcome::Ok) || under_way || !settles {
                         continue;
                     }
-                    let high = counted.saturating_sub(account.holds + account.more + account.thought);
+                    let high = counted.saturating_sub(
+                        account.holds + account.more + account.thought + account.back,
+                    );
                     let low = account.holds.saturating_sub(account.less).saturating_sub(counted);
                     off = off.max(high).max(if lost { 0 } else { low });
                 }
@@ -132,9 +149,11 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
             }
             let least = account.holds.saturating_sub(std::mem::take(&mut account.less));
             account.holds = account.counted().clamp(least, account.holds);
+            let beside = account.back > 0;
+            account.back = account.back.min(account.counted().saturating_sub(account.holds));
             account.granted = false;
             let refused = std::mem::take(&mut account.refused);
-            std::mem::take(&mut account.more) > 0 || refused
+            std::mem::take(&mut account.more) > 0 || refused || beside
         }
         (false, Some(Outcome::Ok)) => {
             let spare = if account.holds > 0 { &mut account.holds } else { &mut account.thought };

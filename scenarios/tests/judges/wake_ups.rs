@@ -1,9 +1,9 @@
 //! Wake-ups, as they are defined: an owner waits for a lock from when it says so until it is granted it, believes in it, leaves
 //! the queue, or its call is over. It is able to if its host does not stand still. A release that leaves nothing held while
 //! an able waiter exists is open, unless another one is, until a waiter wakes up or is granted the lock, until
-//! another owner is granted it, or until there is no waiter. While it is open and an able waiter exists there is no reaction:
+//! another owner is granted it, or a node comes back with a hold of it, or until there is no waiter. While it is open and an able waiter exists there is no reaction:
 //! each such stretch, from one end to the other, is a gap; but not the last one if it ends because an owner that did not wait
-//! was granted the lock, since then there was nothing to be woken for.
+//! was granted the lock, or has it again with its node, since then there was nothing to be woken for.
 //!
 //! Of a read-write lock a release counts that leaves nothing held on its node. One by a writer that leaves only readers counts as
 //! well, and only waiters that want to read are waiters then.
@@ -79,6 +79,7 @@ fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec
             _ if event.kind.lock().is_some_and(|of| of != waiters.lock) => None,
             EventKind::Woken { owner, .. } => waited(*owner).then_some(true),
             EventKind::Granted { owner, .. } => Some(waited(*owner)),
+            EventKind::Regained { .. } => Some(false),
             _ => None,
         };
         let gap = since.map(|since| event.at.since(since));
@@ -112,7 +113,7 @@ fn leaves(history: &History, number: usize) -> Option<bool> {
     for event in history.events[..=number].iter().filter(|other| other.host == event.host).filter(of_lock) {
         let Some((_, owner, mode)) = event.kind.hold() else { continue };
         match event.kind {
-            EventKind::Granted { .. } => {
+            EventKind::Granted { .. } | EventKind::Regained { .. } => {
                 held.insert((owner, mode));
             }
             EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => {

@@ -1,6 +1,10 @@
 //! Windows, as they are defined: of locks that one group of several nodes decides and not more than one owner may have, each pair of
 //! promises that clash at an instant is a double grant. It is made by the host of the first grant or renewal of the later
-//! hold at that instant; of two that begin at once, the later one is that of the owner with the greater number.
+//! hold at that instant, or where there is none by the host that came back with the later hold, of which its owner believes to be told then; of
+//! two that begin at once, the later one is that of the owner with the greater number.
+//!
+//! A hold begins with its promise. But if the last that its group did with it before (granted, renewed for its owner, given back, lost or come
+//! back with) is that a host came back with it, it begins with that. From then on that host is one that granted it, but for `lag`.
 //!
 //! A host is a master of a lock while the lock's slot is its own, where any host says whose it is, and else while it is no replica; one that
 //! has not said what it became is a master. In a cluster a crash ends that. A master serves while it is up and, in a cluster, answers. What
@@ -16,7 +20,8 @@
 //!
 //! * that it vanished in a crash: `crash`;
 //! * that it expired, when the wall clock of the host that says so showed no less than the last expiry that was set before: `clock`, if less
-//!   true time than its lease had passed since it was set;
+//!   true time than its lease had passed since it was set; else, if it came back with that expiry, as in the next case, of the last that was set
+//!   otherwise;
 //! * that it expired, when the clock showed less than that expiry, but no less than some earlier one of the hold or of one before it of that owner
 //!   and mode: `crash` if the host that says so had set the last one itself and has crashed since; else as for a failover, or, where that is
 //!   another host than the granting one, `failover` if it had not set the last one;
@@ -47,7 +52,9 @@ use lockstorm_sim::time::True;
 
 use crate::{
     Answer,
-    past::{Stretch, believed, clash, contenders, excludes, given_up, is_certain, moved, of_all, promised},
+    past::{
+        Stretch, believed, clash, contenders, excludes, given_up, is_certain, moved, of_all, own, promised,
+    },
 };
 
 /// What a double grant came of.
@@ -196,10 +203,47 @@ fn grants(event: &Event) -> bool {
     matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
 }
 
+fn grants_or_came_back(event: &Event) -> bool {
+    grants(event) || matches!(event.kind, EventKind::Regained { .. })
+}
+
+/// The event with which a hold came back that begins, or is told of, with the event of this number.
+fn came_back<'a>(history: &'a History, stretch: &Stretch, before: usize) -> Option<(usize, &'a Event)> {
+    let done = about(history, stretch, True::MAX).into_iter().filter(|(number, event)| {
+        let counts = match event.kind {
+            EventKind::Extended { by, .. } => own(history, stretch.owner, by),
+            EventKind::Released { left, .. } => left == 0,
+            _ => true,
+        };
+        *number < before && counts
+    });
+    done.last().filter(|(_, event)| matches!(event.kind, EventKind::Regained { .. }))
+}
+
+/// The events about the earlier hold, from its beginning to an instant.
+fn of_earlier<'a>(history: &'a History, first: &Stretch, at: True) -> Vec<(usize, &'a Event)> {
+    let promised = history.events.iter().position(|event| event.at >= first.from).unwrap_or(0);
+    let begin = came_back(history, first, promised).map_or(promised, |(number, _)| number);
+    about(history, first, at).into_iter().filter(|(number, _)| *number >= begin).collect()
+}
+
+/// The event with which the later hold is granted at an instant, or its owner is told of it, and the host that does so.
+fn granting<'a>(history: &'a History, second: &Stretch, at: True) -> Option<(usize, Host)> {
+    let granted = about(history, second, at).into_iter().find(|(_, event)| event.at == at && grants(event));
+    let told = || {
+        let hold = Some((second.lock, second.owner, second.mode));
+        let believes = |event: &Event| {
+            event.at == at && event.kind.hold() == hold && matches!(event.kind, EventKind::Believes { .. })
+        };
+        let number = history.events.iter().position(believes)?;
+        Some((number, came_back(history, second, number)?.1.host))
+    };
+    granted.map(|(number, event)| (number, event.host)).or_else(told)
+}
+
 fn lag(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option<Duration> {
-    let granting =
-        about(history, second, at).into_iter().find(|(_, event)| event.at == at && grants(event))?;
-    let here = granting.1.host;
+    let granting = granting(history, second, at)?;
+    let here = granting.1;
     let at_grant = standing(history, first.lock, here, granting.0);
     let since = at_grant.serves.and(at_grant.master)?.checked_sub(1)?;
     let lost = EventKind::Vanished {
@@ -208,8 +252,7 @@ fn lag(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option
         mode: first.mode,
         how: LossCause::Failover,
     };
-    let of_hold: Vec<_> =
-        about(history, first, at).into_iter().filter(|(_, event)| event.at >= first.from).collect();
+    let of_hold = of_earlier(history, first, at);
     of_hold.iter().find(|(number, event)| *number >= since && event.host == here && event.kind == lost)?;
     let before = of_hold
         .iter()
@@ -223,17 +266,16 @@ fn lag(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option
 
 fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Option<Reason> {
     let about = |stretch: &Stretch| about(history, stretch, at);
-    let granting = about(second).into_iter().find(|(_, event)| event.at == at && grants(event))?;
-    let here = granting.1.host;
-    let earlier: Vec<(usize, &Event)> =
-        about(first).into_iter().filter(|(_, event)| event.at >= first.from).collect();
+    let granting = granting(history, second, at)?;
+    let here = granting.1;
+    let earlier = of_earlier(history, first, at);
     let at_grant = standing(history, first.lock, here, granting.0);
     // Events from this number on are of the time in which the host is the master that it is; 0 where it always was, or does not serve.
     let since = at_grant.serves.and(at_grant.master).unwrap_or(0);
     let serves = |host, before| standing(history, first.lock, host, before).serves;
     let as_failover = || {
         let (given, host) = earlier.iter().rev().find_map(|(number, event)| {
-            (event.host != here && grants(event)).then_some((*number, event.host))
+            (event.host != here && grants_or_came_back(event)).then_some((*number, event.host))
         })?;
         let (said, about_it) = earlier.iter().rev().find(|(_, event)| event.host == host)?;
         let taken = match about_it.kind {
@@ -267,7 +309,7 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let own = earlier.iter().rev().find(|(number, event)| event.host == here && *number >= since);
     let is_loss = |event: &Event| matches!(event.kind, EventKind::Vanished { .. });
     let (before, after): (Vec<_>, Vec<_>) = earlier.iter().partition(|(number, _)| number + 1 < since);
-    let is_heir = before.iter().any(|(_, event)| grants(event));
+    let is_heir = before.iter().any(|(_, event)| grants_or_came_back(event));
     let of_group = before.iter().rev().find(|(number, event)| {
         !is_loss(event) || standing(history, first.lock, event.host, *number).master.is_some() || {
             // What a host of a cluster lost in a crash it says before it says what it is.
@@ -279,13 +321,14 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
             last.is_some_and(|how| how != Serving::Elsewhere && how != Serving::Importing)
         }
     });
-    let again = after.iter().any(|(_, event)| grants(event));
+    let again = after.iter().any(|(_, event)| grants_or_came_back(event));
     let heirs = of_group.filter(|(_, event)| is_heir && !(again && is_loss(event)));
     let Some((number, word)) = own.or(heirs) else { return as_failover() };
     let lost = match word.kind {
         EventKind::Vanished { how, .. } => how,
         EventKind::Granted { until, lease_ms, .. }
         | EventKind::Extended { until, lease_ms, .. }
+        | EventKind::Regained { until, lease_ms, .. }
         | EventKind::Released { until, lease_ms, .. } => {
             let became = history.events[since.checked_sub(1).filter(|_| own.is_none())?].at;
             let early = became.since(word.at) < Duration::from_millis(lease_ms.unwrap_or(0));
@@ -303,25 +346,32 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
             let set = before.filter_map(|(number, event)| match event.kind {
                 EventKind::Granted { until, lease_ms, .. }
                 | EventKind::Extended { until, lease_ms, .. }
+                | EventKind::Regained { until, lease_ms, .. }
                 | EventKind::Released { until, lease_ms, .. } => Some((number, until?, lease_ms)),
                 _ => None,
             });
             let set: Vec<_> = set.collect();
-            let (latest, expiry, lease_ms) = set.last()?;
+            let (mut latest, expiry, lease_ms) = *set.last()?;
+            let came_back = |number: usize| matches!(history.events[number].kind, EventKind::Regained { .. });
             if shows >= expiry.as_nanos() {
-                let passed = word.at.since(history.events[*latest].at);
-                return (passed < Duration::from_millis(lease_ms.unwrap_or(0))).then_some(Reason::Clock);
-            }
-            if !set.iter().any(|(_, expiry, _)| shows >= expiry.as_nanos()) {
+                let passed = word.at.since(history.events[latest].at);
+                if passed < Duration::from_millis(lease_ms.unwrap_or(0)) {
+                    return Some(Reason::Clock);
+                }
+                if !came_back(latest) {
+                    return None;
+                }
+                latest = set.iter().rev().find(|(number, ..)| !came_back(*number))?.0;
+            } else if !set.iter().any(|(_, expiry, _)| shows >= expiry.as_nanos()) {
                 return None;
             }
             let crashed = |number: &usize| {
                 let event = &history.events[*number];
                 event.host == word.host && matches!(event.kind, EventKind::Life { life: Life::Crashed })
             };
-            let came_back = (latest + 1..*number).any(|one| crashed(&one));
-            let set_by_itself = history.events[*latest].host == word.host;
-            if set_by_itself && came_back {
+            let restarted = (latest + 1..*number).any(|one| crashed(&one));
+            let set_by_itself = history.events[latest].host == word.host;
+            if set_by_itself && restarted {
                 Some(Reason::Crash)
             } else if word.host != here {
                 (!set_by_itself).then_some(Reason::Failover)

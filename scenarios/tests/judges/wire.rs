@@ -3,7 +3,7 @@
 //!
 //! A replica must have granted nothing. What it has when it is promoted depends on how much of its master's stream had arrived, which
 //! the wire to clients does not show: from then on it is not compared. What a node has after a restart is known if its disk keeps all
-//! or nothing. Not compared are nodes that drop keys for want of memory, refuse writes for want of replicas, keep their time in another way
+//! or nothing; so no released hold comes back with one that has no replicas. Not compared are nodes that drop keys for want of memory, refuse writes for want of replicas, keep their time in another way
 //! than Redis, are replicated to in another way, or send clients to other nodes of a cluster, nor locks whose keys do not say who holds
 //! them. Commands that came behind a WAIT count when the WAIT has ended, which its reply shows. Faults that hold up commands between the
 //! wire and the node, or take them away there, are left out of a scenario, and where there are replicas to wait for, those that take
@@ -16,7 +16,7 @@ use std::{
 
 use lockstorm::{
     fault::Fault,
-    history::{Event as Recorded, EventKind, History, Host, HostKind, Life, LossCause, Role},
+    history::{Event as Recorded, EventKind, GainCause, History, Host, HostKind, Life, LossCause, Role},
     plan::Plan,
     run::{self, Engine, Outcome},
     scenario::{Durability, Lock, Node, Scenario, traits::Token},
@@ -187,6 +187,15 @@ impl<'a> Watched<'a> {
     /// Whether what was recorded of a node follows from what it heard; the first difference if not.
     fn compare(&self, node: Host, compared: &AtomicUsize) -> Result<(), String> {
         let (story, recorded, keeps) = (self.story(node), self.recorded(node), self.keeps(node));
+        // Where another node may have been the master meanwhile, that one has taken the release.
+        let is_alone = !self.scenario.node.values().any(|node| node.replica_of.is_some());
+        let came_back = |event: &&Recorded| {
+            let restarted = matches!(event.kind, EventKind::Regained { how: GainCause::Restart, .. });
+            is_alone && event.host == node && restarted
+        };
+        if let Some(event) = self.history().events.iter().find(came_back) {
+            return Err(format!("its disk keeps all or nothing, and it has recorded {event:?}"));
+        }
         // None where it is not known what the node has.
         let mut observer = Some(Observer::new(keeps));
         let (mut at, mut from, mut role) = (0, True::ZERO, Role::Master);

@@ -351,6 +351,17 @@ fn a_line_of_work_that_deletes_the_hold_of_another_is_caught_on_a_real_server() 
     comes_out_as_expected(LINES);
 }
 
+/// A reader that comes in sets the time to live of the hash that all readers share, and extends nobody's hold. Regression: the leases of the
+/// others were known to the millisecond only when the keys had been read, and one that two readers had come in before that seemed to have
+/// been changed by the second one.
+#[test]
+fn a_reader_that_comes_in_on_a_real_server_extends_nobody_s_hold() {
+    if !redis() {
+        return;
+    }
+    comes_out_as_expected(include_str!("../defects/readers_and_writers.toml"));
+}
+
 /// A server that is short of memory drops keys, and no command shows it.
 #[test]
 fn a_key_that_a_real_server_evicts_is_told_to_be_evicted() {

@@ -35,6 +35,47 @@ l1 = "holds"
 reentrancy = "holds"
 "#;
 
+/// A replica that has not heard of a release is promoted, and the owner asks for the lock again: it has it twice there.
+const CAME_BACK: &str = r#"
+about = "A replica is promoted with a hold that was released."
+
+[node.m]
+config = { repl-diskless-sync-delay = "0" }
+
+[node.r]
+replica_of = "m"
+
+[lock]
+lease = "20s"
+
+[client.c1]
+steps = [
+    { at = "1500ms", acquire = {} },
+    { at = "2500ms", release = {} },
+    { at = "3500ms", acquire = {} },
+    { at = "4s", release = {} },
+]
+
+[fault.lag]
+slow = { from = "m", to = "r", by = "1h" }
+at = "2200ms"
+
+[fault.crash]
+crash = "m"
+at = "2800ms"
+
+[fault.failover]
+promote = "r"
+at = "3s"
+
+[run]
+storm = "5s"
+
+[expect]
+l1 = "holds"
+reentrancy = "holds"
+"#;
+
 /// What became of locks, in order: by whom, of whom, and how often they were held then.
 pub(crate) fn changes(outcome: &Outcome) -> Vec<String> {
     let history = &outcome.history;
@@ -53,19 +94,23 @@ pub(crate) fn changes(outcome: &Outcome) -> Vec<String> {
             Some(format!("{} deleted by {}", name(owner), party(by)))
         }
         EventKind::Vanished { owner, how, .. } => Some(format!("{} {how:?}", name(owner))),
+        EventKind::Regained { owner, how, count, .. } => {
+            Some(format!("{} back after a {how:?}, {count}", name(owner)))
+        }
         _ => None,
     });
     told.collect()
 }
 
 /// Holds that are handed over, nested, deleted by another line of work, forgotten by a node that comes up empty or kept by its disk, over
-/// while their client stands still, given to a client that is not answered, and given back by one that is cut off.
+/// while their client stands still, given to a client that is not answered, given back by one that is cut off, and back with a replica that
+/// did not hear of their release.
 #[test]
 fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
     if !redis() {
         return;
     }
-    for text in [HANDOVER, LINES, FORGOTTEN, AT_ONCE, LATE, UNANSWERED, CUT_OFF] {
+    for text in [HANDOVER, LINES, FORGOTTEN, AT_ONCE, LATE, UNANSWERED, CUT_OFF, CAME_BACK] {
         let simulated = changes(&outcome_on(Engine::Event, text));
         // On a busy machine less happens than was meant to.
         let mut told = Vec::new();

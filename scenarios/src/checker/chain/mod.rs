@@ -19,8 +19,8 @@ use lockstorm_sim::time::True;
 
 use crate::{
     history::{
-        Call, Event, EventKind, Fault, History, Host, HostKind, Life, Lock, LossCause, Outcome, Owner, Party,
-        Role, Wake,
+        Call, Event, EventKind, Fault, GainCause, History, Host, HostKind, Life, Lock, LossCause, Outcome, Owner,
+        Party, Role, Wake,
     },
     verdict::Witness,
 };
@@ -202,10 +202,19 @@ impl<'a> Chain<'a> {
                 parts.into_iter().flatten().collect()
             }
             EventKind::Extended { .. } => {
-                let granted = |event: &Event| {
-                    on_host(event) && of(event) && matches!(event.kind, EventKind::Granted { .. })
+                self.last(at, |event| on_host(event) && of(event) && has(event)).into_iter().collect()
+            }
+            // It has what was granted before, and not what came after: by its disk, or by what had reached it.
+            EventKind::Regained { how, .. } => {
+                let granted = self.last(at, |event| of(event) && gives(event));
+                let ended = self.last(at, |event| of(event) && ends(event));
+                let by = match how {
+                    GainCause::Restart => self.last(at, |event| {
+                        event.host == *host && matches!(event.kind, EventKind::Life { .. })
+                    }),
+                    GainCause::Failover => self.promoted(at, *host),
                 };
-                self.last(at, granted).into_iter().collect()
+                granted.into_iter().chain(ended).chain(by).collect()
             }
             EventKind::Released { by, .. } => {
                 let releases = |event: &Event| {
@@ -336,7 +345,7 @@ impl<'a> Chain<'a> {
     fn in_the_way(&self, before: usize, owner: Owner) -> Option<usize> {
         let grants = |event: &Event| {
             let of_other = event.kind.owner() != Some(owner) && event.kind.lock() == Some(self.lock);
-            of_other && matches!(event.kind, EventKind::Granted { .. })
+            of_other && has(event)
         };
         let grant = self.last(before, grants)?;
         let holder = &self.history.events[grant];
@@ -546,7 +555,12 @@ fn is_of_belief(event: &Event) -> bool {
 
 /// Whether an event gives an owner a hold, or a longer one.
 fn gives(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. })
+    has(event) || matches!(event.kind, EventKind::Extended { .. })
+}
+
+/// Whether an owner has a hold on a node from this event on: the node grants it, or comes back with it.
+fn has(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Granted { .. } | EventKind::Regained { .. })
 }
 
 /// Whether an event ends a hold of its owner on its node.

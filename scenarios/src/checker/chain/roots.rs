@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lockstorm_sim::time::True;
 
-use super::{Chain, ends};
+use super::{Chain, ends, has};
 use crate::history::{Call, Event, EventKind, Host, HostKind, LockKind, Outcome, Owner, Role};
 
 /// The most grants of a rate limiter that a chain follows: the latest.
@@ -67,7 +67,7 @@ impl Chain<'_> {
         let mut roots: Vec<usize> = belief.into_iter().collect();
         for node in history.header.hosts_of(HostKind::Node) {
             let on = |event: &Event| of(event) && event.host == node;
-            let granted = |event: &Event| on(event) && matches!(event.kind, EventKind::Granted { .. });
+            let granted = |event: &Event| on(event) && has(event);
             roots.extend(self.last(end, granted).filter(|at| *at > called));
             // What is wrong about one hold may be how it ended.
             let end = if self.is_of_one { late } else { end };
@@ -224,8 +224,7 @@ impl Chain<'_> {
     /// Which owner a node has granted the lock last.
     fn holder(&self, before: usize, node: Host) -> Option<Owner> {
         let grants = |event: &Event| {
-            let granted = matches!(event.kind, EventKind::Granted { .. });
-            granted && event.host == node && event.kind.lock() == Some(self.lock)
+            has(event) && event.host == node && event.kind.lock() == Some(self.lock)
         };
         self.history.events[self.last(before, grants)?].kind.owner()
     }

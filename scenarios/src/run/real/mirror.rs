@@ -170,9 +170,9 @@ impl<By: Clone> Mirror<By> {
         for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
             explained.push(kept.is_like(read));
             if kept.is_like(read) {
-                let same = steps.iter_mut().rev();
-                let same = same.take_while(|step| step.after[at].is_like(kept));
-                same.for_each(|step| step.after[at].correct(kept, read));
+                // What was set by an earlier step and has lasted since, though others have changed the key meanwhile, is what was read.
+                let mut before = steps.iter_mut().rev();
+                while before.next().is_some_and(|step| step.after[at].correct(kept, read)) {}
             }
         }
         self.become_like(read, now);
@@ -235,7 +235,10 @@ impl<By: Clone> Mirror<By> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::{Content, Keys, LockKind};
+    use crate::{
+        history::Mode,
+        object::{Content, Keys, Known, LockKind},
+    };
 
     /// Wall time in milliseconds of the first line of each story.
     const BEGINS_MS: i64 = 1_700_000_000_000;
@@ -291,7 +294,11 @@ mod tests {
 
     /// Takes in commands, `who: command` one each millisecond; what a script does follows with `lua`.
     fn mirror(story: &[(&str, &str)]) -> Mirror<String> {
-        let mut mirror = Mirror::new(vec![keys()]);
+        mirror_of(keys(), story)
+    }
+
+    fn mirror_of(keys: Keys, story: &[(&str, &str)]) -> Mirror<String> {
+        let mut mirror = Mirror::new(vec![keys]);
         for ((who, command), after_ms) in story.iter().zip(0..) {
             let quoted: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
             let (at, command) = (Wall::from_millis(BEGINS_MS + after_ms), &*quoted.join(" "));
@@ -362,6 +369,41 @@ mod tests {
         assert_eq!(explained, [true; 3]);
         let again = mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 4));
         assert_eq!(again, (Vec::new(), vec![true; 3]));
+    }
+
+    /// Two readers come in before the keys are read. Regression: the lease of the first one ended a millisecond later where it stood alone
+    /// than where it stood with the second one's, so that this one was taken to have changed it.
+    #[test]
+    fn when_the_lease_of_a_reader_ends_is_what_was_read_also_before_another_one_came_in() {
+        let comes_in = |reader: &str| {
+            let lease = format!("SET {{lock}}:{reader}:rwlock_timeout:1 1 PX 3000");
+            [
+                (reader.to_owned(), format!("EVALSHA e0 1 lock 3000 {reader}")),
+                ("lua".to_owned(), "HSET lock mode read".to_owned()),
+                ("lua".to_owned(), format!("HINCRBY lock {reader} 1")),
+                ("lua".to_owned(), lease),
+                ("lua".to_owned(), "PEXPIRE lock 3000".to_owned()),
+            ]
+        };
+        let story = [comes_in("e2:1"), comes_in("e1:1")].concat();
+        let story: Vec<(&str, &str)> = story.iter().map(|(who, what)| (&**who, &**what)).collect();
+        for off in [-1, 0, 1] {
+            let keys = LockKind::ReadWrite.object(1).keys("lock");
+            let mut mirror = mirror_of(keys, &story);
+            // E1 came in five milliseconds later.
+            let [first, second] = [0, 5].map(|after| Some(BEGINS_MS + after + 3_000 + off));
+            let mut read = mirror.done();
+            read[0].expires_ms = second;
+            read[0].leases =
+                [(("e1:1".to_owned(), 1), second), (("e2:1".to_owned(), 1), first)].into_iter().collect();
+            let (steps, explained) = mirror.check(&read, Wall::from_millis(BEGINS_MS + 20));
+            assert_eq!(explained, vec![true; read.len()], "{off}");
+            let holding = |step: &Step<String>| {
+                let holding = LockKind::ReadWrite.object(1).holding(&step.after, &Known::default(), None);
+                holding.holds[&("e2:1".to_owned(), Mode::Shared)].expires_ms
+            };
+            assert_eq!(steps.iter().map(holding).collect::<Vec<_>>(), [first, first], "{off}");
+        }
     }
 
     #[test]

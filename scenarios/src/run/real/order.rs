@@ -87,6 +87,7 @@ fn is_of_a_server(what: &EventKind) -> bool {
             | EventKind::Released { .. }
             | EventKind::Extended { .. }
             | EventKind::Vanished { .. }
+            | EventKind::Regained { .. }
             | EventKind::Queue { .. }
     )
 }

@@ -19,7 +19,7 @@ use super::{
     mirror::{From, Line, Mirror, Step},
 };
 use crate::{
-    history::{Event, EventKind, Host, Lock, Owner, Party, Role},
+    history::{Event, EventKind, GainCause, Host, Lock, Owner, Party, Role},
     object::{self, Content, Keys, Value},
     recorder::Sender,
     run::{
@@ -227,6 +227,14 @@ impl Watcher {
         watcher.each_lock(&read, |watcher, watched, values, _| {
             let lost = watched.restarted(values, watcher);
             lost.into_iter().for_each(|lost| watcher.tell(watcher.ctx.moment().0, lost));
+            let came_back = {
+                let history = &watcher.stage.shared.get().history;
+                // What a replica has, its master has granted.
+                let is_master = history.was_master(watched.lock, watcher.host, history.events.len());
+                let came_back = || watched.came_back(history, watcher.host, at, GainCause::Restart);
+                is_master.then(came_back).unwrap_or_default()
+            };
+            came_back.into_iter().for_each(|what| watcher.tell(watcher.ctx.moment().0, what));
             if let Some(queue) = watched.queue(values, watcher) {
                 watcher.tell(watcher.ctx.moment().0, queue);
             }
@@ -467,8 +475,9 @@ impl Watcher {
     fn promoted(&mut self, now: True, reading: &Reading) {
         self.each_lock(&reading.values, |watcher, watched, values, _| {
             watched.adopt(values, watcher);
-            let lost = watched.promoted(&watcher.stage.shared.get().history, watcher.host, reading.at);
-            lost.into_iter().for_each(|what| watcher.tell(now, what));
+            let (host, how) = (watcher.host, GainCause::Failover);
+            let told = watched.promoted(&watcher.stage.shared.get().history, host, reading.at, how);
+            told.into_iter().for_each(|what| watcher.tell(now, what));
         });
     }
 

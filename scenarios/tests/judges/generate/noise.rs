@@ -2,7 +2,7 @@
 //! determines one.
 
 use lockstorm::history::{
-    Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, History, Host, KeyLeft, Life, Lock,
+    Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, GainCause, History, Host, KeyLeft, Life, Lock,
     LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Serving, Wait, Wake,
 };
 use lockstorm_sim::time::{True, Wall};
@@ -55,7 +55,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         let token = one_of(&[None, Some(1), Some(2), Some(3), Some(4)], *much / 8);
         let any_host = one_of(&[&nodes[..], &clients[..]].concat(), *where_to);
         let clock = one_of(&[ClockId::Boottime, ClockId::Wall, ClockId::Monotonic], *how / 4);
-        let (host, what) = match kind % 26 {
+        let (host, what) = match kind % 28 {
             0..4 => (node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode }),
             4..6 => {
                 let left = one_of(&[0, 0, 1, 2], *how);
@@ -171,6 +171,10 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 (node, EventKind::Passed { lock, by, permits: count })
             }
             21 => (node, EventKind::Published { lock, receivers: 1 }),
+            26 | 27 => {
+                let how = one_of(&[GainCause::Restart, GainCause::Failover], *how);
+                (node, EventKind::Regained { lock, owner, lease_ms, until, count, how, mode })
+            }
             _ => {
                 let ago = one_of(&[0, 10, 600, 1_500], *how);
                 let sent = True::from_nanos((now.as_nanos() - ago * 1_000_000).max(0));

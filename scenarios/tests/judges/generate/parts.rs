@@ -21,6 +21,8 @@ pub(super) struct Key {
 pub(super) struct Node {
     pub(super) down: bool,
     pub(super) keys: BTreeMap<Lock, Key>,
+    /// What they were when it last granted something: what it comes back with when it has forgotten the rest.
+    pub(super) stored: BTreeMap<Lock, Key>,
     pub(super) queues: BTreeMap<Lock, Vec<Owner>>,
     pub(super) token: u64,
     /// How many times each latch is still to be counted down.

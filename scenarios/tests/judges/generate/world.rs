@@ -139,7 +139,7 @@ impl World {
         let client = self.history.client_of(owner);
         let lock = Lock(u16::from(which) % self.history.header.locks.len() as u16);
         let node = usize::from(which / 4) % self.nodes.len();
-        match kind % 36 {
+        match kind % 38 {
             // The most common first, and whole: a call, what the nodes make of it, and its reply.
             0..6 => self.calls(owner, lock, Wants::Acquire(one_of(LEASES, how)), much),
             // One that holds it, more often than any.
@@ -180,6 +180,8 @@ impl World {
             30 => self.wakes(usize::from(which), how),
             31..34 => self.gives_to_waiter(owner, lock, which, much),
             34 | 35 => self.calls_together(owner, how, much),
+            36 => self.is_told(lock, node),
+            37 => self.returns_released(owner, lock, how, much),
             _ => {}
         }
     }
@@ -371,6 +373,7 @@ impl World {
                     self.tell(host, EventKind::Extended { lock, owner, by, lease_ms, until, mode });
                 }
                 self.state[node].keys.insert(lock, key);
+                self.state[node].stored = self.state[node].keys.clone();
                 if self.state[node].queues[&lock].contains(&owner) {
                     self.queue(node, lock, |queue| queue.retain(|waiter| *waiter != owner));
                 }

@@ -1,13 +1,16 @@
 //! What goes wrong in a world: nodes and clients that crash or stand still, clocks that jump, failovers.
 
-use lockstorm::history::{
-    Clock, ClockId, EventKind, Host, Life, Lock, LossCause, Owner, Role, Segment, Serving,
-};
+use std::collections::BTreeMap;
 
-use super::{Node, World, one_of};
+use lockstorm::history::{
+    Clock, ClockId, EventKind, GainCause, Host, Life, Lock, LossCause, Owner, Role, Segment, Serving,
+};
+use lockstorm_sim::time::Wall;
+
+use super::{Key, LEASES, Node, Wants, World, one_of};
 
 impl World {
-    /// A node crashes, or comes back: with its disk, or without.
+    /// A node crashes, or comes back: with its disk, without, or with what the disk had when it last granted something.
     pub(super) fn crashes_node(&mut self, node: usize, how: u8) {
         let host = self.nodes[node];
         if !self.state[node].down {
@@ -23,10 +26,85 @@ impl World {
                 self.loses(node, lock, LossCause::Crash);
                 self.queue(node, lock, Vec::clear);
             }
+        } else if how % 4 == 3 {
+            let had = self.state[node].keys.clone();
+            self.comes_back_with(node, &had, self.state[node].stored.clone(), GainCause::Restart);
         }
         // A node says what it lost in a crash before it says what it is.
         if self.masters[0] == node || self.deposed == Some(node) {
             self.serves(node, Serving::Whole);
+        }
+    }
+
+    /// A node has what is `stored` of its group's keys, where that `had` others: it says what is gone and what has come back.
+    fn comes_back_with(
+        &mut self,
+        node: usize,
+        had: &BTreeMap<Lock, Key>,
+        stored: BTreeMap<Lock, Key>,
+        how: GainCause,
+    ) {
+        let (host, now) = (self.nodes[node], self.wall_ms(node, self.now));
+        let lasts = |key: &Key| key.expires_ms.is_none_or(|at| at > now);
+        let stored: BTreeMap<Lock, Key> = stored.into_iter().filter(|(_, key)| lasts(key)).collect();
+        let loss = match how {
+            GainCause::Restart => LossCause::Crash,
+            GainCause::Failover => LossCause::Failover,
+        };
+        for (lock, key) in had {
+            let is_kept = |owner: &&Owner| stored.get(lock).is_some_and(|key| key.holders.contains_key(owner));
+            for owner in key.holders.keys().filter(|owner| !is_kept(owner)) {
+                let mode = self.mode(*lock, *owner);
+                self.tell(host, EventKind::Vanished { lock: *lock, owner: *owner, how: loss, mode });
+            }
+        }
+        for (lock, key) in &stored {
+            let before = had.get(lock);
+            let ends_later = before.is_none_or(|before| {
+                before.expires_ms.is_some_and(|end| key.expires_ms.is_none_or(|at| at > end))
+            });
+            for (owner, count) in &key.holders {
+                let (lock, owner, count, mode) = (*lock, *owner, *count, self.mode(*lock, *owner));
+                let counted = before.and_then(|key| key.holders.get(&owner));
+                if counted == Some(&count) && !ends_later {
+                    continue;
+                }
+                let lease_ms = key.expires_ms.map(|at| (at - now) as u64);
+                let until = key.expires_ms.map(Wall::from_millis);
+                self.tell(host, EventKind::Regained { lock, owner, lease_ms, until, count, how, mode });
+            }
+        }
+        self.state[node].keys = stored;
+    }
+
+    /// An owner has a lock, gives it back, and the node that granted it crashes at once: it comes back with the hold, and its owner is told, or
+    /// asks for the lock again.
+    pub(super) fn returns_released(&mut self, owner: Owner, lock: Lock, how: u8, much: u8) {
+        let node = self.master(0, self.history.client_of(owner));
+        if self.state[node].down {
+            return;
+        }
+        self.calls(owner, lock, Wants::Acquire(one_of(LEASES, much)), 0);
+        self.calls(owner, lock, Wants::Release, 0);
+        self.crashes_node(node, how);
+        self.passes(one_of(super::STEPS, how));
+        self.crashes_node(node, 3);
+        match how % 3 {
+            0 => self.is_told(lock, node),
+            1 => self.renews(owner, lock, one_of(LEASES, much), 0),
+            _ => self.calls(owner, lock, Wants::Acquire(one_of(LEASES, how)), 0),
+        }
+    }
+
+    /// An owner that a node has a hold of asks the node, and believes what it is told.
+    pub(super) fn is_told(&mut self, lock: Lock, node: usize) {
+        let Some(key) = self.state[node].keys.get(&lock).filter(|_| !self.state[node].down) else { return };
+        let Some((owner, count)) = key.holders.iter().next().map(|(owner, count)| (*owner, *count)) else {
+            return;
+        };
+        let left = key.expires_ms.map(|at| (at - self.wall_ms(node, self.now)).max(0) as u64);
+        if self.able(self.history.client_of(owner)) {
+            self.believes(owner, lock, left, self.now, None, count);
         }
     }
 
@@ -100,7 +178,8 @@ impl World {
         }
     }
 
-    /// Another node of the first group takes over, with what it has of the master's keys or without. The old master learns of it at once, or
+    /// Another node of the first group takes over, with what it has of the master's keys, now or when the master last granted something, or
+    /// without. The old master learns of it at once, or
     /// goes on for some of the clients until the next time.
     pub(super) fn fails_over(&mut self, how: u8) {
         if self.nodes.len() != 2 {
@@ -113,7 +192,7 @@ impl World {
         let (old, new) = (self.masters[0], 1 - self.masters[0]);
         self.masters[0] = new;
         let new_host = self.nodes[new];
-        let Node { keys: held, queues, counts, token, .. } = self.state[old].clone();
+        let Node { keys: held, stored, queues, counts, token, .. } = self.state[old].clone();
         if how / 2 % 2 == 1 {
             self.deposed = Some(old);
         } else {
@@ -135,6 +214,9 @@ impl World {
                     self.tell(new_host, EventKind::Vanished { lock, owner, how, mode });
                 }
             }
+        } else if how % 8 == 5 {
+            self.comes_back_with(new, &held, stored, GainCause::Failover);
+            (self.state[new].queues, self.state[new].token) = (queues, token);
         } else {
             (self.state[new].keys, self.state[new].queues) = (held, queues);
             self.state[new].token = token;
