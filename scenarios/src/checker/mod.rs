@@ -35,6 +35,7 @@ mod section;
 mod tests;
 mod together;
 mod wake_ups;
+mod wants;
 mod windows;
 pub(crate) mod words;
 

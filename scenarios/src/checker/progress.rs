@@ -1,17 +1,17 @@
 //! Progress in the calm: is a lock that no owner believes it holds granted to one of its waiters within a bound?
 //!
 //! Safety is judged throughout; progress only once the storm is over. A lock that is never wrong but never granted again
-//! is broken, too. It is stalled while an owner wants it and no owner believes it holds it. An owner wants it from its first
-//! acquire until one succeeds, through refusals and failures after which it tries again. A server that answers every acquisition with
-//! an error stalls the lock as one does that does not answer.
+//! is broken, too. It is stalled while an owner [wants](super::wants) it and no owner believes it
+//! holds it. A server that answers every acquisition with an error stalls the lock as one does that
+//! does not answer.
 //!
 //! Violated is a stall of more than the bound, and one of as much that lasts to the end of the run: no grant came within the bound.
 //! A stall that ends as no owner asks any more, and after which no owner comes to believe that it holds the lock, shows neither that the lock
 //! can be had nor that it cannot, and leaves the question undecided.
 //!
 //! So does a lock that never worked: no owner ever believed that it holds it, all its acquisitions that came back in the run ended with
-//! an error, and the first of them did so before any fault began. What keeps that lock from working (a password, a missing right, a library that cannot reach its server) is how the
-//! run was set up, and not what a storm has left.
+//! an error, and the first of them did so before any fault began. A password, a missing right or a
+//! library that cannot reach its server is how the run was set up, and not what a storm has left.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,6 +20,7 @@ use lockstorm_sim::time::True;
 use super::{
     Checker,
     evidence::{Asked, Evidence, turned_away},
+    wants::{Want, wants},
     words,
 };
 use crate::{
@@ -41,34 +42,6 @@ pub(super) const PROGRESS: Checker = Checker {
     bound: Some(|bounds| super::up_to_progress("stalled", bounds)),
     check,
 };
-
-/// The time in which an owner wanted a lock and did not have it.
-struct Want {
-    lock: Lock,
-    owner: Owner,
-    from: True,
-    until: True,
-}
-
-fn wants(evidence: &Evidence<'_>) -> Vec<Want> {
-    let history = evidence.history;
-    let mut open: BTreeMap<(Lock, Owner), (True, True)> = BTreeMap::new();
-    let mut all = Vec::new();
-    for call in evidence.calls.iter().filter(|call| call.is_acquire()) {
-        let key = (call.lock, call.owner);
-        let from = open.remove(&key).map_or(call.from, |(from, _)| from);
-        let until = call.over.unwrap_or(history.header.end);
-        match call.returned {
-            // After a failure it asks again, after a success or a crash it wants the lock anew.
-            Some((_, outcome)) if *outcome != Outcome::Ok => {
-                open.insert(key, (from, until));
-            }
-            _ => all.push(Want { lock: call.lock, owner: call.owner, from, until }),
-        }
-    }
-    all.extend(open.into_iter().map(|((lock, owner), (from, until))| Want { lock, owner, from, until }));
-    all
-}
 
 /// A stretch in which an owner wanted a lock and no owner believed it held it.
 #[derive(Debug, Clone, Copy)]
