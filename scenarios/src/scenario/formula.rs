@@ -276,7 +276,9 @@ impl Of {
         };
         let latency = || match scenario.network.latency {
             Draw::Fixed(latency) => Ok(Ticks::time(latency.0)),
-            Draw::Range(..) => Err("the latency is drawn from a range, so it has no one value"),
+            Draw::Range(..) => {
+                Err("the latency is drawn from a range, so it has no one value: `[network]` may give it one")
+            }
         };
         Ok(match self {
             Of::Number(number) => Amount::Number(*number),

@@ -1,5 +1,7 @@
 //! The hosts of an experiment, their clocks, and the links between them.
 
+use std::time::Duration;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,8 +161,11 @@ pub struct Network {
 }
 
 impl Default for Network {
+    /// Each packet draws its own time. With one time for all of them those who ask at once would be served in the same order
+    /// for ever, which no network does.
     fn default() -> Network {
-        Network { latency: Draw::Fixed(Span::millis(1)) }
+        let micros = |micros| Span(Duration::from_micros(micros));
+        Network { latency: Draw::Range(micros(500), micros(1_500)) }
     }
 }
 
