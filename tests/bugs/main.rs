@@ -21,7 +21,7 @@ use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATCH, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
     LATE_REQUEST, LATE_WRITE, LEASES, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, MANY_RELEASES,
     NESTED, ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, RATE, READERS_AND_WRITER, REPLICA_DOWN,
-    SHORT_AFTER_LONG, SPLIT_VOTE, SUDDEN_DEATH, TOGETHER, VALUES, WRITER_THAT_READS,
+    RETURNING_HOLDER, SHORT_AFTER_LONG, SPLIT_VOTE, SUDDEN_DEATH, TOGETHER, VALUES, WRITER_THAT_READS,
 };
 
 /// A broken lock is caught within so many seeds, or its checker is deaf.
@@ -172,6 +172,7 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("subscribe-without-second-look", "subscribing-lock", r#"wake-ups = "holds""#, RACE), ""),
     (bug("subscribe-without-second-look", "client", PROMPT, RACE), r#"run = { storm = "9s", calm = "60s" }"#),
     (bug("busy-waiting", "token-lock", r#"commands = "holds""#, PATIENCE), ""),
+    (bug("doubling-retry-delay", "token-lock", r#"waiting = "holds""#, RETURNING_HOLDER), ""),
     (bug("no-cleanup", "token-lock", r#"hygiene = "holds""#, LEFT_BEHIND), ""),
     (bug("release-remembered", "client", r#"hygiene = "holds""#, MANY_RELEASES), ""),
     (bug("watchdog-never-cancelled", "counted-lock", r#"lease = "holds""#, SHORT_AFTER_LONG), ""),

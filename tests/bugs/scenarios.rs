@@ -522,3 +522,15 @@ workload.contend = { hold = "20ms", think = "200ms" }
 storm = "5s"
 calm = "2s"
 "#;
+
+/// Two clients want the lock all the time, and each is soon back when it has given it back.
+pub(crate) const RETURNING_HOLDER: &str = r#"
+[node.m]
+[lock]
+lease = "10s"
+[client.c]
+count = 2
+workload.contend = { hold = "50ms", think = "20ms" }
+[run]
+storm = "100s"
+"#;

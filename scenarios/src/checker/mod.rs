@@ -34,6 +34,7 @@ mod section;
 #[cfg(test)]
 mod tests;
 mod together;
+mod waiting;
 mod wake_ups;
 mod wants;
 mod windows;
@@ -83,6 +84,7 @@ pub const LIST: &[Checker] = &[
     read_write::READ_WRITE,
     reentrancy::REENTRANCY,
     together::TOGETHER,
+    waiting::WAITING,
     wake_ups::WAKE_UPS,
     windows::WINDOWS,
 ];

@@ -64,7 +64,7 @@ fn bounds_are_of_what_a_checker_measures() {
     }
     assert_eq!(
         bounded,
-        ["commands", "latch", "lease", "progress", "rate", "together", "wake-ups", "windows"]
+        ["commands", "latch", "lease", "progress", "rate", "together", "waiting", "wake-ups", "windows"]
     );
 }
 

@@ -9,31 +9,36 @@ use super::evidence::Evidence;
 use crate::history::{Lock, Outcome, Owner};
 
 /// The time in which an owner wanted a lock and did not have it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Want {
     pub(super) lock: Lock,
     pub(super) owner: Owner,
     pub(super) from: True,
     pub(super) until: True,
+    /// Whether it ended because the owner got the lock.
+    pub(super) granted: bool,
+    /// The calls it is made of, by their places in [`Evidence::calls`].
+    pub(super) calls: Vec<usize>,
 }
 
 /// All of them.
 pub(super) fn wants(evidence: &Evidence<'_>) -> Vec<Want> {
-    let history = evidence.history;
-    let mut open: BTreeMap<(Lock, Owner), (True, True)> = BTreeMap::new();
+    let mut open: BTreeMap<(Lock, Owner), Want> = BTreeMap::new();
     let mut all = Vec::new();
-    for call in evidence.calls.iter().filter(|call| call.is_acquire()) {
-        let key = (call.lock, call.owner);
-        let from = open.remove(&key).map_or(call.from, |(from, _)| from);
-        let until = call.over.unwrap_or(history.header.end);
-        match call.returned {
-            // After a failure it asks again, after a success or a crash it wants the lock anew.
-            Some((_, outcome)) if *outcome != Outcome::Ok => {
-                open.insert(key, (from, until));
-            }
-            _ => all.push(Want { lock: call.lock, owner: call.owner, from, until }),
+    for (at, call) in evidence.calls.iter().enumerate().filter(|(_, call)| call.is_acquire()) {
+        let (lock, owner, from) = (call.lock, call.owner, call.from);
+        let first = || Want { lock, owner, from, until: from, granted: false, calls: Vec::new() };
+        let mut want = open.remove(&(lock, owner)).unwrap_or_else(first);
+        want.until = call.over.unwrap_or(evidence.history.header.end);
+        want.calls.push(at);
+        want.granted = matches!(call.returned, Some((_, Outcome::Ok)));
+        // After a failure it asks again, after a success or a crash it wants the lock anew.
+        if call.returned.is_some() && !want.granted {
+            open.insert((lock, owner), want);
+        } else {
+            all.push(want);
         }
     }
-    all.extend(open.into_iter().map(|((lock, owner), (from, until))| Want { lock, owner, from, until }));
+    all.extend(open.into_values());
     all
 }

@@ -129,6 +129,7 @@ pub enum Probe {
 
 /// What counts as late. Checkers of progress compare with these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Bounds {
     /// How long, after the storm, a lock that no owner believes it holds may keep its waiters waiting.
     pub progress: Duration,
@@ -136,12 +137,20 @@ pub struct Bounds {
     pub wake: Duration,
     /// How many times in one second one waiter may ask for a lock before it counts as a busy loop.
     pub attempts_per_second: u32,
+    /// How many times a waiter may be overtaken, for each owner that asks for the lock, before it counts as starved.
+    pub overtaken: u32,
 }
 
 impl Default for Bounds {
-    /// Sixty seconds cover the watchdog's default lease of thirty twice; a second covers every link but a broken one.
+    /// Sixty seconds cover the watchdog's default lease of thirty twice; a second covers every link but a broken one; a hundred times for each
+    /// are no chance.
     fn default() -> Self {
-        Self { progress: Duration::from_secs(60), wake: Duration::from_secs(1), attempts_per_second: 100 }
+        Self {
+            progress: Duration::from_secs(60),
+            wake: Duration::from_secs(1),
+            attempts_per_second: 100,
+            overtaken: 100,
+        }
     }
 }
 

@@ -118,6 +118,11 @@ pub const TABLE: &[Subject] = &[
     ),
     model("fixed-retry-delay", "tries again after a fixed delay", Traits { pace: Pace::Fixed, ..RIGHT }),
     model(
+        "doubling-retry-delay",
+        "waits twice as long each time that it is refused, without a limit",
+        Traits { pace: Pace::Doubling, ..RIGHT },
+    ),
+    model(
         "resend-with-new-token",
         "asks again with a new token when a reply does not come, and forgets the old one",
         Traits { resend: Resend::Fresh, cleanup: Cleanup::None, ..RIGHT },

@@ -222,6 +222,8 @@ pub enum Pace {
     Spread,
     /// The same delay each time.
     Fixed,
+    /// Twice the delay of the time before.
+    Doubling,
     /// Next to nothing.
     AtOnce,
     /// A message of the release, or the end of the lease. Once it has subscribed it asks again before it sleeps.

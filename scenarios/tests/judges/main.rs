@@ -31,6 +31,7 @@ mod runs;
 mod section;
 mod stock;
 mod together;
+mod waiting;
 mod wake_ups;
 mod windows;
 mod wire;
@@ -112,6 +113,7 @@ const JUDGES: &[(&str, Judge)] = &[
     ("read-write", read_write::judge),
     ("reentrancy", reentrancy::judge),
     ("together", together::judge),
+    ("waiting", waiting::judge),
     ("wake-ups", wake_ups::judge),
     ("windows", windows::judge),
 ];

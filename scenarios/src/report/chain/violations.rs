@@ -497,6 +497,17 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
         ),
         ("together", "one of two is kept", both(one()), &["c1 asks", "nothing gets through", "to c1"]),
         (
+            "waiting",
+            "overtaken by one that is always back first",
+            (0..5)
+                .fold(one().bounds(Bounds { overtaken: 2, ..bounds }).at(1).asks("c2"), |story, at| {
+                    let story = story.at(10 + 20 * at).locks("c1", "m", 1_000).waiting("c2");
+                    story.at(20 + 20 * at).unlocks("c1", "m")
+                })
+                .ends(10_000),
+            &["c2 asks", "to c1", "c2 waits"],
+        ),
+        (
             "wake-ups",
             "the message is lost",
             cut(waits(one()), 900, 2_000, "c2")

@@ -84,7 +84,7 @@ impl Shared {
     /// Sleeps until it is time to look again.
     async fn asleep(&self, messages: &mut Option<Messages>, channel: &str) {
         let delay = match self.traits.pace {
-            Pace::Spread | Pace::Fixed | Pace::AtOnce | Pace::KeyEvent => self.spread(),
+            Pace::Spread | Pace::Fixed | Pace::Doubling | Pace::AtOnce | Pace::KeyEvent => self.spread(),
             Pace::Message | Pace::MessageWithoutRecheck => {
                 if messages.is_none() {
                     *messages = self.wires[0].subscribe(channel, self.timeout).await.ok();

@@ -33,6 +33,9 @@ const RETRY: Duration = Duration::from_millis(200);
 /// The delay of a model that makes next to none: not nothing, or the time would not go on where a node refuses at once.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(1);
 
+/// So often a delay is doubled at most: it is longer than any run by then.
+const DOUBLED_MAX: u32 = 24;
+
 /// How long a replica may take to acknowledge.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -135,7 +138,7 @@ impl Subject for Model {
         Box::pin(async move {
             let shared = &self.0;
             let end = shared.end(ask.wait);
-            let mut messages = None;
+            let (mut messages, mut tries) = (None, 0);
             loop {
                 let attempt = shared.clone().attempt(ask).await;
                 let over = end.is_some_and(|end| shared.env.now() >= end);
@@ -149,7 +152,8 @@ impl Subject for Model {
                     Attempt::Refused | Attempt::Unknown(_) => {}
                 }
                 shared.history.waits(shared.owner);
-                let woken = shared.wait(&mut messages, end).await;
+                let woken = shared.wait(&mut messages, tries, end).await;
+                tries += 1;
                 shared.history.woken(shared.owner, woken);
             }
         })
@@ -161,11 +165,20 @@ impl Subject for Model {
 }
 
 impl Shared {
-    /// Waits until it is time to ask again, or until the wait is over.
-    async fn wait(&self, messages: &mut Option<Messages>, end: Option<lockstorm_client::Monotonic>) -> Wake {
+    /// Waits, after so many waits, until it is time to ask again, or until the wait is over.
+    async fn wait(
+        &self,
+        messages: &mut Option<Messages>,
+        waits: u32,
+        end: Option<lockstorm_client::Monotonic>,
+    ) -> Wake {
         let delay = match self.traits.pace {
             Pace::Spread => self.spread(),
             Pace::Fixed => self.retry,
+            Pace::Doubling => {
+                let delay = self.retry.saturating_mul(1 << waits.min(DOUBLED_MAX));
+                end.map_or(delay, |end| delay.min(end - self.env.now()))
+            }
             Pace::AtOnce => AT_ONCE,
             Pace::Message => return self.message(messages, true, end).await,
             Pace::MessageWithoutRecheck => return self.message(messages, false, end).await,

@@ -128,6 +128,7 @@ fn cast(of: &[u8; 12]) -> Cast {
         progress: Duration::from_secs(one_of(&[1, 5], of[8])),
         wake: Duration::from_millis(one_of(&[100, 1_000], of[8] / 2)),
         attempts_per_second: one_of(&[3, 1, 100], of[8] / 4),
+        overtaken: one_of(&[0, 1, 100], of[8] / 16),
     };
     if of[6] / 8 % 4 == 3 {
         let last = clients.last().expect("there are two clients at least");
