@@ -11,13 +11,21 @@
 //! A key that goes by itself may also be there while a hold of the lock is as a node came back with it: its owner has given it back, which the
 //! node has lost, and no client can do it again.
 //!
-//! What real servers have left is not looked at, so that there nothing can be said.
+//! A hold is left behind, too, if its owner's line of work has ended without giving it back and something renews it for longer than a
+//! lease: its process lives on, and with it the watchdog, so that the lock is never free again. A hold that nothing renews ends by itself.
+//!
+//! What real servers have left is not looked at, so that there nothing can be said but of holds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use lockstorm_sim::time::True;
 
 use super::{Checker, belief::BeliefEnd, evidence::Evidence, words};
 use crate::{
-    history::{EventKind, History, Host, KeyLeft, Lock, Mode, Outcome, Owner},
+    history::{Event, EventKind, History, Host, KeyLeft, Life, Lock, Mode, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -28,6 +36,10 @@ pub(super) const HYGIENE: Checker = Checker {
     measures: &[
         ("left", "how many keys were left behind"),
         ("for_ever", "how many of them without an expiry"),
+        (
+            "left_behind",
+            "for how long a hold was renewed whose owner's line of work had ended without giving it back",
+        ),
     ],
     bound: None,
     check,
@@ -75,6 +87,62 @@ fn came_back(history: &History) -> BTreeSet<Lock> {
     last.into_iter().filter(|(_, came_back)| *came_back).map(|((lock, ..), _)| lock).collect()
 }
 
+/// A hold that was renewed after its owner's line of work had ended without giving it back.
+struct HoldLeft {
+    lock: Lock,
+    owner: Owner,
+    /// When the line of work ended, and when the hold was last renewed.
+    from: True,
+    until: True,
+    /// Whether that was more than a lease later: whatever was under way when the work ended is over then.
+    outlived: bool,
+}
+
+impl HoldLeft {
+    fn length(&self) -> Duration {
+        self.until.since(self.from)
+    }
+
+    fn witness(&self, history: &History) -> Witness {
+        let HoldLeft { lock, owner, from, until, .. } = *self;
+        let summary = format!(
+            "{} ended its work at {} without giving `{}` back, and it was renewed for {}, until {}.",
+            history.owner_name(owner),
+            words::instant(from),
+            history.lock(lock).name,
+            words::length(self.length()),
+            words::instant(until)
+        );
+        Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners: vec![owner] }
+    }
+}
+
+/// Every hold that was.
+fn holds_left(history: &History) -> Vec<HoldLeft> {
+    let mut ended: BTreeMap<(Lock, Owner), True> = BTreeMap::new();
+    let mut left: BTreeMap<(Lock, Owner, True), HoldLeft> = BTreeMap::new();
+    for Event { at, host, kind } in &history.events {
+        match kind {
+            EventKind::Abandoned { lock, owner } => drop(ended.insert((*lock, *owner), *at)),
+            // It goes on all the same.
+            EventKind::Invoke { lock, owner, .. } => drop(ended.remove(&(*lock, *owner))),
+            EventKind::Life { life: Life::Crashed | Life::Started } => {
+                ended.retain(|(_, owner), _| history.client_of(*owner) != *host);
+            }
+            EventKind::Extended { lock, owner, by, lease_ms, .. } if history.is_own(*owner, *by) => {
+                let Some(from) = ended.get(&(*lock, *owner)).copied() else { continue };
+                let outlived = lease_ms.is_none_or(|lease| at.since(from) > Duration::from_millis(lease));
+                let (lock, owner, until) = (*lock, *owner, *at);
+                let first = || HoldLeft { lock, owner, from, until, outlived };
+                let hold = left.entry((lock, owner, from)).or_insert_with(first);
+                (hold.until, hold.outlived) = (until, hold.outlived || outlived);
+            }
+            _ => {}
+        }
+    }
+    left.into_values().collect()
+}
+
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let in_use = |lock: Lock| {
@@ -91,9 +159,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     };
     let left: Vec<&KeyLeft> = history.keys_left.iter().filter(|key| !stays(key)).collect();
     let for_ever = left.iter().filter(|key| key.ttl_ms.is_none()).count();
-    let verdict = match left.first() {
-        Some(key) => Verdict::Violated { witness: witness(history, key, left.len()) },
-        None => match evidence.given_up() {
+    let holds = holds_left(history);
+    let left_behind = holds.iter().map(HoldLeft::length).max().unwrap_or_default();
+    let hold = holds.iter().filter(|hold| hold.outlived).max_by_key(|hold| hold.length());
+    let verdict = match (left.first(), hold) {
+        (Some(key), _) => Verdict::Violated { witness: witness(history, key, left.len()) },
+        (None, Some(hold)) => Verdict::Violated { witness: hold.witness(history) },
+        (None, None) => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if evidence.promises.is_empty() => {
                 Verdict::undecided(evidence.no_owner("No lock was ever granted."))
@@ -107,8 +179,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             None => Verdict::holds("Nothing was left behind."),
         },
     };
-    let measures =
-        vec![Measure::count("left", left.len() as u64), Measure::count("for_ever", for_ever as u64)];
+    let measures = vec![
+        Measure::count("left", left.len() as u64),
+        Measure::count("for_ever", for_ever as u64),
+        Measure::time("left_behind", left_behind),
+    ];
     HYGIENE.finding(verdict, measures)
 }
 
@@ -176,6 +251,20 @@ mod tests {
             ),
             ("a release is remembered forever", done().key_left("m", "latch:{stock}:7", None).ends(10_000)),
             (
+                "its watchdog renews what an owner has done with",
+                (1..9)
+                    .fold(
+                        Story::one_node().at(0).locks("c1", "m", 1_000).at(500).abandons("c1"),
+                        |story, at| story.at(500 + 300 * at).extended("m", "c1", 1_000),
+                    )
+                    .key_left("m", "stock", Some(700))
+                    .ends(3_000),
+            ),
+            (
+                "what an owner has done with ends by itself",
+                Story::one_node().at(0).locks("c1", "m", 1_000).at(500).abandons("c1").ends(3_000),
+            ),
+            (
                 "an owner still holds it",
                 Story::one_node()
                     .at(0)
@@ -192,7 +281,36 @@ mod tests {
     fn a_release_under_way_has_left_nothing() {
         let story = Story::one_node().at(0).locks("c1", "m", 10_000).at(9_999).calls("c1", Call::Release);
         let story = story.disbelieves("c1", Reason::Released).key_left("m", "stock", Some(1));
-        assert_eq!(first_line("hygiene", &story.ends(10_000)), "undecided left=0 for_ever=0");
+        assert_eq!(first_line("hygiene", &story.ends(10_000)), "undecided left=0 for_ever=0 left_behind=0ms");
+    }
+
+    /// C1 takes it for a second, and its work is over half a second later.
+    fn abandoned() -> Story {
+        Story::one_node().at(0).locks("c1", "m", 1_000).at(500).abandons("c1")
+    }
+
+    /// A watchdog has renewed what its owner's line of work left behind for as long as its process lives, and nothing was said of it.
+    #[test]
+    fn a_watchdog_keeps_what_nobody_gives_back() {
+        let renewed = |story: Story, until: i64| {
+            (1..=until).fold(story, |story, at| story.at(500 * at + 400).extended("m", "c1", 1_000))
+        };
+        // A renewal that was under way when the work ended, and two within a lease.
+        let within = "holds left=0 for_ever=0 left_behind=900ms";
+        assert_eq!(first_line("hygiene", &renewed(abandoned(), 2).ends(3_000)), within);
+        let beyond = "violated left=0 for_ever=0 left_behind=1.4s";
+        assert_eq!(first_line("hygiene", &renewed(abandoned(), 3).ends(3_000)), beyond);
+        // Somebody waits, who keeps the lock in use.
+        assert_eq!(first_line("hygiene", &renewed(abandoned().asks("c2"), 3).ends(3_000)), beyond);
+        // Its process ended, or it asked for more: whatever is renewed then is another story.
+        let nothing = "undecided left=0 for_ever=0 left_behind=0ms";
+        let crashed = abandoned().at(600).life("c1", Life::Crashed);
+        assert_eq!(
+            first_line("hygiene", &renewed(crashed, 3).ends(1_950)),
+            "holds left=0 for_ever=0 left_behind=0ms"
+        );
+        let goes_on = renewed(abandoned().at(600).calls("c1", Call::Extend { lease_ms: 1_000 }), 3);
+        assert_eq!(first_line("hygiene", &goes_on.ends(3_000)), nothing);
     }
 
     /// The call of a client that crashed is over, and so a key of its lock is left behind. Regression: the lock counted as
@@ -203,6 +321,6 @@ mod tests {
             Story::one_node().at(0).locks("c1", "m", 1_000).at(10).unlocks("c1", "m").at(20).asks("c2");
         let story = story.granted_without_expiry("m", "c2").life("c2", Life::Crashed);
         let history = story.key_left("m", "stock", None).ends(10_000);
-        assert_eq!(first_line("hygiene", &history), "violated left=1 for_ever=1");
+        assert_eq!(first_line("hygiene", &history), "violated left=1 for_ever=1 left_behind=0ms");
     }
 }

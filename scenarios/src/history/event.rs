@@ -76,6 +76,13 @@ pub enum EventKind {
         #[serde(default)]
         mode: Mode,
     },
+    /// Client: the owner's line of work has ended, and has not given back what it believes it holds. Nothing that it does will.
+    Abandoned {
+        /// The lock.
+        lock: Lock,
+        /// Who.
+        owner: Owner,
+    },
     /// Client: it was refused and waits to be woken.
     Waiting {
         /// The lock.
@@ -483,6 +490,7 @@ impl EventKind {
             Self::Invoke { lock, .. }
             | Self::Believes { lock, .. }
             | Self::Disbelieves { lock, .. }
+            | Self::Abandoned { lock, .. }
             | Self::Waiting { lock, .. }
             | Self::Woken { lock, .. }
             | Self::Granted { lock, .. }
@@ -510,6 +518,7 @@ impl EventKind {
             Self::Invoke { owner, .. }
             | Self::Believes { owner, .. }
             | Self::Disbelieves { owner, .. }
+            | Self::Abandoned { owner, .. }
             | Self::Waiting { owner, .. }
             | Self::Woken { owner, .. }
             | Self::Granted { owner, .. }

@@ -281,6 +281,13 @@ impl Story {
         self.tell(client, EventKind::Disbelieves { lock, owner, why, mode })
     }
 
+    /// Its line of work ends, and does not give the lock back.
+    pub(crate) fn abandons(mut self, client: &str) -> Self {
+        let owner = self.owner(client);
+        let lock = self.lock;
+        self.tell(client, EventKind::Abandoned { lock, owner })
+    }
+
     pub(crate) fn waiting(mut self, client: &str) -> Self {
         let owner = self.owner(client);
         let lock = self.lock;

@@ -178,6 +178,11 @@ impl HistoryWriter {
         self.record(EventKind::Disbelieves { lock: self.lock, owner, why, mode }, happening);
     }
 
+    /// The owner's line of work has ended, and has not given the lock back.
+    pub(crate) fn abandoned(&self, owner: Owner) {
+        self.record(EventKind::Abandoned { lock: self.lock, owner }, None);
+    }
+
     /// From now on the owner knows that it does not hold the lock in any mode.
     pub fn disbelieves_all(&self, owner: Owner, why: Reason) {
         let modes = self.shared.get().beliefs.modes(self.lock, owner);

@@ -107,6 +107,9 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             };
             format!("{} no longer believes in {lock}: it {why}", name(owner))
         }
+        EventKind::Abandoned { owner, .. } => {
+            format!("{} has done its work, and does not give {lock} back", name(owner))
+        }
         EventKind::Waiting { owner, .. } => format!("{} waits for {lock}", name(owner)),
         EventKind::Woken { owner, by: Wake::Message, .. } => format!("{} is woken by a message", name(owner)),
         EventKind::Woken { owner, by: Wake::Timer, .. } => format!("{} is woken by a timer", name(owner)),

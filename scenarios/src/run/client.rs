@@ -1,6 +1,6 @@
 //! A client on its host: its subject, and what the script or the workload that uses it is made of.
 
-use std::{cell::Cell, rc::Rc, time::Duration};
+use std::{cell::Cell, collections::BTreeSet, rc::Rc, time::Duration};
 
 use indexmap::IndexSet;
 use lockstorm_sim::{
@@ -208,8 +208,27 @@ impl Actor {
                 self.work_through(workload).await;
                 Vec::new()
             }
-            None => self.follow(&line.script).await,
+            None => {
+                let held = self.follow(&line.script).await;
+                self.leave(&held);
+                held
+            }
         }
+    }
+
+    /// Writes down which locks are not given back, once for each owner.
+    fn leave(&self, held: &[TakenHold]) {
+        let owner = |(lock, hold): &TakenHold| {
+            (self.stage.plan.entry(*lock).number, self.holder(*lock, hold.owner()))
+        };
+        let left: BTreeSet<(Lock, Owner)> =
+            held.iter().filter(|(_, hold)| hold.is_held()).map(owner).collect();
+        left.into_iter().for_each(|(lock, owner)| self.history.about(lock).abandoned(owner));
+    }
+
+    /// The owner of this name, or this line of work.
+    fn holder(&self, lock: LockEntry, name: Option<String>) -> Owner {
+        name.map_or(self.owner, |name| self.about(lock).holder(&name))
     }
 
     pub(super) async fn work(
@@ -257,8 +276,7 @@ impl Actor {
 
     /// Writes to the resource as the owner of this name, or as this line of work.
     pub(super) async fn write_as(&self, lock: LockEntry, owner: Option<String>, token: Option<u64>) {
-        let owner = owner.map_or(self.owner, |name| self.about(lock).holder(&name));
-        self.writer.write(self.stage.plan.entry(lock).number, owner, token).await;
+        self.writer.write(self.stage.plan.entry(lock).number, self.holder(lock, owner), token).await;
     }
 
     pub(super) async fn ask(&self, ask: Ask) -> Result<Option<TakenHold>, Failure> {

@@ -7,14 +7,44 @@
 //! Nor was a key left behind that has a time to live, of a lock of which the last event about some hold, on the nodes that grant it, is that a
 //! node came back with it.
 //!
+//! A hold is left behind as well if its owner's line of work has ended without giving it back, and the owner renewed it later than a lease
+//! after that, without having called or crashed in between. `left_behind` is how long after the end it renewed one at the latest.
+//!
 //! There is nothing to judge if no lock was ever granted, all are in use, or the servers were real.
 
-use lockstorm::history::{Event, EventKind, History, Host, KeyLeft, Lock, Mode, Outcome, Owner};
+use std::time::Duration;
+
+use lockstorm::history::{Event, EventKind, History, Host, KeyLeft, Life, Lock, Mode, Outcome, Owner};
 
 use crate::{
     Answer,
-    past::{believes_at_the_end, calls, given_up, of_all, pairs, promised},
+    past::{believes_at_the_end, calls, given_up, of_all, own, pairs, promised},
 };
+
+/// How long after the ends of lines of work holds of theirs were renewed that they did not give back, and whether that was later than a lease.
+fn renewed_after_the_end(history: &History) -> Vec<(Duration, bool)> {
+    let mut renewed = Vec::new();
+    for (end, event) in history.events.iter().enumerate() {
+        let EventKind::Abandoned { lock, owner } = event.kind else { continue };
+        let goes_on = |later: &&Event| match &later.kind {
+            EventKind::Abandoned { lock: of, owner: whose } => (*of, *whose) == (lock, owner),
+            EventKind::Invoke { lock: of, owner: whose, .. } => (*of, *whose) == (lock, owner),
+            EventKind::Life { life: Life::Crashed | Life::Started } => later.host == history.client_of(owner),
+            _ => false,
+        };
+        for later in history.events[end + 1..].iter().take_while(|later| !goes_on(later)) {
+            if let EventKind::Extended { lock: of, owner: whose, by, lease_ms, .. } = &later.kind
+                && (*of, *whose) == (lock, owner)
+                && own(history, owner, *by)
+            {
+                let after = later.at.since(event.at);
+                let lease = lease_ms.map(Duration::from_millis);
+                renewed.push((after, lease.is_none_or(|lease| after > lease)));
+            }
+        }
+    }
+    renewed
+}
 
 pub(crate) fn judge(history: &History) -> Answer {
     let calls = calls(history);
@@ -64,11 +94,17 @@ pub(crate) fn judge(history: &History) -> Answer {
     }
     let nothing = of_all(history, promised).is_empty() || history.header.locks().all(in_use);
     let is_real = history.header.is_real();
+    let renewed = renewed_after_the_end(history);
     let word = match others.len() + too_many {
         1.. => "violated",
+        0 if renewed.iter().any(|(_, too_late)| *too_late) => "violated",
         0 if given_up(history) || nothing || is_real => "undecided",
         0 => "holds",
     };
     let for_ever = others.iter().filter(|left| left.ttl_ms.is_none()).count();
-    Answer::of(word).count("left", others.len() + too_many).count("for_ever", for_ever)
+    let left_behind = renewed.iter().map(|(after, _)| *after).max().unwrap_or_default();
+    Answer::of(word)
+        .count("left", others.len() + too_many)
+        .count("for_ever", for_ever)
+        .time("left_behind", left_behind)
 }

@@ -288,6 +288,16 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
             &["c2 asks", "to c2", "c2 crashes"],
         ),
         (
+            "hygiene",
+            "its work is over, and its watchdog renews it",
+            (1..5)
+                .fold(one().at(1).locks("c1", "m", 1_000).at(500).abandons("c1"), |story, at| {
+                    story.at(500 + 600 * at).extended("m", "c1", 1_000)
+                })
+                .ends(10_000),
+            &["c1 asks", "to c1", "c1 has done its work", "extends `stock` of c1"],
+        ),
+        (
             "latch",
             "the waiter is cut off when it opens",
             cut(latch(), 400, 20_000, "c3").at(500).calls("c1", Call::CountDown).counted("m", 0).ends(9_000),

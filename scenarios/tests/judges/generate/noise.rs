@@ -81,6 +81,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     lease_ms.map(|lease| Deadline { clock, nanos: reading + lease as i64 * 1_000_000 });
                 (client, EventKind::Believes { lock, owner, until, token, count, mode })
             }
+            11 if *much >= 192 => (client, EventKind::Abandoned { lock, owner }),
             11 => {
                 let why = one_of(&[Reason::Released, Reason::Lost, Reason::Expired], *how);
                 (client, EventKind::Disbelieves { lock, owner, why, mode })

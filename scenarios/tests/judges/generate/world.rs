@@ -179,6 +179,7 @@ impl World {
             29 => self.renews_for_another(owner, lock, node, much),
             30 => self.wakes(usize::from(which), how),
             31..34 => self.gives_to_waiter(owner, lock, which, much),
+            34 if how >= 192 => self.tell(client, EventKind::Abandoned { lock, owner }),
             34 | 35 => self.calls_together(owner, how, much),
             36 => self.is_told(lock, node),
             37 => self.returns_released(owner, lock, how, much),
