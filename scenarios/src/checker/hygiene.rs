@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(first_line("hygiene", &renewed(abandoned(), 2).ends(3_000)), within);
         let beyond = "violated left=0 for_ever=0 left_behind=1.4s";
         assert_eq!(first_line("hygiene", &renewed(abandoned(), 3).ends(3_000)), beyond);
-        // Somebody waits, who keeps the lock in use.
+        // Another one waits, who keeps the lock in use.
         assert_eq!(first_line("hygiene", &renewed(abandoned().asks("c2"), 3).ends(3_000)), beyond);
         // Its process ended, or it asked for more: whatever is renewed then is another story.
         let nothing = "undecided left=0 for_ever=0 left_behind=0ms";

@@ -136,7 +136,7 @@ impl Served {
             let (wanted, got) = served.owners.entry(want.owner).or_default();
             *wanted += 1;
             *got += u64::from(want.granted);
-            // An owner that has the lock already takes it from nobody. One that is served at once has it from then on.
+            // An owner that has the lock already takes it from no other. One that is served at once has it from then on.
             let at_once = want.granted && want.from == want.until;
             let last = if at_once { Spans::last_through } else { Spans::last_at };
             let has_it = held.get(&(want.lock, want.owner)).is_some_and(|spans| last(spans, want.from));
@@ -370,7 +370,7 @@ mod tests {
         };
         let story = (1..100).fold(Story::one_node(), wait).at(100_000).asks("c2").at(100_500);
         let story = story.granted("m", "c2", 100).returns("c2", Outcome::Ok);
-        // It has got what it wanted: nobody can say that its share is small.
+        // It has got what it wanted: its share is not small.
         let once = "holds waited=500ms waited_p99=99ms unserved=0 overtaken=0 jain=1";
         assert_eq!(first_line("waiting", &story.ends(200_000)), once);
 

@@ -162,7 +162,7 @@ pub struct Network {
 
 impl Default for Network {
     /// Each packet draws its own time. With one time for all of them those who ask at once would be served in the same order
-    /// for ever, which no network does.
+    /// again and again, which no network does.
     fn default() -> Network {
         let micros = |micros| Span(Duration::from_micros(micros));
         Network { latency: Draw::Range(micros(500), micros(1_500)) }
