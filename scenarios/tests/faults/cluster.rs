@@ -19,6 +19,8 @@ count = 3
 replica_of = "n2"
 [lock]
 lease = "60s"
+[network]
+latency = "1ms"
 [client.c]
 steps = [{{ at = "15s", try_acquire = {{}} }}, {{ at = "19s", release = {{}} }}, {{ at = "26s", try_acquire = {{}} }}, {{ release = {{}} }}]
 [run]
