@@ -16,7 +16,7 @@ use super::{
 use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, CodeLock, Write},
-    history::{Call, Mode, Op, Outcome, Owner, Wait},
+    history::{Call, Lock, Mode, Op, Outcome, Owner, Wait},
     plan::{LockEntry, PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::Client,

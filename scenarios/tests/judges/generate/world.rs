@@ -175,7 +175,10 @@ impl World {
                 self.tell(client, EventKind::Disbelieves { lock, owner, why, mode });
             }
             27 => self.history.header.calm = Some(self.now),
-            28 => self.is_disturbed(node, how),
+            28 => {
+                let target = if much < 128 { self.nodes[node] } else { client };
+                self.is_disturbed(target, how);
+            }
             29 => self.renews_for_another(owner, lock, node, much),
             30 => self.wakes(usize::from(which), how),
             31..34 => self.gives_to_waiter(owner, lock, which, much),

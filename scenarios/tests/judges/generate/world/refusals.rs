@@ -1,15 +1,19 @@
 //! Servers that answer every acquisition with an error: from the start, or since an operator gave them a command.
 
-use lockstorm::history::{EventKind, Outcome, Owner};
+use std::time::Duration;
+
+use lockstorm::history::{EventKind, Host, Outcome, Owner};
 
 use super::{Open, STEPS, World, one_of};
 
 impl World {
-    /// Something is done to a node. A command may have the servers turn everything away, or no longer.
-    pub(super) fn is_disturbed(&mut self, node: usize, how: u8) {
+    /// Something is done to a host. A command may have the servers turn everything away, or no longer.
+    pub(super) fn is_disturbed(&mut self, target: Host, how: u8) {
         let words = one_of(&["a cut", "a pause", "a step", "a command"], how);
-        let targets = vec![self.nodes[node]];
-        self.history.fault_started(self.now, "", words, targets, false);
+        let fault = self.history.fault_started(self.now, "", words, vec![target], how >= 128);
+        if how % 16 >= 4 {
+            self.history.fault_ended(fault, self.now + Duration::from_millis(700));
+        }
         if words == "a command" {
             self.turns_away = !self.turns_away;
         }
