@@ -2,8 +2,8 @@
 //! documentation of the crate prints, and of which errors name what is missing.
 
 use crate::wire::{
-    fair_alive, fair_deadlines, fair_queue, fencing_token, latch_channel, lock_channel, permit_deadlines, rate_grants,
-    rate_permits, rw_channel, semaphore_channel, suffix_tag, unlock_latches,
+    fair_alive, fair_deadlines, fair_queue, fencing_token, latch_channel, lock_channel, permit_deadlines,
+    rate_grants, rate_permits, rw_channel, semaphore_channel, suffix_tag, unlock_latches,
 };
 
 /// The pattern of keys or channels that belongs to an object of this name.

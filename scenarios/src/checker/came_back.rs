@@ -1,7 +1,9 @@
 //! What the checkers make of a hold that came back with its node: one story after the other, with what each checker says of it.
 
 use super::tests::first_line;
-use crate::history::{Call, GainCause, History, LockKind, LossCause, Outcome, Reason, Role, Wake, story::Story};
+use crate::history::{
+    Call, GainCause, History, LockKind, LossCause, Outcome, Reason, Role, Wake, story::Story,
+};
 
 /// Both nodes of a group; `m` grants C1 the lock for six seconds, which gives it back after one.
 fn released() -> Story {
@@ -41,7 +43,10 @@ fn what_a_node_came_back_with_is_promised_from_when_its_owner_is_told_of_it() {
         ),
         (
             "its owner renewed it, and gave it back in vain",
-            passed_on(renewed().at(7_000).calls("c1", Call::Release).disbelieves("c1", Reason::Released), 8_000),
+            passed_on(
+                renewed().at(7_000).calls("c1", Call::Release).disbelieves("c1", Reason::Released),
+                8_000,
+            ),
             "holds overlap=0ms times=0",
         ),
         (
@@ -94,7 +99,11 @@ fn a_double_grant_of_what_came_back_falls_into_the_window_that_it_came_of() {
     let lost = "failover=1 two_masters=0 crash=0";
     let rows = [
         ("its clock jumps", passed_on(told(released()), 3_000), format!("{none} clock=1 unexplained=0")),
-        ("its clock jumps after a renewal", passed_on(renewed, 8_000), format!("{none} clock=1 unexplained=0")),
+        (
+            "its clock jumps after a renewal",
+            passed_on(renewed, 8_000),
+            format!("{none} clock=1 unexplained=0"),
+        ),
         ("another one deletes it", deleted, format!("{none} clock=0 unexplained=1")),
         ("it comes back beside another one's", second, format!("{lost} clock=0 unexplained=0")),
         ("a failover loses it", first, format!("{lost} clock=0 unexplained=0")),
@@ -114,11 +123,20 @@ fn what_a_node_came_back_with_has_a_lease_and_is_no_level_of_its_owners_calls() 
     let asks = || back(released()).at(1_500).locks("c1", "m", 5_000);
     let nested = ends_in_time(asks().at(2_000).unlocks("c1", "m"));
     assert_eq!(first_line("reentrancy", &nested), "holds off=0 deepest=2");
-    let thrice = ends_in_time(asks().at(2_000).asks("c1").granted("m", "c1", 5_000).granted("m", "c1", 5_000).returns("c1", Outcome::Ok));
+    let thrice = ends_in_time(
+        asks()
+            .at(2_000)
+            .asks("c1")
+            .granted("m", "c1", 5_000)
+            .granted("m", "c1", 5_000)
+            .returns("c1", Outcome::Ok),
+    );
     assert_eq!(first_line("reentrancy", &thrice), "violated off=1 deepest=4");
     // The node has lost one of two levels that its owner has.
-    let fewer = Story::failover(LockKind::Exclusive).at(0).locks("c1", "m", 9_000).at(10).locks("c1", "m", 9_000);
-    let fewer = fewer.at(1_000).regained("m", "c1", 8_000, 1, GainCause::Restart).at(2_000).unlocks("c1", "m");
+    let fewer =
+        Story::failover(LockKind::Exclusive).at(0).locks("c1", "m", 9_000).at(10).locks("c1", "m", 9_000);
+    let fewer =
+        fewer.at(1_000).regained("m", "c1", 8_000, 1, GainCause::Restart).at(2_000).unlocks("c1", "m");
     assert_eq!(first_line("reentrancy", &fewer.ends(20_000)), "holds off=0 deepest=2");
     let wrong = told(released()).at(3_000).asks("c1").returns("c1", Outcome::Ok).ends(20_000);
     assert_eq!(first_line("reentrancy", &wrong), "violated off=1 deepest=1");
@@ -126,12 +144,17 @@ fn what_a_node_came_back_with_has_a_lease_and_is_no_level_of_its_owners_calls() 
 
 #[test]
 fn who_stands_in_the_way_is_an_owner_that_a_node_came_back_with() {
-    let reads = back(Story::of_kind(LockKind::ReadWrite).at(0).locks("c1", "m", 6_000).unlocks("c1", "m").at(100));
+    let reads =
+        back(Story::of_kind(LockKind::ReadWrite).at(0).locks("c1", "m", 6_000).unlocks("c1", "m").at(100));
     let history = reads.at(200).granted("m", "c2", 1_000).ends(9_000);
     assert!(first_line("read-write", &history).starts_with("violated times=1"));
     // Nobody needs to react to a release that the node has lost.
     let waits = Story::one_node().at(0).locks("c1", "m", 6_000).at(10).asks("c2").waiting("c2");
     let waits = back(waits.at(1_000).unlocks("c1", "m").at(1_100)).at(6_100);
     let history = waits.woken("c2", Wake::Timer).granted("m", "c2", 1_000).ends(9_000);
-    assert!(!first_line("wake-ups", &history).starts_with("violated"), "{}", first_line("wake-ups", &history));
+    assert!(
+        !first_line("wake-ups", &history).starts_with("violated"),
+        "{}",
+        first_line("wake-ups", &history)
+    );
 }

@@ -44,11 +44,11 @@ impl<'a> DoubleGrant<'a> {
         let begin = came_back(history, first, since(first.from)).unwrap_or(since(first.from));
         let end = events.partition_point(|event| event.at <= at);
         let group = &history.lock(first.lock).authority;
-        let of_second = |number: &usize| {
-            events[*number].kind.hold() == Some((second.lock, second.owner, second.mode))
-        };
+        let of_second =
+            |number: &usize| events[*number].kind.hold() == Some((second.lock, second.owner, second.mode));
         let grants = |number: &usize| {
-            let gives = matches!(events[*number].kind, EventKind::Granted { .. } | EventKind::Extended { .. });
+            let gives =
+                matches!(events[*number].kind, EventKind::Granted { .. } | EventKind::Extended { .. });
             gives && group.group_of(events[*number].host).is_some()
         };
         let mut at_once = (since(at)..end).filter(of_second);
@@ -218,10 +218,7 @@ fn both_served(history: &History, one: &Service, other: &Service) -> Duration {
 
 /// Whether a node gives a hold to its owner, or gives it more time, or has come back with it.
 fn gives(event: &Event) -> bool {
-    matches!(
-        event.kind,
-        EventKind::Granted { .. } | EventKind::Extended { .. } | EventKind::Regained { .. }
-    )
+    matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. } | EventKind::Regained { .. })
 }
 
 /// The number of the event with which the hold of a promise came back, if that is the last that its group has done with it before an event.
@@ -229,11 +226,13 @@ fn came_back(history: &History, promise: &Promise, before: usize) -> Option<usiz
     let group = &history.lock(promise.lock).authority;
     let is_done = |event: &Event| {
         let of_hold = event.kind.hold() == Some((promise.lock, promise.owner, promise.mode));
-        of_hold && group.group_of(event.host).is_some() && match event.kind {
-            EventKind::Extended { by, .. } => history.is_own(promise.owner, by),
-            EventKind::Released { left, .. } => left == 0,
-            _ => true,
-        }
+        of_hold
+            && group.group_of(event.host).is_some()
+            && match event.kind {
+                EventKind::Extended { by, .. } => history.is_own(promise.owner, by),
+                EventKind::Released { left, .. } => left == 0,
+                _ => true,
+            }
     };
     let last = history.events[..before].iter().rposition(is_done)?;
     matches!(history.events[last].kind, EventKind::Regained { .. }).then_some(last)

@@ -178,8 +178,7 @@ impl<'a> Evidence<'a> {
     /// What was not seen, and which acquisitions ended with an error, for that may be the reason.
     pub(super) fn unless_failed(&self, said: &str) -> String {
         let failed = self.calls.iter().filter(|call| call.is_failed_acquire());
-        turned_away(self.history, failed)
-            .map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
+        turned_away(self.history, failed).map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
     }
 
     /// Why a run that showed nothing wrong still proves nothing: it did not get to its end.

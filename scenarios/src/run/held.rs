@@ -5,9 +5,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use lockstorm_sim::time::Wall;
 
 use crate::{
-    history::{
-        self, EventKind, GainCause, History, Host, Lock, LossCause, Mode, Owner, Party, SAME_END,
-    },
+    history::{self, EventKind, GainCause, History, Host, Lock, LossCause, Mode, Owner, Party, SAME_END},
     object::{self, Counts, Grants, Holding, Keys, Known, Object, Value},
     recorder::{Line, Sender},
 };

@@ -90,7 +90,9 @@ impl Witness {
             self.becomes(NodeRole::Master);
             if !in_cluster {
                 (0..self.locks.len()).for_each(|at| {
-                    self.with_lock(at, |witness, watched| witness.tell_inherited(watched, GainCause::Restart));
+                    self.with_lock(at, |witness, watched| {
+                        witness.tell_inherited(watched, GainCause::Restart)
+                    });
                 });
             }
         }

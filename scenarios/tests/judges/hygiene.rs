@@ -61,9 +61,8 @@ pub(crate) fn judge(history: &History) -> Answer {
             owners.flat_map(|owner| [Mode::Exclusive, Mode::Shared].map(|mode| (lock, owner, mode)));
         let authority = &history.lock(lock).authority;
         holds.any(|hold| {
-            let about = |event: &&Event| {
-                event.kind.hold() == Some(hold) && authority.group_of(event.host).is_some()
-            };
+            let about =
+                |event: &&Event| event.kind.hold() == Some(hold) && authority.group_of(event.host).is_some();
             let last = history.events.iter().rev().find(about);
             last.is_some_and(|event| matches!(event.kind, EventKind::Regained { .. }))
         })

@@ -95,7 +95,8 @@ fn holds(history: &History, lock: Lock, owner: Owner, mode: Mode) -> Vec<Hold> {
     let mut holds: Vec<Hold> = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
         let (now, node) = (event.at, event.host);
-        if matches!(event.kind, EventKind::Believes { .. }) && event.kind.hold() == Some((lock, owner, mode)) {
+        if matches!(event.kind, EventKind::Believes { .. }) && event.kind.hold() == Some((lock, owner, mode))
+        {
             let told = holds.iter_mut().filter(|hold| hold.gone.is_none() && authority.groups.len() == 1);
             for hold in told {
                 let until = hold.untold.take().filter(|until| *until > now);

@@ -166,7 +166,11 @@ fn told(history: &History, hold: Hold, group: &[Host]) -> Vec<(usize, True)> {
             }
         };
         let found = later.find_map(|(number, later)| Some((number, says(later)?)));
-        told.extend(found.filter(|(_, is_told)| *is_told).map(|(at, _)| (at, owed(history, hold.0, event.at, lease_ms))));
+        told.extend(
+            found
+                .filter(|(_, is_told)| *is_told)
+                .map(|(at, _)| (at, owed(history, hold.0, event.at, lease_ms))),
+        );
     }
     told
 }

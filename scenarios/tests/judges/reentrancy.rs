@@ -120,9 +120,8 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
                     if call.outcome != Some(&Outcome::Ok) || under_way || !settles {
                         continue;
                     }
-                    let high = counted.saturating_sub(
-                        account.holds + account.more + account.thought + account.back,
-                    );
+                    let high =
+                        counted.saturating_sub(account.holds + account.more + account.thought + account.back);
                     let low = account.holds.saturating_sub(account.less).saturating_sub(counted);
                     off = off.max(high).max(if lost { 0 } else { low });
                 }

@@ -19,8 +19,8 @@ use lockstorm_sim::time::True;
 
 use crate::{
     history::{
-        Call, Event, EventKind, Fault, GainCause, History, Host, HostKind, Life, Lock, LossCause, Outcome, Owner,
-        Party, Role, Wake,
+        Call, Event, EventKind, Fault, GainCause, History, Host, HostKind, Life, Lock, LossCause, Outcome,
+        Owner, Party, Role, Wake,
     },
     verdict::Witness,
 };

@@ -223,9 +223,7 @@ impl Chain<'_> {
 
     /// Which owner a node has granted the lock last.
     fn holder(&self, before: usize, node: Host) -> Option<Owner> {
-        let grants = |event: &Event| {
-            has(event) && event.host == node && event.kind.lock() == Some(self.lock)
-        };
+        let grants = |event: &Event| has(event) && event.host == node && event.kind.lock() == Some(self.lock);
         self.history.events[self.last(before, grants)?].kind.owner()
     }
 

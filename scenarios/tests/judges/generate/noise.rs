@@ -2,8 +2,9 @@
 //! determines one.
 
 use lockstorm::history::{
-    Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, GainCause, History, Host, KeyLeft, Life, Lock,
-    LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Serving, Wait, Wake,
+    Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, GainCause, History, Host, KeyLeft,
+    Life, Lock, LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Serving, Wait,
+    Wake,
 };
 use lockstorm_sim::time::{True, Wall};
 use proptest::strategy::Strategy;

@@ -52,7 +52,8 @@ impl World {
             GainCause::Failover => LossCause::Failover,
         };
         for (lock, key) in had {
-            let is_kept = |owner: &&Owner| stored.get(lock).is_some_and(|key| key.holders.contains_key(owner));
+            let is_kept =
+                |owner: &&Owner| stored.get(lock).is_some_and(|key| key.holders.contains_key(owner));
             for owner in key.holders.keys().filter(|owner| !is_kept(owner)) {
                 let mode = self.mode(*lock, *owner);
                 self.tell(host, EventKind::Vanished { lock: *lock, owner: *owner, how: loss, mode });
