@@ -41,8 +41,9 @@ const ROWS: [Row; 23] = [
     row!("failovers_right_after_grants", []),
     row!("granted_again_after_a_clock_jump", ["l3"]),
     row!("granted_again_after_a_failover", ["l3"]),
-    // The end of one crash started a client, and that of another one killed it without a word.
-    row!("clients_of_a_fair_lock_crash", ["lease", "reentrancy", "wake-ups"]),
+    // The end of one crash started a client, and that of another one killed it without a word. Wake-ups are not asked: a head that has
+    // crashed is notified in vain, and those behind it ask within half of their wait (seeds 2, 16 and 19).
+    row!("clients_of_a_fair_lock_crash", ["lease", "reentrancy"]),
     row!("crashes_that_overlap", []),
     // A request that was abandoned was executed after all: who was right about the hold, the client or the checkers? Wake-ups are not asked:
     // a head to whose connection a reply is lost neither listens nor asks until it has connected anew, and is notified in vain (seed 16).

@@ -87,7 +87,7 @@ impl Crowds {
     }
 
     /// How many clients come before this one, if `passed` messages have been heard since it had the
-    /// lock or came. None is taken for gone: a turn that nobody uses goes to one that knows of no
+    /// lock or came. None is taken for gone: a turn that no client uses goes to one that knows of no
     /// others.
     pub(super) fn ahead(&self, channel: &str, passed: u32) -> u32 {
         let others = self.others.get(channel).copied().unwrap_or(0);
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn as_many_messages_pass_as_clients_come_first() {
         for (reached, listening, messages) in [
-            // Nobody waits, or one client, which this message serves: it is the next one's turn.
+            // No client waits, or one, which this message serves: it is the next one's turn.
             (0, Listening::No, 1),
             (1, Listening::No, 1),
             (2, Listening::No, 2),
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!((crowds.others.len(), crowds.leaving.len()), (MOST, MOST));
         crowds.left(&crowds.leaving());
         assert_eq!(crowds.listening("0", false), Listening::No);
-        // A release that reaches nobody is forgotten.
+        // A release that reaches no client is forgotten.
         crowds.released(&(2 * MOST - 1).to_string(), 0, Listening::No);
         assert_eq!(crowds.others.len(), MOST - 1);
     }

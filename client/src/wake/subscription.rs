@@ -262,7 +262,7 @@ mod tests {
         assert!(behind.as_mut().now_or_never().is_none());
     }
 
-    /// Whoever gives up before its turn passes the message on.
+    /// One that gives up before its turn passes the message on.
     #[tokio::test]
     async fn a_waiter_that_gives_up_before_its_turn_passes_the_message_on() {
         let hub = hub();

@@ -237,7 +237,8 @@ async fn owner_of_stock(url: &str, more: &str) -> String {
 #[tokio::test]
 async fn what_was_acquired_could_not_be_given_back() {
     on_each_server(async |url| {
-        let beside = "~redisson_lock_queue:* ~redisson_lock_timeout:* ~redisson_lock_token:* ~redisson_sc:*";
+        let beside = "~redisson_lock_queue:* ~redisson_lock_timeout:* ~redisson_lock_alive:* ~redisson_lock_token:* \
+                      ~redisson_sc:*";
         let client = impatient(&owner_of_stock(url, beside).await).await;
         gives_back(url, client.lock("stock"), true).await;
         gives_back(url, client.non_reentrant_lock("stock"), false).await;

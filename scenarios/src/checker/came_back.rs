@@ -148,7 +148,7 @@ fn who_stands_in_the_way_is_an_owner_that_a_node_came_back_with() {
         back(Story::of_kind(LockKind::ReadWrite).at(0).locks("c1", "m", 6_000).unlocks("c1", "m").at(100));
     let history = reads.at(200).granted("m", "c2", 1_000).ends(9_000);
     assert!(first_line("read-write", &history).starts_with("violated times=1"));
-    // Nobody needs to react to a release that the node has lost.
+    // No client needs to react to a release that the node has lost.
     let waits = Story::one_node().at(0).locks("c1", "m", 6_000).at(10).asks("c2").waiting("c2");
     let waits = back(waits.at(1_000).unlocks("c1", "m").at(1_100)).at(6_100);
     let history = waits.woken("c2", Wake::Timer).granted("m", "c2", 1_000).ends(9_000);

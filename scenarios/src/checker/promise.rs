@@ -5,7 +5,7 @@
 //! gone early (a clock that jumped, an eviction, a crash, a failover, another client's DEL) is a promise broken, not ended.
 //! A release that finds no key ends the promise, too: it is over once its owner has begun to give the lock back and the node has lost it.
 //!
-//! A hold that came back with a node (`Regained`) is a promise to nobody: its owner has given it back, or another one may have the lock
+//! A hold that came back with a node (`Regained`) is a promise to no owner: its owner has given it back, or another one may have the lock
 //! by now. It is one from when its owner is told that it has it: the node extends it for the owner, or, where one group of nodes decides
 //! and so no other can have told it, the owner believes in it anew. From an extension on it lasts as that says, and from a belief on until
 //! the end of the lease that the node came back with. So is a nested hold a promise that the node grants on top of it, and what is below
@@ -138,7 +138,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
             continue;
         }
         let at = event.at;
-        // Whoever believes anew has not given back what it believes in.
+        // An owner that believes anew has not given back what it believes in.
         if let EventKind::Believes { .. } = event.kind {
             (0..authority.groups.len()).for_each(|group| _ = given_back.remove(&(of, group)));
             let key = (of, 0);

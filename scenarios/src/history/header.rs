@@ -236,6 +236,11 @@ pub enum LockKind {
 }
 
 impl LockKind {
+    /// Tells if the keys on a node say which owner has what: those of a semaphore count permits alone.
+    pub(crate) fn says_who_holds(self) -> bool {
+        !matches!(self, LockKind::Semaphore { .. })
+    }
+
     /// Whether two owners may not hold the lock at once, but for readers.
     pub fn is_exclusive(self) -> bool {
         matches!(self, Self::Exclusive | Self::Fair | Self::ReadWrite)

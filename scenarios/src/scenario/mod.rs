@@ -183,9 +183,9 @@ pub struct Run {
     /// it `progress` is violated. `latch`, `rate` and `together` have the same bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Span>,
-    /// Whether lockstorm asks for a lock itself, with a client of its own, if in the calm no other owner was granted it, has it or waits for
-    /// it: so `progress` is decided also where all work is over before. It begins when the longest lease of the file has passed since the
-    /// storm.
+    /// Lets lockstorm ask for a lock with a client of its own if in the calm no other owner was granted it, has it or waits for it; `true`
+    /// if left out. So `progress` is decided also where all work is over before. It asks when the longest lease of the file has passed
+    /// since the storm.
     #[serde(skip_serializing_if = "is_true")]
     pub probe: bool,
 }

@@ -49,7 +49,7 @@ for = "3s"
         differs: &[
             "acquired: 1000+2 2000+402 3000+402 4000+402 5000+2 6000+2",
             "granted: m@1001 m@2201 m@3201 m@4201 m@5001 m@6001",
-            "told: [+100% of the packets between c and m are lost 1500..4500]",
+            "told: [100% of the packets between c and m are lost 1500..4500]",
         ],
     },
     Row {
@@ -68,7 +68,7 @@ for = "1s"
         differs: &[
             "acquired: 1000+2 2000+402 3000+402 4000+402 5000+2 6000+2",
             "granted: m@1001 m@2201 m@3201 m@4201 m@5001 m@6001",
-            "told: [+100% of the packets between c and m are lost 1500..4500] [+100% of the packets between m and c are lost 2500..3500]",
+            "told: [100% of the packets between c and m are lost 1500..4500] [100% of the packets between m and c are lost 2500..3500]",
         ],
     },
     Row {
@@ -110,7 +110,7 @@ for = "1s"
         differs: &[
             "acquired: 1000+2 2000+1802 4304+402 4708+2 5000+2 6000+2",
             "granted: m@1001 m@3601 m@4505 m@4709 m@5001 m@6001",
-            "told: [nothing gets from c to m 1500..3500] [nothing gets through between c and m 1800..2100] [packets from c to m take 100ms longer 1900..3900] [+100% of the packets between c and m are lost 3600..4600]",
+            "told: [nothing gets from c to m 1500..3500] [nothing gets through between c and m 1800..2100] [packets from c to m take 100ms longer 1900..3900] [100% of the packets between c and m are lost 3600..4600]",
         ],
     },
     Row {

@@ -209,7 +209,7 @@ fn grants_or_came_back(event: &Event) -> bool {
 
 /// The event with which a hold came back that begins, or is told of, with the event of this number.
 fn came_back<'a>(history: &'a History, stretch: &Stretch, before: usize) -> Option<(usize, &'a Event)> {
-    let done = about(history, stretch, True::MAX).into_iter().filter(|(number, event)| {
+    let mut done = about(history, stretch, True::MAX).into_iter().filter(|(number, event)| {
         let counts = match event.kind {
             EventKind::Extended { by, .. } => own(history, stretch.owner, by),
             EventKind::Released { left, .. } => left == 0,
@@ -217,7 +217,7 @@ fn came_back<'a>(history: &'a History, stretch: &Stretch, before: usize) -> Opti
         };
         *number < before && counts
     });
-    done.last().filter(|(_, event)| matches!(event.kind, EventKind::Regained { .. }))
+    done.next_back().filter(|(_, event)| matches!(event.kind, EventKind::Regained { .. }))
 }
 
 /// The events about the earlier hold, from its beginning to an instant.
@@ -228,7 +228,7 @@ fn of_earlier<'a>(history: &'a History, first: &Stretch, at: True) -> Vec<(usize
 }
 
 /// The event with which the later hold is granted at an instant, or its owner is told of it, and the host that does so.
-fn granting<'a>(history: &'a History, second: &Stretch, at: True) -> Option<(usize, Host)> {
+fn granting(history: &History, second: &Stretch, at: True) -> Option<(usize, Host)> {
     let granted = about(history, second, at).into_iter().find(|(_, event)| event.at == at && grants(event));
     let told = || {
         let hold = Some((second.lock, second.owner, second.mode));

@@ -4,7 +4,7 @@
 -- A place has two ends, and is dead past either. Its deadline, which Redisson's scripts know as
 -- well, comes its own wait after that of the place before it: the deadlines of waiters that die
 -- together add up, one wait for each of them. The other end is `alive`, a key of these scripts
--- alone: a waiter asks again within half of its wait wherever it stands, and whoever has not asked
+-- alone: a waiter asks again within half of its wait wherever it stands, and one that has not asked
 -- for a whole wait, and what the holder had left then, is dead also behind others. So those that
 -- die together are over together. A place without an entry there is one that Redisson's scripts
 -- gave, whose waiters ask when they like: it has its deadline alone.

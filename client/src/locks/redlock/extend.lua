@@ -1,8 +1,8 @@
 -- Extends one node of a Redlock, if it still has this value. A lease that is longer already is left alone.
 -- KEYS  lock
 -- ARGV  value, lease in ms
--- Replies 1 when the node has the lock for that long, 0 when another owner has it, -1 when nobody
--- has: the node has lost it, and is set again (SET with NX) if a majority says 1.
+-- Replies 1 when the node has the lock for that long, 0 when another owner has it, -1 when no
+-- owner has: the node has lost it, and is set again (SET with NX) if a majority says 1.
 local lease = tonumber(ARGV[2])
 local value = redis.pcall('GET', KEYS[1])
 if not value then

@@ -39,7 +39,7 @@ use round::{Held, Round, Tally};
 /// # Servers that forget
 ///
 /// A server that restarts without its data has lost its vote. A renewal or extension to which a
-/// majority says yes sets the lock again on servers that say nobody has it, for what is left of the
+/// majority says yes sets the lock again on servers that say no owner has it, for what is left of the
 /// lease; such a vote counts from the next renewal on. So servers without a disk can be restarted
 /// one after the other while a lock is held, if
 ///

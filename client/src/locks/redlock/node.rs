@@ -111,7 +111,7 @@ pub(super) async fn claim(
     let _ = freed.send(done).await;
 }
 
-/// Sets one node for as long as is `left` when it is sent, if nobody has it. `lane` is the way
+/// Sets one node for as long as is `left` when it is sent, if no owner has it. `lane` is the way
 /// there, from when anything may have been sent.
 async fn set(
     session: &Session,
