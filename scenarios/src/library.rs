@@ -162,6 +162,8 @@ pub const ALL: &[Stock] = stock![
     "storm/rate.toml",
     "storm/read_write.toml",
     "storm/redlock.toml",
+    "storm/refusals.toml",
+    "storm/refusals_of_a_disk.toml",
     "storm/semaphore.toml",
     "storm/sentinel.toml",
     "storm/spin.toml",

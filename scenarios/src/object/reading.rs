@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use lockstorm_sim::{keyspace, node::Node};
+use lockstorm_sim::{
+    keyspace::{self, Db},
+    node::{Node, Purpose},
+};
 
 /// What a key holds, and until when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,10 +45,17 @@ pub(crate) enum Content {
     Ranked(Members),
 }
 
+/// The keyspace of a node. One that starts and still reads its data has it already: no command can
+/// change it meanwhile, and nothing of it is lost.
+fn keyspace_of(node: &Node) -> Option<&Db> {
+    let loading = node.loading.as_ref().filter(|loading| loading.purpose == Purpose::Start);
+    loading.map_or(&node.dbs, |loading| &loading.dbs).first()
+}
+
 impl Value {
     /// What a simulated node has in this key, whether or not its time has come.
     pub(crate) fn of(node: &Node, key: &[u8]) -> Value {
-        let Some(entry) = node.dbs.first().and_then(|db| db.get(key)) else { return Value::default() };
+        let Some(entry) = keyspace_of(node).and_then(|db| db.get(key)) else { return Value::default() };
         let content = match &entry.value {
             keyspace::Value::String(string) => Content::Text(text(string.bytes())),
             keyspace::Value::Hash(hash) => {
@@ -66,7 +76,7 @@ impl Value {
         node: &Node,
         client_of: impl Fn(&[u8]) -> Option<&[u8]>,
     ) -> Value {
-        let names = node.dbs.first().into_iter().flat_map(|db| db.entries().iter()).map(|(name, _)| name);
+        let names = keyspace_of(node).into_iter().flat_map(|db| db.entries().iter()).map(|(name, _)| name);
         for name in names {
             if let Some(client) = client_of(name)
                 && let Content::Ranked(members) = Value::of(node, name).content
@@ -79,7 +89,7 @@ impl Value {
 
     /// The same with the leases of the levels, whose keys begin with this tag.
     pub(super) fn with_leases(mut self, node: &Node, tag: &str) -> Value {
-        let (Content::Fields(fields), Some(db)) = (&self.content, node.dbs.first()) else { return self };
+        let (Content::Fields(fields), Some(db)) = (&self.content, keyspace_of(node)) else { return self };
         for (field, count) in fields {
             for level in 1..=count.parse().unwrap_or(0).min(LEVELS_MAX) {
                 if let Some(entry) = db.get(lease_key(tag, field, level).as_bytes()) {
