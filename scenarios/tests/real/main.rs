@@ -351,7 +351,7 @@ fn a_line_of_work_that_deletes_the_hold_of_another_is_caught_on_a_real_server() 
     comes_out_as_expected(LINES);
 }
 
-/// A reader that comes in sets the time to live of the hash that all readers share, and extends nobody's hold. Regression: the leases of the
+/// A reader that comes in sets the time to live of the hash that all readers share, and extends the hold of no other reader. Regression: the leases of the
 /// others were known to the millisecond only when the keys had been read, and one that two readers had come in before that seemed to have
 /// been changed by the second one.
 #[test]

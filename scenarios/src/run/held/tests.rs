@@ -1,3 +1,5 @@
+//! The holds that a node grants, loses and comes back with, told from what its keys held before and hold now.
+
 use std::cell::RefCell;
 
 use super::*;
@@ -171,7 +173,7 @@ fn a_replica_that_is_promoted_has_lost_the_holds_that_it_never_had() {
     }
 }
 
-/// What comes back is what the group has said last that its owner has not: no event told of it, and it was nobody's for the checkers.
+/// What comes back is what the group has said last that its owner has not: no event told of it, and it was of no owner for the checkers.
 #[test]
 fn a_hold_that_its_group_has_not_comes_back_with_a_node() {
     let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);
