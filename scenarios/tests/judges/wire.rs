@@ -17,6 +17,7 @@ use std::{
 use lockstorm::{
     fault::Fault,
     history::{Event as Recorded, EventKind, GainCause, History, Host, HostKind, Life, LossCause, Role},
+    object::LockKind,
     plan::Plan,
     run::{self, Engine, Outcome},
     scenario::{Durability, Lock, Node, Scenario, traits::Token},
@@ -110,7 +111,13 @@ impl<'a> Watched<'a> {
     }
 
     fn keeps(&self, node: Host) -> bool {
-        self.written(node).durability == Durability::AofAlways
+        self.written(node).durability == Durability::AofAlways && !self.has_levels_of_their_own()
+    }
+
+    /// Tells if levels of a hold end one by one, as readers' do, also while the node is down: how many
+    /// it counts when it starts again the wire does not show.
+    fn has_levels_of_their_own(&self) -> bool {
+        self.scenario.lock.values().any(|lock| lock.kind == LockKind::ReadWrite)
     }
 
     /// What happened to a node, in order. A role comes before what the node hears at the same time.
@@ -188,7 +195,8 @@ impl<'a> Watched<'a> {
     fn compare(&self, node: Host, compared: &AtomicUsize) -> Result<(), String> {
         let (story, recorded, keeps) = (self.story(node), self.recorded(node), self.keeps(node));
         // Where another node may have been the master meanwhile, that one has taken the release.
-        let is_alone = !self.scenario.node.values().any(|node| node.replica_of.is_some());
+        let is_alone = !self.scenario.node.values().any(|node| node.replica_of.is_some())
+            && !self.has_levels_of_their_own();
         let came_back = |event: &&Recorded| {
             let restarted = matches!(event.kind, EventKind::Regained { how: GainCause::Restart, .. });
             is_alone && event.host == node && restarted
@@ -304,8 +312,10 @@ fn plain(scenario: &Scenario) -> bool {
 /// Whether a fault comes between what a node reads and what it executes, or hides when a WAIT has ended: with its reply.
 fn hides(fault: &Fault, is_replicated: bool) -> bool {
     let delays = fault.delay.as_ref().is_some_and(|delay| delay.request.is_some());
+    // A node whose disk takes nothing refuses writes.
+    let refuses = fault.disk_fails.is_some() || fault.disk_full.is_some();
     let loses_reply = fault.lose_reply.is_some() || fault.drop_connection.is_some();
-    delays || fault.drop_connection.as_ref().is_some_and(|drop| drop.before) || is_replicated && loses_reply
+    delays || refuses || fault.drop_connection.as_ref().is_some_and(|drop| drop.before) || is_replicated && loses_reply
 }
 
 #[test]
