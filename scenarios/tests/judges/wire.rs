@@ -111,7 +111,7 @@ impl<'a> Watched<'a> {
     }
 
     fn keeps(&self, node: Host) -> bool {
-        self.written(node).durability == Durability::AofAlways && !self.has_levels_of_their_own()
+        self.written(node).durability == Durability::AofAlways
     }
 
     /// Tells if levels of a hold end one by one, as readers' do, also while the node is down: how many
@@ -193,7 +193,15 @@ impl<'a> Watched<'a> {
 
     /// Whether what was recorded of a node follows from what it heard; the first difference if not.
     fn compare(&self, node: Host, compared: &AtomicUsize) -> Result<(), String> {
-        let (story, recorded, keeps) = (self.story(node), self.recorded(node), self.keeps(node));
+        let (mut story, mut recorded, keeps) = (self.story(node), self.recorded(node), self.keeps(node));
+        if self.has_levels_of_their_own() {
+            let restart = story.iter().position(|happens| matches!(happens, Happens::Restarts));
+            story.truncate(restart.unwrap_or(story.len()));
+            let crash = self.history().events.iter().find(|event| {
+                event.host == node && matches!(event.kind, EventKind::Life { life: Life::Crashed })
+            });
+            recorded.retain(|change| crash.is_none_or(|crash| change.at < crash.at));
+        }
         // Where another node may have been the master meanwhile, that one has taken the release.
         let is_alone = !self.scenario.node.values().any(|node| node.replica_of.is_some())
             && !self.has_levels_of_their_own();
@@ -315,7 +323,10 @@ fn hides(fault: &Fault, is_replicated: bool) -> bool {
     // A node whose disk takes nothing refuses writes.
     let refuses = fault.disk_fails.is_some() || fault.disk_full.is_some();
     let loses_reply = fault.lose_reply.is_some() || fault.drop_connection.is_some();
-    delays || refuses || fault.drop_connection.as_ref().is_some_and(|drop| drop.before) || is_replicated && loses_reply
+    delays
+        || refuses
+        || fault.drop_connection.as_ref().is_some_and(|drop| drop.before)
+        || is_replicated && loses_reply
 }
 
 #[test]
