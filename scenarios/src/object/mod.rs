@@ -28,7 +28,7 @@ use crate::history::{self, Authority, Host, Mode};
 pub(crate) use self::{
     keys::{Keys, Role},
     one_name::{Apart, object as of_one_name},
-    reading::{Content, Value},
+    reading::{Content, Value, keyspace_of},
 };
 
 /// The locks a scenario can put on trial.

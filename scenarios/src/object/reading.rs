@@ -47,7 +47,7 @@ pub(crate) enum Content {
 
 /// The keyspace of a node. One that starts and still reads its data has it already: no command can
 /// change it meanwhile, and nothing of it is lost.
-fn keyspace_of(node: &Node) -> Option<&Db> {
+pub(crate) fn keyspace_of(node: &Node) -> Option<&Db> {
     let loading = node.loading.as_ref().filter(|loading| loading.purpose == Purpose::Start);
     loading.map_or(&node.dbs, |loading| &loading.dbs).first()
 }

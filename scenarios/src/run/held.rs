@@ -67,15 +67,16 @@ impl Watched {
         now: Wall,
         how: GainCause,
     ) -> Vec<EventKind> {
-        let lost = self.said_by_group(history, node).into_iter().filter(|(hold, said)| {
-            said.count > 0 && said.lasts(now) && self.state.holds().all(|has| has != *hold)
+        let said = self.said_by_group(history, node);
+        let lost = said.iter().filter(|(hold, said)| {
+            said.count > 0 && said.lasts(now) && self.state.holds().all(|has| has != **hold)
         });
         let lock = self.lock;
-        let lost = lost.map(|((owner, mode), _)| {
+        let lost = lost.map(|(&(owner, mode), _)| {
             let how = LossCause::Failover;
             EventKind::Vanished { lock, owner, how, mode }
         });
-        lost.chain(self.came_back(history, node, now, how)).chain(self.state.counted(lock)).collect()
+        lost.chain(self.other_than(&said, now, how)).chain(self.state.counted(lock)).collect()
     }
 
     /// The holds that this node, a master, has otherwise than its group had them when it spoke of them last: as they were before.
@@ -86,11 +87,15 @@ impl Watched {
         now: Wall,
         how: GainCause,
     ) -> Vec<EventKind> {
+        self.other_than(&self.said_by_group(history, node), now, how)
+    }
+
+    /// The holds that this node has otherwise than its group has said.
+    fn other_than(&self, said: &BTreeMap<(Owner, Mode), Said>, now: Wall, how: GainCause) -> Vec<EventKind> {
         // The keys of a semaphore do not say who holds it: whose permits they are is known of the node that granted them alone.
         if !self.object.promises().says_who_holds() {
             return Vec::new();
         }
-        let said = self.said_by_group(history, node);
         let has = self.state.holders.iter().map(|((_, mode), hold)| {
             let until = hold.expires_ms.map(Wall::from_millis);
             ((hold.owner, *mode), Said { count: hold.count, until })

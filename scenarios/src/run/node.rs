@@ -23,7 +23,9 @@ use super::{
     process::{Planned, Process},
     witness::{self, Witness},
 };
-use crate::{history::Serving, plan::PlannedNode, scenario::Node as Written, subject::Local};
+use crate::{
+    history::Serving, object::keyspace_of, plan::PlannedNode, scenario::Node as Written, subject::Local,
+};
 
 /// The server of one node over all its lives.
 struct SimulatedServer {
@@ -114,7 +116,7 @@ impl Operated for SimulatedServer {
 
     fn keys_of(&self, slot: u16) -> Vec<String> {
         let keys = |server: &Server| {
-            let entries = server.node().dbs.first().into_iter().flat_map(|db| db.entries().iter());
+            let entries = keyspace_of(server.node()).into_iter().flat_map(|db| db.entries().iter());
             let of_slot = entries.map(|(key, _)| key).filter(|key| key_slot(key) == slot);
             let mut keys: Vec<String> =
                 of_slot.filter_map(|key| String::from_utf8(key.to_vec()).ok()).collect();

@@ -19,7 +19,7 @@ use crate::{
         CommandCount, EventKind, GainCause, Host, KeyLeft, Life, Lock, LockInfo, Owner, Party,
         Role as NodeRole, Serving,
     },
-    object::{Keys, Role, Value},
+    object::{Keys, Role, Value, keyspace_of},
     recorder::{Sender, Shared},
 };
 
@@ -332,7 +332,7 @@ impl Witness {
         }
         let now_ms = self.ctx.wall().as_millis();
         let left = self.node.look(|server| {
-            let Some(db) = server.node().dbs.first() else { return Vec::new() };
+            let Some(db) = keyspace_of(server.node()) else { return Vec::new() };
             let mine =
                 db.entries().iter().filter_map(|(key, entry)| Some((self.lock_meant_by(key)?, key, entry)));
             let rule = server.node().config.expiry_rule(now_ms);
