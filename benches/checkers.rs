@@ -1,4 +1,5 @@
-//! What judging costs beside what is judged: all checkers on the history of one run, and the run itself.
+//! What judging costs beside what is judged: all checkers on the history of one run, and the run
+//! itself.
 //!
 //! `cargo bench --bench checkers`
 

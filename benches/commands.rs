@@ -1,5 +1,6 @@
-//! What commands cost, those that locks are made of and those that `redis-benchmark` measures: through `Server::step`, and beside
-//! it a private `redis-server` over a pipelined connection. EVALSHA is in `benches/scripts.rs`.
+//! What commands cost, those that locks are made of and those that `redis-benchmark` measures:
+//! through `Server::step`, and beside it a private `redis-server` over a pipelined connection.
+//! EVALSHA is in `benches/scripts.rs`.
 //!
 //! `cargo bench --bench commands`
 
@@ -10,8 +11,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use pipeline::Pair;
 use processor::Processor;
 
-/// One line for each round: its name, and its commands. A round leaves the data as the next one finds it, so that each does the
-/// same work, and answers as many bytes.
+/// One line for each round: its name, and its commands. A round leaves the data as the next one
+/// finds it, so that each does the same work, and answers as many bytes.
 const ROUNDS: &[(&str, &[&str])] = &[
     ("ping", &["PING"]),
     ("set", &["SET key value"]),

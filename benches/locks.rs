@@ -1,6 +1,8 @@
-//! Whole runs, one after the other on one core, from the plan to the verdicts: how many seeds in a second, by engine.
+//! Whole runs, one after the other on one core, from the plan to the verdicts: how many seeds in a
+//! second, by engine.
 //!
-//! `cargo bench --bench locks`. Every run simulates 60 seconds, so simulated seconds per second are 60 times the seeds.
+//! `cargo bench --bench locks`. Every run simulates 60 seconds, so simulated seconds per second are
+//! 60 times the seeds.
 
 mod processor;
 

@@ -1,5 +1,6 @@
-//! What a script costs: EVALSHA of a lock's acquire script through `Server::step`, pipelined as a busy client would, and
-//! beside it a private `redis-server`; beside both the smallest script there is and the making of an engine.
+//! What a script costs: EVALSHA of a lock's acquire script through `Server::step`, pipelined as a
+//! busy client would, and beside it a private `redis-server`; beside both the smallest script there
+//! is and the making of an engine.
 //!
 //! `cargo bench --bench scripts`
 

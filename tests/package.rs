@@ -1,3 +1,4 @@
-//! What the suites under `tests/` and `benches/` share. Everything they test lives in the three crates.
+//! What the suites under `tests/` and `benches/` share. Everything they test lives in the three
+//! crates.
 
 pub mod support;

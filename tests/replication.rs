@@ -7,7 +7,8 @@ use lockstorm_lab::support::redis::{Availability, RedisServer, availability};
 use lockstorm_sim::{TestServer, config::Config};
 use redis::{Connection, Value};
 
-/// How often a state is asked for, and how often at most: real servers come round in their own time.
+/// How often a state is asked for, and how often at most: real servers come round in their own
+/// time.
 const POLL: Duration = Duration::from_millis(20);
 const POLLS_MAX: usize = 500;
 
@@ -119,8 +120,8 @@ fn write(master: &mut Connection, prefix: &str) {
     call(master, "SELECT 0");
 }
 
-/// Streams with entries in several nodes and deleted ones, groups with pending entries, and results that the server
-/// chooses: ids, the extent of approximate trimming, the consumer of each entry.
+/// Streams with entries in several nodes and deleted ones, groups with pending entries, and results
+/// that the server chooses: ids, the extent of approximate trimming, the consumer of each entry.
 fn write_streams(master: &mut Connection, prefix: &str) {
     let key = &format!("{prefix}:x");
     for n in 0..250 {
@@ -201,7 +202,8 @@ fn assert_same(one: &mut Connection, other: &mut Connection, prefix: &str) {
         Value::Int(ms) => ms,
         other => panic!("PTTL answers {other:?}"),
     });
-    // The expiry is the same instant; the two are asked a moment apart, and on one machine have one clock.
+    // The expiry is the same instant; the two are asked a moment apart, and on one machine have one
+    // clock.
     assert!(left[0] > 900_000 && left[0].abs_diff(left[1]) < 5_000, "{left:?}");
 }
 

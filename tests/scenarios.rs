@@ -1,8 +1,10 @@
-//! Every stock scenario is a test: with each of its own seeds, each of its variants comes out as the file expects, and is the run that
-//! it was when `fingerprints.txt` was written, perhaps on another machine.
+//! Every stock scenario is a test: with each of its own seeds, each of its variants comes out as
+//! the file expects, and is the run that it was when `fingerprints.txt` was written, perhaps on
+//! another machine.
 //!
-//! `LOCKSTORM_SEEDS=0..1000 cargo test --test scenarios -- storm` tries other seeds. A change that is meant to change runs, or what is
-//! recorded or reported of them, writes the file anew: `lockstorm twice --print > new && grep @ new > tests/fingerprints.txt`.
+//! `LOCKSTORM_SEEDS=0..1000 cargo test --test scenarios -- storm` tries other seeds. A change that
+//! is meant to change runs, or what is recorded or reported of them, writes the file anew:
+//! `lockstorm twice --print > new && grep @ new > tests/fingerprints.txt`.
 
 use std::{env, fmt::Write};
 

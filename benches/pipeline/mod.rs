@@ -1,5 +1,6 @@
-//! One pipeline of commands on two servers: ours by `Server::step`, without a wire, and a private `redis-server` behind a
-//! loopback connection. What the real one costs is the processor time that it says it used: the client's is left out.
+//! One pipeline of commands on two servers: ours by `Server::step`, without a wire, and a private
+//! `redis-server` behind a loopback connection. What the real one costs is the processor time that
+//! it says it used: the client's is left out.
 
 use std::{
     io::{Read, Write},

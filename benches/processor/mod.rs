@@ -1,4 +1,5 @@
-//! Processor time as what is measured, so that figures mean something on a machine that others use as well.
+//! Processor time as what is measured, so that figures mean something on a machine that others use
+//! as well.
 
 use std::time::Duration;
 

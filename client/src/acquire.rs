@@ -46,8 +46,8 @@ pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<
     wait(&session, limit, Acquisition::new(request)).await
 }
 
-/// A guard for a level that the owner has by the server and that no guard of this client stands for. Its lease becomes the
-/// watchdog's, unless what is left is longer.
+/// A guard for a level that the owner has by the server and that no guard of this client stands
+/// for. Its lease becomes the watchdog's, unless what is left is longer.
 pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     let mut adoption = Acquisition::new(request);
     let (session, owner) = (adoption.request.session.clone(), adoption.owner.clone());
@@ -135,7 +135,8 @@ impl<G: Got> Acquisition<G> {
         self.request.kind.renewal().is_none()
     }
 
-    /// For how long it is of use to find out what became of a request: until what it set ends by itself, or the server has forgotten it.
+    /// For how long it is of use to find out what became of a request: until what it set ends by
+    /// itself, or the server has forgotten it.
     fn patience(&self) -> Duration {
         if self.is_endless() { PERMIT_PATIENCE } else { self.lease() }
     }
@@ -172,16 +173,16 @@ impl<G: Got> Acquisition<G> {
         }
     }
 
-    /// Makes a grant a guard, unless its lease is over already: the reply was long under way, or this process stood
-    /// still.
+    /// Makes a grant a guard, unless its lease is over already: the reply was long under way, or
+    /// this process stood still.
     async fn accept(
         &self,
         caller: &Caller<Guard<G>>,
         deadline: Boottime,
         got: G,
     ) -> Result<Answer<Guard<G>>> {
-        // A caller that has gone would have its guard dropped and released in its own time; the owner's next request must not
-        // find that level still counted.
+        // A caller that has gone would have its guard dropped and released in its own time; the
+        // owner's next request must not find that level still counted.
         if caller.is_gone() || self.env().boottime() >= deadline {
             // Rare, and larger than all the rest: not a part of every acquisition's memory.
             Box::pin(self.undo()).await;
@@ -190,8 +191,8 @@ impl<G: Got> Acquisition<G> {
         Ok(Answer::Got(self.grant(deadline, got)))
     }
 
-    /// Until when the lease counts that the request was granted. The server's lease began after it was sent, so that
-    /// this is on the safe side.
+    /// Until when the lease counts that the request was granted. The server's lease began after it
+    /// was sent, so that this is on the safe side.
     fn deadline(&self) -> Boottime {
         self.sent + self.lease().saturating_sub(drift_margin(self.lease()))
     }
@@ -229,7 +230,8 @@ impl<G: Got> Acquisition<G> {
             questions: kind.probe(&self.request()),
             read: |answers: &[Value], asked: Boottime| {
                 let now = session.env().boottime();
-                // A machine that was suspended asks late: what the server has forgotten it may still have obeyed.
+                // A machine that was suspended asks late: what the server has forgotten it may
+                // still have obeyed.
                 if self.is_endless() && now >= self.sent + PERMIT_MEMORY {
                     return Err(session.config.no_reply());
                 }
@@ -276,7 +278,8 @@ impl<G: Got> Acquisition<G> {
         self.owner.may_last(self.sent, patience, self.lease());
     }
 
-    /// `error`, by which the request was refused, with the right that the user lacks, if that is why.
+    /// `error`, by which the request was refused, with the right that the user lacks, if that is
+    /// why.
     async fn explained(&self, error: Error) -> Error {
         let Request { session, kind, key, .. } = &self.request;
         let call = kind.call(&self.request());
@@ -297,7 +300,8 @@ impl<G: Got> Wanted for Acquisition<G> {
         let (session, owner, kind) =
             (self.request.session.clone(), self.owner.clone(), self.request.kind.clone());
         let config = &session.config;
-        // Until the outcome is known, no other request of this owner may change the count that tells it.
+        // Until the outcome is known, no other request of this owner may change the count that
+        // tells it.
         let limit = session.env().now() + config.response_limit();
         let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
             return Err(owner.trouble.last().unwrap_or_else(|| config.no_reply()).made_definite());
@@ -341,7 +345,8 @@ impl<G: Got> Wanted for Acquisition<G> {
         if self.request.kind.abandon().is_none() {
             return sleep;
         }
-        // A place in a queue is kept by asking often enough, and no wait is so short that it is asked for without a pause.
+        // A place in a queue is kept by asking often enough, and no wait is so short that it is
+        // asked for without a pause.
         sleep.min((Duration::from_millis(self.wait_ms) / 2).max(Backoff::FIRST))
     }
 
@@ -383,7 +388,8 @@ impl Backoff {
 
     fn sleep(&mut self, busy: Sleep, unknown: Duration) -> Duration {
         match busy {
-            // Free, but another's turn, which may be dead: look now and then instead of without pause.
+            // Free, but another's turn, which may be dead: look now and then instead of without
+            // pause.
             Sleep::Left(Duration::ZERO) => {
                 let sleep = Self::FIRST.saturating_mul(1 << self.idle.min(10)).min(Self::LAST);
                 self.idle += 1;
@@ -403,8 +409,8 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    /// Redis expires a key when its time is past: a waiter that asks at the very millisecond finds it, with 0 ms left, takes
-    /// that for another's turn, and comes again after 50 ms.
+    /// Redis expires a key when its time is past: a waiter that asks at the very millisecond finds
+    /// it, with 0 ms left, takes that for another's turn, and comes again after 50 ms.
     #[test]
     fn a_waiter_sleeps_until_the_lease_is_past() {
         let (ms, unknown) = (Duration::from_millis, Duration::from_secs(30));

@@ -1,23 +1,29 @@
-//! What an application calls a deployment: one server, the Sentinels of a master, or nodes of a cluster.
+//! What an application calls a deployment: one server, the Sentinels of a master, or nodes of a
+//! cluster.
 
 use redis::ConnectionInfo;
 
 use crate::endpoint::{Credentials, Endpoint, Provider};
 use crate::error::{Error, Result};
 
-/// Names a server, for [`Client::connect`](crate::Client::connect) and [`Builder::endpoint`](crate::Builder::endpoint).
+/// Names a server, for [`Client::connect`](crate::Client::connect) and
+/// [`Builder::endpoint`](crate::Builder::endpoint).
 ///
-/// It is made of a URL, `redis://[user[:password]@]host[:port][/db]`, `rediss://..` for TLS (feature `tls`) or
-/// `redis+unix:///path[?db=..&user=..&pass=..]`; or of a [`redis::ConnectionInfo`], of whose settings those of TCP and the name of
-/// the library do not count.
+/// It is made of a URL, `redis://[user[:password]@]host[:port][/db]`, `rediss://..` for TLS
+/// (feature `tls`) or `redis+unix:///path[?db=..&user=..&pass=..]`; or of a
+/// [`redis::ConnectionInfo`], of whose settings those of TCP and the name of the library do not
+/// count.
 ///
-/// Two URLs name a deployment of several servers, which `rediss` in the place of `redis` reaches by TLS:
+/// Two URLs name a deployment of several servers, which `rediss` in the place of `redis` reaches by
+/// TLS:
 ///
-/// * `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db][?sentinel_username=..&sentinel_password=..]` names the
-///   Sentinels (port 26379) of the master `name`. User and password are those of the master and its replicas; what Sentinels want
-///   stands behind the `?`. [`Sentinels`] says the same, and more.
-/// * `redis+cluster://[user[:password]@]host[:port][,host[:port]..][/]` names some nodes of a Redis Cluster, by which the others are
-///   found. [`Builder::cluster`](crate::Builder::cluster) says the same of other addresses.
+/// * `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db][?sentinel_username=..&sentinel_password=..]`
+///   names the Sentinels (port 26379) of the master `name`. User and password are those of the
+///   master and its replicas; what Sentinels want stands behind the `?`. [`Sentinels`] says the
+///   same, and more.
+/// * `redis+cluster://[user[:password]@]host[:port][,host[:port]..][/]` names some nodes of a Redis
+///   Cluster, by which the others are found. [`Builder::cluster`](crate::Builder::cluster) says the
+///   same of other addresses.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -94,9 +100,10 @@ impl From<Sentinels> for Address {
 /// # Ok(()) }
 /// ```
 ///
-/// A user of the Sentinels needs `+sentinel|master` and `+sentinel|get-master-addr-by-name`. With `+subscribe` and `&+switch-master` the
-/// client hears of a failover and need not ask for it, with `+sentinel|sentinels` it finds Sentinels that were not named, and with
-/// `+sentinel|myid` it knows one that has two addresses.
+/// A user of the Sentinels needs `+sentinel|master` and `+sentinel|get-master-addr-by-name`. With
+/// `+subscribe` and `&+switch-master` the client hears of a failover and need not ask for it, with
+/// `+sentinel|sentinels` it finds Sentinels that were not named, and with `+sentinel|myid` it knows
+/// one that has two addresses.
 #[derive(Clone)]
 #[must_use = "it does nothing until a client is made of it"]
 pub struct Sentinels {
@@ -113,14 +120,15 @@ impl Sentinels {
         Self { master: master.into(), at: Vec::new(), credentials: None, database: 0, tls: false }
     }
 
-    /// Adds a Sentinel, with its own login; the port must be named where it is not 6379. More of them are found by those that
-    /// answer.
+    /// Adds a Sentinel, with its own login; the port must be named where it is not 6379. More of
+    /// them are found by those that answer.
     pub fn at(mut self, sentinel: impl Into<Address>) -> Self {
         self.at.push(sentinel.into());
         self
     }
 
-    /// The login of the master and its replicas. [`Builder::credentials`](crate::Builder::credentials) is for those that change.
+    /// The login of the master and its replicas.
+    /// [`Builder::credentials`](crate::Builder::credentials) is for those that change.
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = Some(credentials);
         self
@@ -132,7 +140,8 @@ impl Sentinels {
         self
     }
 
-    /// Has connections to the master and its replicas made with TLS; those to Sentinels are as their URLs say.
+    /// Has connections to the master and its replicas made with TLS; those to Sentinels are as
+    /// their URLs say.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self

@@ -1,5 +1,5 @@
-//! What a kind of lock on one master says about itself: how it is asked for, and how it is kept and given back. Pure: it
-//! writes calls and reads replies, and others send them.
+//! What a kind of lock on one master says about itself: how it is asked for, and how it is kept and
+//! given back. Pure: it writes calls and reads replies, and others send them.
 
 use std::time::Duration;
 
@@ -25,7 +25,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) wait_ms: u64,
     /// This client's wall clock.
     pub(crate) now_ms: u64,
-    /// Of kinds whose grants never end by themselves: how long the server remembers that the request was obeyed.
+    /// Of kinds whose grants never end by themselves: how long the server remembers that the
+    /// request was obeyed.
     pub(crate) memory_ms: u64,
     /// The command that publishes a message.
     pub(crate) publish: &'a str,
@@ -80,8 +81,8 @@ pub(crate) trait Attempt: Send + Sync + 'static {
     /// Reads the reply to [`Attempt::call`].
     fn read(&self, reply: &Value) -> Result<Answer<Self::Got>>;
 
-    /// The messages that may end the wait of `owner`. `None` of kinds that publish none, whose waiters
-    /// [spin](Attempt::spin_backoff).
+    /// The messages that may end the wait of `owner`. `None` of kinds that publish none, whose
+    /// waiters [spin](Attempt::spin_backoff).
     fn wakes(&self, key: &str, owner: &str) -> Option<Wakes>;
 
     /// Of kinds whose waiters ask again and again: after which delays.
@@ -89,8 +90,8 @@ pub(crate) trait Attempt: Send + Sync + 'static {
         None
     }
 
-    /// Of kinds that publish a number of permits: this waiter wants more than one, so that a message may be too little for it
-    /// and enough for another.
+    /// Of kinds that publish a number of permits: this waiter wants more than one, so that a
+    /// message may be too little for it and enough for another.
     fn wants_several(&self) -> bool {
         false
     }
@@ -98,12 +99,12 @@ pub(crate) trait Attempt: Send + Sync + 'static {
     /// The questions whose answers tell, after a lost reply, whether the request was obeyed.
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd>;
 
-    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` is what this client knows of the
-    /// owner's levels, at each of the [parts](Lease::parts).
+    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` is
+    /// what this client knows of the owner's levels, at each of the [parts](Lease::parts).
     fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<Self::Got>>>;
 
-    /// Of kinds whose waiters get a place in a queue, which they keep by asking again within their wait: how it is given
-    /// back.
+    /// Of kinds whose waiters get a place in a queue, which they keep by asking again within their
+    /// wait: how it is given back.
     fn abandon(&self) -> Option<Abandon> {
         None
     }
@@ -116,8 +117,9 @@ pub(crate) struct Unlock<'a> {
     pub(crate) owner: &'a str,
     /// The id of the request, the same for all repeats of one unlock.
     pub(crate) request: &'a str,
-    /// Of kinds whose levels have keys of their own: for how long the longest of those that remain lasts when the request is written. The
-    /// script gives it no more than the key that it deletes has left.
+    /// Of kinds whose levels have keys of their own: for how long the longest of those that remain
+    /// lasts when the request is written. The script gives it no more than the key that it deletes
+    /// has left.
     pub(crate) remaining_ms: u64,
     /// How long the result is remembered for repeats.
     pub(crate) latch_ms: u64,
@@ -130,8 +132,9 @@ pub(crate) struct Unlock<'a> {
 
 /// What a grant brings: it lasts until a time, and is released.
 pub(crate) trait Lease: Send + Sync + 'static {
-    /// The script with which the watchdog extends it. `None` of kinds whose grants never end by themselves: what no release
-    /// gives back is gone for good, so that a server remembers requests for as long as their clients ask what became of them.
+    /// The script with which the watchdog extends it. `None` of kinds whose grants never end by
+    /// themselves: what no release gives back is gone for good, so that a server remembers requests
+    /// for as long as their clients ask what became of them.
     fn renewal(&self) -> Option<&'static RenewalScript>;
 
     /// What of the key a grant is of.
@@ -143,7 +146,8 @@ pub(crate) trait Lease: Send + Sync + 'static {
     /// when it was not held. The last key, before the spent latches, is the latch.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
 
-    /// The same for a user who may not use the latch. `None` of kinds that no such user can acquire.
+    /// The same for a user who may not use the latch. `None` of kinds that no such user can
+    /// acquire.
     fn release_without_latch(&self) -> Option<&'static Script>;
 
     /// What the user must be allowed to do.
@@ -177,7 +181,8 @@ pub(crate) trait ForceRelease {
         Ok(())
     }
 
-    /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there was anything to free.
+    /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there
+    /// was anything to free.
     fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
 
     /// The field of an owner, which `owner` is in most kinds.
@@ -204,7 +209,8 @@ pub(crate) trait ForceRelease {
         Ok(read_number(answer)?.unwrap_or(0))
     }
 
-    /// Of kinds that share their key: the script that tells how it is taken. The key of others is there while they are held.
+    /// Of kinds that share their key: the script that tells how it is taken. The key of others is
+    /// there while they are held.
     fn look(&self, _key: &str) -> Option<Call> {
         None
     }
@@ -230,9 +236,9 @@ pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
     u64::try_from(pttl).ok().map(Duration::from_millis)
 }
 
-/// The questions for a level of a lock that is a hash with a field for each owner: the time to live and the count. In this order: no
-/// request that adds a level is under way, so that what the owner has at the second question it had at the first one, and both are of the
-/// same key.
+/// The questions for a level of a lock that is a hash with a field for each owner: the time to live
+/// and the count. In this order: no request that adds a level is under way, so that what the owner
+/// has at the second question it had at the first one, and both are of the same key.
 pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
     let (mut left, mut count) = (redis::cmd("PTTL"), redis::cmd("HGET"));
     left.arg(ask.key);
@@ -240,7 +246,8 @@ pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
     vec![left, count]
 }
 
-/// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has a level more than are `known`.
+/// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has a level more
+/// than are `known`.
 pub(crate) fn found_in_hash(answers: &[Value], known: &Known) -> Result<Told<Duration>> {
     let [left, count, ..] = answers else { return Err(Error::unexpected(&Value::Nil)) };
     let count = read_number(count)?.unwrap_or(0);

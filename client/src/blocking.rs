@@ -1,4 +1,5 @@
-//! The client for programs without a runtime: its tasks run on a thread of their own (feature `blocking`).
+//! The client for programs without a runtime: its tasks run on a thread of their own (feature
+//! `blocking`).
 //!
 //! ```
 //! # fn main() -> lockstorm_client::Result<()> {
@@ -23,10 +24,12 @@ use crate::client::Builder;
 use crate::close::Unfinished;
 use crate::error::{Error, Result};
 
-/// A [`Client`](crate::Client), whose locks and other objects it has, and the thread that its tasks run on.
+/// A [`Client`](crate::Client), whose locks and other objects it has, and the thread that its tasks
+/// run on.
 ///
-/// Each asynchronous call of theirs is made with [`Client::wait`]. Guards are the same, too: one that is dropped is released by
-/// that thread. The client itself, when it is dropped, gives back what is held still, and waits for that.
+/// Each asynchronous call of theirs is made with [`Client::wait`]. Guards are the same, too: one
+/// that is dropped is released by that thread. The client itself, when it is dropped, gives back
+/// what is held still, and waits for that.
 pub struct Client {
     client: crate::Client,
     runtime: Handle,
@@ -91,7 +94,8 @@ impl Client {
         self.runtime.block_on(call.into_future())
     }
 
-    /// As [`Client::close`](crate::Client::close), which is also what happens when the client is dropped.
+    /// As [`Client::close`](crate::Client::close), which is also what happens when the client is
+    /// dropped.
     ///
     /// # Errors
     /// [`Unfinished`] when something could not be given back, or not in time.

@@ -15,15 +15,16 @@ use crate::session::Session;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-/// A client of one Redis server, of one replicated set, of a master that Sentinels watch, or of a Redis Cluster. Cheap to clone; all clones are one client.
+/// A client of one Redis server, of one replicated set, of a master that Sentinels watch, or of a
+/// Redis Cluster. Cheap to clone; all clones are one client.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) session: Arc<Session>,
 }
 
 impl Client {
-    /// Connects to a server, by a URL such as `redis://user:password@host:6379/0` or otherwise as [`Address`] says, with the
-    /// default settings.
+    /// Connects to a server, by a URL such as `redis://user:password@host:6379/0` or otherwise as
+    /// [`Address`] says, with the default settings.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -100,8 +101,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a server. Several are one replicated set, whose master is found by asking for their roles; those of
-    /// `redis+cluster://` are one cluster. [`Sentinels`](crate::Sentinels) and `redis+sentinel://` stand alone.
+    /// Adds a server. Several are one replicated set, whose master is found by asking for their
+    /// roles; those of `redis+cluster://` are one cluster. [`Sentinels`](crate::Sentinels) and
+    /// `redis+sentinel://` stand alone.
     pub fn endpoint(mut self, server: impl Into<Address>) -> Self {
         self.servers.push(server.into());
         self
@@ -113,17 +115,18 @@ impl Builder {
         self
     }
 
-    /// How often Sentinels or nodes of a cluster are asked where the masters are, besides when a request or an event gives
-    /// reason to. Default 1 s for Sentinels and 5 s for a cluster.
+    /// How often Sentinels or nodes of a cluster are asked where the masters are, besides when a
+    /// request or an event gives reason to. Default 1 s for Sentinels and 5 s for a cluster.
     pub fn scan_interval(mut self, interval: Duration) -> Self {
         self.config.scan_interval = Some(interval);
         self
     }
 
-    /// Has `provider` name the user and the password whenever a connection is made, for those that change: passwords that are
-    /// rotated, tokens that expire. It is asked within [`Builder::connect_timeout`], and once more when the server says `WRONGPASS`:
-    /// the password may have changed in between. While it fails there is no connection, and calls are repeated as when the server
-    /// cannot be reached.
+    /// Has `provider` name the user and the password whenever a connection is made, for those that
+    /// change: passwords that are rotated, tokens that expire. It is asked within
+    /// [`Builder::connect_timeout`], and once more when the server says `WRONGPASS`: the password
+    /// may have changed in between. While it fails there is no connection, and calls are repeated
+    /// as when the server cannot be reached.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -153,10 +156,12 @@ impl Builder {
         self
     }
 
-    /// How long a call waits for its outcome, with all repeats, before it ends with an error. Default 10 s.
+    /// How long a call waits for its outcome, with all repeats, before it ends with an error.
+    /// Default 10 s.
     ///
-    /// Waiting for a lock that another owner holds does not count: [`Handle::acquire`](crate::Handle::acquire) ends when no server
-    /// has answered for this long, and [`Handle::try_acquire_for`](crate::Handle::try_acquire_for) at the latest with its own
+    /// Waiting for a lock that another owner holds does not count:
+    /// [`Handle::acquire`](crate::Handle::acquire) ends when no server has answered for this long,
+    /// and [`Handle::try_acquire_for`](crate::Handle::try_acquire_for) at the latest with its own
     /// limit. What is under way then is finished or undone in the background.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.config.call_timeout = timeout;
@@ -165,8 +170,9 @@ impl Builder {
 
     /// How long to wait for a reply. Default 3 s.
     ///
-    /// Once the client knows that Sentinels or a cluster have replaced a master it waits for a quarter of a second more for replies of the
-    /// old one, and for as long as replicas may take to confirm.
+    /// Once the client knows that Sentinels or a cluster have replaced a master it waits for a
+    /// quarter of a second more for replies of the old one, and for as long as replicas may take to
+    /// confirm.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.config.response_timeout = timeout;
         self
@@ -178,7 +184,8 @@ impl Builder {
         self
     }
 
-    /// How often at most to repeat what can be repeated. Default: as often as [`Builder::call_timeout`] allows.
+    /// How often at most to repeat what can be repeated. Default: as often as
+    /// [`Builder::call_timeout`] allows.
     ///
     /// What gives something back is repeated in any case, also in the background:
     /// [what servers refuse](crate#what-servers-refuse).
@@ -187,21 +194,23 @@ impl Builder {
         self
     }
 
-    /// The delay between repeats: drawn from half of `first` to all of it, doubled each time up to `most`.
-    /// Default 1 s and 2 s.
+    /// The delay between repeats: drawn from half of `first` to all of it, doubled each time up to
+    /// `most`. Default 1 s and 2 s.
     pub fn retry_delay(mut self, first: Duration, most: Duration) -> Self {
         self.config.retry_delay = first;
         self.config.retry_delay_max = most;
         self
     }
 
-    /// The lease of locks that are acquired without one. It is renewed every third of this. Default 30 s.
+    /// The lease of locks that are acquired without one. It is renewed every third of this. Default
+    /// 30 s.
     pub fn watchdog_timeout(mut self, timeout: Duration) -> Self {
         self.config.watchdog_timeout = timeout;
         self
     }
 
-    /// How long a waiter of a fair lock that set no limit of its own counts as alive in the queue. Default 300 s.
+    /// How long a waiter of a fair lock that set no limit of its own counts as alive in the queue.
+    /// Default 300 s.
     pub fn fair_wait_timeout(mut self, timeout: Duration) -> Self {
         self.config.fair_wait_timeout = timeout;
         self
@@ -249,7 +258,8 @@ impl Builder {
         self
     }
 
-    /// The clocks, random numbers, connections and tasks to use, instead of those of the tokio runtime.
+    /// The clocks, random numbers, connections and tasks to use, instead of those of the tokio
+    /// runtime.
     pub fn env(mut self, env: Arc<dyn Env>) -> Self {
         self.env = Some(env);
         self
@@ -261,8 +271,8 @@ impl Builder {
         self
     }
 
-    /// How to secure the connections, which then must all be so. Default: a `rediss://` server must have a certificate of an
-    /// authority that this system trusts.
+    /// How to secure the connections, which then must all be so. Default: a `rediss://` server must
+    /// have a certificate of an authority that this system trusts.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
@@ -293,11 +303,12 @@ impl Builder {
         Ok(Client { session: Session::new(ctx, config, client_id) })
     }
 
-    /// A client that is connected. Of several endpoints, those that can be reached must be one replicated set.
+    /// A client that is connected. Of several endpoints, those that can be reached must be one
+    /// replicated set.
     ///
     /// # Errors
-    /// When the settings cannot work, no server can be reached, one is named twice under different names, or two are masters
-    /// of different data.
+    /// When the settings cannot work, no server can be reached, one is named twice under different
+    /// names, or two are masters of different data.
     pub async fn connect(self) -> Result<Client> {
         let client = self.build()?;
         client.session.router.connect().await?;

@@ -6,8 +6,8 @@ use crate::client::Client;
 use crate::env::within;
 use crate::keeper::delete_latches;
 
-/// What [`Client::close`] could not do in its time. It ends by itself: locks with their leases, places in queues with their
-/// deadlines.
+/// What [`Client::close`] could not do in its time. It ends by itself: locks with their leases,
+/// places in queues with their deadlines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the client is closed, and {} may still be held, with {others} other calls without an outcome: {}",
     match locks.len() { 1 => "1 lock".to_owned(), n => format!("{n} locks") },
@@ -21,14 +21,15 @@ pub struct Unfinished {
 }
 
 impl Client {
-    /// Gives back all that this client holds, ends what waits, and waits until nothing of the client is under way, for at
-    /// most [`Builder::close_timeout`](crate::Builder::close_timeout). To be awaited before the runtime ends: a guard that is
-    /// dropped at the end of `main` has no runtime left to release its lock, which then stays until its lease ends.
+    /// Gives back all that this client holds, ends what waits, and waits until nothing of the
+    /// client is under way, for at most [`Builder::close_timeout`](crate::Builder::close_timeout).
+    /// To be awaited before the runtime ends: a guard that is dropped at the end of `main` has no
+    /// runtime left to release its lock, which then stays until its lease ends.
     ///
-    /// Guards that the application still has are released: they are not valid any more, and to release them once more is
-    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). Acquisitions, also later ones, fail with
-    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A Redlock belongs to the first of its clients, which is to be
-    /// closed first.
+    /// Guards that the application still has are released: they are not valid any more, and to
+    /// release them once more is [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). Acquisitions,
+    /// also later ones, fail with [`ErrorKind::Closed`](crate::ErrorKind::Closed). A Redlock
+    /// belongs to the first of its clients, which is to be closed first.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -15,18 +15,20 @@ use crate::tls::Tls;
 
 /// How many replicas must confirm a change before it counts.
 ///
-/// Each change is followed by `WAIT` on the same connection. No setting makes Redis linearizable: a replica that
-/// has not confirmed may still be the one that is promoted, unless it is [`ReplicaWait::All`].
+/// Each change is followed by `WAIT` on the same connection. No setting makes Redis linearizable: a
+/// replica that has not confirmed may still be the one that is promoted, unless it is
+/// [`ReplicaWait::All`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplicaWait {
     /// Do not ask.
     #[default]
     None,
-    /// One confirmation, when the master has any connected replica (Redisson's `checkLockSyncedSlaves`). A replica that has become the
-    /// master has none until the others have found it: what it grants by then is not confirmed.
+    /// One confirmation, when the master has any connected replica (Redisson's
+    /// `checkLockSyncedSlaves`). A replica that has become the master has none until the others
+    /// have found it: what it grants by then is not confirmed.
     Synced,
-    /// As many as make a majority of all nodes together with the master. Replicas that are down count: while too few are there, nothing
-    /// is granted.
+    /// As many as make a majority of all nodes together with the master. Replicas that are down
+    /// count: while too few are there, nothing is granted.
     Majority,
     /// Every replica, also those that are down: while one is missing, nothing is granted.
     All,
@@ -40,7 +42,8 @@ pub(crate) struct Config {
     pub(crate) endpoints: Vec<Endpoint>,
     /// What the endpoints are.
     pub(crate) topology: Topology,
-    /// How often Sentinels or nodes of a cluster are asked for the masters, if the default does not do.
+    /// How often Sentinels or nodes of a cluster are asked for the masters, if the default does not
+    /// do.
     pub(crate) scan_interval: Option<Duration>,
     /// How long the caller of one operation waits for its outcome.
     pub(crate) call_timeout: Duration,
@@ -48,7 +51,8 @@ pub(crate) struct Config {
     pub(crate) connect_timeout: Duration,
     /// `None`: as many as the time of a call allows.
     pub(crate) retry_attempts: Option<u32>,
-    /// The delay before the first repeat is drawn from half of this to all of it; it doubles up to `retry_delay_max`.
+    /// The delay before the first repeat is drawn from half of this to all of it; it doubles up to
+    /// `retry_delay_max`.
     pub(crate) retry_delay: Duration,
     pub(crate) retry_delay_max: Duration,
     /// The lease that the watchdog writes; it renews every third of it.
@@ -119,8 +123,9 @@ impl Config {
         Ok(())
     }
 
-    /// The deployments that two clients have in common make them no independent ones. What names this one: its servers or, where
-    /// Sentinels or nodes of a cluster tell which these are, what they are asked for.
+    /// The deployments that two clients have in common make them no independent ones. What names
+    /// this one: its servers or, where Sentinels or nodes of a cluster tell which these are, what
+    /// they are asked for.
     pub(crate) fn deployment(&self) -> impl Iterator<Item = String> + '_ {
         let master = match &self.topology {
             Topology::Sentinel { master, .. } => format!("{master} by "),
@@ -159,7 +164,8 @@ impl Config {
         Ok(())
     }
 
-    /// The delay before repeat number `attempt`, which counts from 0: equal jitter, half fixed and half drawn.
+    /// The delay before repeat number `attempt`, which counts from 0: equal jitter, half fixed and
+    /// half drawn.
     pub(crate) fn retry_delay(&self, env: &dyn Env, attempt: u32) -> Duration {
         let half = self.retry_delay_ceiling(attempt) / 2;
         half + Duration::from_micros(draw(env, u64::try_from(half.as_micros()).unwrap_or(u64::MAX)))
@@ -200,14 +206,15 @@ impl Config {
     }
 }
 
-/// How long a server remembers that it has granted or taken back permits that never end by themselves.
+/// How long a server remembers that it has granted or taken back permits that never end by
+/// themselves.
 pub(crate) const PERMIT_MEMORY: Duration = Duration::from_secs(600);
 
 /// How many repeats with time-outs fit into the memory of an unlock.
 const REPEATS_OF_LOST: u32 = 4;
 
-/// How long a client asks what became of such a request, or repeats it: well within the time for which the server knows. No release
-/// of whatever is repeated for longer.
+/// How long a client asks what became of such a request, or repeats it: well within the time for
+/// which the server knows. No release of whatever is repeated for longer.
 pub(crate) const PERMIT_PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) fn millis(duration: Duration) -> u64 {

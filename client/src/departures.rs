@@ -1,7 +1,9 @@
-//! Leaving the queues of fair locks: the places of waiters that no longer wait are given back together.
+//! Leaving the queues of fair locks: the places of waiters that no longer wait are given back
+//! together.
 //!
-//! A script that takes waiters out walks the queue once, however many they are. Each lock has one such script under way
-//! at a time, and those that leave meanwhile go together in the next. One that fails is repeated.
+//! A script that takes waiters out walks the queue once, however many they are. Each lock has one
+//! such script under way at a time, and those that leave meanwhile go together in the next. One
+//! that fails is repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -24,7 +26,8 @@ const AT_ONCE: usize = 200;
 /// How many queues are left at a time.
 const WORKERS: usize = 16;
 
-/// How many places a client remembers to give back while it cannot. Those beyond end with their deadlines.
+/// How many places a client remembers to give back while it cannot. Those beyond end with their
+/// deadlines.
 const MOST: usize = 50_000;
 
 /// The waiters of one client that have left, and whose places are still to be given back.
@@ -83,7 +86,8 @@ impl Departures {
         Arc::new(Self { env, config, router, work, state: Mutex::default(), settled: Notify::new() })
     }
 
-    /// Gives the place of `owner` back, who asked with `wait_ms`. The work is done in the background.
+    /// Gives the place of `owner` back, who asked with `wait_ms`. The work is done in the
+    /// background.
     pub(crate) fn leave(self: &Arc<Self>, abandon: Abandon, lock: &Key, owner: &str, wait_ms: u64) {
         let counts_for = self.config.fair_wait_timeout.max(Duration::from_millis(wait_ms));
         let over = self.env.now() + counts_for + self.config.watchdog_timeout;
@@ -108,8 +112,8 @@ impl Departures {
         }
     }
 
-    /// Completes when no place of `owner` is to be given back any more, for an owner that asks anew: it keeps the place
-    /// that it was about to leave.
+    /// Completes when no place of `owner` is to be given back any more, for an owner that asks
+    /// anew: it keeps the place that it was about to leave.
     pub(crate) async fn stay(&self, lock: &Key, owner: &str) {
         loop {
             // In line before the look, so that an end in between is not missed.

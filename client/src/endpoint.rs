@@ -77,7 +77,8 @@ pub(crate) enum Place {
 #[derive(Debug, Clone)]
 pub(crate) enum Security {
     None,
-    /// As the settings of the client say, which are not known yet. No connection is made without them.
+    /// As the settings of the client say, which are not known yet. No connection is made without
+    /// them.
     Wanted,
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no connector"))]
     By(Connector),
@@ -94,7 +95,8 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether both lead to the same port of the same host, or to the same socket, as they are written.
+    /// Whether both lead to the same port of the same host, or to the same socket, as they are
+    /// written.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         self.place == other.place
     }
@@ -121,7 +123,8 @@ impl Endpoint {
         if parsed.fragment().is_some() {
             return Err(Error::config("a redis URL has no part behind `#`"));
         }
-        // Which TLS there is depends on our features and not on those of the crate that reads the rest.
+        // Which TLS there is depends on our features and not on those of the crate that reads the
+        // rest.
         let secure = matches!(parsed.scheme(), "rediss" | "valkeys");
         if secure {
             parsed.set_scheme("redis").map_err(|()| bad("its scheme does not fit"))?;

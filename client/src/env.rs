@@ -1,4 +1,5 @@
-//! The seam to the world: clocks, random numbers, connections and tasks reach the client through [`Env`] and in no other way.
+//! The seam to the world: clocks, random numbers, connections and tasks reach the client through
+//! [`Env`] and in no other way.
 
 use std::future::Future;
 use std::io;
@@ -15,17 +16,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::error::{Error, Result};
 use crate::mutex::locked;
 
-/// A moment of a clock that never steps and stands still while the machine is suspended (`CLOCK_MONOTONIC`).
-/// Time-outs are measured with it. The origin is arbitrary.
+/// A moment of a clock that never steps and stands still while the machine is suspended
+/// (`CLOCK_MONOTONIC`). Time-outs are measured with it. The origin is arbitrary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(pub Duration);
 
-/// An instant of a clock that never steps and continues while the machine is suspended (`CLOCK_BOOTTIME`).
-/// Leases are measured with it, because the server's clock continues as well. The origin is arbitrary.
+/// An instant of a clock that never steps and continues while the machine is suspended
+/// (`CLOCK_BOOTTIME`). Leases are measured with it, because the server's clock continues as well.
+/// The origin is arbitrary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Boottime(pub Duration);
 
-/// The time since the Unix epoch by a clock that people and NTP set. Only the fair lock's queue needs it.
+/// The time since the Unix epoch by a clock that people and NTP set. Only the fair lock's queue
+/// needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Wall(pub Duration);
 
@@ -60,8 +63,9 @@ pub type BoxStream = Box<dyn Stream>;
 
 /// The world as the client sees it.
 ///
-/// [`TokioEnv`] is the real one and the default, so that most users never meet this trait. A simulator implements it
-/// to own every clock, every random draw, every packet and every task of the client.
+/// [`TokioEnv`] is the real one and the default, so that most users never meet this trait. A
+/// simulator implements it to own every clock, every random draw, every packet and every task of
+/// the client.
 pub trait Env: Send + Sync + 'static {
     /// The monotonic clock, for time-outs.
     fn now(&self) -> Monotonic;
@@ -86,17 +90,19 @@ pub trait Env: Send + Sync + 'static {
 
 /// The real world, on a tokio runtime.
 ///
-/// A copy of the process's memory (after a fork, or in a snapshot of a machine that is started twice) draws the same random numbers for a
-/// while, and so names owners alike: make the client after that.
+/// A copy of the process's memory (after a fork, or in a snapshot of a machine that is started
+/// twice) draws the same random numbers for a while, and so names owners alike: make the client
+/// after that.
 #[derive(Debug, Clone)]
 pub struct TokioEnv {
-    // Kept, because a guard may be dropped outside of the runtime and must still be able to release its lock.
+    // Kept, because a guard may be dropped outside of the runtime and must still be able to release
+    // its lock.
     runtime: tokio::runtime::Handle,
     drawn: Arc<Mutex<Drawn>>,
 }
 
-/// Random numbers that no one has been given yet. A lock takes two, and a system call for each would be a twentieth of its
-/// cost.
+/// Random numbers that no one has been given yet. A lock takes two, and a system call for each
+/// would be a twentieth of its cost.
 #[derive(Default)]
 struct Drawn(Vec<u64>);
 
@@ -107,7 +113,8 @@ impl Drawn {
     fn next(&mut self) -> u64 {
         if self.0.is_empty() {
             let mut bytes = [0; Self::AT_ONCE * size_of::<u64>()];
-            // The operating system's generator does not fail on a machine that has finished booting.
+            // The operating system's generator does not fail on a machine that has finished
+            // booting.
             getrandom::fill(&mut bytes).expect("the operating system has no random numbers");
             self.0.extend(bytes.as_chunks().0.iter().map(|number| u64::from_ne_bytes(*number)));
         }
@@ -196,10 +203,11 @@ impl Env for TokioEnv {
     }
 }
 
-/// The outcome of `work`, or `None` when `limit` comes first. Work that is done at once costs no timer.
+/// The outcome of `work`, or `None` when `limit` comes first. Work that is done at once costs no
+/// timer.
 ///
-/// The caller pins the work: a future that is moved into an async function takes its room there twice, so that four such functions
-/// within each other would need sixteen times the room.
+/// The caller pins the work: a future that is moved into an async function takes its room there
+/// twice, so that four such functions within each other would need sixteen times the room.
 pub(crate) async fn within<T>(
     env: &dyn Env,
     limit: Monotonic,

@@ -10,8 +10,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation failed.
 ///
-/// The question that matters to a lock is [`Error::is_definite`]: may the operation have taken effect although it
-/// failed? A reply that was lost says nothing about what the server did.
+/// The question that matters to a lock is [`Error::is_definite`]: may the operation have taken
+/// effect although it failed? A reply that was lost says nothing about what the server did.
 ///
 /// Its [source](std::error::Error::source) is
 ///
@@ -44,7 +44,8 @@ impl std::error::Error for Error {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The configuration cannot work: an address that does not parse, a list without members, a lease of zero.
+    /// The configuration cannot work: an address that does not parse, a list without members, a
+    /// lease of zero.
     #[error("bad configuration: {0}")]
     Config(String),
     /// No connection could be made.
@@ -97,10 +98,12 @@ pub enum ErrorKind {
         /// The rest of it.
         message: String,
     },
-    /// The connection ended while a reply was awaited, or the client ended it because another server has become the master.
+    /// The connection ended while a reply was awaited, or the client ended it because another
+    /// server has become the master.
     #[error("the connection ended before the reply came: {0}")]
     Disconnected(String),
-    /// The reply came from a server that another one has replaced meanwhile. What it says may be lost, and it does nothing more.
+    /// The reply came from a server that another one has replaced meanwhile. What it says may be
+    /// lost, and it does nothing more.
     #[error("{endpoint} is no master any more")]
     Replaced {
         /// `host:port`.
@@ -138,7 +141,8 @@ pub enum ErrorKind {
         /// The owner field.
         owner: String,
     },
-    /// An operation on all locks of a [`MultiLock`](crate::MultiLock) has failed for some of them. For the others it succeeded.
+    /// An operation on all locks of a [`MultiLock`](crate::MultiLock) has failed for some of them.
+    /// For the others it succeeded.
     #[error("{} of {of} locks failed: {}", failed.len(), failed.iter().map(|(key, error)| format!("{key}: {error}"))
         .collect::<Vec<_>>().join("; "))]
     Members {
@@ -150,7 +154,8 @@ pub enum ErrorKind {
     /// The owner holds the lock already, and it is one that does not nest.
     #[error("the owner holds the lock already, and it does not nest")]
     AlreadyHeld,
-    /// The lock was released, but the server refused to publish that: waiters find out by themselves.
+    /// The lock was released, but the server refused to publish that: waiters find out by
+    /// themselves.
     #[error("the lock was released, but its waiters could not be notified: {reason}")]
     NotPublished {
         /// What the server said.
@@ -176,10 +181,12 @@ pub enum ErrorKind {
     /// The client [is closed](crate::Client::close), and takes no new work.
     #[error("the client is closed")]
     Closed,
-    /// The task that did the work was dropped: the runtime on which the client was built has shut down.
+    /// The task that did the work was dropped: the runtime on which the client was built has shut
+    /// down.
     #[error("the runtime on which the client was built has shut down, and the work with it")]
     Shutdown,
-    /// The task that did the work panicked, which is how an [`Observer`](crate::Observer) that panics ends.
+    /// The task that did the work panicked, which is how an [`Observer`](crate::Observer) that
+    /// panics ends.
     #[error("the work panicked, in an observer or in the client: {0}")]
     Panicked(String),
 }
@@ -192,14 +199,15 @@ impl Error {
 
     /// True when the lock certainly did not change; false when the operation may have taken effect.
     ///
-    /// An acquire that fails indefinitely never leaves a lock that is renewed: the client finds out in the
-    /// background whether it was granted, and gives it back.
+    /// An acquire that fails indefinitely never leaves a lock that is renewed: the client finds out
+    /// in the background whether it was granted, and gives it back.
     pub fn is_definite(&self) -> bool {
         self.definite
     }
 
-    /// True when the same operation may succeed a little later: the server is loading, failing over, busy, out of memory or
-    /// unable to write. The documentation of the crate [has the refusals that pass](crate#what-servers-refuse).
+    /// True when the same operation may succeed a little later: the server is loading, failing
+    /// over, busy, out of memory or unable to write. The documentation of the crate [has the
+    /// refusals that pass](crate#what-servers-refuse).
     pub fn is_transient(&self) -> bool {
         if self.redirected {
             return true;
@@ -218,7 +226,8 @@ impl Error {
         }
     }
 
-    /// True when nothing was done, and to repeat the operation does not help: a wrong password, a command that is forbidden.
+    /// True when nothing was done, and to repeat the operation does not help: a wrong password, a
+    /// command that is forbidden.
     pub(crate) fn is_final(&self) -> bool {
         self.definite && !self.is_transient()
     }
@@ -255,7 +264,8 @@ impl Error {
         }
     }
 
-    /// What came of an operation on each of several locks, by their keys. Definite when each of the errors is.
+    /// What came of an operation on each of several locks, by their keys. Definite when each of the
+    /// errors is.
     pub(crate) fn of_members<'a>(outcomes: impl IntoIterator<Item = (&'a str, Result<()>)>) -> Result<()> {
         let (mut failed, mut of, mut definite) = (Vec::new(), 0, true);
         for (key, outcome) in outcomes {
@@ -284,7 +294,8 @@ impl Error {
         Self { definite: other.definite, ..self }
     }
 
-    /// The same, of an operation that may succeed when it is sent again, because requests take another way now.
+    /// The same, of an operation that may succeed when it is sent again, because requests take
+    /// another way now.
     pub(crate) fn made_transient(self) -> Self {
         Self { redirected: true, ..self }
     }

@@ -9,8 +9,8 @@ use crate::rights::Rights;
 use crate::route::Request;
 use crate::session::Session;
 
-/// `error` of a request for the object `name` with these keys, with the right that is missing, if that is what the error is
-/// about. Of several keys the server is asked which of them it refuses.
+/// `error` of a request for the object `name` with these keys, with the right that is missing, if
+/// that is what the error is about. Of several keys the server is asked which of them it refuses.
 pub(crate) async fn explained(
     session: &Session,
     rights: &Rights,
@@ -71,8 +71,8 @@ fn is_of_script(text: &str) -> bool {
     text.contains("The user executing the script can't")
 }
 
-/// The first of the keys that the server refuses to this user. To name a key to a script that does nothing takes the same right
-/// as to use it in one.
+/// The first of the keys that the server refuses to this user. To name a key to a script that does
+/// nothing takes the same right as to use it in one.
 async fn refused_key<'k>(session: &Session, keys: &'k [String]) -> Option<&'k str> {
     for key in keys {
         let mut question = redis::cmd("EVAL");

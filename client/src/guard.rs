@@ -13,8 +13,9 @@ use crate::task::answer_of;
 
 /// Proof that a lock was granted, and the means to give it back.
 ///
-/// A lease can end before the guard does: the process may stand still, or Redis be out of reach, for longer than the
-/// lease. [`Guard::lost`] tells when that happens; work that must not go on without the lock runs beside it:
+/// A lease can end before the guard does: the process may stand still, or Redis be out of reach,
+/// for longer than the lease. [`Guard::lost`] tells when that happens; work that must not go on
+/// without the lock runs beside it:
 ///
 /// ```
 /// # async fn work() {}
@@ -32,9 +33,9 @@ use crate::task::answer_of;
 /// # Ok(()) }
 /// ```
 ///
-/// Dropping a guard releases the lock in the background, as well as that is possible. At the end of `main` it is not: the
-/// runtime ends, and the lock stays until its lease does, 30 s without one. [`Client::close`](crate::Client::close), awaited
-/// at the end, waits for such releases.
+/// Dropping a guard releases the lock in the background, as well as that is possible. At the end of
+/// `main` it is not: the runtime ends, and the lock stays until its lease does, 30 s without one.
+/// [`Client::close`](crate::Client::close), awaited at the end, waits for such releases.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard<G = ()> {
     hold: Arc<Hold>,
@@ -49,8 +50,8 @@ pub type LockGuard = Guard<()>;
 /// The guard of a fenced lock.
 pub type FencedGuard = Guard<Token>;
 
-/// A fencing token: larger for each later grant of a fenced lock, so that a resource can refuse the holders of earlier
-/// ones. It starts again when Redis loses its data.
+/// A fencing token: larger for each later grant of a fenced lock, so that a resource can refuse the
+/// holders of earlier ones. It starts again when Redis loses its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
@@ -80,8 +81,8 @@ impl OfLock for () {}
 impl OfLock for Token {}
 
 impl FencedGuard {
-    /// The fencing token: larger for each later grant, so that a resource can refuse holders that come too late. It starts
-    /// again when Redis loses its data.
+    /// The fencing token: larger for each later grant, so that a resource can refuse holders that
+    /// come too late. It starts again when Redis loses its data.
     pub fn token(&self) -> u64 {
         self.got.0
     }
@@ -104,16 +105,18 @@ impl<G> Guard<G> {
 
     /// Gives the lock back; of a nested hold, one level.
     ///
-    /// After a lost reply it is repeated with the same request id, which cannot release twice, on a connection before which
-    /// the old one was ended on the server, so that no copy arrives late and releases the owner's next hold. A server that
-    /// refuses CLIENT KILL to this user is trusted to deliver what it was sent within the time for which it remembers the
-    /// request, 20 s by default. The work goes on in the background when this future is dropped, and when the client's
-    /// [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// After a lost reply it is repeated with the same request id, which cannot release twice, on a
+    /// connection before which the old one was ended on the server, so that no copy arrives late
+    /// and releases the owner's next hold. A server that refuses CLIENT KILL to this user is
+    /// trusted to deliver what it was sent within the time for which it remembers the request, 20 s
+    /// by default. The work goes on in the background when this future is dropped, and when the
+    /// client's [`call_timeout`](crate::Builder::call_timeout) is over.
     ///
     /// # Errors
-    /// [`ErrorKind::NotHeld`] when the owner did not hold the lock any more, and whatever kept the last repeat from
-    /// succeeding, which may [pass](crate#what-servers-refuse) while the work goes on; otherwise the lock ends with its lease. [`ErrorKind::NotPublished`] when the lock was released, but the user may
-    /// not publish that.
+    /// [`ErrorKind::NotHeld`] when the owner did not hold the lock any more, and whatever kept the
+    /// last repeat from succeeding, which may [pass](crate#what-servers-refuse) while the work goes
+    /// on; otherwise the lock ends with its lease. [`ErrorKind::NotPublished`] when the lock was
+    /// released, but the user may not publish that.
     pub async fn release(self) -> Result<()> {
         if !self.hold.releasing() {
             return Err(not_held(&self.hold));
@@ -149,10 +152,11 @@ impl<G> Guard<G> {
         self.keeper.clone().extend(self.hold.clone(), lease).await
     }
 
-    /// How long the lock is still held for sure, by this client's clock, if it is not renewed; zero when it is lost.
+    /// How long the lock is still held for sure, by this client's clock, if it is not renewed; zero
+    /// when it is lost.
     ///
-    /// Counted from before the request that was granted or renewed, and shorter than the lease by 1 % and 2 ms for
-    /// clocks that run at different rates.
+    /// Counted from before the request that was granted or renewed, and shorter than the lease by 1
+    /// % and 2 ms for clocks that run at different rates.
     pub fn validity(&self) -> Duration {
         self.hold.validity()
     }
@@ -162,10 +166,12 @@ impl<G> Guard<G> {
         self.hold.is_valid()
     }
 
-    /// Completes when the lock is lost, before another owner can get it as far as this client's clock can tell: at the
-    /// deadline if the lease was not renewed, or when the server says that the lock is not held.
+    /// Completes when the lock is lost, before another owner can get it as far as this client's
+    /// clock can tell: at the deadline if the lease was not renewed, or when the server says that
+    /// the lock is not held.
     ///
-    /// After the machine was suspended this takes up to a second to be noticed; [`Guard::is_valid`] knows at once.
+    /// After the machine was suspended this takes up to a second to be noticed; [`Guard::is_valid`]
+    /// knows at once.
     pub fn lost(&self) -> impl Future<Output = LossCause> + Send + 'static {
         let hold = self.hold.clone();
         async move { hold.lost().await }
@@ -188,10 +194,11 @@ impl<G> Guard<G> {
 }
 
 impl<G: OfLock> Guard<G> {
-    /// Leaves the lock as it is: it is renewed no more, no client gives it back, and it ends with its lease.
+    /// Leaves the lock as it is: it is renewed no more, no client gives it back, and it ends with
+    /// its lease.
     ///
-    /// Until then another process may [adopt](crate::Handle::adopt) it. A level of a nested hold stays for as long as the others
-    /// are renewed.
+    /// Until then another process may [adopt](crate::Handle::adopt) it. A level of a nested hold
+    /// stays for as long as the others are renewed.
     ///
     /// ```
     /// # use std::time::Duration;

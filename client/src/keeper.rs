@@ -80,11 +80,13 @@ impl Held {
     }
 }
 
-/// Gives one level of what `owner` has back; false when it had none. Called with its `serial`, when the level is no longer
-/// counted there. It is repeated until a server has nothing left to give back, which is at `lasts`: of kinds that never end by
-/// themselves for as long as the server remembers.
+/// Gives one level of what `owner` has back; false when it had none. Called with its `serial`, when
+/// the level is no longer counted there. It is repeated until a server has nothing left to give
+/// back, which is at `lasts`: of kinds that never end by themselves for as long as the server
+/// remembers.
 ///
-/// To take a grant back that does not count, no replica needs to confirm it: there may be none, which is why.
+/// To take a grant back that does not count, no replica needs to confirm it: there may be none,
+/// which is why.
 pub(crate) async fn give_back(
     session: &Session,
     kind: &dyn Lease,
@@ -139,7 +141,8 @@ pub(crate) async fn give_back(
             if let (Some((listening, channel)), 1..) = (&counted, freed) {
                 session.hub.released(channel, u32::try_from(freed - 1).unwrap_or(u32::MAX), *listening);
             }
-            // Where a request may still be on its way, it must find the result of the one that was faster.
+            // Where a request may still be on its way, it must find the result of the one that was
+            // faster.
             if done.is_final {
                 let latch = wire::unlock_latch(key, &request);
                 session.latches.add(slot, latch, session.env().now(), memory);
@@ -155,8 +158,9 @@ fn is_refused(done: &Result<Remembered>) -> bool {
     matches!(done, Err(error) if error.is_server("NOPERM") && error.is_definite())
 }
 
-/// Runs a release of which the server remembers nothing. Without another level of the owner a repeat does no harm, once the one before
-/// cannot be obeyed any more; with others it would take one of them.
+/// Runs a release of which the server remembers nothing. Without another level of the owner a
+/// repeat does no harm, once the one before cannot be obeyed any more; with others it would take
+/// one of them.
 async fn give_back_without_latch(
     session: &Session,
     call: &Call,
@@ -176,9 +180,9 @@ async fn give_back_without_latch(
     Ok(Remembered { reply, is_final: false, ..done })
 }
 
-/// Runs a call that the server remembers, and that deletes the spent latches it is written with. They are those of other
-/// locks too, which this user may have lost the right to: such a refusal says nothing about the call, which is then sent
-/// without them.
+/// Runs a call that the server remembers, and that deletes the spent latches it is written with.
+/// They are those of other locks too, which this user may have lost the right to: such a refusal
+/// says nothing about the call, which is then sent without them.
 pub(crate) async fn run_with_spent(
     session: &Session,
     slot: Slot,
@@ -200,7 +204,8 @@ pub(crate) async fn run_with_spent(
     Ok(Remembered { is_final, ..done })
 }
 
-/// Deletes the latches that no further release will delete. Those that this does not reach end by themselves.
+/// Deletes the latches that no further release will delete. Those that this does not reach end by
+/// themselves.
 pub(crate) async fn delete_latches(session: &Session) {
     while let Some(slot) = session.latches.any_slot() {
         let spent = session.latches.take(slot, session.env().now());

@@ -1,5 +1,6 @@
-//! The latches of releases that have their final reply. They are deleted by the release that comes next, so that a lock that
-//! is taken and released costs two commands; those of the last releases end by themselves.
+//! The latches of releases that have their final reply. They are deleted by the release that comes
+//! next, so that a lock that is taken and released costs two commands; those of the last releases
+//! end by themselves.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,7 +22,8 @@ pub(crate) struct SpentLatches(Mutex<Spent>);
 
 #[derive(Default)]
 struct Spent {
-    /// By the slot that stands for those which may share a script, with the moment at which each has ended by itself.
+    /// By the slot that stands for those which may share a script, with the moment at which each
+    /// has ended by itself.
     by_slot: BTreeMap<Slot, Vec<(String, Monotonic)>>,
     count: usize,
     /// When the first remembered latch ends, as of the last check of all of them.
@@ -29,7 +31,8 @@ struct Spent {
 }
 
 impl Spent {
-    /// Forgets those that have ended, in all slots: a slot without releases would remember its own forever.
+    /// Forgets those that have ended, in all slots: a slot without releases would remember its own
+    /// forever.
     fn forget_ended(&mut self, now: Monotonic) {
         if self.first_end.is_some_and(|end| end > now) {
             return;

@@ -22,8 +22,8 @@ use crate::session::Session;
 use crate::wait::WaitLimit;
 use crate::wire::fencing_token;
 
-/// What a [`Handle`] is the handle of. The kinds of this crate implement it, and no others can. It is also what makes code
-/// generic over locks:
+/// What a [`Handle`] is the handle of. The kinds of this crate implement it, and no others can. It
+/// is also what makes code generic over locks:
 ///
 /// ```
 /// # use std::time::Duration;
@@ -73,8 +73,8 @@ pub(crate) mod sealed {
     }
 }
 
-/// A lock, by name. Cheap to clone; holds nothing by itself. All kinds answer to the same calls: [`Lock`], [`FencedLock`],
-/// [`Redlock`](crate::Redlock).
+/// A lock, by name. Cheap to clone; holds nothing by itself. All kinds answer to the same calls:
+/// [`Lock`], [`FencedLock`], [`Redlock`](crate::Redlock).
 #[derive(Clone)]
 pub struct Handle<O: Object>(pub(crate) O);
 
@@ -82,15 +82,18 @@ pub struct Handle<O: Object>(pub(crate) O);
 /// [`Client::fair_lock`](crate::Client::fair_lock).
 pub type Lock = Handle<OnMaster<()>>;
 
-/// The handle of a lock whose guards have a fencing token: [`Client::fenced_lock`](crate::Client::fenced_lock).
+/// The handle of a lock whose guards have a fencing token:
+/// [`Client::fenced_lock`](crate::Client::fenced_lock).
 pub type FencedLock = Handle<OnMaster<Token>>;
 
 impl<O: Object> Handle<O> {
-    /// Waits until the lock is granted, however long that takes. Without a lease the watchdog renews it, every third of
-    /// [`watchdog_timeout`](crate::Builder::watchdog_timeout), until release.
+    /// Waits until the lock is granted, however long that takes. Without a lease the watchdog
+    /// renews it, every third of [`watchdog_timeout`](crate::Builder::watchdog_timeout), until
+    /// release.
     ///
-    /// The wait may be given up by dropping the future, as `tokio::time::timeout`, `tokio::select!` and a `CancellationToken` of
-    /// tokio-util do: what was asked for is then undone in the background.
+    /// The wait may be given up by dropping the future, as `tokio::time::timeout`, `tokio::select!`
+    /// and a `CancellationToken` of tokio-util do: what was asked for is then undone in the
+    /// background.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -111,11 +114,12 @@ impl<O: Object> Handle<O> {
     /// ```
     ///
     /// # Errors
-    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), or for all the attempts
-    /// that its configuration allows, and when the server refuses what waiting needs: a user without the right to the
-    /// lock's channel gets `NOPERM` from it. Of a [`Redlock`](crate::Redlock)
-    /// [`ErrorKind::NoQuorum`](crate::ErrorKind::NoQuorum), when too few servers answer for all attempts that the first
-    /// client's configuration allows in a row, and at once what so many of them refuse for good that the others are no quorum.
+    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
+    /// or for all the attempts that its configuration allows, and when the server refuses what
+    /// waiting needs: a user without the right to the lock's channel gets `NOPERM` from it. Of a
+    /// [`Redlock`](crate::Redlock) [`ErrorKind::NoQuorum`](crate::ErrorKind::NoQuorum), when too
+    /// few servers answer for all attempts that the first client's configuration allows in a row,
+    /// and at once what so many of them refuse for good that the others are no quorum.
     pub fn acquire(&self) -> Acquire<O::Got> {
         Acquire(self.pending(WaitLimit::Unbounded))
     }
@@ -128,8 +132,8 @@ impl<O: Object> Handle<O> {
         TryAcquire(self.pending(WaitLimit::NoWait))
     }
 
-    /// Waits for the lock, for at most `wait`. `None` means that another owner has it; a request that was under way when
-    /// the time ran out is undone in the background.
+    /// Waits for the lock, for at most `wait`. `None` means that another owner has it; a request
+    /// that was under way when the time ran out is undone in the background.
     ///
     /// # Errors
     /// As [`Handle::acquire`], and when no server has answered by the end of `wait`.
@@ -137,8 +141,9 @@ impl<O: Object> Handle<O> {
         TryAcquire(self.pending(WaitLimit::For(wait)))
     }
 
-    /// Waits for the lock, for at most `wait`, and does `work` under it. It is released whatever happens: also when `work` panics,
-    /// or when this future is dropped. `None` means that another owner has it, and that nothing was done.
+    /// Waits for the lock, for at most `wait`, and does `work` under it. It is released whatever
+    /// happens: also when `work` panics, or when this future is dropped. `None` means that another
+    /// owner has it, and that nothing was done.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -165,8 +170,8 @@ impl<O: Object> Handle<O> {
         self.try_acquire_for(wait).with(work).await
     }
 
-    /// Whether the lock is held, by any owner of any client. A [`Redlock`](crate::Redlock) is when a majority of the servers
-    /// is taken by one and the same holder.
+    /// Whether the lock is held, by any owner of any client. A [`Redlock`](crate::Redlock) is when
+    /// a majority of the servers is taken by one and the same holder.
     ///
     /// # Errors
     /// When Redis cannot be asked.
@@ -174,8 +179,8 @@ impl<O: Object> Handle<O> {
         self.0.is_locked().await
     }
 
-    /// How many levels `owner`, an owner of this client, holds; zero when it does not hold the lock. The owners of a
-    /// [`Redlock`](crate::Redlock) are those of its first client.
+    /// How many levels `owner`, an owner of this client, holds; zero when it does not hold the
+    /// lock. The owners of a [`Redlock`](crate::Redlock) are those of its first client.
     ///
     /// # Errors
     /// When Redis cannot be asked.
@@ -183,8 +188,9 @@ impl<O: Object> Handle<O> {
         self.0.hold_count(owner).await
     }
 
-    /// The lease that is left by the server's clock; `None` when the lock is free, or held without a time to live. Of a
-    /// [`Redlock`](crate::Redlock): for how long a majority of the servers is taken.
+    /// The lease that is left by the server's clock; `None` when the lock is free, or held without
+    /// a time to live. Of a [`Redlock`](crate::Redlock): for how long a majority of the servers is
+    /// taken.
     ///
     /// # Errors
     /// When Redis cannot be asked.
@@ -192,8 +198,8 @@ impl<O: Object> Handle<O> {
         self.0.remaining().await
     }
 
-    /// Frees the lock, which any owner may hold; true when one did. Holds of this client are lost at once, those of others
-    /// learn of it at their next renewal.
+    /// Frees the lock, which any owner may hold; true when one did. Holds of this client are lost
+    /// at once, those of others learn of it at their next renewal.
     ///
     /// # Errors
     /// When Redis cannot be asked.
@@ -266,12 +272,14 @@ impl<G: OfLock> Handle<OnMaster<G>> {
 }
 
 impl<G: OfLock> Handle<OnMaster<G>> {
-    /// A guard for a hold that has none here: one that another process has [forgotten](Guard::forget), or that this one had before
-    /// it started anew. `owner` is the owner as Redis knows it, which is [`Guard::owner`].
+    /// A guard for a hold that has none here: one that another process has
+    /// [forgotten](Guard::forget), or that this one had before it started anew. `owner` is the
+    /// owner as Redis knows it, which is [`Guard::owner`].
     ///
-    /// The server is asked whether the owner holds the lock, and the watchdog renews it from here on. Of several levels each
-    /// has to be adopted by itself. The process that had the guard must not use it any more: two processes that both take
-    /// themselves for the owner do not exclude each other.
+    /// The server is asked whether the owner holds the lock, and the watchdog renews it from here
+    /// on. Of several levels each has to be adopted by itself. The process that had the guard must
+    /// not use it any more: two processes that both take themselves for the owner do not exclude
+    /// each other.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -289,8 +297,8 @@ impl<G: OfLock> Handle<OnMaster<G>> {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) when the owner does not hold the lock, or no more levels of it than there
-    /// are guards here. The errors of the connection.
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) when the owner does not hold the lock, or
+    /// no more levels of it than there are guards here. The errors of the connection.
     pub async fn adopt(&self, owner: &str) -> Result<Guard<G>> {
         self.0.router()?;
         let OnMaster { session, kind, key, .. } = self.0.clone();
@@ -307,7 +315,8 @@ impl<G> OnMaster<G> {
         self.kind.read_look(&self.or_explained(look.keys(), looked).await?).map(Some)
     }
 
-    /// What came of a request with these keys, with the right that the user lacks, if that is why it failed.
+    /// What came of a request with these keys, with the right that the user lacks, if that is why
+    /// it failed.
     async fn or_explained(&self, keys: &[String], done: Result<Value>) -> Result<Value> {
         match done {
             Err(error) => {
@@ -437,7 +446,8 @@ impl<T> PendingAcquire<T> {
     }
 }
 
-/// An acquisition that waits until it is granted. Await it, after setting what differs from the defaults.
+/// An acquisition that waits until it is granted. Await it, after setting what differs from the
+/// defaults.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct Acquire<G = ()>(PendingAcquire<Guard<G>>);
 
@@ -451,8 +461,9 @@ pub struct TryAcquire<G = ()>(PendingAcquire<Guard<G>>);
 pub struct Done<T> {
     /// What the work returned.
     pub value: T,
-    /// What came of the release, as of [`Guard::release`]: with [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) the lock was lost
-    /// before the work was done.
+    /// What came of the release, as of [`Guard::release`]: with
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) the lock was lost before the work was
+    /// done.
     pub released: Result<()>,
 }
 
@@ -462,7 +473,8 @@ async fn work_under<G, T>(guard: Guard<G>, work: impl AsyncFnOnce(&Guard<G>) -> 
 }
 
 impl<G: Got> Acquire<G> {
-    /// Waits for the lock, does `work` under it, and releases it whatever happens, as [`Handle::with`].
+    /// Waits for the lock, does `work` under it, and releases it whatever happens, as
+    /// [`Handle::with`].
     ///
     /// # Errors
     /// As [`Handle::acquire`]; nothing was done then.
@@ -472,7 +484,8 @@ impl<G: Got> Acquire<G> {
 }
 
 impl<G: Got> TryAcquire<G> {
-    /// Does `work` under the lock if it is got, and releases it whatever happens, as [`Handle::with`].
+    /// Does `work` under the lock if it is got, and releases it whatever happens, as
+    /// [`Handle::with`].
     ///
     /// # Errors
     /// As [`Handle::try_acquire_for`]; nothing was done then.
@@ -485,13 +498,15 @@ impl<G: Got> TryAcquire<G> {
 macro_rules! options {
     ($($name:tt)+) => {
         impl $($name)+ {
-            /// Holds the lock for `lease` and does not renew it. Without this the watchdog renews it until release.
+            /// Holds the lock for `lease` and does not renew it. Without this the watchdog renews
+            /// it until release.
             pub fn lease(mut self, lease: std::time::Duration) -> Self {
                 self.0.options.lease = Some(lease);
                 self
             }
 
-            /// Acquires for this owner; acquisitions of one owner nest. Without this the owner is a new one.
+            /// Acquires for this owner; acquisitions of one owner nest. Without this the owner is a
+            /// new one.
             pub fn owner(mut self, owner: $crate::owner::OwnerId) -> Self {
                 self.0.options.owner = Some(owner);
                 self

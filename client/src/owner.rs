@@ -6,8 +6,9 @@ use crate::env::Env;
 
 /// Identifies a holder among all users of one client.
 ///
-/// Acquisitions by the same owner nest. An acquisition that names no owner gets a new one, so that it never nests by
-/// accident: tasks, unlike the threads of Redisson, have no identity of their own.
+/// Acquisitions by the same owner nest. An acquisition that names no owner gets a new one, so that
+/// it never nests by accident: tasks, unlike the threads of Redisson, have no identity of their
+/// own.
 ///
 /// ```
 /// use lockstorm_client::OwnerId;
@@ -28,7 +29,8 @@ impl OwnerId {
         self.0
     }
 
-    /// An owner that no other acquisition has. It is negative, where an application's own numbers rarely are.
+    /// An owner that no other acquisition has. It is negative, where an application's own numbers
+    /// rarely are.
     pub(crate) fn fresh(env: &dyn Env) -> Self {
         Self((env.random() | 1 << 63).cast_signed())
     }
@@ -85,7 +87,8 @@ mod tests {
         assert_eq!(OwnerId::new(52).get(), 52);
     }
 
-    /// RFC 9562: the version is in the third group, and the variant begins the fourth with the bits 10.
+    /// RFC 9562: the version is in the third group, and the variant begins the fourth with the bits
+    /// 10.
     #[tokio::test]
     async fn a_client_is_called_by_a_uuid_of_version_4() {
         let env = TokioEnv::current().unwrap();

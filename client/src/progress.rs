@@ -53,7 +53,8 @@ impl Progress {
         locked(&self.0).failure.clone()
     }
 
-    /// Until when the caller waits for the answer to the question that is open, if it waits for no more than `patience`.
+    /// Until when the caller waits for the answer to the question that is open, if it waits for no
+    /// more than `patience`.
     pub(crate) fn waits_until(&self, patience: Duration) -> Option<Monotonic> {
         locked(&self.0).asking_since.map(|since| since + patience)
     }
@@ -74,8 +75,9 @@ impl Progress {
         Err(if state.sent { error.made_indefinite() } else { error.made_definite() })
     }
 
-    /// The outcome of an acquisition that began at `begun`: what `answered` says, `None` when `wait` is over and another owner
-    /// has the lock, and an error when a question stays without an answer until then, or for as long as `patience`.
+    /// The outcome of an acquisition that began at `begun`: what `answered` says, `None` when
+    /// `wait` is over and another owner has the lock, and an error when a question stays without an
+    /// answer until then, or for as long as `patience`.
     pub(crate) async fn outcome<T>(
         &self,
         env: &dyn Env,

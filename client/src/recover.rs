@@ -48,8 +48,8 @@ pub(crate) enum Recovered<F> {
     Never,
     /// It may have been obeyed, or may yet be, on a server that lets us end no connection.
     Unknown,
-    /// It may have been obeyed: the server refuses to be asked, or its answers tell nothing, and asking again would not
-    /// help.
+    /// It may have been obeyed: the server refuses to be asked, or its answers tell nothing, and
+    /// asking again would not help.
     Untold {
         /// It will not be obeyed any more.
         is_fenced: bool,
@@ -61,12 +61,14 @@ pub(crate) struct Probe<R> {
     pub(crate) slot: Slot,
     /// Questions that change nothing.
     pub(crate) questions: Vec<Cmd>,
-    /// Reads the answers to questions that were asked from this moment on. After an error asking again would not help.
+    /// Reads the answers to questions that were asked from this moment on. After an error asking
+    /// again would not help.
     pub(crate) read: R,
 }
 
 impl Pending {
-    /// Sends `call`, followed by a wait for so many of its replicas, and again where nodes say that it belongs.
+    /// Sends `call`, followed by a wait for so many of its replicas, and again where nodes say that
+    /// it belongs.
     pub(crate) fn send(session: &Session, lane: Lane, call: Call, wait: Option<(Cmd, usize)>) -> Self {
         let (at, router) = (Arc::new(Mutex::new(lane.clone())), session.router.clone());
         let last = at.clone();
@@ -96,8 +98,9 @@ impl Pending {
         lane.verified(replied)
     }
 
-    /// The reply did not come, which is `error`: finds out what became of the request. The caller gets the error after a
-    /// while. What the request set, if it was obeyed, ends by itself after `lease`.
+    /// The reply did not come, which is `error`: finds out what became of the request. The caller
+    /// gets the error after a while. What the request set, if it was obeyed, ends by itself after
+    /// `lease`.
     pub(crate) async fn recover<T, F, R>(
         mut self,
         session: &Session,
@@ -135,8 +138,8 @@ impl Pending {
         }
     }
 
-    /// Waits for the late reply, and meanwhile tries to ask on a new connection; until `clear` again for answers that tell nothing yet: all
-    /// else that the owner asks for waits, too.
+    /// Waits for the late reply, and meanwhile tries to ask on a new connection; until `clear`
+    /// again for answers that tell nothing yet: all else that the owner asks for waits, too.
     async fn find_out<F, R>(
         &mut self,
         session: &Session,

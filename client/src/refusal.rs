@@ -1,5 +1,6 @@
-//! What servers refuse requests with: which refusals pass by themselves, whether anything was done, and where to ask next. The one
-//! place that knows these codes; the documentation of the crate has the same table.
+//! What servers refuse requests with: which refusals pass by themselves, whether anything was done,
+//! and where to ask next. The one place that knows these codes; the documentation of the crate has
+//! the same table.
 
 /// Where a request that was refused goes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +28,8 @@ pub(crate) struct Refusal {
     when: &'static str,
     /// The same request may succeed a little later without any change by an operator.
     pub(crate) passes: bool,
-    /// At a command of a script it comes before the script has changed anything: the server refuses all writes, or the first
-    /// one; and our scripts read a key before they write to it.
+    /// At a command of a script it comes before the script has changed anything: the server refuses
+    /// all writes, or the first one; and our scripts read a key before they write to it.
     pub(crate) is_before_writes: bool,
     pub(crate) next: Next,
 }

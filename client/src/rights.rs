@@ -1,5 +1,6 @@
-//! What the user of the server must be allowed to do for each object: keys, channels and commands. The one table of it, which the
-//! documentation of the crate prints, and of which errors name what is missing.
+//! What the user of the server must be allowed to do for each object: keys, channels and commands.
+//! The one table of it, which the documentation of the crate prints, and of which errors name what
+//! is missing.
 
 use crate::wire::{
     fair_alive, fair_deadlines, fair_queue, fencing_token, latch_channel, lock_channel, permit_deadlines,

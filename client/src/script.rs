@@ -49,8 +49,8 @@ impl Call {
         &self.keys
     }
 
-    /// This call of a release script, whose last key is the latch, as one of `script`, which is the same with `without_latch.lua`
-    /// before it.
+    /// This call of a release script, whose last key is the latch, as one of `script`, which is the
+    /// same with `without_latch.lua` before it.
     pub(crate) fn without_latch(self, script: &'static Script) -> Self {
         let count = self.keys.len();
         let mut keys = self.keys.into_iter();
@@ -87,7 +87,8 @@ impl Call {
     }
 }
 
-/// Declares a script beside the code that calls it: `script!(ACQUIRE, "acquire.lua")`. Several files are joined.
+/// Declares a script beside the code that calls it: `script!(ACQUIRE, "acquire.lua")`. Several
+/// files are joined.
 macro_rules! script {
     ($vis:vis $name:ident, $($file:literal),+ $(,)?) => {
         $vis static $name: std::sync::LazyLock<$crate::script::Script> =

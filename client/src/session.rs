@@ -15,11 +15,13 @@ use crate::renew::Watchdog;
 use crate::route::Router;
 use crate::wake::Hub;
 
-/// How many acquisitions of one client are under way on the wire at a time. A caller who goes before the turn of its
-/// request has come leaves nothing to do; what was sent is followed up until its outcome is known, and no more than this.
+/// How many acquisitions of one client are under way on the wire at a time. A caller who goes
+/// before the turn of its request has come leaves nothing to do; what was sent is followed up until
+/// its outcome is known, and no more than this.
 const ASKS_AT_ONCE: usize = 1024;
 
-/// How many nodes' worth of Redlocks may be unanswered by this client's server. It counts as silent for those beyond.
+/// How many nodes' worth of Redlocks may be unanswered by this client's server. It counts as silent
+/// for those beyond.
 const CLAIMS_AT_ONCE: usize = 1024;
 
 /// The state behind all handles of one client.

@@ -25,9 +25,10 @@ impl SpinBackoff {
     /// No waiter asks without a pause.
     const LEAST: Duration = Duration::from_millis(1);
 
-    /// Sleeps for `first`, and each time for `factor` times as long as before, up to `most`. To each delay but the first and
-    /// those of `most` a random number of milliseconds is added, less than there were refusals, so that waiters that
-    /// began together do not keep asking together. Delays are 1 ms at least.
+    /// Sleeps for `first`, and each time for `factor` times as long as before, up to `most`. To
+    /// each delay but the first and those of `most` a random number of milliseconds is added, less
+    /// than there were refusals, so that waiters that began together do not keep asking together.
+    /// Delays are 1 ms at least.
     pub fn exponential(first: Duration, factor: u32, most: Duration) -> Self {
         Self { first, factor, most }
     }
@@ -80,8 +81,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Each delay is factor times the one before and less than the number of refusals more; the limit stays once it is
-    /// reached, and no delay is nothing.
+    /// Each delay is factor times the one before and less than the number of refusals more; the
+    /// limit stays once it is reached, and no delay is nothing.
     #[tokio::test]
     async fn delays_grow_to_the_limit() {
         let env = TokioEnv::current().unwrap();

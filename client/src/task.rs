@@ -1,4 +1,5 @@
-//! Work that goes on in a task of its own when its caller is gone, and the caller's answer when the task dies.
+//! Work that goes on in a task of its own when its caller is gone, and the caller's answer when the
+//! task dies.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;

@@ -1,7 +1,7 @@
 //! The wait loop of every acquisition: attempt, wait, attempt again. Knows no lock.
 //!
-//! The work runs in a task of its own, so that when a caller drops the future in the middle of a request the reply is still
-//! read, and what was granted is given back.
+//! The work runs in a task of its own, so that when a caller drops the future in the middle of a
+//! request the reply is still read, and what was granted is given back.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -43,13 +43,15 @@ impl WaitLimit {
 pub(crate) trait Wanted: Send + 'static {
     type Got: Send + 'static;
 
-    /// Attempts once. A grant for a caller that [is gone](Caller::is_gone) is released before this returns.
+    /// Attempts once. A grant for a caller that [is gone](Caller::is_gone) is released before this
+    /// returns.
     fn ask(
         &mut self,
         caller: &mut Caller<Self::Got>,
     ) -> impl Future<Output = Result<Answer<Self::Got>>> + Send;
 
-    /// Listens for the messages that may end the wait. `None` when there are none, and it is asked for again and again.
+    /// Listens for the messages that may end the wait. `None` when there are none, and it is asked
+    /// for again and again.
     fn listen(&self) -> Option<Subscription> {
         None
     }
@@ -57,8 +59,8 @@ pub(crate) trait Wanted: Send + 'static {
     /// How long to sleep after this answer if no message comes.
     fn sleep(&mut self, busy: Sleep) -> Duration;
 
-    /// The delay before a question is repeated after a transient error, of which there were `repeats` before. `None` when
-    /// it is repeated no more.
+    /// The delay before a question is repeated after a transient error, of which there were
+    /// `repeats` before. `None` when it is repeated no more.
     fn repeat_delay(&self, repeats: u32) -> Option<Duration>;
 
     /// The slot of what is asked for, where one master has all of it.
@@ -157,8 +159,9 @@ impl<T: Send + 'static> Caller<T> {
         is_late || self.is_gone() || self.session.ctx.work.is_closing()
     }
 
-    /// The turn of a request, of which so many may be on the wire at once. A caller that is gone before its turn sends nothing; one who waits
-    /// for no time at all asks once if it is its turn already.
+    /// The turn of a request, of which so many may be on the wire at once. A caller that is gone
+    /// before its turn sends nothing; one who waits for no time at all asks once if it is its turn
+    /// already.
     pub(crate) async fn turn<'s>(&mut self, session: &'s Session) -> Result<impl Drop + Send + 's> {
         let is_instant = self.limit == WaitLimit::For(Duration::ZERO);
         let is_over = self.is_gone() || session.ctx.work.is_closing();
@@ -171,7 +174,8 @@ impl<T: Send + 'static> Caller<T> {
         Ok(self.unless_given_up(session.asks.acquire()).await?.expect("never closed"))
     }
 
-    /// What comes of work before anything is sent, unless the caller [gives up](Caller::has_given_up) first.
+    /// What comes of work before anything is sent, unless the caller [gives
+    /// up](Caller::has_given_up) first.
     pub(crate) async fn unless_given_up<W>(&mut self, work: impl Future<Output = W>) -> Result<W> {
         tokio::select! {
             biased;
@@ -239,7 +243,8 @@ impl<T: Send + 'static> Caller<T> {
         if self.limit == WaitLimit::NoWait || self.has_given_up() || wanted.is_exhausted() {
             return Ok(None);
         }
-        // A lock that is free is got without waiting: its acquisition does without the memory for that.
+        // A lock that is free is got without waiting: its acquisition does without the memory for
+        // that.
         Box::pin(self.keep_asking(wanted, busy)).await
     }
 
@@ -326,7 +331,8 @@ impl<T: Send + 'static> Caller<T> {
                 Err(error) => self.progress.failed(error),
             }
             if self.answer.is_none() {
-                // The caller has got an error; a guard that came of it all the same is released right here.
+                // The caller has got an error; a guard that came of it all the same is released
+                // right here.
                 return Err(done.err().unwrap_or_else(Error::shutdown));
             }
             let error = match done {

@@ -1,5 +1,6 @@
-//! What the processes that share a lock must agree on: the names of its keys and channels, and the part of a lease that
-//! none of them may use. The names are Redisson's, so that both kinds of clients can share a lock.
+//! What the processes that share a lock must agree on: the names of its keys and channels, and the
+//! part of a lease that none of them may use. The names are Redisson's, so that both kinds of
+//! clients can share a lock.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use highway::{HighwayHash, HighwayHasher, Key};
 
-/// The name of the companion key `prefix` of `name`: `prefix:{name}`, with the name made a hash tag unless it holds a
-/// brace already, so that the companion keys of a lock live in its slot.
+/// The name of the companion key `prefix` of `name`: `prefix:{name}`, with the name made a hash tag
+/// unless it holds a brace already, so that the companion keys of a lock live in its slot.
 ///
 /// ```
 /// use lockstorm_client::wire::prefixed;
@@ -34,8 +35,8 @@ pub fn unlock_latch(name: &str, request: &str) -> String {
     format!("{}{request}", unlock_latches(name))
 }
 
-/// What the keys of all release requests of the lock `name` begin with. Each has a time to live, and a later release may
-/// delete it earlier.
+/// What the keys of all release requests of the lock `name` begin with. Each has a time to live,
+/// and a later release may delete it earlier.
 pub fn unlock_latches(name: &str) -> String {
     prefixed("redisson_unlock_latch", name) + ":"
 }
@@ -50,7 +51,8 @@ pub fn fair_queue(name: &str) -> String {
     prefixed("redisson_lock_queue", name)
 }
 
-/// The sorted set of the deadlines, in Unix milliseconds, until which each waiter of the fair lock `name` counts as alive.
+/// The sorted set of the deadlines, in Unix milliseconds, until which each waiter of the fair lock
+/// `name` counts as alive.
 pub fn fair_deadlines(name: &str) -> String {
     prefixed("redisson_lock_timeout", name)
 }
@@ -67,8 +69,8 @@ pub fn rw_channel(name: &str) -> String {
     prefixed("redisson_rwlock", name)
 }
 
-/// What the keys of the read holds of `owner` at the read-write lock `name` begin with: `:1`, `:2` and so on follow, one for
-/// each level. Each ends with its lease.
+/// What the keys of the read holds of `owner` at the read-write lock `name` begin with: `:1`, `:2`
+/// and so on follow, one for each level. Each ends with its lease.
 pub fn read_holds(name: &str, owner: &str) -> String {
     suffixed(name, &format!("{owner}:rwlock_timeout"))
 }
@@ -78,8 +80,9 @@ pub fn semaphore_channel(name: &str) -> String {
     prefixed("redisson_sc", name)
 }
 
-/// The channel on which the opening of the count-down latch `name` is published. It has braces of its own also around a name
-/// that has some, so that its slot is another one than that of the key then.
+/// The channel on which the opening of the count-down latch `name` is published. It has braces of
+/// its own also around a name that has some, so that its slot is another one than that of the key
+/// then.
 ///
 /// ```
 /// use lockstorm_client::wire::{Slot, latch_channel};
@@ -96,20 +99,21 @@ pub fn rate_permits(name: &str) -> String {
     suffixed(name, "value")
 }
 
-/// The sorted set of what the rate limiter `name` has granted to all clients together: 21 bytes each, of which the last four are
-/// the number of permits, by the time of the grant in Unix milliseconds.
+/// The sorted set of what the rate limiter `name` has granted to all clients together: 21 bytes
+/// each, of which the last four are the number of permits, by the time of the grant in Unix
+/// milliseconds.
 pub fn rate_grants(name: &str) -> String {
     suffixed(name, "permits")
 }
 
-/// The sorted set of the permits that are out of the expirable semaphore `name`: the 16 bytes of each id, by its deadline in
-/// Unix milliseconds.
+/// The sorted set of the permits that are out of the expirable semaphore `name`: the 16 bytes of
+/// each id, by its deadline in Unix milliseconds.
 pub fn permit_deadlines(name: &str) -> String {
     suffixed(name, "timeout")
 }
 
-/// The name of the companion key `suffix` of `name`: `{name}:suffix`, with the name made a hash tag unless it holds a brace
-/// already.
+/// The name of the companion key `suffix` of `name`: `{name}:suffix`, with the name made a hash tag
+/// unless it holds a brace already.
 ///
 /// ```
 /// use lockstorm_client::wire::suffixed;
@@ -120,13 +124,15 @@ pub fn suffixed(name: &str, suffix: &str) -> String {
     format!("{}:{suffix}", suffix_tag(name))
 }
 
-/// What the companion keys of `name` with a suffix begin with: `name` made a hash tag, unless it holds a brace already.
+/// What the companion keys of `name` with a suffix begin with: `name` made a hash tag, unless it
+/// holds a brace already.
 pub fn suffix_tag(name: &str) -> String {
     if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
 }
 
-/// The field that has the owner of a value in the hash of a faster multi-lock's group: the hash of the value as it is encoded, a
-/// `HighwayHash` of 128 bits with Redisson's key, in Base64. Of the owner's, `field:owner:expire_time` and `field:owner:lock_count` follow.
+/// The field that has the owner of a value in the hash of a faster multi-lock's group: the hash of
+/// the value as it is encoded, a `HighwayHash` of 128 bits with Redisson's key, in Base64. Of the
+/// owner's, `field:owner:expire_time` and `field:owner:lock_count` follow.
 ///
 /// ```
 /// assert_eq!(lockstorm_client::wire::group_field(b"f1"), "uxmtuxwbA6v+mqalmQLIOA");
@@ -144,8 +150,9 @@ pub const DRIFT_PPM: u32 = 10_000;
 /// The allowance for the granularity of Redis's expiry, on top of that for the clocks' rates.
 pub const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 
-/// The part of a lease that its holder gives up, so that it stops before the server does: 1 % for clocks that run at
-/// different rates and 2 ms for the granularity of Redis's expiry, as the Redlock page proposes.
+/// The part of a lease that its holder gives up, so that it stops before the server does: 1 % for
+/// clocks that run at different rates and 2 ms for the granularity of Redis's expiry, as the
+/// Redlock page proposes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -173,8 +180,8 @@ impl Slot {
     /// How many there are.
     pub const COUNT: u16 = 16_384;
 
-    /// The slot of a key, by its hash tag if it has one: what stands between the first `{` and the next `}`, if that is
-    /// not empty.
+    /// The slot of a key, by its hash tag if it has one: what stands between the first `{` and the
+    /// next `}`, if that is not empty.
     ///
     /// ```
     /// use lockstorm_client::wire::{Slot, lock_channel};
@@ -228,7 +235,8 @@ mod tests {
         assert_eq!((rate_permits("r"), rate_grants("a{t}b")), ("{r}:value".into(), "a{t}b:permits".into()));
     }
 
-    /// As Redisson 4.7 writes them: the start of the alphabet, again and again, as its `StringCodec` encodes it.
+    /// As Redisson 4.7 writes them: the start of the alphabet, again and again, as its
+    /// `StringCodec` encodes it.
     #[test]
     fn fields_of_values() {
         for (length, field) in [

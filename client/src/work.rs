@@ -62,7 +62,8 @@ impl Work {
     }
 }
 
-/// What the last try of work that is repeated has come to, for a caller whose time ends before the work does.
+/// What the last try of work that is repeated has come to, for a caller whose time ends before the
+/// work does.
 #[derive(Default)]
 pub(crate) struct Trouble(Mutex<Option<Box<Error>>>);
 

@@ -1,7 +1,9 @@
-//! Commands with any arguments, several on one server: each is answered or waits, and the server goes on.
+//! Commands with any arguments, several on one server: each is answered or waits, and the server
+//! goes on.
 //!
-//! The input is a list of lines, each two bytes that choose the command, and words split at 0xff. A word of one
-//! byte below 32 stands for one of [`WORDS`], so that options and keys that hold something come up often.
+//! The input is a list of lines, each two bytes that choose the command, and words split at 0xff. A
+//! word of one byte below 32 stands for one of [`WORDS`], so that options and keys that hold
+//! something come up often.
 #![no_main]
 
 use std::time::Duration;
@@ -101,7 +103,8 @@ fuzz_target!(|input: &[u8]| {
         rig.server.step(&mut rig.env, Event::Alarm);
         rig.env.outbox.clear();
     }
-    // Another client is served, unless a command has ended the server, or a script or a pause blocks it forever.
+    // Another client is served, unless a command has ended the server, or a script or a pause
+    // blocks it forever.
     let other = rig.connect();
     let ping = [Bytes::from_static(b"PING")];
     let node = rig.server.node();

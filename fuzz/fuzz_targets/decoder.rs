@@ -1,4 +1,5 @@
-//! Any bytes, cut anyhow, on a connection: they are read as in one piece, held within limits, and answered or refused.
+//! Any bytes, cut anyhow, on a connection: they are read as in one piece, held within limits, and
+//! answered or refused.
 #![no_main]
 
 use bytes::Bytes;
@@ -19,7 +20,8 @@ fn read<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Vec<Bytes>>, Option<
                 Err(error) => return (commands, Some(error.to_string())),
             }
         }
-        // An argument takes at least six bytes of the stream, and as much as a few of those to hold.
+        // An argument takes at least six bytes of the stream, and as much as a few of those to
+        // hold.
         assert!(decoder.buffered() <= 8 * fed + 64, "{fed} bytes are held as {}", decoder.buffered());
     }
     (commands, None)

@@ -1,5 +1,5 @@
-//! A program of one's own on trial: two workers that use the lock to take turns at a shared ledger, one of which is paused
-//! for longer than its lease while it believes that it is alone.
+//! A program of one's own on trial: two workers that use the lock to take turns at a shared ledger,
+//! one of which is paused for longer than its lease while it believes that it is alone.
 //!
 //! Try it: `cargo run -p lockstorm --example own_code`
 
@@ -13,14 +13,16 @@ use lockstorm::{
     verdict::Expectation,
 };
 
-/// What would be in the program: it knows Redis and a lock, and nothing of the laboratory but where to report to.
+/// What would be in the program: it knows Redis and a lock, and nothing of the laboratory but where
+/// to report to.
 async fn worker(host: CodeHost) {
     let client = host.client().build().expect("the scenario has nodes");
     let lock = client.fenced_lock(host.lock_name());
     for _ in 0..3 {
         let asked = lock.acquire().lease(Duration::from_secs(1));
         let Ok(guard) = host.acquiring(None, asked).await else { continue };
-        // The work, and then its result: with the token, so that the ledger can refuse a worker that comes late.
+        // The work, and then its result: with the token, so that the ledger can refuse a worker
+        // that comes late.
         host.sleep(Duration::from_millis(200)).await;
         host.write(Some(guard.token())).await;
         // It may be lost by now; then there is nothing to give back.
@@ -57,7 +59,8 @@ fn scenario(fence: Fence) -> Scenario {
         .lasting(Span::secs(20), Span::default())
         .expect("l1", Expectation::holds())
         .expect("l2", Expectation::holds())
-        // The write of the paused worker comes after that of the other one, whatever the ledger does about it;
+        // The write of the paused worker comes after that of the other one, whatever the ledger
+        // does about it;
         .expect("l3", Expectation::violated());
     // a fence refuses it.
     let scenario = match fence {

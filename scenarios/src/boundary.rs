@@ -1,8 +1,9 @@
 //! Where along an axis a verdict changes: exact for each seed, with an interval over many.
 //!
-//! A run is a pure function of scenario and seed, so bisection finds the very value at which a seed's verdict changes. Over many
-//! seeds these values are a sample, whose median has an interval without any assumption about their distribution. A seed that has one
-//! verdict all the way changes outside the range: its place is known well enough for a median.
+//! A run is a pure function of scenario and seed, so bisection finds the very value at which a
+//! seed's verdict changes. Over many seeds these values are a sample, whose median has an interval
+//! without any assumption about their distribution. A seed that has one verdict all the way changes
+//! outside the range: its place is known well enough for a median.
 
 use std::ops::{ControlFlow, Range};
 
@@ -31,8 +32,8 @@ pub struct Search<'a> {
     pub to: Ticks,
     /// How near a change is found.
     pub within: Ticks,
-    /// How many equal parts the range is cut into before bisection begins: a verdict that changes and changes back between two of
-    /// their ends is not seen.
+    /// How many equal parts the range is cut into before bisection begins: a verdict that changes
+    /// and changes back between two of their ends is not seen.
     pub parts: u32,
     /// Whose verdict.
     pub checker: &'static Checker,
@@ -67,7 +68,8 @@ pub struct Found {
 }
 
 impl Search<'_> {
-    /// Finds the changes of each seed, in the order of the seeds; `told` is called with each as soon as it is known.
+    /// Finds the changes of each seed, in the order of the seeds; `told` is called with each as
+    /// soon as it is known.
     ///
     /// # Errors
     /// When the key is none of the format, or the scenario cannot be one with a value of the axis.
@@ -92,7 +94,8 @@ impl Search<'_> {
             runs += 1;
             self.verdict(self.from.step(self.to, self.within, step), seed)
         };
-        // All values tried are whole steps from the least one, so that they are as short to read as the step.
+        // All values tried are whole steps from the least one, so that they are as short to read as
+        // the step.
         let steps = self.from.steps(self.to, self.within);
         let parts = u64::from(self.parts).clamp(1, steps.max(1));
         let start = verdict(0)?;
@@ -153,8 +156,9 @@ pub struct Sample {
     pub others: usize,
 }
 
-/// The change that most seeds have, and where it is for each: a seed with one verdict all the way changes outside the range, and to
-/// leave it out would draw the median to the middle of the range. `None` where no seed changes just once.
+/// The change that most seeds have, and where it is for each: a seed with one verdict all the way
+/// changes outside the range, and to leave it out would draw the median to the middle of the range.
+/// `None` where no seed changes just once.
 pub fn sample(found: &[Found]) -> Option<Sample> {
     let single = |found: &Found| if let [change] = found.changes[..] { Some(change) } else { None };
     let kind = |change: Change| (change.below, change.above);
@@ -184,9 +188,9 @@ pub struct Median {
     pub high: Place,
 }
 
-/// The median of places and its interval, by order statistics: as many of `n` values lie below the true median as of `n` coins
-/// show heads, whatever their distribution and wherever they are outside the range. `None` for fewer than the confidence needs (six,
-/// for 95 %).
+/// The median of places and its interval, by order statistics: as many of `n` values lie below the
+/// true median as of `n` coins show heads, whatever their distribution and wherever they are
+/// outside the range. `None` for fewer than the confidence needs (six, for 95 %).
 pub fn median(mut places: Vec<Place>, confidence: f64) -> Option<Median> {
     places.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
     let n = places.len();
@@ -246,7 +250,8 @@ mod tests {
         assert!(error.to_string().contains("unknown field `buy`"), "{error}");
     }
 
-    /// The key is one of a fault that only this variant has: the other one was given it as well, and a fault that does nothing is none.
+    /// The key is one of a fault that only this variant has: the other one was given it as well,
+    /// and a fault that does nothing is none.
     #[test]
     fn a_key_that_only_one_variant_has_could_not_be_moved() {
         let text =
@@ -257,7 +262,8 @@ mod tests {
         assert_eq!(points.iter().map(|point| point.of.as_str()).collect::<Vec<_>>(), ["crashed"]);
     }
 
-    /// Of six values the least and the largest are the interval: all six lie on one side once in 32 times.
+    /// Of six values the least and the largest are the interval: all six lie on one side once in 32
+    /// times.
     #[test]
     fn the_median_of_few_values_lies_between_all_of_them() {
         let places = |n: u32| (1..=n).map(|one| at(&one.to_string())).collect::<Vec<Place>>();
@@ -273,8 +279,9 @@ mod tests {
         Place::At(value.parse().expect("a value"))
     }
 
-    /// Of twenty seeds, as found once: three had changed before the range, nine did not change within it. The median of the eight that
-    /// did lay in the middle of the range, where hardly any seed changes.
+    /// Of twenty seeds, as found once: three had changed before the range, nine did not change
+    /// within it. The median of the eight that did lay in the middle of the range, where hardly any
+    /// seed changes.
     #[test]
     fn seeds_that_do_not_change_within_the_range_were_left_out_of_the_median() {
         let alike =
@@ -294,7 +301,8 @@ mod tests {
         assert_eq!([of.low, of.middle, of.high], [at("3s"), at("8s"), Place::Above]);
     }
 
-    /// A file sweeps the moment of the request as well: a second later a second less is left of the lease, which a jump has to free.
+    /// A file sweeps the moment of the request as well: a second later a second less is left of the
+    /// lease, which a jump has to free.
     #[test]
     fn each_point_of_a_sweep_along_another_axis_has_its_own_boundary() {
         let text = format!("{JUMP}\n[sweep]\n\"client.c2.steps.0.at\" = [\"11s\", \"12s\"]\n");

@@ -34,8 +34,9 @@ impl HostEnv {
     }
 }
 
-/// Read at once from a connection. The simulated socket clears whatever room it is given before it fills a part of it, and
-/// the client's own buffer is given anew with every reply; this one is cleared once.
+/// Read at once from a connection. The simulated socket clears whatever room it is given before it
+/// fills a part of it, and the client's own buffer is given anew with every reply; this one is
+/// cleared once.
 const READ: usize = 16 << 10;
 
 /// A clock of the world may be set before its origin; the client's types cannot say so.

@@ -1,5 +1,5 @@
-//! A user's own code on a host of the world: its clocks, its PRNG and its connections are those of the experiment, and the checkers
-//! judge what it does with the lock.
+//! A user's own code on a host of the world: its clocks, its PRNG and its connections are those of
+//! the experiment, and the checkers judge what it does with the lock.
 
 use std::{any::Any, fmt, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 
@@ -15,12 +15,13 @@ use crate::{
 /// What a host's code does: it stays on the thread of its world.
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Code that a client of a scenario runs instead of steps. It is started again when the host restarts after a crash, and
-/// a host whose code has ended keeps what it holds.
+/// Code that a client of a scenario runs instead of steps. It is started again when the host
+/// restarts after a crash, and a host whose code has ended keeps what it holds.
 ///
-/// The production client's observer tells the checkers what the code believes, and of another client the code itself does
-/// ([`CodeHost::acquired`]); [`CodeHost::acquiring`] and [`CodeHost::releasing`] tell them what it asked for. Code is one line of
-/// work, one owner of the lock, unless it asks for more ([`CodeHost::line`]).
+/// The production client's observer tells the checkers what the code believes, and of another
+/// client the code itself does ([`CodeHost::acquired`]); [`CodeHost::acquiring`] and
+/// [`CodeHost::releasing`] tell them what it asked for. Code is one line of work, one owner of the
+/// lock, unless it asks for more ([`CodeHost::line`]).
 ///
 /// ```
 /// use std::time::Duration;
@@ -77,7 +78,8 @@ impl fmt::Debug for Code {
     }
 }
 
-/// A way to write to the guarded resource: under a lock, for an owner, with a fencing token or without.
+/// A way to write to the guarded resource: under a lock, for an owner, with a fencing token or
+/// without.
 pub(crate) type Write = Rc<dyn Fn(Lock, Owner, Option<u64>) -> Pin<Box<dyn Future<Output = bool>>>>;
 
 /// Sets up a client of each group of nodes of a lock, by its place.
@@ -91,7 +93,8 @@ pub(crate) struct CodeLock {
     pub(crate) key: String,
     /// Its number in the history.
     pub(crate) number: Lock,
-    /// How it is held where the name of its owner does not tell it, because another lock has the same key.
+    /// How it is held where the name of its owner does not tell it, because another lock has the
+    /// same key.
     pub(crate) asked_in: Option<Mode>,
 }
 
@@ -171,7 +174,8 @@ impl CodeHost {
         &self.name
     }
 
-    /// The key of the lock that this is about: the first of the scenario, unless [`CodeHost::of`] chose another.
+    /// The key of the lock that this is about: the first of the scenario, unless [`CodeHost::of`]
+    /// chose another.
     pub fn lock_name(&self) -> &str {
         &self.locks[self.lock].key
     }
@@ -190,22 +194,22 @@ impl CodeHost {
         CodeHost { lock: at, history: self.history.about(self.locks[at].number), ..self.clone() }
     }
 
-    /// The same host, for another line of work, an owner of its own; the host itself is that of line 1. The production client
-    /// knows it as `OwnerId::new(number)`.
+    /// The same host, for another line of work, an owner of its own; the host itself is that of
+    /// line 1. The production client knows it as `OwnerId::new(number)`.
     #[must_use]
     pub fn line(&self, number: u32) -> CodeHost {
         let history = self.history.on(Line(number));
         CodeHost { owner: history.owner(), history, ..self.clone() }
     }
 
-    /// Under which name the production client writes this line of work into a lock's key. A client of another kind may write
-    /// any other: see [`CodeHost::asks_as`].
+    /// Under which name the production client writes this line of work into a lock's key. A client
+    /// of another kind may write any other: see [`CodeHost::asks_as`].
     pub fn owner_name(&self) -> String {
         self.history.line().owner_of(&self.history.client_id())
     }
 
-    /// Says that this line of work asks under another name than [`CodeHost::owner_name`] from now on, such as a token. Without it
-    /// an unannounced name is that of line 1.
+    /// Says that this line of work asks under another name than [`CodeHost::owner_name`] from now
+    /// on, such as a token. Without it an unannounced name is that of line 1.
     pub fn asks_as(&self, name: &str) {
         self.history.asks_as(name);
     }
@@ -215,8 +219,9 @@ impl CodeHost {
         Arc::new(self.env.clone())
     }
 
-    /// A client of the lock's nodes, ready to build: on this host's environment, with the scenario's time-outs, and with the
-    /// observer that tells the checkers what the client believes. Of the masters of a Redlock it knows the first.
+    /// A client of the lock's nodes, ready to build: on this host's environment, with the
+    /// scenario's time-outs, and with the observer that tells the checkers what the client
+    /// believes. Of the masters of a Redlock it knows the first.
     ///
     /// # Panics
     /// When the scenario gives the client no node.
@@ -235,9 +240,9 @@ impl CodeHost {
         self.env.sleep_until(lockstorm_client::Monotonic(now.0.saturating_add(length))).await;
     }
 
-    /// Asks for the lock, and tells the checkers that it was asked for and what came of it. `wait` is how long the code is
-    /// ready to wait; `None` for as long as it takes. Of an error that is not the production client's nothing is known but its
-    /// words: the lock may have changed.
+    /// Asks for the lock, and tells the checkers that it was asked for and what came of it. `wait`
+    /// is how long the code is ready to wait; `None` for as long as it takes. Of an error that is
+    /// not the production client's nothing is known but its words: the lock may have changed.
     ///
     /// # Errors
     /// That of the acquisition.
@@ -282,8 +287,9 @@ impl CodeHost {
         released
     }
 
-    /// Reports what a client that is not ours believes from now on: that it holds the lock. Reported again when it has renewed
-    /// its lease. The production client reports its beliefs by its observer.
+    /// Reports what a client that is not ours believes from now on: that it holds the lock.
+    /// Reported again when it has renewed its lease. The production client reports its beliefs by
+    /// its observer.
     pub fn acquired(&self, belief: Belief) {
         let Belief { until, token, count, mode } = belief;
         let until = until.map(|until| {
@@ -293,7 +299,8 @@ impl CodeHost {
         self.history.believes(self.owner, until, token, count, mode);
     }
 
-    /// Reports that a client that is not ours is about to give the lock back, and does not count on it any more.
+    /// Reports that a client that is not ours is about to give the lock back, and does not count on
+    /// it any more.
     pub fn released(&self) {
         self.history.disbelieves_all(self.owner, Reason::Released);
     }
@@ -303,8 +310,8 @@ impl CodeHost {
         self.history.disbelieves_all(self.owner, Reason::Lost);
     }
 
-    /// Writes to the guarded resource over the network; whether the write was accepted. Without a resource in the scenario
-    /// no write is.
+    /// Writes to the guarded resource over the network; whether the write was accepted. Without a
+    /// resource in the scenario no write is.
     pub async fn write(&self, token: Option<u64>) -> bool {
         // A line of work may hold the lock under any number of the client's owners.
         (self.write)(self.locks[self.lock].number, self.history.writer(self.owner), token).await

@@ -22,8 +22,9 @@ use crate::{
 
 /// A scenario, the seeds to try it with, and what to do about results that are not as expected.
 ///
-/// `LOCKSTORM_SEED=7` or `LOCKSTORM_SEEDS=0..1000` in the environment take the place of the seeds given here, and
-/// `LOCKSTORM_JOBS` says how many seeds run at a time, so that `cargo test` can be told what the command line is told.
+/// `LOCKSTORM_SEED=7` or `LOCKSTORM_SEEDS=0..1000` in the environment take the place of the seeds
+/// given here, and `LOCKSTORM_JOBS` says how many seeds run at a time, so that `cargo test` can be
+/// told what the command line is told.
 ///
 /// ```
 /// lockstorm::scenario("single/wall_clock_step.toml").seeds(0..2).check();
@@ -44,7 +45,8 @@ pub struct Experiment {
 
 /// An experiment that did not come out as expected, or could not begin.
 ///
-/// Shown as what a person wants to read, also by `{:?}`, because that is what a test that returns it prints.
+/// Shown as what a person wants to read, also by `{:?}`, because that is what a test that returns
+/// it prints.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failed {
@@ -78,8 +80,9 @@ fn located(error: &ScenarioError) -> String {
     format!("{error}{help}")
 }
 
-/// The scenario in a file. The path is taken from the current folder, which `cargo test` makes that of the package; a path
-/// that is not there may be that of a stock scenario (`lockstorm list scenarios`).
+/// The scenario in a file. The path is taken from the current folder, which `cargo test` makes that
+/// of the package; a path that is not there may be that of a stock scenario (`lockstorm list
+/// scenarios`).
 ///
 /// A mistake in the file is reported by [`Experiment::check`].
 pub fn scenario(path: impl AsRef<Path>) -> Experiment {
@@ -168,18 +171,20 @@ impl Experiment {
     /// Runs every seed and compares the results with what the scenario expects.
     ///
     /// # Panics
-    /// With the report of the first result that is not as expected, or that could not be decided; it ends in the one line
-    /// that replays it. Also when the file is not a scenario.
+    /// With the report of the first result that is not as expected, or that could not be decided;
+    /// it ends in the one line that replays it. Also when the file is not a scenario.
     pub fn check(self) {
         if let Err(failed) = self.try_check() {
             panic!("{failed}");
         }
     }
 
-    /// As [`Experiment::check`], for a test that returns a result, or one that wants to look at what was found.
+    /// As [`Experiment::check`], for a test that returns a result, or one that wants to look at
+    /// what was found.
     ///
     /// # Errors
-    /// The first result that is not as expected, or that could not be decided, or what kept the experiment from beginning.
+    /// The first result that is not as expected, or that could not be decided, or what kept the
+    /// experiment from beginning.
     pub fn try_check(self) -> Result<Vec<Judged>, Failed> {
         let seeds = self.wanted_seeds()?;
         let jobs = match number("LOCKSTORM_JOBS")?.or(self.jobs.map(|jobs| jobs as u64)) {
@@ -220,7 +225,8 @@ impl Experiment {
         Ok(judged)
     }
 
-    /// Runs one seed of one variant, the first or the one that was chosen, and hands out everything that happened.
+    /// Runs one seed of one variant, the first or the one that was chosen, and hands out everything
+    /// that happened.
     ///
     /// # Errors
     /// What kept the experiment from beginning.
@@ -260,7 +266,8 @@ impl Experiment {
     fn failed(&self, trial: &Runner<'_>, judged: &Judged) -> Failed {
         let mut outcome = trial.outcome(judged.case, TraceRetention::Nothing);
         if !self.in_file {
-            // The command line does not know the scenario, but the test that does is known by its thread.
+            // The command line does not know the scenario, but the test that does is known by its
+            // thread.
             let test = std::thread::current().name().unwrap_or("").to_owned();
             let again = format!("LOCKSTORM_SEED={} cargo test {test}", judged.case.seed);
             outcome.history.header.replay = again.trim_end().into();

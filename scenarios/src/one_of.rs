@@ -1,10 +1,11 @@
 //! Tables of the file format of which exactly one kind is given: steps, workloads, faults.
 
-/// Declares such a table: the entry as it is written, with what all kinds have in common and a key for each kind, and the enum
-/// of the kinds. A kind is one line here and a type that implements the trait behind the enum's colon.
+/// Declares such a table: the entry as it is written, with what all kinds have in common and a key
+/// for each kind, and the enum of the kinds. A kind is one line here and a type that implements the
+/// trait behind the enum's colon.
 ///
-/// The entry keeps each kind in an `Option` of its own, so that serde and the JSON Schema report a misspelt key as one of a
-/// table, and an entry that gives two kinds is reported by its place.
+/// The entry keeps each kind in an `Option` of its own, so that serde and the JSON Schema report a
+/// misspelt key as one of a table, and an entry that gives two kinds is reported by its place.
 macro_rules! one_of {
     (
         $(#[$entry_meta:meta])*

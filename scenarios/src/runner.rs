@@ -1,7 +1,8 @@
-//! Scenarios put on trial: every variant with every seed, on as many threads as there are, judged against what is expected.
+//! Scenarios put on trial: every variant with every seed, on as many threads as there are, judged
+//! against what is expected.
 //!
-//! Parallelism is many seeds on many threads and never threads inside a seed, so the results do not depend on it: they come
-//! back in the order of variants and seeds.
+//! Parallelism is many seeds on many threads and never threads inside a seed, so the results do not
+//! depend on it: they come back in the order of variants and seeds.
 
 use std::{
     collections::BTreeMap,
@@ -50,14 +51,16 @@ pub enum Stop {
     AtUnexpected,
     /// At the first violation, expected or not.
     AtViolation,
-    /// Each variant by itself, as soon as so many of its seeds decide every share that it expects; see [`Share::is_decided_early`].
+    /// Each variant by itself, as soon as so many of its seeds decide every share that it expects;
+    /// see [`Share::is_decided_early`].
     ///
     /// [`Share::is_decided_early`]: crate::verdict::Share::is_decided_early
     WhenDecided,
 }
 
-/// How many seeds of a variant are tried before it is first asked whether they decide its shares. There are twice as many before each
-/// further time, because the more often one looks, the more often chance decides.
+/// How many seeds of a variant are tried before it is first asked whether they decide its shares.
+/// There are twice as many before each further time, because the more often one looks, the more
+/// often chance decides.
 const FIRST_LOOK: usize = 64;
 
 impl Stop {
@@ -71,7 +74,8 @@ impl Stop {
 }
 
 impl<'a> Runner<'a> {
-    /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event engine, to the end.
+    /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event
+    /// engine, to the end.
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
         let (seeds, positions, peer) = (None, None, None);
         let (engine, stop) = (Engine::Event, Stop::Never);
@@ -168,25 +172,30 @@ pub struct Judged {
     pub findings: Vec<Finding>,
     /// What was expected, by checker, and whether it came out so.
     pub matches: Vec<(String, Match)>,
-    /// Each measure that has a formula beside it; none of a run in real time, whose times no formula knows.
+    /// Each measure that has a formula beside it; none of a run in real time, whose times no
+    /// formula knows.
     pub compared: Vec<Compared>,
     /// SHA-256 of everything that happened.
     pub fingerprint: String,
-    /// SHA-256 of what was recorded of it and of the report: it changes with the fingerprint, and where the same run is recorded, judged or
-    /// explained otherwise. Empty unless the runner was told to [keep](Runner::keep_report_digest) it.
+    /// SHA-256 of what was recorded of it and of the report: it changes with the fingerprint, and
+    /// where the same run is recorded, judged or explained otherwise. Empty unless the runner was
+    /// told to [keep](Runner::keep_report_digest) it.
     pub report_digest: String,
     /// How much true time passed, in seconds.
     pub simulated: f64,
     /// The calls that failed.
     pub failed: Vec<FailedCalls>,
-    /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds) them.
+    /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds)
+    /// them.
     pub holds: Vec<Hold>,
-    /// How each violation came about, by checker; empty unless the runner was told to [keep](Runner::keep_chains) that.
+    /// How each violation came about, by checker; empty unless the runner was told to
+    /// [keep](Runner::keep_chains) that.
     pub chains: BTreeMap<&'static str, Vec<Link>>,
 }
 
 impl Judged {
-    /// Whether everything came out as expected, and if not, whether at least nothing contradicted it.
+    /// Whether everything came out as expected, and if not, whether at least nothing contradicted
+    /// it.
     pub fn verdict(&self) -> Match {
         if self.matches.is_empty() {
             return Match::Undecided("the scenario expects nothing: add an [expect]".to_owned());
@@ -212,7 +221,8 @@ impl Judged {
     }
 }
 
-/// Judges a history against the expected verdicts. Checkers without an expectation run all the same, for the report.
+/// Judges a history against the expected verdicts. Checkers without an expectation run all the
+/// same, for the report.
 pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     let findings = checker::check(&outcome.history);
     let expected = &variant.scenario.expect;
@@ -302,12 +312,14 @@ impl Runner<'_> {
         name(&self.sources[case.source], self.variant(case), case.seed, self.engine)
     }
 
-    /// What the runs of a variant under one condition are called: [`Runner::token`] without the seed.
+    /// What the runs of a variant under one condition are called: [`Runner::token`] without the
+    /// seed.
     pub fn condition(&self, source: usize, variant: &Variant) -> String {
         condition(&self.sources[source], variant)
     }
 
-    /// A run as one line, short enough to be kept: how its fingerprint and its [report digest](Judged::report_digest) begin, and its token.
+    /// A run as one line, short enough to be kept: how its fingerprint and its [report
+    /// digest](Judged::report_digest) begin, and its token.
     ///
     /// # Panics
     /// If the report digest was not [kept](Runner::keep_report_digest).
@@ -341,8 +353,8 @@ impl Runner<'_> {
         outcome
     }
 
-    /// Runs every case; `told` is called with each as soon as it is judged, in no particular order. The results are in order, and
-    /// end with the one that stopped the trial, if one did.
+    /// Runs every case; `told` is called with each as soon as it is judged, in no particular order.
+    /// The results are in order, and end with the one that stopped the trial, if one did.
     pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
         let mut results = Vec::new();
         self.each(told, &mut |judged| {
@@ -352,9 +364,10 @@ impl Runner<'_> {
         results
     }
 
-    /// Runs every case as [`Runner::run`] does, and hands over each result as soon as those before it have been, so that no more of
-    /// them are kept than wait for an earlier one. No case is begun after `take` says `Break`. With [`Stop::WhenDecided`] all of
-    /// them are handed over at the end.
+    /// Runs every case as [`Runner::run`] does, and hands over each result as soon as those before
+    /// it have been, so that no more of them are kept than wait for an earlier one. No case is
+    /// begun after `take` says `Break`. With [`Stop::WhenDecided`] all of them are handed over at
+    /// the end.
     pub fn each(
         &self,
         told: &(dyn Fn(&Judged) + Sync),
@@ -369,8 +382,9 @@ impl Runner<'_> {
     }
 
     fn in_rounds(&self, cases: &[Case], told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
-        // The cases of each variant that are left, beside the results of the others. Variants wait for each other between two rounds,
-        // so that what is left out does not depend on the number of threads.
+        // The cases of each variant that are left, beside the results of the others. Variants wait
+        // for each other between two rounds, so that what is left out does not depend on the number
+        // of threads.
         let mut variants: Vec<(&[Case], Vec<Judged>)> =
             cases.chunk_by(Case::shares_variant).map(|cases| (cases, Vec::new())).collect();
         for look in std::iter::successors(Some(FIRST_LOOK), |look| Some(look.saturating_mul(2))) {
@@ -398,7 +412,8 @@ impl Runner<'_> {
         variants.into_iter().flat_map(|(_, judged)| judged).collect()
     }
 
-    /// Whether results of one variant decide every share that it expects, of which there is at least one.
+    /// Whether results of one variant decide every share that it expects, of which there is at
+    /// least one.
     fn is_decided(&self, judged: &[Judged]) -> bool {
         let Some(first) = judged.first() else { return false };
         let expect = &self.variant(first.case).scenario.expect;
@@ -428,7 +443,8 @@ impl Runner<'_> {
 
     /// See [`Judged::report_digest`].
     fn report_digest(&self, mut history: History, judged: &Judged) -> String {
-        // What the file says of itself may change, and so may its text, which is named for a replay.
+        // What the file says of itself may change, and so may its text, which is named for a
+        // replay.
         (history.header.replay, history.header.about) = Default::default();
         let report = Report { history: &history, entries: &self.entries(judged), records: &[] }.json();
         let mut written = Vec::new();
@@ -494,7 +510,8 @@ impl FromStr for Token {
     }
 }
 
-/// Reads a range of seeds, `A..B`, the last one not included, that is short enough for their results to be kept.
+/// Reads a range of seeds, `A..B`, the last one not included, that is short enough for their
+/// results to be kept.
 ///
 /// # Errors
 /// What is wrong with it, in words.

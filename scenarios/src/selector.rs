@@ -27,19 +27,24 @@ pub enum Selector {
     AnySentinel,
     /// `@leader`: the Sentinel that was last elected to lead a failover when the fault begins.
     Leader,
-    /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed each time; in a cluster of its masters.
+    /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed
+    /// each time; in a cluster of its masters.
     Minority,
-    /// `@sentinel-minority`: as many Sentinels as can be lost without losing a majority of them, drawn from the seed each time.
+    /// `@sentinel-minority`: as many Sentinels as can be lost without losing a majority of them,
+    /// drawn from the seed each time.
     SentinelMinority,
-    /// `@holder`, or `@holder of stock`: the client that holds the lock when the fault begins; of several the one that has
-    /// held longest.
+    /// `@holder`, or `@holder of stock`: the client that holds the lock when the fault begins; of
+    /// several the one that has held longest.
     Holder(Option<String>),
-    /// `@waiter`, or `@waiter of stock`: the client that has waited longest for the lock when the fault begins.
+    /// `@waiter`, or `@waiter of stock`: the client that has waited longest for the lock when the
+    /// fault begins.
     Waiter(Option<String>),
-    /// `@master`, or `@master of stock`: the master of the lock when the fault begins; of two that are masters of one group of
-    /// replicas, the one that was promoted last. A lock on several masters has no such node; in a cluster it is the master of its slot.
+    /// `@master`, or `@master of stock`: the master of the lock when the fault begins; of two that
+    /// are masters of one group of replicas, the one that was promoted last. A lock on several
+    /// masters has no such node; in a cluster it is the master of its slot.
     Master(Option<String>),
-    /// `@replica`, or `@replica of stock`: a replica of the lock's master when the fault begins, the first by name.
+    /// `@replica`, or `@replica of stock`: a replica of the lock's master when the fault begins,
+    /// the first by name.
     Replica(Option<String>),
 }
 

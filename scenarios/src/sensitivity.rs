@@ -1,7 +1,8 @@
 //! Which of the values that the seeds drew tells violated runs from the others.
 //!
-//! Each value is asked by itself: how many bits does it tell about the verdict (mutual information), where it is cut in two at its best
-//! place? Whether chance would do as well is decided by the G-test, corrected for the number of places and values that were tried.
+//! Each value is asked by itself: how many bits does it tell about the verdict (mutual
+//! information), where it is cut in two at its best place? Whether chance would do as well is
+//! decided by the G-test, corrected for the number of places and values that were tried.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +31,16 @@ pub struct Separator {
     pub path: String,
     /// How many bits it tells about the verdict; the verdict itself has one at most.
     pub bits: f64,
-    /// How likely it is that a value which has nothing to do with the verdict tells as much, at most.
+    /// How likely it is that a value which has nothing to do with the verdict tells as much, at
+    /// most.
     pub chance: f64,
-    /// The runs on both sides of the place where a number is cut, or with each value of what is no number.
+    /// The runs on both sides of the place where a number is cut, or with each value of what is no
+    /// number.
     pub parts: Vec<Part>,
 }
 
-/// The values that separate the runs, the one that tells most first. A run is what its seed drew and whether it was violated; one that
-/// was undecided says nothing and is left out by the caller.
+/// The values that separate the runs, the one that tells most first. A run is what its seed drew
+/// and whether it was violated; one that was undecided says nothing and is left out by the caller.
 pub fn separators(runs: &[(Vec<Drawn>, bool)]) -> Vec<Separator> {
     // A fault that never happens in one of the runs has no values there.
     let paths: IndexSet<&str> = runs.iter().flat_map(|(drawn, _)| drawn).map(|drawn| &*drawn.path).collect();
@@ -67,7 +70,8 @@ struct Division {
 
 impl Division {
     fn separator(self, path: &str, values: usize) -> Separator {
-        // G is twice the runs times the mutual information in nats; without any connection it has a chi-squared distribution.
+        // G is twice the runs times the mutual information in nats; without any connection it has a
+        // chi-squared distribution.
         let g = 2.0 * self.runs as f64 * self.bits * std::f64::consts::LN_2;
         let freedom = self.parts.len().saturating_sub(1).max(1) as f64;
         let alone = ChiSquared::new(freedom).map_or(1.0, |distribution| distribution.sf(g));
@@ -154,7 +158,8 @@ mod tests {
         Drawn { path: path.to_owned(), text, number }
     }
 
-    /// So many runs, violated where the jump is above 3.5 s on host b; the delay has nothing to do with it.
+    /// So many runs, violated where the jump is above 3.5 s on host b; the delay has nothing to do
+    /// with it.
     fn runs(count: u32) -> Vec<(Vec<Drawn>, bool)> {
         let run = |n: u32| {
             let (jump, delay) = (f64::from(n % 8), f64::from(n * 37 % 101));
@@ -180,7 +185,8 @@ mod tests {
         let hosts: Vec<(&str, u64)> =
             found[1].parts.iter().map(|part| (&*part.of, part.violated.yes)).collect();
         assert_eq!(hosts, [("a", 0), ("b", 40)]);
-        // A quarter is violated: 0.811 bits; of which the half with a large jump leaves one bit each time.
+        // A quarter is violated: 0.811 bits; of which the half with a large jump leaves one bit
+        // each time.
         assert!((found[0].bits - 0.311).abs() < 0.001, "{}", found[0].bits);
     }
 

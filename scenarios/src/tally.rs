@@ -1,4 +1,5 @@
-//! Many runs counted: under each condition, how often each checker was violated, and what so many runs can say.
+//! Many runs counted: under each condition, how often each checker was violated, and what so many
+//! runs can say.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,9 @@ pub struct Tally<'a> {
     pub variant: &'a Variant,
     /// How many runs there were.
     pub runs: usize,
-    /// One row for each checker that something is expected of, in the order of the file, one for that which the scenario wants drawn, and one
-    /// for each other that was violated under any condition of the same source.
+    /// One row for each checker that something is expected of, in the order of the file, one for
+    /// that which the scenario wants drawn, and one for each other that was violated under any
+    /// condition of the same source.
     pub rows: Vec<Row>,
 }
 
@@ -35,7 +37,8 @@ pub struct Row {
     pub interval: Interval,
     /// How sure the interval is, from 0.5 to 1.
     pub confidence: f64,
-    /// Whether a share that the scenario expects came out so; `None` where it expects something of every run.
+    /// Whether a share that the scenario expects came out so; `None` where it expects something of
+    /// every run.
     pub share: Option<Match>,
 }
 
@@ -66,7 +69,8 @@ struct Counted {
 }
 
 impl Counter {
-    /// Counts what a checker found in a run. What was found in one run is counted before that of the next one.
+    /// Counts what a checker found in a run. What was found in one run is counted before that of
+    /// the next one.
     pub fn add(&mut self, case: Case, checker: &'static str, found: Count) {
         let counted = self.variants.entry((case.source, case.variant)).or_default();
         if counted.seed != Some(case.seed) {

@@ -1,4 +1,5 @@
-//! Quantities as scenario files write them: durations, clock steps, rates, and ranges that a seed draws from.
+//! Quantities as scenario files write them: durations, clock steps, rates, and ranges that a seed
+//! draws from.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -31,7 +32,8 @@ impl Span {
     }
 }
 
-/// A length of time in whole milliseconds, as commands and messages have it; a longer one than can be said is the longest.
+/// A length of time in whole milliseconds, as commands and messages have it; a longer one than can
+/// be said is the longest.
 pub(crate) fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }

@@ -12,8 +12,9 @@ use std::{
 /// The most threads: beyond it they only wait for each other.
 const JOBS_MAX: usize = 1024;
 
-/// Does the work of each item, on so many threads, and returns the results in the order of the items. They end with the first one in
-/// that order whose work says `Break`: items before it are finished, and results after it are dropped.
+/// Does the work of each item, on so many threads, and returns the results in the order of the
+/// items. They end with the first one in that order whose work says `Break`: items before it are
+/// finished, and results after it are dropped.
 pub(crate) fn work_through<I: Sync, R: Send>(
     items: &[I],
     jobs: usize,
@@ -27,8 +28,9 @@ pub(crate) fn work_through<I: Sync, R: Send>(
     results
 }
 
-/// Does the work of each item as [`work_through`] does, and hands over each result as soon as those before it have been: only results
-/// that wait for an earlier one are kept. No work is begun after `take` says `Break`.
+/// Does the work of each item as [`work_through`] does, and hands over each result as soon as those
+/// before it have been: only results that wait for an earlier one are kept. No work is begun after
+/// `take` says `Break`.
 pub(crate) fn work_in_order<I: Sync, R: Send>(
     items: &[I],
     jobs: usize,
@@ -90,7 +92,8 @@ mod tests {
     #[test]
     fn results_are_in_order_and_end_at_the_first_break_on_any_number_of_threads() {
         let items: Vec<u32> = (0..500).collect();
-        // The first of several breaks takes the longest, so that other threads come to the later ones before it.
+        // The first of several breaks takes the longest, so that other threads come to the later
+        // ones before it.
         let work = |item: &u32| {
             let rounds = if *item == 200 { 2_000_000 } else { 100 };
             let spent = (0..rounds).fold(0_u64, |sum, round| std::hint::black_box(sum ^ round));

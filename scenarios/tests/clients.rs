@@ -1,5 +1,5 @@
-//! What a client of a scenario has of its own besides its steps: a user with rights, a driver that retries; and locks under
-//! one name.
+//! What a client of a scenario has of its own besides its steps: a user with rights, a driver that
+//! retries; and locks under one name.
 
 use lockstorm::{
     checker,
@@ -48,8 +48,8 @@ fn verdict(history: &History, checker: &str) -> &'static str {
     found.expect("there is such a checker").verdict.word()
 }
 
-/// With the rights to its own key a user gets the lock and gives it back, by the production client and by a model; of another key it is told why
-/// not.
+/// With the rights to its own key a user gets the lock and gives it back, by the production client
+/// and by a model; of another key it is told why not.
 #[test]
 fn a_user_does_what_its_rules_let_it_do() {
     for subject in ["client", "token-lock"] {
@@ -89,8 +89,9 @@ fn a_user_is_known_to_its_nodes_alone() {
     );
 }
 
-/// Regression for locks that no file could put on trial: a lock and the read half of another kind of lock have one key. What the nodes grant of it
-/// is judged as one lock, also where a node makes the mistake of letting a reader in beside the holder.
+/// Regression for locks that no file could put on trial: a lock and the read half of another kind
+/// of lock have one key. What the nodes grant of it is judged as one lock, also where a node makes
+/// the mistake of letting a reader in beside the holder.
 #[test]
 fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many() {
     let text = |node: &str| {
@@ -113,8 +114,8 @@ fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many
     assert_eq!(history.header.locks.len(), 1);
     let grants = granted(&history);
     assert_eq!(grants[0], "Exclusive@5001");
-    // Not before the release. The two kinds publish releases on channels of their own, so that the reader asks again when what it was told of the
-    // lease is over.
+    // Not before the release. The two kinds publish releases on channels of their own, so that the
+    // reader asks again when what it was told of the lease is over.
     let at: i64 = grants[1].strip_prefix("Shared@").expect("a reader").parse().expect("a time");
     assert!((25_000..=36_000).contains(&at), "{grants:?}");
     assert_eq!((verdict(&history, "l1"), verdict(&history, "l2")), ("holds", "holds"));
@@ -127,8 +128,8 @@ fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many
     assert_eq!((verdict(&history, "l1"), verdict(&history, "l2")), ("violated", "violated"));
 }
 
-/// The reply to the first of two equal commands is lost: the second one finds the token of the first, and is refused
-/// what that was granted.
+/// The reply to the first of two equal commands is lost: the second one finds the token of the
+/// first, and is refused what that was granted.
 #[test]
 fn a_driver_that_retries_refuses_its_own_grant() {
     let text = |retries: &str, command: &str| {

@@ -1,8 +1,11 @@
-//! Scenarios that once ended wrongly. What each expects was found to be right since; here is what no run of it may come to any more.
+//! Scenarios that once ended wrongly. What each expects was found to be right since; here is what
+//! no run of it may come to any more.
 //!
-//! Others are tested where what they showed is: a short fault within a long one, on a link, a host and a clock (`--test faults`); one level of a
-//! hold given back (`single/giving_back_one_level.toml`); a write by one's own code with a Redlock (`--test library`); phases without bounds
-//! (`--test mistakes`); what the seed draws and nothing showed (`--test cli`).
+//! Others are tested where what they showed is: a short fault within a long one, on a link, a host
+//! and a clock (`--test faults`); one level of a hold given back
+//! (`single/giving_back_one_level.toml`); a write by one's own code with a Redlock (`--test
+//! library`); phases without bounds (`--test mistakes`); what the seed draws and nothing showed
+//! (`--test cli`).
 
 use lockstorm::{
     history::{EventKind, Outcome},
@@ -12,8 +15,8 @@ use lockstorm::{
 };
 use lockstorm_sim::world::TraceRetention;
 
-/// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside those that it expects something of. What it
-/// expects to be violated was missed.
+/// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside
+/// those that it expects something of. What it expects to be violated was missed.
 type Row = (&'static str, &'static str, &'static [&'static str]);
 
 macro_rules! row {
@@ -32,7 +35,8 @@ const ROWS: [Row; 23] = [
     row!("paused_while_the_reply_is_under_way", ["l1"]),
     // A live waiter's place was never refreshed.
     row!("a_place_that_is_over", ["l1", "l2"]),
-    // A hold that had been released and came back with its node was none for the checkers, however often its owner renewed it.
+    // A hold that had been released and came back with its node was none for the checkers, however
+    // often its owner renewed it.
     row!("a_released_hold_that_a_restart_brings_back", []),
     row!("a_released_hold_that_a_failover_brings_back", []),
     row!("a_count_of_a_hold_that_came_back", []),
@@ -41,12 +45,14 @@ const ROWS: [Row; 23] = [
     row!("failovers_right_after_grants", []),
     row!("granted_again_after_a_clock_jump", ["l3"]),
     row!("granted_again_after_a_failover", ["l3"]),
-    // The end of one crash started a client, and that of another one killed it without a word. Wake-ups are not asked: a head that has
-    // crashed is notified in vain, and those behind it ask within half of their wait (seeds 2, 16 and 19).
+    // The end of one crash started a client, and that of another one killed it without a word.
+    // Wake-ups are not asked: a head that has crashed is notified in vain, and those behind it ask
+    // within half of their wait (seeds 2, 16 and 19).
     row!("clients_of_a_fair_lock_crash", ["lease", "reentrancy"]),
     row!("crashes_that_overlap", []),
-    // A request that was abandoned was executed after all: who was right about the hold, the client or the checkers? Wake-ups are not asked:
-    // a head to whose connection a reply is lost neither listens nor asks until it has connected anew, and is notified in vain (seed 16).
+    // A request that was abandoned was executed after all: who was right about the hold, the client
+    // or the checkers? Wake-ups are not asked: a head to whose connection a reply is lost neither
+    // listens nor asks until it has connected anew, and is notified in vain (seed 16).
     row!("one_client_of_a_fair_lock_crashes", ["lease", "reentrancy"]),
     row!("renewed_holds_over_failovers", ["reentrancy"]),
     // Two kinds of lock live in one key, which no file could say.
@@ -96,9 +102,11 @@ fn no_defect_comes_back() {
 const REFUSALS: [(Row, Option<&str>); 3] = [
     // A lock was acquired by a user who may use its own key only, and could not be given back.
     (row!("release_needs_more_keys_than_acquire", []), None),
-    // The caller of a release was told that there was no reply, though each said why it was refused.
+    // The caller of a release was told that there was no reply, though each said why it was
+    // refused.
     (row!("refusal_is_called_no_reply", []), Some("NOREPLICAS")),
-    // An acquisition without a limit ended after three seconds, over the connection that the crash had broken.
+    // An acquisition without a limit ended after three seconds, over the connection that the crash
+    // had broken.
     (row!("acquire_gives_up_while_loading", []), None),
 ];
 
@@ -142,7 +150,8 @@ fn progress_of(name: &str, of_run: &str) -> Finding {
     found.remove(0)
 }
 
-/// The verdict said that no fault was in its chain, and the counterfactual that without the command it held.
+/// The verdict said that no fault was in its chain, and the counterfactual that without the command
+/// it held.
 #[test]
 fn a_command_after_which_a_node_refuses_is_in_the_chain_of_what_it_refused() {
     for name in ["refused_after_a_command", "refused_to_the_end"] {
@@ -174,7 +183,8 @@ fn a_verdict_for_which_no_owner_asked_names_the_calls_that_failed() {
 
 /// Files whose every expectation says what is right.
 const AS_STATED: [(&str, &str); 2] = [
-    // A fixed latency let ties always fall the same way, so that two of five got the lock 278 times each and three never; nothing said so.
+    // A fixed latency let ties always fall the same way, so that two of five got the lock 278 times
+    // each and three never; nothing said so.
     ("starved_waiters", include_str!("defects/starved_waiters.toml")),
     // Progress held while a waiter waited for five minutes, and nothing was violated.
     ("hold_that_nobody_gives_back", include_str!("defects/hold_that_nobody_gives_back.toml")),

@@ -1,4 +1,5 @@
-//! The first promise: a run is a pure function of scenario and seed, in this process, again, and in any other.
+//! The first promise: a run is a pure function of scenario and seed, in this process, again, and in
+//! any other.
 
 use std::{collections::BTreeMap, process::Command, sync::LazyLock};
 

@@ -1,4 +1,5 @@
-//! `turmoil` as a second engine: what it says of the stock scenarios is what lockstorm's own timeline says.
+//! `turmoil` as a second engine: what it says of the stock scenarios is what lockstorm's own
+//! timeline says.
 
 use lockstorm::{
     library,
@@ -7,8 +8,9 @@ use lockstorm::{
     scenario::{Source, parse},
 };
 
-/// What the checkers said of a run, in a word. Storms hang on less than the millisecond that `turmoil` counts in, so that the
-/// same seed draws another course of events there: what their files expect must come out all the same, and nothing else need.
+/// What the checkers said of a run, in a word. Storms hang on less than the millisecond that
+/// `turmoil` counts in, so that the same seed draws another course of events there: what their
+/// files expect must come out all the same, and nothing else need.
 fn words(sources: &[Source], judged: &Judged) -> Vec<(&'static str, &'static str)> {
     let Case { source, variant, .. } = judged.case;
     let source = &sources[source];
@@ -25,7 +27,8 @@ fn turmoil_gives_the_verdicts_of_the_event_engine() {
     let parsed =
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));
     let mut sources: Vec<_> = parsed.collect();
-    // `turmoil` looks at every host in every millisecond: one variant of each file, if no more is asked for.
+    // `turmoil` looks at every host in every millisecond: one variant of each file, if no more is
+    // asked for.
     if std::env::var_os("LOCKSTORM_SEEDS").is_none() {
         sources.iter_mut().for_each(|source| source.variants.truncate(1));
     }

@@ -1,4 +1,5 @@
-//! A client that is not ours, on a host of the world: it speaks to Redis over a socket, reports what it believes, and is judged.
+//! A client that is not ours, on a host of the world: it speaks to Redis over a socket, reports
+//! what it believes, and is judged.
 
 use std::time::Duration;
 
@@ -31,7 +32,8 @@ async fn ask(host: &CodeHost, command: &[&str]) -> Result<String, Refusal> {
 /// How long a grant lasts on the server.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// A lock of its own making: SET NX PX with a random token. It counts on the lock for `believed` after it asked.
+/// A lock of its own making: SET NX PX with a random token. It counts on the lock for `believed`
+/// after it asked.
 async fn foreign(host: CodeHost, believed: Duration) {
     let token = format!("{:016x}", host.env().random());
     host.asks_as(&token);
@@ -87,7 +89,8 @@ fn what_a_foreign_client_wrongly_believes_is_caught() {
     assert_eq!(verdict(scenario(LEASE * 2), "l2"), ["violated"; 5]);
 }
 
-/// Takes the lock when it is free, counts on it for longer than the server does, and perhaps says in time that it does not any more.
+/// Takes the lock when it is free, counts on it for longer than the server does, and perhaps says
+/// in time that it does not any more.
 async fn hopes(host: CodeHost, says_so: bool) {
     let token = format!("{:016x}", host.env().random());
     let (key, px) = (host.lock_name().to_owned(), LEASE.as_millis().to_string());
@@ -248,7 +251,8 @@ struct Plan {
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-/// The lock of the Redis documentation as one writes it with redis-rs. It counts on it until 100 ms before its lease is over.
+/// The lock of the Redis documentation as one writes it with redis-rs. It counts on it until 100 ms
+/// before its lease is over.
 async fn with_redis_rs(host: CodeHost, plan: Plan) {
     let stream = host.env().dial(plan.node, 6379).await.expect("the node is up");
     // redis-rs would count its own time-out by the machine's clock, and not by the host's.
@@ -286,7 +290,8 @@ async fn with_redis_rs(host: CodeHost, plan: Plan) {
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 impl Plan {
-    /// Asks the node from a millisecond on until it has the lock, for 30 s, and leaves it to the end of its lease.
+    /// Asks the node from a millisecond on until it has the lock, for 30 s, and leaves it to the
+    /// end of its lease.
     fn at(node: &'static str, from: u64) -> Plan {
         Plan {
             node,
@@ -299,7 +304,8 @@ impl Plan {
     }
 }
 
-/// What the claims say of our own client and of the models is so of redis-rs, too: what is wrong is not the client.
+/// What the claims say of our own client and of the models is so of redis-rs, too: what is wrong is
+/// not the client.
 #[test]
 fn a_lock_with_redis_rs_is_on_trial_in_stock_claims() {
     for (file, variants, c1, c2) in [

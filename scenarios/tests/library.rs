@@ -92,7 +92,8 @@ async fn careless_with_redlock(host: CodeHost) {
     }
 }
 
-/// The write names no owner; that of the acquisition is meant, under whose name the masters have granted the lock.
+/// The write names no owner; that of the acquisition is meant, under whose name the masters have
+/// granted the lock.
 #[test]
 fn a_write_of_ones_own_code_is_of_the_redlock_that_it_holds() {
     let of = |code: Code, expected: Expectation| {
@@ -121,7 +122,8 @@ fn what_code_of_ones_own_does_is_in_the_history() {
     let count = |wanted: fn(&EventKind) -> bool| {
         outcome.history.events.iter().filter(|one| wanted(&one.kind)).count()
     };
-    // Five rounds of two clients: asked and answered for the lock and for its release, granted by the node, believed, written.
+    // Five rounds of two clients: asked and answered for the lock and for its release, granted by
+    // the node, believed, written.
     assert_eq!(count(|what| matches!(what, EventKind::Invoke { .. })), 20);
     assert_eq!(count(|what| matches!(what, EventKind::Return { .. })), 20);
     assert_eq!(count(|what| matches!(what, EventKind::Granted { .. })), 10);

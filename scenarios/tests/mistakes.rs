@@ -1,4 +1,5 @@
-//! Error messages for mistakes in a scenario file: where it is, what was expected, which name is near.
+//! Error messages for mistakes in a scenario file: where it is, what was expected, which name is
+//! near.
 
 mod limits;
 
@@ -16,7 +17,8 @@ at = "3s"
 l1 = "holds"
 "#;
 
-/// The file with one mistake in it, marked by `«` and `»` where the report must point, and what the report must say.
+/// The file with one mistake in it, marked by `«` and `»` where the report must point, and what the
+/// report must say.
 #[track_caller]
 fn check(marked: &str, says: &str) {
     let start = marked.find('«').expect("the place is marked");

@@ -1,4 +1,5 @@
-//! The JSON Schema that editors are given: it takes every stock scenario, and refuses what the reader refuses.
+//! The JSON Schema that editors are given: it takes every stock scenario, and refuses what the
+//! reader refuses.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! Several locks in one scenario, and several lines of work in one client: each lock is judged by itself, and each line of work
-//! is an owner of its own.
+//! Several locks in one scenario, and several lines of work in one client: each lock is judged by
+//! itself, and each line of work is an owner of its own.
 
 use std::collections::BTreeSet;
 
@@ -71,8 +71,8 @@ storm = "6s"
     assert_eq!(violated(&history), [""; 0]);
 }
 
-/// The writes of a client that held nothing had all been booked to the first lock of the file: its L3 was an alarm without a reason,
-/// and that of the lock which they broke passed.
+/// The writes of a client that held nothing had all been booked to the first lock of the file: its
+/// L3 was an alarm without a reason, and that of the lock which they broke passed.
 #[test]
 fn a_write_after_the_release_is_one_under_the_lock_that_it_was_made_for() {
     let run = |late: &str| {
@@ -102,7 +102,8 @@ storm = "6s"
 "#;
         run(&text.replace("LATE", late))
     };
-    // Without a word about the lock, it is the one that was asked for last; by itself or as part of other work.
+    // Without a word about the lock, it is the one that was asked for last; by itself or as part of
+    // other work.
     let lates = [
         ("write = {}", "cash"),
         ("write = {}, of = \"cash\"", "cash"),
@@ -213,8 +214,8 @@ fn a_line_of_work_that_lets_another_in_is_caught() {
     assert!(violated(&run(&text)).contains(&"l2"), "{:?}", violated(&run(&text)));
 }
 
-/// The verdicts passed such a lock: a line that deleted the hold of another one counted as the one that gave its own back, since
-/// both are of one client.
+/// The verdicts passed such a lock: a line that deleted the hold of another one counted as the one
+/// that gave its own back, since both are of one client.
 #[test]
 fn a_line_of_work_that_deletes_the_hold_of_another_is_caught() {
     let run = |subject: &str, release: &str| {
@@ -257,8 +258,9 @@ storm = "5s"
     }
 }
 
-/// The first grant of a node that had come up empty was taken for what its disk had kept: it was never told, so that a multi lock
-/// seemed to lack one of its locks, and the promise of the holder before the crash was never seen to be broken.
+/// The first grant of a node that had come up empty was taken for what its disk had kept: it was
+/// never told, so that a multi lock seemed to lack one of its locks, and the promise of the holder
+/// before the crash was never seen to be broken.
 #[test]
 fn the_first_grant_after_a_crash_is_a_grant() {
     let history = run(r#"
@@ -323,7 +325,8 @@ storm = "20s"
     assert!(together.verdict.witness().is_none(), "{:?}", together.verdict);
 }
 
-/// Where the file does not say how often, a client writes once under several locks as under one: in the middle of its hold.
+/// Where the file does not say how often, a client writes once under several locks as under one: in
+/// the middle of its hold.
 #[test]
 fn a_holder_of_several_locks_writes_in_the_middle() {
     let history = run(r#"
@@ -493,7 +496,8 @@ storm = "20s"
     assert_eq!(late.iter().filter(|said| *said == "lost c1:1").count(), 1, "{late:?}");
 }
 
-/// A replica that is promoted counts without the level that it has never heard of; the owner's next one was said to be missing.
+/// A replica that is promoted counts without the level that it has never heard of; the owner's next
+/// one was said to be missing.
 #[test]
 fn a_watchdog_lock_after_a_promotion_was_said_to_be_counted_wrong() {
     let history = run(r#"

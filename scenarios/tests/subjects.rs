@@ -1,4 +1,5 @@
-//! A subject is its traits: laid over another subject in a file, they make it the one that has them by name. And what subjects have in common.
+//! A subject is its traits: laid over another subject in a file, they make it the one that has them
+//! by name. And what subjects have in common.
 
 use lockstorm::{
     history::{EventKind, Outcome},
@@ -8,7 +9,8 @@ use lockstorm::{
 };
 use lockstorm_sim::world::TraceRetention;
 
-/// The owner stands still until its lease is over and then releases, when the lock is another client's.
+/// The owner stands still until its lease is over and then releases, when the lock is another
+/// client's.
 const LATE_RELEASE: &str = r#"
 [node.m]
 [lock]
@@ -96,8 +98,8 @@ fn outcomes(text: &str, client: &str) -> Vec<Outcome> {
         .collect()
 }
 
-/// Virtual time stands still while a request gets ready, so that who has no time at all is late before it is sent, were it not asked for all
-/// the same.
+/// Virtual time stands still while a request gets ready, so that who has no time at all is late
+/// before it is sent, were it not asked for all the same.
 #[test]
 fn who_waits_for_no_time_at_all_is_told_what_is_so() {
     for subject in ["client", "redisson-latch", "polled-latch"] {

@@ -1,5 +1,6 @@
-//! A simulated Redis inside one's own `turmoil` simulation: two clients take a lock with SET NX, and the node is cut off
-//! from one of them for a while. Run it with `cargo run -p lockstorm-sim --example turmoil`.
+//! A simulated Redis inside one's own `turmoil` simulation: two clients take a lock with SET NX,
+//! and the node is cut off from one of them for a while. Run it with `cargo run -p lockstorm-sim
+//! --example turmoil`.
 
 use std::{error::Error, time::Duration};
 

@@ -15,8 +15,8 @@ const SHORT_LEN_MAX: usize = 23;
 /// From this length on, bytes are shared with the command that brought them rather than copied.
 const SHARED_LEN_MIN: usize = 64;
 
-/// A key, a member, a field or a value. Most of them are a few bytes, and those are read without a further trip to memory;
-/// long ones are shared.
+/// A key, a member, a field or a value. Most of them are a few bytes, and those are read without a
+/// further trip to memory; long ones are shared.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -65,8 +65,8 @@ impl Blob {
         }
     }
 
-    /// The bytes for a reply: shared if they are long. Of others there are two then, for a count of who shares them would stay
-    /// behind for good.
+    /// The bytes for a reply: shared if they are long. Of others there are two then, for a count of
+    /// who shares them would stay behind for good.
     pub fn apart(&self) -> Blob {
         match &self.0 {
             Held::Long(bytes) => Blob::from(bytes),
@@ -105,7 +105,8 @@ impl Deref for Blob {
     }
 }
 
-/// Shared bytes: a small slice of a large buffer is copied, so that it does not keep the buffer alive.
+/// Shared bytes: a small slice of a large buffer is copied, so that it does not keep the buffer
+/// alive.
 impl From<&Bytes> for Blob {
     fn from(bytes: &Bytes) -> Blob {
         if bytes.len() < SHARED_LEN_MIN { Blob::copy(bytes) } else { Blob(Held::Long(bytes.clone())) }

@@ -1,7 +1,7 @@
 //! What a command did to the data, reported rather than acted on.
 //!
-//! A command never names replication, pub/sub, WATCH or the blocked clients: it leaves [`Effects`], and
-//! `server/settle.rs` alone spends them. All effects of one EVAL or EXEC form one batch.
+//! A command never names replication, pub/sub, WATCH or the blocked clients: it leaves [`Effects`],
+//! and `server/settle.rs` alone spends them. All effects of one EVAL or EXEC form one batch.
 
 use std::collections::BTreeSet;
 
@@ -40,9 +40,11 @@ pub enum Class {
     Evicted,
     /// `n`: a key was created.
     New,
-    /// `m`: a key was asked for and is not there. Only reported where it is listened to, and no change.
+    /// `m`: a key was asked for and is not there. Only reported where it is listened to, and no
+    /// change.
     Miss,
-    /// None: the change is signalled to trackers and watchers separately from the event, or there is no event.
+    /// None: the change is signalled to trackers and watchers separately from the event, or there
+    /// is no event.
     Unannounced,
 }
 
@@ -128,7 +130,8 @@ pub enum Changer {
     Client,
     /// No client: a script, or the server itself.
     Server,
-    /// The client of the push: a pushed element has served a blocked client, and the change belongs to the push.
+    /// The client of the push: a pushed element has served a blocked client, and the change belongs
+    /// to the push.
     Pusher,
 }
 
@@ -191,8 +194,8 @@ impl Tracking {
     }
 }
 
-/// A subscription that the client of a transaction began or ended inside it: messages of the same transaction from before go
-/// by what was before.
+/// A subscription that the client of a transaction began or ended inside it: messages of the same
+/// transaction from before go by what was before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resubscription {
     /// The kind of subscription.
@@ -252,11 +255,14 @@ pub struct Effects {
     pub separately: bool,
     /// Messages, in order, each with how many keys had been touched before it.
     pub published: Vec<(usize, Publication)>,
-    /// Databases that lost all their keys at once, with what was in them. That makes no keyspace events.
+    /// Databases that lost all their keys at once, with what was in them. That makes no keyspace
+    /// events.
     pub flushed: Vec<(usize, Db)>,
-    /// What client-side caching goes by besides the keys that changed, each with how many of those came before it.
+    /// What client-side caching goes by besides the keys that changed, each with how many of those
+    /// came before it.
     pub cached: Vec<(usize, Cached)>,
-    /// Where the commands of a transaction end: how many keys had been touched then, and how many messages published.
+    /// Where the commands of a transaction end: how many keys had been touched then, and how many
+    /// messages published.
     pub command_ends: Vec<(usize, usize)>,
     /// What the client of a transaction began or stopped to listen to, in order.
     pub resubscribed: Vec<Resubscription>,

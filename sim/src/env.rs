@@ -1,4 +1,5 @@
-//! The environment of one step of the server: the time, the PRNG, and where actions and observations go.
+//! The environment of one step of the server: the time, the PRNG, and where actions and
+//! observations go.
 
 use std::{
     fmt, io,
@@ -17,8 +18,8 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Handed into every [`Server::step`](crate::server::Server::step). The driver sets the clocks before the step, and
-/// empties the outbox after it.
+/// Handed into every [`Server::step`](crate::server::Server::step). The driver sets the clocks
+/// before the step, and empties the outbox after it.
 #[derive(Debug)]
 pub struct Env {
     /// The host's wall clock at this step: what keys expire by, as in Redis.
@@ -27,7 +28,8 @@ pub struct Env {
     pub monotonic: Monotonic,
     /// What the server wants done, in order.
     pub outbox: Vec<Action>,
-    /// What the server saw and did, for traces and for faults that match on content; empty unless `observing`.
+    /// What the server saw and did, for traces and for faults that match on content; empty unless
+    /// `observing`.
     pub observations: Vec<Observation>,
     /// Whether observations are wanted.
     pub observing: bool,
@@ -35,29 +37,34 @@ pub struct Env {
     pub log: Vec<Line>,
     /// The least level that is logged; `None` if the log is not read.
     pub logging: Option<Level>,
-    /// The clocks are moved by a command of a client (DEBUG CLOCK ADVANCE), for which the driver answers
-    /// [`Action::Advance`].
+    /// The clocks are moved by a command of a client (DEBUG CLOCK ADVANCE), for which the driver
+    /// answers [`Action::Advance`].
     pub manual_clock: bool,
-    /// Reads the machine's own clock, by which scripts take turns with all other clients once they have run for
-    /// `busy-reply-threshold`. It is for nodes that serve strangers, whose scripts may take as long as they like, and end by
-    /// themselves. The driver of such a node answers [`Action::ResumeScript`]. Without it, as in the world, what a script does depends on
-    /// no machine's speed: one that takes [`Config::script_budget`](crate::config::Config::script_budget) is endless.
+    /// Reads the machine's own clock, by which scripts take turns with all other clients once they
+    /// have run for `busy-reply-threshold`. It is for nodes that serve strangers, whose scripts may
+    /// take as long as they like, and end by themselves. The driver of such a node answers
+    /// [`Action::ResumeScript`]. Without it, as in the world, what a script does depends on no
+    /// machine's speed: one that takes
+    /// [`Config::script_budget`](crate::config::Config::script_budget) is endless.
     pub script_clock: Option<fn() -> Instant>,
-    /// Reads the monotonic clock of the host, for nodes that live by real time: it goes on between the commands of a script or
-    /// a transaction, and the wall clock with it, and commands are timed by it (SLOWLOG, LATENCY, INFO commandstats). Without
-    /// it, as in the world and by a manual clock, all of a step is one moment, and commands take no time, but for DEBUG SLEEP
+    /// Reads the monotonic clock of the host, for nodes that live by real time: it goes on between
+    /// the commands of a script or a transaction, and the wall clock with it, and commands are
+    /// timed by it (SLOWLOG, LATENCY, INFO commandstats). Without it, as in the world and by a
+    /// manual clock, all of a step is one moment, and commands take no time, but for DEBUG SLEEP
     /// and scripts that do not end.
     pub clock: Option<Clock>,
     /// Unknown clients may connect, so `protected-mode` is respected. In the world there are none.
     pub strangers: bool,
     /// The files that the node may read and write by name; without it there are none.
     pub files: Option<Box<dyn Files>>,
-    /// The folder that the node keeps its data in; without it, the data is on a [`Disk`](crate::durability::Disk) in memory.
+    /// The folder that the node keeps its data in; without it, the data is on a
+    /// [`Disk`](crate::durability::Disk) in memory.
     pub folder: Option<Box<dyn Folder>>,
-    /// Makes room for so many clients, as far as the operating system allows, and answers how many there is room for; without
-    /// it there is room for any number.
+    /// Makes room for so many clients, as far as the operating system allows, and answers how many
+    /// there is room for; without it there is room for any number.
     pub descriptors: Option<fn(usize) -> usize>,
-    /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
+    /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to
+    /// choose.
     pub ports: Option<Box<dyn Ports>>,
     /// Large, and not used by most of those who are handed the rest of this.
     entropy: Box<ChaCha8Rng>,
@@ -88,15 +95,17 @@ impl Clock {
 
 /// Where a node listens.
 pub trait Ports: fmt::Debug + Send {
-    /// Listens on these addresses, as `bind` has them, and no longer where it did; nowhere if `port` is 0. As many as `backlog`
-    /// connections wait to be taken in. Those that stand are left alone.
+    /// Listens on these addresses, as `bind` has them, and no longer where it did; nowhere if
+    /// `port` is 0. As many as `backlog` connections wait to be taken in. Those that stand are left
+    /// alone.
     ///
     /// # Errors
     /// When it cannot listen there; it listens where it did then.
     fn listen(&self, addresses: &[&str], port: u16, backlog: u32) -> io::Result<()>;
 }
 
-/// The few files that are given to a node by name: its configuration, its list of users. Its data is kept elsewhere.
+/// The few files that are given to a node by name: its configuration, its list of users. Its data
+/// is kept elsewhere.
 pub trait Files: fmt::Debug + Send {
     /// The text of a file.
     ///
@@ -111,8 +120,9 @@ pub trait Files: fmt::Debug + Send {
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
 }
 
-/// The folder in which a node keeps its data where it outlives the process. Names are paths within it, such as `dump.rdb` and
-/// `appendonlydir/appendonly.aof.manifest`. What the node keeps there, and when, is its own business; this only carries it out.
+/// The folder in which a node keeps its data where it outlives the process. Names are paths within
+/// it, such as `dump.rdb` and `appendonlydir/appendonly.aof.manifest`. What the node keeps there,
+/// and when, is its own business; this only carries it out.
 pub trait Folder: fmt::Debug + Send {
     /// What a file holds.
     ///
@@ -132,8 +142,9 @@ pub trait Folder: fmt::Debug + Send {
     /// When not all of it can be written; then none of it is.
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes what was added to a file durable: now, or `soon` and without waiting for it. Answers whether it is, or will be: it is
-    /// not while an earlier one is under way, however slow the disk is.
+    /// Makes what was added to a file durable: now, or `soon` and without waiting for it. Answers
+    /// whether it is, or will be: it is not while an earlier one is under way, however slow the
+    /// disk is.
     ///
     /// # Errors
     /// When that fails. Later errors are not reported.
@@ -158,8 +169,8 @@ pub trait Folder: fmt::Debug + Send {
 /// One event of a step, for an observer outside. Nothing in the server depends on it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
-    /// A command was executed (not merely queued) for a connection; scripts' inner calls are not listed. Comes before what the
-    /// command changed.
+    /// A command was executed (not merely queued) for a connection; scripts' inner calls are not
+    /// listed. Comes before what the command changed.
     Command {
         /// The sender.
         conn: ConnId,
@@ -172,7 +183,8 @@ pub enum Observation {
         db: usize,
         /// The key.
         key: bytes::Bytes,
-        /// The event's name as keyspace notifications have it (`hset`, `del`, `expired`, `evicted`).
+        /// The event's name as keyspace notifications have it (`hset`, `del`, `expired`,
+        /// `evicted`).
         event: &'static str,
         /// The connection whose command did it; `None` for the server's own doing.
         by: Option<ConnId>,
@@ -191,7 +203,8 @@ pub enum Observation {
         /// `master` or `replica`.
         role: &'static str,
     },
-    /// Something has changed in the view that a node has of its cluster ([`News`](crate::cluster::News)).
+    /// Something has changed in the view that a node has of its cluster
+    /// ([`News`](crate::cluster::News)).
     Cluster {
         /// What.
         event: &'static str,
@@ -229,8 +242,9 @@ impl Env {
         }
     }
 
-    /// Draws ids from `ids` from now on, and all else as before. A replica knows the history of its master by an id, so servers
-    /// that can meet must never draw the same ones, as PRNGs with the same seed do.
+    /// Draws ids from `ids` from now on, and all else as before. A replica knows the history of its
+    /// master by an id, so servers that can meet must never draw the same ones, as PRNGs with the
+    /// same seed do.
     pub fn set_ids(&mut self, ids: ChaCha8Rng) {
         self.ids = Some(Box::new(ids));
     }
@@ -240,8 +254,8 @@ impl Env {
         self.descriptors.map_or(wanted, |make_room| make_room(wanted).min(wanted))
     }
 
-    /// Reads the clock again, where it goes on within a step. A node that sleeps after what it did so far, as DEBUG SLEEP
-    /// within a transaction has it, does what comes next when it has slept.
+    /// Reads the clock again, where it goes on within a step. A node that sleeps after what it did
+    /// so far, as DEBUG SLEEP within a transaction has it, does what comes next when it has slept.
     pub fn refresh(&mut self, sleeps_until: Option<Monotonic>) {
         let now = self.clock.as_mut().map(Clock::refresh);
         if let Some(later) = now.max(sleeps_until).filter(|later| *later > self.monotonic) {

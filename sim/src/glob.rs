@@ -1,6 +1,7 @@
 //! Glob patterns as Redis matches them: KEYS, SCAN, PSUBSCRIBE, CONFIG GET.
 
-/// Whether `text` matches `pattern`: `*` any bytes, `?` one byte, `[a-z]` and `[^a-z]` classes, `\` quotes the next byte.
+/// Whether `text` matches `pattern`: `*` any bytes, `?` one byte, `[a-z]` and `[^a-z]` classes, `\`
+/// quotes the next byte.
 ///
 /// The work is bounded by the product of both lengths, whatever the pattern.
 ///

@@ -1,5 +1,5 @@
-//! Instants of the four clocks a host lives by, in nanoseconds. They are different types, so that one host's wall
-//! clock cannot be compared with another clock's monotonic time by accident.
+//! Instants of the four clocks a host lives by, in nanoseconds. They are different types, so that
+//! one host's wall clock cannot be compared with another clock's monotonic time by accident.
 
 use std::{
     fmt,
@@ -17,7 +17,8 @@ macro_rules! instants {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// Arithmetic saturates: an instant that comes from a wire or a file may be absurd, it may not panic.
+        /// Arithmetic saturates: an instant that comes from a wire or a file may be absurd, it may
+        /// not panic.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(i64);
 
@@ -100,12 +101,14 @@ macro_rules! instants {
 }
 
 instants! {
-    /// What a host's wall clock shows: nanoseconds since the Unix epoch. It steps, slews and may be plainly wrong.
+    /// What a host's wall clock shows: nanoseconds since the Unix epoch. It steps, slews and may be
+    /// plainly wrong.
     Wall;
-    /// What a host's `CLOCK_MONOTONIC` shows: nanoseconds since some origin of its own. It never goes back, and it
-    /// stands still while the host is suspended.
+    /// What a host's `CLOCK_MONOTONIC` shows: nanoseconds since some origin of its own. It never
+    /// goes back, and it stands still while the host is suspended.
     Monotonic;
-    /// What a host's `CLOCK_BOOTTIME` shows: as [`Monotonic`], but it continues while the host is suspended.
+    /// What a host's `CLOCK_BOOTTIME` shows: as [`Monotonic`], but it continues while the host is
+    /// suspended.
     Boottime;
     /// True time: nanoseconds since the world began. Only the world and the recorder may read it.
     True;

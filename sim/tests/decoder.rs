@@ -7,7 +7,8 @@ use lockstorm_sim::{
 };
 use proptest::prelude::*;
 
-/// Every command of a stream that arrives in pieces of the given sizes, over and over; and the error it ends with, if any.
+/// Every command of a stream that arrives in pieces of the given sizes, over and over; and the
+/// error it ends with, if any.
 fn decode(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<Bytes>>, Option<String>) {
     let (mut decoder, mut commands, mut rest) = (Decoder::default(), Vec::new(), stream);
     for size in sizes.iter().cycle() {
@@ -36,7 +37,8 @@ fn arguments_without_bytes_take_room_too() {
         decoder.feed(b"$0\r\n\r\n");
     }
     assert_eq!(decoder.next(&Limits::default()), Ok(None));
-    // Counted by their bytes, a million of them would be held for nothing, and no limit would see them.
+    // Counted by their bytes, a million of them would be held for nothing, and no limit would see
+    // them.
     assert!(decoder.buffered() >= 1000 * size_of::<Bytes>(), "{}", decoder.buffered());
 }
 

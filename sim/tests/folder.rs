@@ -143,7 +143,8 @@ fn what_is_promised_is_durable_before_it_is_answered_or_within_a_second() {
         pass(&mut server, &mut env, Duration::from_secs(1));
         pass(&mut server, &mut env, Duration::from_secs(1));
         assert_eq!(folder.files().synced, soon, "{policy:?}: and no more than once");
-        // Whatever the policy, all is written before it is answered: a process that is killed loses nothing.
+        // Whatever the policy, all is written before it is answered: a process that is killed loses
+        // nothing.
         drop(server);
         let (mut server, mut env) = start(appending(policy), &folder);
         assert_eq!(ask(&mut server, &mut env, "GET a"), "$1\r\n2", "{policy:?}");
@@ -203,7 +204,8 @@ fn a_file_that_has_outgrown_its_base_is_begun_anew() {
     assert_eq!(folder.files().files.len(), 3, "what was before is removed");
 }
 
-/// What INFO tells of the size is what is in the folder, also while a new base was made, and of an AOF that is only begun.
+/// What INFO tells of the size is what is in the folder, also while a new base was made, and of an
+/// AOF that is only begun.
 #[test]
 fn the_size_of_the_files_is_known_without_looking() {
     let folder = Memory::default();
@@ -238,7 +240,8 @@ fn what_one_step_does_before_and_behind_a_switch_is_kept() {
     let bases =
         folder.files().files.keys().filter(|name| name.contains(".base.")).cloned().collect::<Vec<_>>();
     assert_eq!(bases, ["appendonlydir/appendonly.aof.4.base.rdb"]);
-    // A process that is killed while it writes a base has the files from before, and what was added meanwhile.
+    // A process that is killed while it writes a base has the files from before, and what was added
+    // meanwhile.
     ask(&mut server, &mut env, "BGREWRITEAOF\r\nSET f 1");
     let (mut server, mut env) = start(appending(Fsync::No), &folder);
     assert_eq!(
@@ -250,7 +253,8 @@ fn what_one_step_does_before_and_behind_a_switch_is_kept() {
     assert_eq!(ask(&mut server, &mut env, "GET e"), "$1\r\n1");
 }
 
-/// `aof-use-rdb-preamble no`: what was there is rewritten as the commands that create it, whatever its type.
+/// `aof-use-rdb-preamble no`: what was there is rewritten as the commands that create it, whatever
+/// its type.
 #[test]
 fn a_base_of_commands_brings_all_of_it_back() {
     const SCRIPT: &str =
@@ -305,8 +309,9 @@ fn a_base_of_commands_brings_all_of_it_back() {
     assert_eq!(ask(&mut server, &mut env, &lines(ASKED)), before);
 }
 
-/// Versions before 7.0 appended to one file beside the folder of today. It becomes the base, once, and a power failure in between
-/// does no harm; a file of that name beside other files is none of theirs.
+/// Versions before 7.0 appended to one file beside the folder of today. It becomes the base, once,
+/// and a power failure in between does no harm; a file of that name beside other files is none of
+/// theirs.
 #[test]
 fn the_single_file_of_an_older_version_is_adopted_once() {
     type File = (&'static str, &'static str);
@@ -337,7 +342,8 @@ fn the_single_file_of_an_older_version_is_adopted_once() {
     }
 }
 
-/// A manifest that may not be read is no folder in which nothing is: a node that started empty would lose what is there.
+/// A manifest that may not be read is no folder in which nothing is: a node that started empty
+/// would lose what is there.
 #[test]
 fn a_manifest_that_cannot_be_read_is_an_error() {
     let folder = Memory::default();

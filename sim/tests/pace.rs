@@ -1,6 +1,6 @@
-//! How fast the world goes: simulated seconds per second, for five nodes and three clients that ask each node for
-//! something once per period. Run it with
-//! `cargo test --release -p lockstorm-sim --test pace -- --ignored --nocapture`.
+//! How fast the world goes: simulated seconds per second, for five nodes and three clients that ask
+//! each node for something once per period. Run it with `cargo test --release -p lockstorm-sim
+//! --test pace -- --ignored --nocapture`.
 
 use std::time::{Duration, Instant};
 

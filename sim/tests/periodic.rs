@@ -1,4 +1,5 @@
-//! What a node does by itself: it expires keys on its grid of ticks, evicts when memory is full, and otherwise sleeps.
+//! What a node does by itself: it expires keys on its grid of ticks, evicts when memory is full,
+//! and otherwise sleeps.
 
 use lockstorm_sim::{
     config::{Config, Eviction},

@@ -1,4 +1,5 @@
-//! The same node behind real sockets and inside a `turmoil::Sim`. (Its own world is tested where it is.)
+//! The same node behind real sockets and inside a `turmoil::Sim`. (Its own world is tested where it
+//! is.)
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -36,7 +37,8 @@ fn a_node_serves_the_real_network() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         check(&mut one, "GET a\r\n", "$-1\r\n").await;
 
-        // Half of a command waits for its other half; a message reaches a subscriber on another connection.
+        // Half of a command waits for its other half; a message reaches a subscriber on another
+        // connection.
         check(&mut one, "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
             .await;
         other.write_all(b"*3\r\n$7\r\nPUBL").await.expect("open");

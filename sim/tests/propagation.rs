@@ -1,5 +1,5 @@
-//! What is propagated to replicas and the AOF: absolute times for relative ones, results for random choices and rounding, and
-//! nothing for commands that changed nothing.
+//! What is propagated to replicas and the AOF: absolute times for relative ones, results for random
+//! choices and rounding, and nothing for commands that changed nothing.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -67,7 +67,8 @@ fn replicas_are_told_what_happened_and_not_what_was_asked() {
         (&["SET k v", "EXPIREAT k 1"], &["DEL k"]),
         (&["DEL none"], &[]),
         (&["HSET h a 1", "HSETNX h a 2"], &[]),
-        // An expired key is deleted and its DEL propagated even by a read; at the very millisecond it is still there.
+        // An expired key is deleted and its DEL propagated even by a read; at the very millisecond
+        // it is still there.
         (&["SET k v PXAT 1699999999999", "GET k"], &["DEL k"]),
         (&["SET k v PXAT 1700000000000", "GET k"], &[]),
         (&["SET k v PXAT 1699999999999", "SET k w"], &["DEL k", "SET k w"]),

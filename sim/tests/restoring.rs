@@ -1,5 +1,5 @@
-//! RESTORE of payloads that were tampered with and sealed again: a value or an error, and whatever was restored can be
-//! read, changed, copied and dumped.
+//! RESTORE of payloads that were tampered with and sealed again: a value or an error, and whatever
+//! was restored can be read, changed, copied and dumped.
 
 mod bench;
 

@@ -1,4 +1,5 @@
-//! SCAN and its siblings while the keyspace changes: what is there from the first call to the last is found.
+//! SCAN and its siblings while the keyspace changes: what is there from the first call to the last
+//! is found.
 
 mod bench;
 
@@ -122,8 +123,9 @@ proptest! {
             if next == 0 {
                 break;
             }
-            // However the table changes, the iteration ends: a call walks one bucket or more, and there are no more of them than
-            // the power of two that holds the most elements that there ever were, or four. Twice that is ample.
+            // However the table changes, the iteration ends: a call walks one bucket or more, and
+            // there are no more of them than the power of two that holds the most elements that
+            // there ever were, or four. Twice that is ample.
             prop_assert!(calls <= CHANGES + 2 * most_ever.next_power_of_two().max(4), "it does not end");
             cursor = next;
             // Changes come to an end, or the table might grow faster than it is walked.

@@ -1,9 +1,9 @@
-//! Proof that the alarms ring: locks broken on purpose, and mistakes of the simulator itself, each with the scenario and the
-//! checker that must catch it.
+//! Proof that the alarms ring: locks broken on purpose, and mistakes of the simulator itself, each
+//! with the scenario and the checker that must catch it.
 //!
-//! A row names the broken lock, the right one beside it, and what is expected of the right one. The right one must meet the
-//! expectation on every seed tried; the broken one must fail it on some seed of the first thousand. The last line of the
-//! output is the mutation score.
+//! A row names the broken lock, the right one beside it, and what is expected of the right one. The
+//! right one must meet the expectation on every seed tried; the broken one must fail it on some
+//! seed of the first thousand. The last line of the output is the mutation score.
 
 mod scenarios;
 
@@ -177,7 +177,8 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("release-remembered", "client", r#"hygiene = "holds""#, MANY_RELEASES), ""),
     (bug("watchdog-never-cancelled", "counted-lock", r#"lease = "holds""#, SHORT_AFTER_LONG), ""),
     (bug("wait-result-ignored", "replicated-lock", r#"l1 = "holds""#, LATE_REPLICA), ""),
-    // The release of the first deletes what the second has, and the third gets it: no failover has lost it.
+    // The release of the first deletes what the second has, and the third gets it: no failover has
+    // lost it.
     (
         bug("del-without-token", "token-lock", r#"windows = "holds""#, LATE_RELEASE),
         r#"node.r.replica_of = "m"
@@ -202,7 +203,8 @@ const BUGS: &[(Bug, &str)] = &[
         r#"client.ahead.clock.offset = "0s"
         client.third.steps = [{ at = "12s..13s", try_acquire = {} }, { work = { until = "20s" } }]"#,
     ),
-    // The lease of the first is over when it gives its values back, one of which is another's by then: it can take it again.
+    // The lease of the first is over when it gives its values back, one of which is another's by
+    // then: it can take it again.
     (
         bug("values-given-back-unseen", "values-lock", r#"l1 = "holds""#, VALUES),
         r#"lock.lease = "1s"
@@ -257,7 +259,8 @@ const BUGS: &[(Bug, &str)] = &[
     ),
     (bug("undoes-what-was-refused", "semaphore", r#"permits = "holds""#, REPLICA_DOWN), ""),
     (bug("multi-keeps-what-it-got", "token-lock", ALL_BACK, TOGETHER), ""),
-    // The node of the first cannot be reached when both are to be given back, and the second is renewed on.
+    // The node of the first cannot be reached when both are to be given back, and the second is
+    // renewed on.
     (
         bug("multi-release-stops-at-error", "token-lock", ALL_BACK, TOGETHER),
         r#"client.other.steps = []

@@ -1,6 +1,7 @@
 //! The scenarios in which broken locks are caught.
 
-/// The owner stands still until its lease is over and then releases, when another owner has the lock.
+/// The owner stands still until its lease is over and then releases, when another owner has the
+/// lock.
 pub(crate) const LATE_RELEASE: &str = r#"
 [node.m]
 [lock]
@@ -26,7 +27,8 @@ steps = [{ at = "10s..10.3s", try_acquire = {} }, { work = { until = "14s", unti
 steps = [{ at = "10.5s", poll = { every = "10ms", until = "14s" } }, { work = { until = "14s", until_lost = true } }]
 "#;
 
-/// Of five nodes the owner reaches a, b and c, and the other client c, d and e: all hangs on c, whose clock may be wrong.
+/// Of five nodes the owner reaches a, b and c, and the other client c, d and e: all hangs on c,
+/// whose clock may be wrong.
 pub(crate) const ONE_NODE_IN_COMMON: &str = r#"
 [node.a]
 [node.b]
@@ -45,7 +47,8 @@ cut = { from = "c2", to = ["a", "b"] }
 at = "5s"
 "#;
 
-/// Replies of two nodes do not reach the client and a third is down, so its attempts fail and leave something behind.
+/// Replies of two nodes do not reach the client and a third is down, so its attempts fail and leave
+/// something behind.
 pub(crate) const LOST_REPLIES: &str = r#"
 [node.a]
 [node.b]
@@ -88,7 +91,8 @@ storm = "9.5s"
 calm = "60s"
 "#;
 
-/// The request is obeyed and its reply is lost, so the client must find out whether it has the lock.
+/// The request is obeyed and its reply is lost, so the client must find out whether it has the
+/// lock.
 pub(crate) const LOST_REPLY: &str = r#"
 [node.m]
 [lock]
@@ -105,7 +109,8 @@ at = "9s"
 storm = "60s"
 "#;
 
-/// The watchdog's renewals stop getting through for longer than a lease, and the lock becomes another client's.
+/// The watchdog's renewals stop getting through for longer than a lease, and the lock becomes
+/// another client's.
 pub(crate) const CUT_OFF_WATCHDOG: &str = r#"
 [node.m]
 [lock]
@@ -123,7 +128,8 @@ for = "5s..8s"
 storm = "40s"
 "#;
 
-/// Three clients ask at one moment, each nearest to other nodes, so that none gets a majority at first.
+/// Three clients ask at one moment, each nearest to other nodes, so that none gets a majority at
+/// first.
 pub(crate) const SPLIT_VOTE: &str = r#"
 [node.n]
 count = 5
@@ -337,7 +343,8 @@ storm = "13s"
 calm = "90s"
 "#;
 
-/// A client polls without pause around the end of a lease that began in the middle of a millisecond.
+/// A client polls without pause around the end of a lease that began in the middle of a
+/// millisecond.
 pub(crate) const LAST_MILLISECOND: &str = r#"
 [node.m]
 [lock]
@@ -458,7 +465,8 @@ steps = [{ at = "10s..11s", acquire = { shared = true } }, { work = { for = "500
 steps = [{ at = "10s..11s", acquire = {} }, { work = { for = "500ms" } }, { release = {} }]
 "#;
 
-/// A writer reads what it writes, with leases much shorter than its own, and gives one of them back; another writer waits.
+/// A writer reads what it writes, with leases much shorter than its own, and gives one of them
+/// back; another writer waits.
 pub(crate) const WRITER_THAT_READS: &str = r#"
 [node.m]
 [lock]
@@ -511,7 +519,8 @@ storm = "30s"
 calm = "10s"
 "#;
 
-/// One client takes the lock and gives it back, again and again, for less time than a release is remembered.
+/// One client takes the lock and gives it back, again and again, for less time than a release is
+/// remembered.
 pub(crate) const MANY_RELEASES: &str = r#"
 [node.m]
 [lock]

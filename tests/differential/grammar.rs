@@ -6,9 +6,10 @@
 //! HSET hkey (field value)...
 //! ```
 //!
-//! Upper case and what has a dash in it is itself, other lower case is a slot that [`Words`] fills, `[..]` may be left out,
-//! `(..|..)` is one of several, `x...` is repeated, `#x` is a count followed by so many, `{..}` comes in any order. A number
-//! in front is how often the line is drawn, compared to the others.
+//! Upper case and what has a dash in it is itself, other lower case is a slot that [`Words`] fills,
+//! `[..]` may be left out, `(..|..)` is one of several, `x...` is repeated, `#x` is a count
+//! followed by so many, `{..}` comes in any order. A number in front is how often the line is
+//! drawn, compared to the others.
 
 use std::{iter::Peekable, vec::IntoIter};
 

@@ -73,8 +73,9 @@ pub(crate) fn run(options: &Options) -> bool {
     found == 0
 }
 
-/// Plays the episodes of a seed until it has played so many commands, or only one episode of it. Differences are reported as
-/// they are found, until the callback wants no more: then the result is false.
+/// Plays the episodes of a seed until it has played so many commands, or only one episode of it.
+/// Differences are reported as they are found, until the callback wants no more: then the result is
+/// false.
 pub(crate) fn seed(
     seed: u64,
     only: Option<u64>,

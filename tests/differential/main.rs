@@ -1,5 +1,5 @@
-//! Differential fuzzing: the simulator and a private `redis-server` get the same commands of several clients, drawn from a
-//! seed, and must give the same replies and then have the same keys.
+//! Differential fuzzing: the simulator and a private `redis-server` get the same commands of
+//! several clients, drawn from a seed, and must give the same replies and then have the same keys.
 //!
 //! A test run plays a few short seeds. The long one, with a progress bar:
 //!
@@ -7,8 +7,8 @@
 //! cargo test --release -p lockstorm-sim --test differential -- --seeds 0..50 --commands 20000
 //! ```
 //!
-//! A difference is made small, and written as a transcript that can be moved to `tests/parity`. `--seeds 17 --episode 4`
-//! plays one episode again.
+//! A difference is made small, and written as a transcript that can be moved to `tests/parity`.
+//! `--seeds 17 --episode 4` plays one episode again.
 
 mod clock;
 mod duel;

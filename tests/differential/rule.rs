@@ -12,7 +12,8 @@ pub(crate) enum Rule {
     Unordered {
         width: usize,
     },
-    /// Elements in the order of C's strings: those that only differ behind a zero come in any order.
+    /// Elements in the order of C's strings: those that only differ behind a zero come in any
+    /// order.
     Alphabet,
     /// This, where the first key is a hash table; in compact encodings every order is exact.
     IfTable(Box<Rule>),
@@ -65,7 +66,8 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"CONFIG" if upper(1) == b"GET" => Rule::Unordered { width: 2 },
         b"COMMAND" if upper(1) == b"LIST" => Rule::Unordered { width: 1 },
         b"SORT" | b"SORT_RO" => {
-            // Without an order the elements come as the set has them, and those of the same weight come from there.
+            // Without an order the elements come as the set has them, and those of the same weight
+            // come from there.
             let by = words.windows(2).find(|two| two[0].eq_ignore_ascii_case(b"BY")).map(|two| &two[1]);
             // A zero byte ends the search for a star.
             let star = |by: &Vec<u8>| by.iter().take_while(|byte| **byte != 0).any(|byte| *byte == b'*');
@@ -106,9 +108,11 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"HELLO" => Rule::Shape,
         b"CLIENT" if matches!(&upper(1)[..], b"LIST" | b"INFO") => Rule::Kind,
         b"OBJECT" if upper(1) == b"FREQ" => Rule::Near(SLACK_MS / 1000),
-        // A server has small integers once, for all keys that hold them, with the last use of any of them.
+        // A server has small integers once, for all keys that hold them, with the last use of any
+        // of them.
         b"OBJECT" if upper(1) == b"IDLETIME" => Rule::Kind,
-        // Further references to a value, such as from the queue of a transaction, are a server's own affair.
+        // Further references to a value, such as from the queue of a transaction, are a server's
+        // own affair.
         b"OBJECT" if upper(1) == b"REFCOUNT" => Rule::Kind,
         b"MEMORY" | b"DEBUG" | b"LATENCY" | b"SLOWLOG" => Rule::Kind,
         // The clock decides how long something has been idle, and what a star stands for.

@@ -8,12 +8,13 @@ pub(crate) type Command = Vec<Vec<u8>>;
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// A command on a connection, which is made when it is first named. In it `{id:2}` stands for what CLIENT ID answers on
-    /// connection `2`.
+    /// A command on a connection, which is made when it is first named. In it `{id:2}` stands for
+    /// what CLIENT ID answers on connection `2`.
     Send(usize, Command),
     /// Commands that are delivered together, in pieces that end at these bytes.
     Pipeline(usize, Vec<Command>, Vec<usize>),
-    /// A command in which [`ANSWER`] stands for what the other server answers to a question: payloads go across.
+    /// A command in which [`ANSWER`] stands for what the other server answers to a question:
+    /// payloads go across.
     Cross(usize, Command, Command),
     /// Bytes that may be no command.
     Raw(usize, Vec<u8>),
@@ -63,7 +64,8 @@ impl Step {
         }
     }
 
-    /// The same step with other commands; a pipeline of one is a command, and one of none is no step.
+    /// The same step with other commands; a pipeline of one is a command, and one of none is no
+    /// step.
     pub(crate) fn with(&self, commands: Vec<Command>) -> Option<Step> {
         match (self, commands.len()) {
             (_, 0) => None,

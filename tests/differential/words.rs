@@ -1,4 +1,5 @@
-//! The words that fill the slots of the grammar: keys of each type, values on the boundaries, numbers that are none.
+//! The words that fill the slots of the grammar: keys of each type, values on the boundaries,
+//! numbers that are none.
 
 use crate::{
     prng::Prng,
@@ -124,7 +125,8 @@ impl Words {
                 _ => number(prng.between(0, 5)),
             },
             "bit" => number(i64::from(prng.percent(50))),
-            // No odd number that is large but allowed: strings of half a gigabyte try nothing but the machine.
+            // No odd number that is large but allowed: strings of half a gigabyte try nothing but
+            // the machine.
             "bitoffset" => match prng.below(20) {
                 0 => prng
                     .pick(&["", "a", "-1", "1.5", "01", "#", "#-1", "4294967296", "9223372036854775807"])
@@ -220,7 +222,8 @@ impl Words {
                 0 => odd(prng),
                 _ => id_of(prng.below(5)),
             },
-            // The REDIRECT target only listens: the order of its invalidations and its own replies is unspecified.
+            // The REDIRECT target only listens: the order of its invalidations and its own replies
+            // is unspecified.
             "target" => match prng.below(10) {
                 0 => odd(prng),
                 _ => id_of(LISTENER),
@@ -240,7 +243,8 @@ impl Words {
     /// Mostly a key of the type, now and then one of another or of none.
     fn key(&self, letter: &str, prng: &mut Prng) -> Vec<u8> {
         match prng.below(100) {
-            // Ranges by name are only defined where all scores are equal, so these keys are never mixed up.
+            // Ranges by name are only defined where all scores are equal, so these keys are never
+            // mixed up.
             0..=3 if letter != "y" => {
                 let other = ["s", "h", "l", "t", "z", "x", "p", "g"];
                 let at = prng.below(other.len());
@@ -326,7 +330,8 @@ impl Words {
                 .to_vec(),
             1 => prng
                 .pick(&[
-                    // None beyond 64 bits: it leaves redis-server with an error number that its next SORT takes for its own.
+                    // None beyond 64 bits: it leaves redis-server with an error number that its
+                    // next SORT takes for its own.
                     "18446744073709551615-18446744073709551615",
                     "1-2-3",
                     "(1-1",

@@ -147,7 +147,8 @@ pub(crate) fn who_waits_for_the_same_acknowledgement_is_answered(mut first: Node
     assert_eq!(ask(&mut writer, "GET k"), "4");
 }
 
-/// A master whose replica has gone keeps the end of the stream for `repl-backlog-ttl`, and no longer.
+/// A master whose replica has gone keeps the end of the stream for `repl-backlog-ttl`, and no
+/// longer.
 pub(crate) fn a_backlog_without_replicas_is_freed(mut first: Node, mut second: Node) {
     paired(&mut first, &mut second);
     let id = first.info("master_replid");
@@ -157,7 +158,8 @@ pub(crate) fn a_backlog_without_replicas_is_freed(mut first: Node, mut second: N
     until("the backlog is forgotten", || first.info("repl_backlog_active") == "0");
     assert_ne!(first.info("master_replid"), id);
     assert_eq!(first.info("master_replid2"), "0".repeat(40));
-    // The returning node needs a full resynchronization; it asks for a partial one, with the history it had before the first time.
+    // The returning node needs a full resynchronization; it asks for a partial one, with the
+    // history it had before the first time.
     second.follow(&first);
     assert_eq!((first.info("sync_full"), first.info("sync_partial_err")), ("2".into(), "2".into()));
 }

@@ -1,4 +1,5 @@
-//! Pairs of nodes, simulated and real in every combination, put through the same steps over loopback.
+//! Pairs of nodes, simulated and real in every combination, put through the same steps over
+//! loopback.
 
 mod failover;
 mod listening;

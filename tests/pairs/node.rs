@@ -6,7 +6,8 @@ use lockstorm_lab::support::redis::RedisServer;
 use lockstorm_sim::{TestServer, config::Config};
 use redis::{Connection, ConnectionLike as _, Value};
 
-/// How often a state is asked for, and how often at most: real servers come round in their own time.
+/// How often a state is asked for, and how often at most: real servers come round in their own
+/// time.
 const POLL: Duration = Duration::from_millis(20);
 const POLLS_MAX: usize = 500;
 

@@ -1,4 +1,5 @@
-//! An append-only file that the disk does not take: the same steps on both servers, replies compared.
+//! An append-only file that the disk does not take: the same steps on both servers, replies
+//! compared.
 
 use std::{os::unix::fs::symlink, path::Path, time::Duration};
 

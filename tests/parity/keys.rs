@@ -1,4 +1,5 @@
-//! Which arguments of a command are keys, and what it does to them: every command with drawn arguments, on both servers.
+//! Which arguments of a command are keys, and what it does to them: every command with drawn
+//! arguments, on both servers.
 
 use std::fmt::Write as _;
 
@@ -49,7 +50,8 @@ const WORDS: &[&str] = &[
 /// Drawn argument lists for each command.
 const DRAWS: usize = 40;
 
-/// Compares COMMAND GETKEYSANDFLAGS for every command and subcommand; every difference is in the error.
+/// Compares COMMAND GETKEYSANDFLAGS for every command and subcommand; every difference is in the
+/// error.
 pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
     let mut prng = Env::new(1);

@@ -1,7 +1,9 @@
-//! Transcripts: the same commands and the same replies, on the simulator always, and on a real `redis-server` when there
-//! is one. Each file `tests/parity/<group>/<command>.redis` is a test per server; `transcript.rs` describes the format.
+//! Transcripts: the same commands and the same replies, on the simulator always, and on a real
+//! `redis-server` when there is one. Each file `tests/parity/<group>/<command>.redis` is a test per
+//! server; `transcript.rs` describes the format.
 //!
-//! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` rewrites the expected replies from the real server.
+//! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` rewrites the expected
+//! replies from the real server.
 
 mod aof;
 mod info;
@@ -30,9 +32,9 @@ use wire::Wire;
 /// How long a reply may take before it counts as missing; longer than any wait in a transcript.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a transcript is played on the real server before a difference counts: its clock is the machine's, and a
-/// machine that stops it for a tenth of a second between two commands ends a pause or a time to live too soon. The
-/// simulator has no such excuse.
+/// How often a transcript is played on the real server before a difference counts: its clock is the
+/// machine's, and a machine that stops it for a tenth of a second between two commands ends a pause
+/// or a time to live too soon. The simulator has no such excuse.
 const PLAYS: usize = 3;
 
 /// Held by every trial, and whole by one that must not be disturbed by the others.
@@ -89,7 +91,8 @@ fn beside(name: impl Into<String>, run: impl FnOnce() -> Result<(), Failed> + Se
     })
 }
 
-/// Plays a transcript on the real server: beside other trials, and if that fails, with the machine for itself.
+/// Plays a transcript on the real server: beside other trials, and if that fails, with the machine
+/// for itself.
 fn oracle(path: &Path) -> Result<(), Failed> {
     let mut played = {
         let _machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
@@ -231,8 +234,8 @@ fn shown(received: &Received) -> String {
     }
 }
 
-/// Plays a transcript on the real server and writes down what it answers. Replies that already match what is written keep
-/// their form, so that patterns stay.
+/// Plays a transcript on the real server and writes down what it answers. Replies that already
+/// match what is written keep their form, so that patterns stay.
 fn rewrite(path: &Path) -> Result<(), Failed> {
     let mut server = Real::start_with(&options(path)?);
     let mut ids = BTreeMap::new();
@@ -273,8 +276,9 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
         let mut replies = 0;
         loop {
             let wanted = expected.next();
-            // Something that is expected may take its time. Further replies to a command come in one piece with its
-            // first, and waiting for them would eat up the times to live that the next steps ask for.
+            // Something that is expected may take its time. Further replies to a command come in
+            // one piece with its first, and waiting for them would eat up the times to live that
+            // the next steps ask for.
             let patience = match wanted {
                 Some(_) => PATIENCE,
                 None if replies == 0 => server.silence() * 2,

@@ -1,4 +1,5 @@
-//! Access lists: users with drawn rules, and commands that they may or may not run, on both servers.
+//! Access lists: users with drawn rules, and commands that they may or may not run, on both
+//! servers.
 
 use std::fmt::Write as _;
 

@@ -39,7 +39,8 @@ pub(crate) trait Play {
     fn receive(&mut self, name: &str, patience: Duration) -> Received {
         self.receive_as(name, patience, Wire::take)
     }
-    /// Makes a connection a replica, as of old, and reads the snapshot that it is sent: after it comes the stream.
+    /// Makes a connection a replica, as of old, and reads the snapshot that it is sent: after it
+    /// comes the stream.
     #[allow(dead_code, reason = "only transcripts have replicas")]
     fn follow(&mut self, name: &str, patience: Duration) -> Received {
         self.send(name, b"SYNC\r\n");
@@ -284,8 +285,8 @@ impl Play for Real {
     }
 
     fn silence(&self) -> Duration {
-        // Long enough for a reply over loopback, also on a busy machine; what comes later is missed here, and caught on
-        // the simulator, which plays the same transcript.
+        // Long enough for a reply over loopback, also on a busy machine; what comes later is missed
+        // here, and caught on the simulator, which plays the same transcript.
         Duration::from_millis(25)
     }
 }

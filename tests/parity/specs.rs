@@ -1,5 +1,5 @@
-//! The tables of the commands against COMMAND INFO of the real server: arity, flags, positions of the keys, categories, tips,
-//! key specifications.
+//! The tables of the commands against COMMAND INFO of the real server: arity, flags, positions of
+//! the keys, categories, tips, key specifications.
 
 use std::fmt::Write as _;
 
@@ -111,7 +111,8 @@ fn without_words(wire: &mut Wire) {
     items.iter_mut().for_each(without_words);
 }
 
-/// Compares the replies themselves: categories, tips and key specifications, of a command and of its subcommands.
+/// Compares the replies themselves: categories, tips and key specifications, of a command and of
+/// its subcommands.
 fn replies(ours: &Wire, theirs: &Wire, differences: &mut String) {
     let (Wire::Items(_, ours), Wire::Items(_, theirs)) = (ours, theirs) else { return };
     let name = text(&ours[0]);
@@ -138,7 +139,8 @@ fn replies(ours: &Wire, theirs: &Wire, differences: &mut String) {
     }
 }
 
-/// A reply on one line, without the notes of key specifications, which each server words in its own way.
+/// A reply on one line, without the notes of key specifications, which each server words in its own
+/// way.
 fn shown(wire: &Wire) -> String {
     let Wire::Items(_, items) = wire else {
         return match wire {
@@ -176,7 +178,8 @@ fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {
             differ("first key, last key and step", format!("{:?}", [1; 3]), format!("{theirs:?}"));
             differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());
         }
-        // Three numbers cannot say where these are; that they cannot is the flag, which was compared.
+        // Three numbers cannot say where these are; that they cannot is the flag, which was
+        // compared.
         Keys::Counted { .. } | Keys::Found(_) => {
             differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());
         }

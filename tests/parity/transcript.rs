@@ -18,8 +18,9 @@
 //! ! disk free
 //! ```
 //!
-//! Patterns: `...` is any reply, `*~2` and `%~2` have any order (sets always have), `:~100±20` is near, `$~id=* db=?`
-//! is a bulk string that matches a glob, `-"ERR \xff"` an error that is no text. `closed` says that the server hangs up.
+//! Patterns: `...` is any reply, `*~2` and `%~2` have any order (sets always have), `:~100±20` is
+//! near, `$~id=* db=?` is a bulk string that matches a glob, `-"ERR \xff"` an error that is no
+//! text. `closed` says that the server hangs up.
 
 use std::fmt;
 

@@ -51,8 +51,8 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
-    /// Takes one whole reply off the front of `buffer`, and the line breaks before it, which keep a replica's patience; `None`
-    /// while it is not all there.
+    /// Takes one whole reply off the front of `buffer`, and the line breaks before it, which keep a
+    /// replica's patience; `None` while it is not all there.
     ///
     /// # Panics
     /// When the bytes are no reply: then a server is broken, and so is the rest of its stream.
@@ -65,7 +65,8 @@ impl Wire {
         Some(wire)
     }
 
-    /// Takes a snapshot off the front of `buffer`, which has nothing behind it, and the line breaks before it.
+    /// Takes a snapshot off the front of `buffer`, which has nothing behind it, and the line breaks
+    /// before it.
     pub(crate) fn take_snapshot(buffer: &mut BytesMut) -> Option<Wire> {
         let begin = buffer.iter().position(|byte| *byte != b'\n')?;
         let end = begin + buffer[begin..].windows(2).position(|two| two == b"\r\n")?;
@@ -162,7 +163,8 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     quoted
 }
 
-/// Rules of a user on one line, with those for single commands in order of their names: on a real server they have none.
+/// Rules of a user on one line, with those for single commands in order of their names: on a real
+/// server they have none.
 #[allow(dead_code, reason = "not every suite looks at users")]
 pub(crate) fn permits_in_order(line: &str) -> String {
     let selectors = line.trim().trim_matches('"').split('(').map(|selector| {

@@ -1,4 +1,5 @@
-//! Private `redis-server` processes on free loopback ports, for suites that compare with the real thing.
+//! Private `redis-server` processes on free loopback ports, for suites that compare with the real
+//! thing.
 
 use std::{
     io::{Read, Write},
@@ -19,7 +20,8 @@ pub enum Availability {
     Present,
     /// It is not, and comparing is optional. Holds one line to say so.
     Absent(String),
-    /// It is not, and `LOCKSTORM_REQUIRE_REDIS=1` says it must be: the suite has to fail with this line.
+    /// It is not, and `LOCKSTORM_REQUIRE_REDIS=1` says it must be: the suite has to fail with this
+    /// line.
     Missing(String),
 }
 
@@ -49,7 +51,8 @@ pub fn availability() -> Availability {
 /// The highest port of a node of a cluster, whose bus is 10,000 above it.
 const PORT_MAX: u16 = u16::MAX - 10_000;
 
-/// A running `redis-server` of its own, in an empty directory, without persistence. It is killed when dropped.
+/// A running `redis-server` of its own, in an empty directory, without persistence. It is killed
+/// when dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     child: Child,
@@ -59,7 +62,8 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one with further options, such as `["--appendonly", "yes"]`, and waits until it answers.
+    /// Starts one with further options, such as `["--appendonly", "yes"]`, and waits until it
+    /// answers.
     ///
     /// # Panics
     /// When it cannot be started: the caller has asked [`availability`] before.
@@ -72,7 +76,8 @@ impl RedisServer {
     /// # Panics
     /// When it cannot be started.
     pub fn start_in(options: &[&str], prepare: impl Fn(&Path) -> std::io::Result<()>) -> RedisServer {
-        // Between choosing a free port and listening on it another process may take it: then redis-server exits.
+        // Between choosing a free port and listening on it another process may take it: then
+        // redis-server exits.
         let mut problem = String::new();
         for _ in 0..20 {
             match RedisServer::try_start(options, &prepare) {

@@ -1,4 +1,5 @@
-//! Each claim has a boundary or a measure, with a formula, or a reason why it has none; and each claim of a trial has a control.
+//! Each claim has a boundary or a measure, with a formula, or a reason why it has none; and each
+//! claim of a trial has a control.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +106,8 @@ fn a_claim_has_one_of_the_two_and_not_both() {
     }
 }
 
-/// A trial that no broken lock fails may be blind: a watchdog that never renews once kept T9, whose second client held the lock for no time.
+/// A trial that no broken lock fails may be blind: a watchdog that never renews once kept T9, whose
+/// second client held the lock for no time.
 #[test]
 fn each_claim_of_a_trial_has_a_control() {
     // That every lock on one node is lost is the claim itself: it is found in each.

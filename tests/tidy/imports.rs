@@ -1,4 +1,5 @@
-//! Inside a crate a module imports only modules listed before it in `lib.rs`: no circles, and an order to read in.
+//! Inside a crate a module imports only modules listed before it in `lib.rs`: no circles, and an
+//! order to read in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +27,9 @@ fn a_module_imports_only_those_before_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Folders in which modules import each other. A driver of a node spawns a task for each connection, which steps the driver, and a
-/// lock of a model makes holds, which ask the nodes through the lock: these are each one thing in two files.
+/// Folders in which modules import each other. A driver of a node spawns a task for each
+/// connection, which steps the driver, and a lock of a model makes holds, which ask the nodes
+/// through the lock: these are each one thing in two files.
 const CIRCLES: &[&str] = &["sim/src/drive", "scenarios/src/subject/model"];
 
 #[test]
@@ -74,7 +76,8 @@ fn the_modules_of_a_folder_do_not_import_each_other() {
     assert_eq!(with_circles, known, "folders whose modules import each other");
 }
 
-/// The map at the beginning of a `lib.rs` names each module once, in the order in which they are declared.
+/// The map at the beginning of a `lib.rs` names each module once, in the order in which they are
+/// declared.
 #[test]
 fn the_map_of_a_crate_is_whole() {
     for name in CRATES {
@@ -105,7 +108,8 @@ fn client_and_sim_never_meet() {
     }
 }
 
-/// What must not be there, and why the rest can be trusted: a module, and words that none of its files has in its code.
+/// What must not be there, and why the rest can be trusted: a module, and words that none of its
+/// files has in its code.
 const ABSENCES: &[(&str, &[&str])] = &[
     // The protocol knows no command.
     ("sim/src/resp", &["commands::", "keyspace::"]),

@@ -59,8 +59,8 @@ fn each_group_is_sorted_by_name() {
     }
 }
 
-/// Each command and each subcommand is sent in the transcript of its own name, and something is said of what comes back; a
-/// subcommand may be sent in the transcript of its container instead.
+/// Each command and each subcommand is sent in the transcript of its own name, and something is
+/// said of what comes back; a subcommand may be sent in the transcript of its container instead.
 #[test]
 fn each_command_has_a_transcript() {
     let mut missing = Vec::new();
@@ -77,8 +77,8 @@ fn each_command_has_a_transcript() {
     assert!(missing.is_empty(), "no transcript under tests/parity plays {missing:?}");
 }
 
-/// Whether a transcript sends a command (`> CONFIG GET x`, `2> config get x`, or in bytes after `>>`) and says what comes back,
-/// by more than that something does.
+/// Whether a transcript sends a command (`> CONFIG GET x`, `2> config get x`, or in bytes after
+/// `>>`) and says what comes back, by more than that something does.
 fn plays(text: &str, command: &str) -> bool {
     let words = command.replace('|', " ");
     let mut sent = false;
@@ -202,8 +202,9 @@ fn each_fault_is_registered_in_two_lines() {
     }
 }
 
-/// Its adapter, and the handle of the production client: what CONTRIBUTING promises. `traits.rs` names the kinds of models whose
-/// keys hold something else than owners, and `lock.rs` the default. What the checkers know is the guarantee of a lock, another enum.
+/// Its adapter, and the handle of the production client: what CONTRIBUTING promises. `traits.rs`
+/// names the kinds of models whose keys hold something else than owners, and `lock.rs` the default.
+/// What the checkers know is the guarantee of a lock, another enum.
 #[test]
 fn each_kind_of_lock_has_an_adapter_and_a_handle_and_no_other_place() {
     let adapters = sources::read("scenarios/src/object/mod.rs");
@@ -319,8 +320,9 @@ fn stem(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned()
 }
 
-/// The storms of the locks that people use most draw faults of every kind, or say in their heads why one is left out. What only nodes
-/// that follow each other can do is not for one node, and what slots do is for `storm/cluster.toml`.
+/// The storms of the locks that people use most draw faults of every kind, or say in their heads
+/// why one is left out. What only nodes that follow each other can do is not for one node, and what
+/// slots do is for `storm/cluster.toml`.
 #[test]
 fn each_storm_of_locks_draws_every_fault_or_says_why_not() {
     const OF_SLOTS: &[&str] = &["failover", "reshard"];

@@ -1,8 +1,9 @@
 //! What a stock scenario says of real groups of servers is what `sim/TOPOLOGY.md` has.
 //!
-//! A comment cites a line of that table as `(T4, promotion: 3635 [3196..4109])`: the row, the line without its unit, and what was measured on
-//! real processes, in milliseconds; several with `; ` between them. A row without lines is cited as `(T60: 10 runs)`. So a new
-//! measurement fails here for each file that speaks of the old one, and a figure cannot outlive the run that it is from.
+//! A comment cites a line of that table as `(T4, promotion: 3635 [3196..4109])`: the row, the line
+//! without its unit, and what was measured on real processes, in milliseconds; several with `; `
+//! between them. A row without lines is cited as `(T60: 10 runs)`. So a new measurement fails here
+//! for each file that speaks of the old one, and a figure cannot outlive the run that it is from.
 
 use std::collections::BTreeMap;
 

@@ -24,8 +24,8 @@ fn files_open_by_saying_what_they_are_for() {
     }
 }
 
-/// Marks of unfinished work, and paths of the machine that it was done on. Written in two halves, so that this file does not
-/// find itself.
+/// Marks of unfinished work, and paths of the machine that it was done on. Written in two halves,
+/// so that this file does not find itself.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("TO", "DO"),
     ("FIX", "ME"),
@@ -51,8 +51,8 @@ fn no_file_has_a_mark_of_unfinished_work() {
     }
 }
 
-/// Words that hide which client, owner, waiter or replica a sentence is about, or that the field has another word for.
-/// GLOSSARY.md has the words to use.
+/// Words that hide which client, owner, waiter or replica a sentence is about, or that the field
+/// has another word for. GLOSSARY.md has the words to use.
 const RIDDLES: &[&str] = &[
     "anybody",
     "everybody",
@@ -82,8 +82,8 @@ fn comments_use_the_words_of_the_glossary() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The same words in the names of functions, tests among them, of the simulator and the client; the parts of a name stand between
-/// underscores.
+/// The same words in the names of functions, tests among them, of the simulator and the client; the
+/// parts of a name stand between underscores.
 #[test]
 fn functions_are_named_by_the_words_of_the_glossary() {
     let mut found = Vec::new();
@@ -144,7 +144,8 @@ fn comments_and_words_are_found_as_written() {
     assert_eq!(function(concat!("    /", "/ fn nobody() {")), None);
 }
 
-/// Every random choice of a task by `select` must be made by us: biased, or it is drawn from the operating system.
+/// Every random choice of a task by `select` must be made by us: biased, or it is drawn from the
+/// operating system.
 #[test]
 fn every_select_is_biased() {
     for source in sources::all(&[".rs"]) {

@@ -1,4 +1,5 @@
-//! The client of a rig, the same on simulated hosts and on this machine: what it does all the time, and the commands it gives.
+//! The client of a rig, the same on simulated hosts and on this machine: what it does all the time,
+//! and the commands it gives.
 
 use std::{
     cell::RefCell,
@@ -23,7 +24,8 @@ use crate::{
 /// Between two commands of a watch.
 pub(crate) const PERIOD: i64 = 20;
 
-/// Of [`Watch::Floods`]: so many writes leave at once, and so many milliseconds are between one time and the next.
+/// Of [`Watch::Floods`]: so many writes leave at once, and so many milliseconds are between one
+/// time and the next.
 const AT_ONCE: i64 = 20;
 const FLOOD_PERIOD: i64 = 10;
 
@@ -136,7 +138,8 @@ impl<P: Place> Client<P> {
         self.log.borrow_mut().push(Seen { at, by: by.into(), event: event.into(), message });
     }
 
-    /// Watches and commands as the row has them, until it is over; then finds out which writes have survived.
+    /// Watches and commands as the row has them, until it is over; then finds out which writes have
+    /// survived.
     pub(crate) async fn play(&self, row: &Row) {
         let mut tasks = Vec::new();
         if row.rig.masters > 0 && row.rig.starts_at_zero {
@@ -395,8 +398,8 @@ impl<P: Place> Client<P> {
         }
     }
 
-    /// Notes which accepted writes are not at the node that the first Sentinel to answer names, or that has the slot; and which are there that
-    /// should not.
+    /// Notes which accepted writes are not at the node that the first Sentinel to answer names, or
+    /// that has the slot; and which are there that should not.
     async fn find_lost(&self, row: &Row) {
         if !self.log.borrow().iter().any(|seen| seen.event == "accepted") {
             return;

@@ -1,4 +1,5 @@
-//! Wall clocks of real processes that a row can step: `clock.c` is preloaded into each, and adds to the machine's clock what a file says.
+//! Wall clocks of real processes that a row can step: `clock.c` is preloaded into each, and adds to
+//! the machine's clock what a file says.
 
 use std::{
     fs::{self, OpenOptions},
@@ -15,7 +16,8 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Compiles the library for the rig whose files are in this folder. The C compiler is the one that links programs of Rust.
+    /// Compiles the library for the rig whose files are in this folder. The C compiler is the one
+    /// that links programs of Rust.
     ///
     /// # Errors
     /// There is no `cc`, or it refuses the source.
@@ -32,7 +34,8 @@ impl Clocks {
         Err(io::Error::other(format!("cc {source}: {}", String::from_utf8_lossy(&compiled.stderr))))
     }
 
-    /// Whether a process has loaded the library: one that ignores it would pass a test of steps that never came.
+    /// Whether a process has loaded the library: one that ignores it would pass a test of steps
+    /// that never came.
     ///
     /// # Errors
     /// It has not, as a program that is linked statically.
@@ -48,7 +51,8 @@ impl Clocks {
         self.folder.join(name).join("clock")
     }
 
-    /// Gives a process of this name a clock of its own. A process that is started again keeps the steps of its clock.
+    /// Gives a process of this name a clock of its own. A process that is started again keeps the
+    /// steps of its clock.
     pub(crate) fn keep(&self, name: &str, command: &mut Command) -> io::Result<()> {
         let file = self.file(name);
         if !file.exists() {

@@ -7,8 +7,8 @@ use crate::{
     row::Rig,
 };
 
-/// Makes a cluster of nodes that do not know each other, and returns when all is well. If the row's zero is when that begins, no master has
-/// an epoch of its own at first.
+/// Makes a cluster of nodes that do not know each other, and returns when all is well. If the row's
+/// zero is when that begins, no master has an epoch of its own at first.
 pub(crate) async fn make<P: Place>(client: &Client<P>, rig: &Rig) {
     let mut nodes = Vec::new();
     for name in rig.nodes() {

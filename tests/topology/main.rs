@@ -1,10 +1,11 @@
-//! The behaviours of a group that fails over, as rows of a table: each is played on simulated hosts in virtual time, and on real
-//! processes. `sim/TOPOLOGY.md` has what was measured.
+//! The behaviours of a group that fails over, as rows of a table: each is played on simulated hosts
+//! in virtual time, and on real processes. `sim/TOPOLOGY.md` has what was measured.
 //!
-//! `cargo test -p lockstorm-lab --test topology` plays all of them on simulated hosts, and a few on real ones.
-//! `.. --test topology -- --real 10 [T3 ..]` plays each ten times on real ones, and prints the table; `-- --simulated`
-//! prints `sim/TOPOLOGY.md` with the simulated side measured anew. An ordinary run also holds the table to its
-//! tolerance ([`tolerance`]), and the simulated runs to the table.
+//! `cargo test -p lockstorm-lab --test topology` plays all of them on simulated hosts, and a few on
+//! real ones. `.. --test topology -- --real 10 [T3 ..]` plays each ten times on real ones, and
+//! prints the table; `-- --simulated` prints `sim/TOPOLOGY.md` with the simulated side measured
+//! anew. An ordinary run also holds the table to its tolerance ([`tolerance`]), and the simulated
+//! runs to the table.
 
 mod client;
 mod clock;
@@ -28,7 +29,8 @@ use tolerance::Table;
 /// Rows that an ordinary run plays on real processes as well: short ones.
 const ALSO_REAL: &[&str] = &["T3", "T10", "T12", "T29a", "T42", "T54"];
 
-/// By how much a real process may miss a bound, in milliseconds: the machine is busy with other tests.
+/// By how much a real process may miss a bound, in milliseconds: the machine is busy with other
+/// tests.
 const SLACK: i64 = 400;
 
 fn main() {
@@ -103,7 +105,8 @@ fn simulate(row: &Row) -> Result<(), Failed> {
     }
 }
 
-/// T15 and T16: candidates that stand at once take votes from each other, so that none may be elected; and never are two in one epoch.
+/// T15 and T16: candidates that stand at once take votes from each other, so that none may be
+/// elected; and never are two in one epoch.
 fn elections() -> Result<(), Failed> {
     const RUNS: u64 = 200;
     let row = rows::all().find(|row| row.id == "T3").expect("it is there");
@@ -140,7 +143,8 @@ fn better_replicas() -> Result<(), Failed> {
 }
 
 fn play_for_real(row: &Row) -> Result<(), Failed> {
-    // Votes may be split, and other tests may keep the machine busy: by the fourth time it is no chance any more.
+    // Votes may be split, and other tests may keep the machine busy: by the fourth time it is no
+    // chance any more.
     let first = u64::from(std::process::id() % 10);
     let mut why = String::new();
     for run in first..first + 4 {

@@ -1,4 +1,5 @@
-//! A rig of real processes: `redis-server` and `redis-sentinel`, with relays between them, in real time.
+//! A rig of real processes: `redis-server` and `redis-sentinel`, with relays between them, in real
+//! time.
 
 use std::{
     cell::RefCell,
@@ -188,7 +189,8 @@ pub(crate) fn play(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
     tokio::task::LocalSet::new().block_on(&runtime, play_here(row, run))
 }
 
-/// Addresses that no other rig of this machine has: a network for each process of tests, and in it one for each rig.
+/// Addresses that no other rig of this machine has: a network for each process of tests, and in it
+/// one for each rig.
 fn addresses(row: &Row) -> Addresses {
     static RIGS: AtomicU8 = AtomicU8::new(0);
     let process = (std::process::id() % 200) as u8 + 20;
@@ -198,8 +200,9 @@ fn addresses(row: &Row) -> Addresses {
     Addresses((0..).zip(names).map(|(number, name)| (name, address(number))).collect())
 }
 
-/// Where the processes keep their files: in memory where there is a place for that. A Sentinel writes its state with fsync before it asks
-/// for votes and before it gives one, and hears nothing meanwhile: on a slow disk votes are split more often.
+/// Where the processes keep their files: in memory where there is a place for that. A Sentinel
+/// writes its state with fsync before it asks for votes and before it gives one, and hears nothing
+/// meanwhile: on a slow disk votes are split more often.
 fn folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     match std::env::var_os("LOCKSTORM_TOPOLOGY_FOLDER") {

@@ -1,5 +1,6 @@
-//! Relays between real processes: each host of a rig has an address of its own on the loopback network, where a relay listens and
-//! the process behind it, at another port. Processes dial from their own addresses, so that a relay knows who dials.
+//! Relays between real processes: each host of a rig has an address of its own on the loopback
+//! network, where a relay listens and the process behind it, at another port. Processes dial from
+//! their own addresses, so that a relay knows who dials.
 
 use std::{
     cell::RefCell,
@@ -18,7 +19,8 @@ use tokio::{
     time::Instant,
 };
 
-/// How far the ports of a process are above those that its relays listen at. The port of a cluster's bus is 10,000 above the other one.
+/// How far the ports of a process are above those that its relays listen at. The port of a
+/// cluster's bus is 10,000 above the other one.
 pub(crate) const BEHIND: u16 = 20_000;
 
 /// Which pairs of hosts are cut, and which are slow, each direction by itself.
@@ -99,7 +101,8 @@ impl Relays {
         Ok(())
     }
 
-    /// A host that is dialed from now on refuses, as one on which no process listens: a node of a cluster sends a ping as soon as it is connected.
+    /// A host that is dialed from now on refuses, as one on which no process listens: a node of a
+    /// cluster sends a ping as soon as it is connected.
     pub(crate) fn close(&mut self, host: &str) {
         self.listening.remove(host).into_iter().flatten().for_each(|task| task.abort());
     }

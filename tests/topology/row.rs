@@ -1,7 +1,8 @@
-//! What a row is made of: a rig, what happens to it, and what must be seen, in milliseconds since the row's zero.
+//! What a row is made of: a rig, what happens to it, and what must be seen, in milliseconds since
+//! the row's zero.
 
-/// A master `m`, its replicas `r1`, `r2`, .., and Sentinels `s1`, `s2`, ..; or a cluster of masters `A`, `B`, .. with replicas `a`, `b`, ..
-/// of them. A `client` reaches them all.
+/// A master `m`, its replicas `r1`, `r2`, .., and Sentinels `s1`, `s2`, ..; or a cluster of masters
+/// `A`, `B`, .. with replicas `a`, `b`, .. of them. A `client` reaches them all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rig {
     /// Masters of a cluster; 0 if there is none.
@@ -21,7 +22,8 @@ pub(crate) struct Rig {
     pub(crate) parallel_syncs: u32,
     /// Options of nodes: the node (all, if empty), the option, its value.
     pub(crate) options: &'static [(&'static str, &'static str, &'static str)],
-    /// The row's zero is the start of the Sentinels, or the making of the cluster; otherwise they know each other and all nodes by then.
+    /// The row's zero is the start of the Sentinels, or the making of the cluster; otherwise they
+    /// know each other and all nodes by then.
     pub(crate) starts_at_zero: bool,
 }
 
@@ -40,7 +42,8 @@ pub(crate) const S3: Rig = Rig {
     starts_at_zero: false,
 };
 
-/// The same, and the master takes writes only while a replica acknowledges (`min-replicas-to-write` 1).
+/// The same, and the master takes writes only while a replica acknowledges (`min-replicas-to-write`
+/// 1).
 pub(crate) const S3_GUARDED: Rig = Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 };
 
 /// Two nodes and two Sentinels.
@@ -82,7 +85,8 @@ impl Rig {
         (1..=self.sentinels).map(|at| format!("s{at}")).collect()
     }
 
-    /// The file of a Sentinel, but for its port: where the master is, and what it tells others of itself.
+    /// The file of a Sentinel, but for its port: where the master is, and what it tells others of
+    /// itself.
     pub(crate) fn file(&self, announce: &str, master: &str) -> String {
         format!(
             "sentinel announce-ip {announce}\nsentinel announce-port 26379\nsentinel monitor main {master} 6379 {}\n\
@@ -100,8 +104,8 @@ impl Rig {
     }
 }
 
-/// Something that is done to a rig. Several hosts are separated by blanks; `leader` is the Sentinel that
-/// led the failover, `master` the node that it promoted.
+/// Something that is done to a rig. Several hosts are separated by blanks; `leader` is the Sentinel
+/// that led the failover, `master` the node that it promoted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
     /// The process is killed: its sockets are reset.
@@ -122,9 +126,11 @@ pub(crate) enum Act {
     HealOneWay(&'static str, &'static str),
     /// What these hosts send to those takes so many milliseconds more, to the end of the run.
     Slow(&'static str, &'static str, u64),
-    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and `<A>` the id of the node `A`. Of several
-    /// with `; ` between them, on one connection, the reply to the last one counts. The reply to a PTTL is also seen as `expires`, by the host, at
-    /// the time when the key will; and `disconnected`, by the host, that the connection has ended after the error UNBLOCKED.
+    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and
+    /// `<A>` the id of the node `A`. Of several with `; ` between them, on one connection, the
+    /// reply to the last one counts. The reply to a PTTL is also seen as `expires`, by the host, at
+    /// the time when the key will; and `disconnected`, by the host, that the connection has ended
+    /// after the error UNBLOCKED.
     Run(&'static str, &'static str),
     /// The wall clock of a host steps by so many milliseconds.
     Step(&'static str, i64),
@@ -133,26 +139,32 @@ pub(crate) enum Act {
 /// What the client does all the time, from a second before zero on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Watch {
-    /// It writes numbers to one node, every 20 ms: `accepted`, `refused`, and in the end `lost`, by `writes`.
+    /// It writes numbers to one node, every 20 ms: `accepted`, `refused`, and in the end `lost`, by
+    /// `writes`.
     Writes(&'static str),
-    /// The same, and each write is followed by WAIT: `confirmed`, if a replica has it, and in the end `confirmed and lost`.
+    /// The same, and each write is followed by WAIT: `confirmed`, if a replica has it, and in the
+    /// end `confirmed and lost`.
     Confirms(&'static str),
-    /// It writes 2,000 numbers a second to one node, without waiting for replies: what [`Watch::Writes`] has, and in the end `doubled` and
-    /// `refused and kept`.
+    /// It writes 2,000 numbers a second to one node, without waiting for replies: what
+    /// [`Watch::Writes`] has, and in the end `doubled` and `refused and kept`.
     Floods(&'static str),
-    /// It asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new answer; and `INFO address` and `INFO status`,
-    /// by the Sentinel, with every new value of `master0` in its INFO.
+    /// It asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new
+    /// answer; and `INFO address` and `INFO status`, by the Sentinel, with every new value of
+    /// `master0` in its INFO.
     Asks,
-    /// It stays connected to a node, also as a subscriber: `closed`, by `client` or `subscriber`, about the node.
+    /// It stays connected to a node, also as a subscriber: `closed`, by `client` or `subscriber`,
+    /// about the node.
     Holds(&'static str),
-    /// It reads CLIENT LIST of a node, every 20 ms: `linked`, by a Sentinel, with each new connection that replaces one to the node (`r1 cmd`,
-    /// `r1 pubsub`).
+    /// It reads CLIENT LIST of a node, every 20 ms: `linked`, by a Sentinel, with each new
+    /// connection that replaces one to the node (`r1 cmd`, `r1 pubsub`).
     Links(&'static str),
-    /// It asks each node of a cluster what it thinks of itself and of all others, every 40 ms, and notes what has changed, by the node: `fail?`,
-    /// `fail` and `well` about another one, `master`, `replica` (`a of A`) and `epoch` (`A 7`; `has epoch`, also of one that it sees for the first
+    /// It asks each node of a cluster what it thinks of itself and of all others, every 40 ms, and
+    /// notes what has changed, by the node: `fail?`, `fail` and `well` about another one, `master`,
+    /// `replica` (`a of A`) and `epoch` (`A 7`; `has epoch`, also of one that it sees for the first
     /// time), `state` (`ok` or `fail`), and `ping` for each that it has sent.
     Views,
-    /// It reads MONITOR of a node: each command that a Sentinel sends, by that Sentinel, about the node.
+    /// It reads MONITOR of a node: each command that a Sentinel sends, by that Sentinel, about the
+    /// node.
     Monitors(&'static str),
 }
 
@@ -162,8 +174,8 @@ pub(crate) struct Sight {
     pub(crate) event: &'static str,
     /// A host; `leader` or `observers`; any if empty.
     pub(crate) by: &'static str,
-    /// A part of the message. In rows that watch [`Watch::Views`] it may have `{first A B}`, that node of the two whose id is the smaller one, or
-    /// `{last A B}`, the other one.
+    /// A part of the message. In rows that watch [`Watch::Views`] it may have `{first A B}`, that
+    /// node of the two whose id is the smaller one, or `{last A B}`, the other one.
     pub(crate) about: &'static str,
     /// It does not count before.
     pub(crate) from: i64,
@@ -232,13 +244,15 @@ pub(crate) struct Row {
     pub(crate) differs: &'static [Differs],
 }
 
-/// A simulated median that is further from the real one than [`tolerance::of`](crate::tolerance::of) allows: of which expectation (its label),
-/// by how much at most, and why.
+/// A simulated median that is further from the real one than
+/// [`tolerance::of`](crate::tolerance::of) allows: of which expectation (its label), by how much at
+/// most, and why.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Differs(pub(crate) &'static str, pub(crate) i64, pub(crate) &'static str);
 
 impl Expect {
-    /// What it measures, as the table has it: a time (in milliseconds), or how often. Nothing if it measures nothing.
+    /// What it measures, as the table has it: a time (in milliseconds), or how often. Nothing if it
+    /// measures nothing.
     pub(crate) fn label(&self) -> Option<String> {
         match self {
             Expect::Takes(what, ..) | Expect::Every(what, ..) => Some(format!("{what}, ms")),

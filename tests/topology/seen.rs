@@ -17,7 +17,8 @@ pub(crate) struct Seen {
 /// What is seen, as it comes.
 pub(crate) type Log = Rc<RefCell<Vec<Seen>>>;
 
-/// What was measured for one [`Expect`] of a row, in its order: the values in milliseconds, or how often.
+/// What was measured for one [`Expect`] of a row, in its order: the values in milliseconds, or how
+/// often.
 pub(crate) type Measured = Vec<(usize, Vec<i64>)>;
 
 /// What one run of a row showed.
@@ -34,8 +35,8 @@ pub(crate) fn leader(seen: &[Seen]) -> Option<&str> {
     by("+promoted-slave").or_else(|| by("+elected-leader")).or_else(|| by("+try-failover"))
 }
 
-/// Whether Sentinels that stood for election at once took the votes from each other, so that none was elected: a matter of chance, but for
-/// a row that expects it.
+/// Whether Sentinels that stood for election at once took the votes from each other, so that none
+/// was elected: a matter of chance, but for a row that expects it.
 pub(crate) fn is_split(row: &Row, seen: &[Seen]) -> bool {
     let is_expected =
         |expect: &Expect| matches!(expect, Expect::Never(sight) if sight.event == "+elected-leader");
@@ -178,7 +179,8 @@ fn matches(text: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// All that was seen, for a person who looks into a failure; what a watch sees all the time is left out.
+/// All that was seen, for a person who looks into a failure; what a watch sees all the time is left
+/// out.
 pub(crate) fn told(seen: &[Seen]) -> String {
     let mut lines = String::new();
     for Seen { at, by, event, message } in seen {

@@ -148,7 +148,8 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
     seen
 }
 
-/// Where in the periods of the Sentinels zero falls, in milliseconds: INFO comes every ten seconds, PING every one.
+/// Where in the periods of the Sentinels zero falls, in milliseconds: INFO comes every ten seconds,
+/// PING every one.
 pub(crate) fn phase(run: u64) -> i64 {
     (run * 3_863 % 10_000) as i64
 }

@@ -30,8 +30,9 @@ fn words(span: Option<Span>) -> String {
     span.map_or_else(|| "–".into(), |span| span.to_string())
 }
 
-/// Plays the rows of these names (all, if none is given) on real processes and on simulated hosts, and prints a table of them;
-/// answers whether one came out otherwise than expected, or simulated further from real than it may be.
+/// Plays the rows of these names (all, if none is given) on real processes and on simulated hosts,
+/// and prints a table of them; answers whether one came out otherwise than expected, or simulated
+/// further from real than it may be.
 pub(crate) fn print(runs: u64, names: &[String]) -> bool {
     let chosen = |row: &&Row| names.is_empty() || names.iter().any(|name| name == row.id);
     println!(
@@ -53,7 +54,8 @@ pub(crate) fn print(runs: u64, names: &[String]) -> bool {
     tell(&wrong)
 }
 
-/// Prints a text with tables again, in which the simulated side is measured anew; answers as [`print`] does.
+/// Prints a text with tables again, in which the simulated side is measured anew; answers as
+/// [`print`] does.
 pub(crate) fn print_again(printed: &str) -> bool {
     let table = Table::parse(printed);
     let known: Vec<&Row> = rows::all().filter(|row| table.runs(row).is_some()).collect();

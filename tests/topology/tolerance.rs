@@ -1,13 +1,16 @@
 //! How near to real processes simulated ones must come, and whether the table has them so.
 //!
-//! A simulated median must lie within [`TOLERANCE`] and a third of the real range from the real median. The third is for what a run cannot
-//! choose: where in the periods of PING and INFO its zero falls. Of ten times that are spread evenly over an interval the median is
-//! within a third of their range from the middle of the interval 93 times of 100; where all runs take the same time nothing is added. How
-//! often something is seen must be within the real range, or a tenth of its end beside it. What is known to be further off has its reason in
-//! its row ([`Differs`]), with a limit: a difference beyond it is wrong, and so is a reason for what is within [`TOLERANCE`].
+//! A simulated median must lie within [`TOLERANCE`] and a third of the real range from the real
+//! median. The third is for what a run cannot choose: where in the periods of PING and INFO its
+//! zero falls. Of ten times that are spread evenly over an interval the median is within a third of
+//! their range from the middle of the interval 93 times of 100; where all runs take the same time
+//! nothing is added. How often something is seen must be within the real range, or a tenth of its
+//! end beside it. What is known to be further off has its reason in its row ([`Differs`]), with a
+//! limit: a difference beyond it is wrong, and so is a reason for what is within [`TOLERANCE`].
 //!
-//! An ordinary run of the tests plays a row fewer times than the table has it: of fewer than [`MANY`] values the median may be off by
-//! [`TOLERANCE`] and half of the real range, and of fewer than [`FEW`] it is not compared.
+//! An ordinary run of the tests plays a row fewer times than the table has it: of fewer than
+//! [`MANY`] values the median may be off by [`TOLERANCE`] and half of the real range, and of fewer
+//! than [`FEW`] it is not compared.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,7 +19,8 @@ use crate::row::{Differs, Expect, Row};
 /// Between a real and a simulated median, in milliseconds.
 const TOLERANCE: i64 = 150;
 
-/// So many values have a median that is within a third of their range; fewer than these have none that says much.
+/// So many values have a median that is within a third of their range; fewer than these have none
+/// that says much.
 const MANY: usize = 10;
 const FEW: usize = 4;
 
@@ -57,7 +61,8 @@ impl fmt::Display for Span {
     }
 }
 
-/// By how much a simulated median may be off, if the row gives no reason; nothing for a number of times.
+/// By how much a simulated median may be off, if the row gives no reason; nothing for a number of
+/// times.
 fn tolerance(expect: &Expect, real: Span) -> Option<i64> {
     (!matches!(expect, Expect::Count(..))).then(|| TOLERANCE + real.third())
 }
@@ -160,7 +165,8 @@ impl Table {
         self.rows.get(row.id).map(|printed| &*printed.runs)
     }
 
-    /// What is in the table and not in the rows, or the other way round, and which medians are further off than they may be.
+    /// What is in the table and not in the rows, or the other way round, and which medians are
+    /// further off than they may be.
     pub(crate) fn check<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Vec<String> {
         let mut wrong = self.wrong.clone();
         let mut left = self.rows.clone();
@@ -194,8 +200,8 @@ impl Table {
         wrong
     }
 
-    /// Whether the median of what simulated runs have measured anew is near the real one. A simulator that is late by as much at both ends of a range
-    /// is so in the median, too.
+    /// Whether the median of what simulated runs have measured anew is near the real one. A
+    /// simulator that is late by as much at both ends of a range is so in the median, too.
     ///
     /// # Errors
     /// How far it is off.
@@ -218,7 +224,8 @@ impl Table {
         }
     }
 
-    /// Whether what one simulated run has measured is what the table says of simulated ones: within their range, and the tolerance.
+    /// Whether what one simulated run has measured is what the table says of simulated ones: within
+    /// their range, and the tolerance.
     ///
     /// # Errors
     /// What is not.

@@ -1,4 +1,5 @@
-//! A peer of `lockstorm trial` with `lockstorm-client`: the reentrant lock on one node, the Redlock on several.
+//! A peer of `lockstorm trial` with `lockstorm-client`: the reentrant lock on one node, the Redlock
+//! on several.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -116,7 +117,8 @@ impl Peer {
             "release" => {
                 let hold = number("hold").ok_or("no hold")?;
                 let guard = self.holds.borrow_mut().remove(&hold).ok_or("no such hold")?;
-                // `watch` has it for no longer than a poll, and one thing is asked of a hold at a time.
+                // `watch` has it for no longer than a poll, and one thing is asked of a hold at a
+                // time.
                 let guard = Rc::into_inner(guard).ok_or("it is being extended")?;
                 guard.release().await?;
                 json!({ "type": "released" })

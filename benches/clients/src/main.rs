@@ -75,7 +75,8 @@ impl Board {
         Instant::now() < self.until
     }
 
-    /// Counts a grant to `task`, which began to acquire at `begun`. What comes after the end does not count.
+    /// Counts a grant to `task`, which began to acquire at `begun`. What comes after the end does
+    /// not count.
     fn granted(&self, task: usize, begun: Instant, waits: &mut Vec<Duration>) {
         let now = Instant::now();
         if now < self.until {
@@ -217,7 +218,8 @@ fn main() -> Result<(), Failure> {
         }
     };
     runtime.block_on(async {
-        // A task, so that with several threads none of the client's work is left to the main thread.
+        // A task, so that with several threads none of the client's work is left to the main
+        // thread.
         let (client, port) = (client.clone(), port.clone());
         tokio::spawn(async move { serve(&client, &port).await }).await?
     })

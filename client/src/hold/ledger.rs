@@ -31,7 +31,8 @@ struct Book {
 }
 
 impl Ledger {
-    /// What this client knows of `owner` at `key`: the same for all requests while one of them keeps it.
+    /// What this client knows of `owner` at `key`: the same for all requests while one of them
+    /// keeps it.
     pub(crate) fn owner(self: &Arc<Self>, key: &Key, owner: &str) -> Arc<OwnerState> {
         self.entry(&mut locked(&self.0), key, owner.to_owned())
     }
@@ -111,7 +112,8 @@ impl Ledger {
 
     /// Settles that every hold of `key` is lost that has a part in common with `parts`.
     pub(crate) fn lose_all(&self, key: &Key, parts: &Parts, why: LossCause) {
-        // Not under the mutex: the observer may call back, and the last one to know an owner drops it.
+        // Not under the mutex: the observer may call back, and the last one to know an owner drops
+        // it.
         let owners: Vec<_> = {
             let book = locked(&self.0);
             let of_key = book.owners.range((key.clone(), String::new())..);
@@ -129,8 +131,8 @@ impl Ledger {
 
 /// One owner at one key.
 ///
-/// Its requests run one after another, so that after a lost reply the count in Redis can be compared with the holds
-/// known here: one more means that the request was obeyed.
+/// Its requests run one after another, so that after a lost reply the count in Redis can be
+/// compared with the holds known here: one more means that the request was obeyed.
 pub(crate) struct OwnerState {
     ledger: Arc<Ledger>,
     pub(crate) key: Key,
@@ -144,9 +146,11 @@ pub(crate) struct OwnerState {
     lasts: Mutex<Lasts>,
 }
 
-/// Until when a server may have levels of an owner that are over by this client's clock. It is a bound where a request that was given up
-/// does not arrive later than its time-out, and where the server's wall clock neither stands still nor goes back: what is beyond that is
-/// taken for a grant when the reply to the owner's next request is lost. A level that was given back in vain is not counted.
+/// Until when a server may have levels of an owner that are over by this client's clock. It is a
+/// bound where a request that was given up does not arrive later than its time-out, and where the
+/// server's wall clock neither stands still nor goes back: what is beyond that is taken for a grant
+/// when the reply to the owner's next request is lost. A level that was given back in vain is not
+/// counted.
 #[derive(Clone, Copy)]
 struct Lasts {
     until: Boottime,
@@ -181,9 +185,11 @@ impl OwnerState {
         holds
     }
 
-    /// A request that was sent at `sent` sets the owner's lease to `lease`. It is obeyed within `patience` from then on, if it ever is.
+    /// A request that was sent at `sent` sets the owner's lease to `lease`. It is obeyed within
+    /// `patience` from then on, if it ever is.
     ///
-    /// So are the levels that the same user has by a field that begins with this one: what an owner reads keeps what it writes.
+    /// So are the levels that the same user has by a field that begins with this one: what an owner
+    /// reads keeps what it writes.
     pub(crate) fn may_last(&self, sent: Boottime, patience: Duration, lease: Duration) {
         // Dropped outside of the mutex, which the last one to know an owner takes.
         let (next, others) = {
@@ -211,8 +217,9 @@ impl OwnerState {
         locked(&self.lasts).until
     }
 
-    /// The levels that Redis counts for the owner at each of the parts, as far as this client knows at `now`. A level does not end with
-    /// its own lease, but with what it is of, which the longest lease keeps. One that is over by this client's clock may be there still.
+    /// The levels that Redis counts for the owner at each of the parts, as far as this client knows
+    /// at `now`. A level does not end with its own lease, but with what it is of, which the longest
+    /// lease keeps. One that is over by this client's clock may be there still.
     pub(crate) fn levels(&self, parts: &Parts, now: Boottime) -> Vec<Levels> {
         let holds = self.holds();
         let of_owner: Vec<_> = holds.iter().filter(|hold| hold.owner == self.owner).collect();
@@ -231,7 +238,8 @@ impl OwnerState {
         parts.iter().map(levels).collect()
     }
 
-    /// The hold that the next grant is inside of at a part, with which the key, or the part in it, came into being: its number.
+    /// The hold that the next grant is inside of at a part, with which the key, or the part in it,
+    /// came into being: its number.
     pub(super) fn outermost(&self, part: &str) -> Option<u64> {
         let holds = self.holds();
         holds.iter().filter(|hold| hold.keeps_the_key()).find_map(|hold| hold.outermost(part))
@@ -242,8 +250,8 @@ impl OwnerState {
         self.holds().iter().map(|hold| hold.validity()).max().unwrap_or_default()
     }
 
-    /// True when the owner took the lock anew after `hold` was over, and its key with it. To release `hold` would then take a level
-    /// away from the newer one.
+    /// True when the owner took the lock anew after `hold` was over, and its key with it. To
+    /// release `hold` would then take a level away from the newer one.
     pub(crate) fn superseded(&self, hold: &Hold) -> bool {
         let holds = self.holds();
         let is_anew =

@@ -1,4 +1,5 @@
-//! How many levels Redis counts for an owner, as far as its client knows, and what a count tells of a request without a reply.
+//! How many levels Redis counts for an owner, as far as its client knows, and what a count tells of
+//! a request without a reply.
 
 use std::time::Duration;
 
@@ -7,14 +8,14 @@ use std::time::Duration;
 pub(crate) struct Levels {
     /// Those that the server must have.
     pub(crate) least: usize,
-    /// With those that are over by the client's clock, which the server may still have: it counts a lease from when it got the
-    /// request, the client from when it sent it.
+    /// With those that are over by the client's clock, which the server may still have: it counts a
+    /// lease from when it got the request, the client from when it sent it.
     pub(crate) most: usize,
 }
 
 impl Levels {
-    /// Whether a request for one more was obeyed, by the count that followed; `None` if what is more than `least` may be a level that
-    /// is over.
+    /// Whether a request for one more was obeyed, by the count that followed; `None` if what is
+    /// more than `least` may be a level that is over.
     fn have_grown(self, count: u64) -> Option<bool> {
         match count {
             _ if count <= self.least as u64 => Some(false),
@@ -55,7 +56,8 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// What the counts at each part tell, and where they do not, the rest of the lease. `None` if the parts are others.
+    /// What the counts at each part tell, and where they do not, the rest of the lease. `None` if
+    /// the parts are others.
     pub(crate) fn told(&self, counts: &[u64], left: Duration) -> Option<Told<Duration>> {
         if counts.len() != self.levels.len() {
             return None;

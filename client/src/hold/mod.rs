@@ -1,5 +1,5 @@
-//! One granted lock as this client believes it: until when, and whether it is known to be lost; and the one ledger of all
-//! holds of a client.
+//! One granted lock as this client believes it: until when, and whether it is known to be lost; and
+//! the one ledger of all holds of a client.
 
 mod ledger;
 mod levels;
@@ -25,7 +25,8 @@ pub(crate) use ledger::{Ledger, OwnerState};
 pub(crate) use levels::{Known, Levels, Told};
 pub(crate) use parts::Parts;
 
-/// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.
+/// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still
+/// meanwhile.
 const RESUME_CHECK: Duration = Duration::from_secs(1);
 
 /// What every hold needs to know of its client.
@@ -53,12 +54,12 @@ pub(crate) trait Keeper: Any + Send + Sync {
     /// The error of a release that is under way still after `time`: what its last try has come to.
     fn overdue(&self, time: Duration) -> Error;
 
-    /// Extends the lease of `hold`, and of the levels that share it, to `lease` from now. Settles that they are lost when
-    /// the servers say so.
+    /// Extends the lease of `hold`, and of the levels that share it, to `lease` from now. Settles
+    /// that they are lost when the servers say so.
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>>;
 
-    /// `hold` is not given back, and ends with its lease. What is left to do for that, of kinds that would give it back by
-    /// themselves.
+    /// `hold` is not given back, and ends with its lease. What is left to do for that, of kinds
+    /// that would give it back by themselves.
     fn forget(self: Arc<Self>, _hold: Arc<Hold>) -> Option<BoxFuture<'static, ()>> {
         None
     }
@@ -94,8 +95,8 @@ pub(crate) struct Hold {
     pub(crate) granted: Boottime,
     /// What of the key it is of.
     pub(crate) parts: Parts,
-    /// For each part the first hold of those that were granted one inside the other, so that the part has been held since: its
-    /// number.
+    /// For each part the first hold of those that were granted one inside the other, so that the
+    /// part has been held since: its number.
     outermost: Vec<u64>,
     state: Mutex<State>,
     changed: Notify,
@@ -140,7 +141,8 @@ impl Hold {
         hold
     }
 
-    /// The first hold of those that this one was granted inside of at a part; `None` when it is not of that part.
+    /// The first hold of those that this one was granted inside of at a part; `None` when it is not
+    /// of that part.
     pub(crate) fn outermost(&self, part: &str) -> Option<u64> {
         self.outermost.get(self.parts.position(part)?).copied()
     }
@@ -156,7 +158,8 @@ impl Hold {
         self.keeper.upgrade()
     }
 
-    /// Whether the watchdog is to renew it: it was granted without a lease of its own, and is neither lost nor given back.
+    /// Whether the watchdog is to renew it: it was granted without a lease of its own, and is
+    /// neither lost nor given back.
     pub(crate) fn is_renewed(&self) -> bool {
         let state = locked(&self.state);
         self.renewed && state.lost.is_none() && !state.released
@@ -179,13 +182,15 @@ impl Hold {
         state.deadline - self.ctx.env.boottime()
     }
 
-    /// Whether the server must have the key still, given back or not: the hold is not lost, and its lease is not over.
+    /// Whether the server must have the key still, given back or not: the hold is not lost, and its
+    /// lease is not over.
     pub(crate) fn keeps_the_key(&self) -> bool {
         let state = locked(&self.state);
         state.lost.is_none() && state.deadline > self.ctx.env.boottime()
     }
 
-    /// True while the client may believe in the lock. The first look after the deadline settles that it is lost.
+    /// True while the client may believe in the lock. The first look after the deadline settles
+    /// that it is lost.
     pub(crate) fn is_valid(&self) -> bool {
         if self.validity() > Duration::ZERO {
             return true;
@@ -199,7 +204,8 @@ impl Hold {
         locked(&self.state).lost
     }
 
-    /// A renewal sent at `sent` succeeded. Never shortens the hold, and does not bring a lost one back.
+    /// A renewal sent at `sent` succeeded. Never shortens the hold, and does not bring a lost one
+    /// back.
     pub(crate) fn renewed(&self, sent: Boottime, lease: Duration) {
         self.renewed_until(sent + lease.saturating_sub(drift_margin(lease)));
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-/// The parts of a key that are locked together: of most kinds the key as a whole, of a faster multi-lock the values of its group, in
-/// order.
+/// The parts of a key that are locked together: of most kinds the key as a whole, of a faster
+/// multi-lock the values of its group, in order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Parts(Option<Arc<[String]>>);
 

@@ -277,8 +277,9 @@ fn the_watchdog_renews_what_has_no_lease_of_its_own_and_is_neither_lost_nor_give
     }
 }
 
-/// A level whose own lease was over was taken for one that the server does not count any more, although a longer lease kept the key:
-/// a request without a reply seemed to have been obeyed, and what was taken later kept the level from being given back.
+/// A level whose own lease was over was taken for one that the server does not count any more,
+/// although a longer lease kept the key: a request without a reply seemed to have been obeyed, and
+/// what was taken later kept the level from being given back.
 #[test]
 fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     let setting = Setting::new();
@@ -301,7 +302,8 @@ fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     let anew = setting.grant();
     assert_eq!(setting.levels(), (1, 1));
     assert_eq!([&inner, &later, &anew].map(|hold| setting.owner.superseded(hold)), [true, true, false]);
-    // The server has said that the key is gone: there is none that an older level could be counted in.
+    // The server has said that the key is gone: there is none that an older level could be counted
+    // in.
     anew.lose(LossCause::NotHeld);
     assert_eq!(setting.levels(), (0, 0));
     let last = setting.grant();
@@ -309,11 +311,13 @@ fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     assert!(!setting.owner.superseded(&last));
 }
 
-/// A level that was over by the client's clock was not known any more when a request got no reply, while the server, which counts a
-/// lease from when it got the request, still counted it: it was taken for the grant.
+/// A level that was over by the client's clock was not known any more when a request got no reply,
+/// while the server, which counts a lease from when it got the request, still counted it: it was
+/// taken for the grant.
 #[test]
 fn a_level_that_is_over_may_be_counted_until_the_server_must_have_dropped_it() {
-    // Of a lease of 30 s, with a margin for drift of 302 ms. What happens before its end at 29,698 ms puts off until when it may be there.
+    // Of a lease of 30 s, with a margin for drift of 302 ms. What happens before its end at 29,698
+    // ms puts off until when it may be there.
     type Happens = fn(&Setting);
     let rows: [(&str, Happens, u64); 4] = [
         ("a grant whose reply came at once", |_| (), 30_302),
@@ -354,7 +358,8 @@ fn a_level_that_is_over_may_be_counted_until_the_server_must_have_dropped_it() {
     let hold = setting.grant();
     hold.lose(LossCause::NotHeld);
     assert_eq!(setting.levels(), (0, 0), "the server has said that it is gone");
-    // Another key of the same owner: what comes when all is over does not bring the old levels back.
+    // Another key of the same owner: what comes when all is over does not bring the old levels
+    // back.
     let setting = Setting::new();
     let _hold = setting.grant();
     setting.clock.set(30_302);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A value for each hold, by its owner and number: numbers distinguish the holds of one client only.
+/// A value for each hold, by its owner and number: numbers distinguish the holds of one client
+/// only.
 #[derive(Debug)]
 pub(super) struct ByHold<T>(Mutex<BTreeMap<(String, u64), T>>);
 

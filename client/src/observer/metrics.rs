@@ -9,8 +9,8 @@ use crate::env::Boottime;
 /// Makes the label of a lock's key.
 type LabelOf = Box<dyn Fn(&str) -> String + Send + Sync>;
 
-/// Counts and measures what happens to locks, for [`Builder::observer`](crate::Builder::observer), with whatever recorder the
-/// facade `metrics` has. Needs the feature `metrics`.
+/// Counts and measures what happens to locks, for [`Builder::observer`](crate::Builder::observer),
+/// with whatever recorder the facade `metrics` has. Needs the feature `metrics`.
 ///
 /// | metric | kind | unit | labels | what it is |
 /// | --- | --- | --- | --- | --- |
@@ -24,8 +24,8 @@ type LabelOf = Box<dyn Fn(&str) -> String + Send + Sync>;
 /// | `lockstorm_losses` | counter | count | `cause`: `expired`, `not_held`, `no_quorum` | holds that ended without a release |
 /// | `lockstorm_releases` | counter | count | `outcome`: `ok`, `failed` | releases |
 ///
-/// The acquisitions of a Redlock are not among `lockstorm_acquisitions`, and its holds are among `lockstorm_holds`. Names of locks
-/// are no labels by default: there may be any number of them.
+/// The acquisitions of a Redlock are not among `lockstorm_acquisitions`, and its holds are among
+/// `lockstorm_holds`. Names of locks are no labels by default: there may be any number of them.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -66,7 +66,8 @@ impl MetricsObserver {
         Self::default()
     }
 
-    /// Gives each metric a label `lock`, which `label` makes of the lock's key. There should be few of them.
+    /// Gives each metric a label `lock`, which `label` makes of the lock's key. There should be few
+    /// of them.
     #[must_use]
     pub fn lock_label(mut self, label: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.label = Some(Box::new(label));

@@ -17,9 +17,11 @@ pub use metrics::MetricsObserver;
 #[cfg(feature = "tracing")]
 pub use tracing::TracingObserver;
 
-/// Receives the events of a client's locks: for metrics in production, for the beliefs of a client in a simulation.
+/// Receives the events of a client's locks: for metrics in production, for the beliefs of a client
+/// in a simulation.
 ///
-/// Called synchronously from the task that the event happens in, so it must be quick and must not block.
+/// Called synchronously from the task that the event happens in, so it must be quick and must not
+/// block.
 pub trait Observer: Send + Sync + 'static {
     /// Something happened to `event.lock`.
     fn observe(&self, event: &Event<'_>);
@@ -55,8 +57,8 @@ pub enum EventKind<'a> {
         /// The fencing token, of locks that have one.
         token: Option<u64>,
     },
-    /// An acquisition, with all its attempts and waits, has ended. Not emitted by a Redlock, each of whose attempts has an owner
-    /// of its own.
+    /// An acquisition, with all its attempts and waits, has ended. Not emitted by a Redlock, each
+    /// of whose attempts has an owner of its own.
     Finished {
         /// How.
         outcome: Outcome<'a>,
@@ -84,7 +86,8 @@ pub enum EventKind<'a> {
         /// How it knows.
         why: LossCause,
     },
-    /// The hold is being given back: from here on the client does not believe that it holds the lock.
+    /// The hold is being given back: from here on the client does not believe that it holds the
+    /// lock.
     Releasing {
         /// The hold.
         hold: u64,
@@ -158,7 +161,8 @@ impl Observer for Observers {
     }
 }
 
-/// What `tracing` and `metrics` receive of a lock that is got, waited for in vain, lost, and given back.
+/// What `tracing` and `metrics` receive of a lock that is got, waited for in vain, lost, and given
+/// back.
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -170,7 +174,8 @@ mod tests {
     use crate::client::{Builder, Client};
     use crate::mutex::locked;
 
-    /// One lock that is got and given back, and one that another client deletes; and a try for a lock that is taken.
+    /// One lock that is got and given back, and one that another client deletes; and a try for a
+    /// lock that is taken.
     async fn play(settings: Builder) {
         let server = TestServer::start().await.unwrap();
         let client = settings
@@ -202,7 +207,8 @@ mod tests {
         use super::*;
         use crate::observer::MetricsObserver;
 
-        /// The sums of what was counted, and how many values each histogram has, by name and labels.
+        /// The sums of what was counted, and how many values each histogram has, by name and
+        /// labels.
         #[derive(Clone, Default)]
         struct Recorded {
             values: Arc<Mutex<BTreeMap<String, f64>>>,

@@ -8,9 +8,10 @@ use super::{Event, EventKind, Observer, Outcome};
 /// Reports what happens to locks to the subscriber of the `tracing` crate, for
 /// [`Builder::observer`](crate::Builder::observer). Needs the feature `tracing`.
 ///
-/// Each hold is a span `hold` of the level `INFO`, from the grant until the lock is given back or lost, with the fields `lock`,
-/// `owner`, `hold` (a number that tells nested holds apart), `lease_ms` (milliseconds) and, of locks that have one, `token`. Its
-/// parent is the span in which the lock was asked for. The target is `lockstorm_client`, and the events are
+/// Each hold is a span `hold` of the level `INFO`, from the grant until the lock is given back or
+/// lost, with the fields `lock`, `owner`, `hold` (a number that tells nested holds apart),
+/// `lease_ms` (milliseconds) and, of locks that have one, `token`. Its parent is the span in which
+/// the lock was asked for. The target is `lockstorm_client`, and the events are
 ///
 /// | event | level | in the span | its own fields |
 /// | --- | --- | --- | --- |

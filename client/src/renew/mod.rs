@@ -1,8 +1,9 @@
 //! The watchdog: renews the leases of locks that are held without one of their own.
 //!
-//! Each (lock, owner) has its own due time, a third of a lease after its last success. Those that are due together
-//! share a script, a failing script is repeated until the lease has run out, and no script waits for another. All are due
-//! when the connection ends or another one is made: the server may have come back without its data.
+//! Each (lock, owner) has its own due time, a third of a lease after its last success. Those that
+//! are due together share a script, a failing script is repeated until the lease has run out, and
+//! no script waits for another. All are due when the connection ends or another one is made: the
+//! server may have come back without its data.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -107,7 +108,8 @@ struct Entry {
     due: Monotonic,
     failures: u32,
     in_flight: bool,
-    /// Another server became the master while a renewal was under way: if it fails, and the one before did not, it is made again at once.
+    /// Another server became the master while a renewal was under way: if it fails, and the one
+    /// before did not, it is made again at once.
     is_hastened: bool,
 }
 
@@ -143,8 +145,8 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Renews `hold`, which is given back or lost, no more. Returns at once: a renewal on its way cannot bring a released
-    /// lock back.
+    /// Renews `hold`, which is given back or lost, no more. Returns at once: a renewal on its way
+    /// cannot bring a released lock back.
     pub(crate) fn forget(&self, hold: &Hold) {
         let mut state = locked(&self.state);
         let name = name_of(hold);
@@ -189,8 +191,8 @@ impl Watchdog {
         }
     }
 
-    /// Makes every renewal due that asks this client's servers alone. A Redlock's is not among them: one node that came back empty loses
-    /// no quorum.
+    /// Makes every renewal due that asks this client's servers alone. A Redlock's is not among
+    /// them: one node that came back empty loses no quorum.
     fn hasten(&self) {
         let now = self.env.now();
         for entry in locked(&self.state).entries.values_mut() {
@@ -213,7 +215,8 @@ impl Watchdog {
             expired.extend(holds.extract_if(.., |hold| hold.validity().is_zero()));
             entry.in_flight || !holds.is_empty()
         });
-        // Those that are due a little later come along, so that locks taken together stay in one script.
+        // Those that are due a little later come along, so that locks taken together stay in one
+        // script.
         let soon = now + self.period() / 10;
         let mut batches: BTreeMap<(Slot, &str), (&RenewalScript, Vec<Name>)> = BTreeMap::new();
         for (name, entry) in &mut state.entries {
@@ -343,8 +346,8 @@ impl Watchdog {
     }
 }
 
-/// Takes those out that the reply to a request sent at `sent` can be about: it says nothing about holds granted after
-/// that.
+/// Takes those out that the reply to a request sent at `sent` can be about: it says nothing about
+/// holds granted after that.
 fn granted_before(holds: &mut Vec<Arc<Hold>>, sent: Boottime) -> impl Iterator<Item = Arc<Hold>> {
     holds.extract_if(.., move |hold| hold.granted <= sent)
 }
@@ -362,7 +365,8 @@ mod tests {
     use super::*;
     use crate::hold::tests::Setting;
 
-    /// The owner's lock was gone when it was asked for, and granted to it anew before the reply came on another connection.
+    /// The owner's lock was gone when it was asked for, and granted to it anew before the reply
+    /// came on another connection.
     #[test]
     fn not_held_says_nothing_about_a_hold_granted_since_the_question() {
         let setting = Setting::new();

@@ -1,4 +1,5 @@
-//! The route to the nodes of a Redis Cluster: which of them has a slot, as the newest of their configurations says.
+//! The route to the nodes of a Redis Cluster: which of them has a slot, as the newest of their
+//! configurations says.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -26,8 +27,9 @@ use crate::wire::Slot;
 /// How often the nodes are asked for the slots, if nothing is set.
 const SCAN: Duration = Duration::from_secs(5);
 
-/// Between two looks for which there is a reason, from the first to all of it: the one reason a failed request, the other a caller that
-/// waits for a new master. Drawn, because all clients of a master miss it at the same moment.
+/// Between two looks for which there is a reason, from the first to all of it: the one reason a
+/// failed request, the other a caller that waits for a new master. Drawn, because all clients of a
+/// master miss it at the same moment.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(400));
 
 /// How many times the pause doubles while no node answers: to 2 s at most.
@@ -107,8 +109,8 @@ impl Cluster {
         (answers, Err(self.no_master(&candidates, &reason)))
     }
 
-    /// The nodes to ask, in the order in which they are, and how many of them at once: a few of the masters, then the others,
-    /// then those of the configuration.
+    /// The nodes to ask, in the order in which they are, and how many of them at once: a few of the
+    /// masters, then the others, then those of the configuration.
     fn candidates(&self) -> (Vec<Endpoint>, usize) {
         let map = locked(&self.map);
         let mut all: Vec<Endpoint> = map.owners().into_iter().map(|master| master.endpoint.clone()).collect();
@@ -137,7 +139,8 @@ impl Cluster {
         };
         // One that does not answer is not asked again: it is back in the list only when it has.
         locked(&self.asked_on).retain(|other| !other.endpoint.is_same_place(endpoint));
-        // The epoch is in this reply, and what changes before the next one is newer than it says, not older.
+        // The epoch is in this reply, and what changes before the next one is newer than it says,
+        // not older.
         let nodes = connection.call(redis::cmd("CLUSTER").arg("NODES")).await;
         let nodes = nodes.map_err(|error| self.no_cluster(endpoint, error))?;
         let slots = connection.call(redis::cmd("CLUSTER").arg("SLOTS")).await?;
@@ -163,7 +166,8 @@ impl Cluster {
         error
     }
 
-    /// Takes the newest of what was told into account. False when there is nothing, or all of it is older than what is known.
+    /// Takes the newest of what was told into account. False when there is nothing, or all of it is
+    /// older than what is known.
     fn learn(&self, mut told: Vec<Told>) -> Result<bool> {
         let answers = told.len();
         // The last of the greatest: turned, so that the first to answer counts among equals.
@@ -360,8 +364,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Looks at the slots when there is reason to, again and again while callers wait for a new master, and now and then without any, until
-/// the client is gone.
+/// Looks at the slots when there is reason to, again and again while callers wait for a new master,
+/// and now and then without any, until the client is gone.
 async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
     let mut unanswered = 0;
     loop {
@@ -391,7 +395,8 @@ async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
     }
 }
 
-/// The pause after a look that so many nodes have answered: `drawn`, doubled for each of those that none has answered up to it.
+/// The pause after a look that so many nodes have answered: `drawn`, doubled for each of those that
+/// none has answered up to it.
 fn lengthened(drawn: Duration, unanswered: &mut u32, answers: usize) -> Duration {
     *unanswered = if answers > 0 { 0 } else { (*unanswered + 1).min(DOUBLINGS) };
     drawn * (1 << *unanswered)
@@ -404,7 +409,8 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
-    /// The masters that have the slots below 100 and those from there on, each with so many replicas.
+    /// The masters that have the slots below 100 and those from there on, each with so many
+    /// replicas.
     fn told(epoch: u64, masters: [(&str, usize); 2], fallen: &[&str]) -> Told {
         let mut ranges = Vec::new();
         for ((id, replicas), (first, last)) in masters.into_iter().zip([(0, 99), (100, Slot::COUNT - 1)]) {
@@ -415,7 +421,8 @@ mod tests {
         Told { host: "a".to_owned(), view: View { epoch, ranges, fallen }, is_sharded: false }
     }
 
-    /// Where nodes refuse connections a look is over at once, and only the pauses are between it and the next one.
+    /// Where nodes refuse connections a look is over at once, and only the pauses are between it
+    /// and the next one.
     #[test]
     fn pauses_double_twice_while_no_node_answers() {
         let (drawn, mut unanswered) = (Duration::from_millis(7), 0);
@@ -436,7 +443,8 @@ mod tests {
         assert!(refused().await.contains("none answers"), "and then no more");
     }
 
-    /// A master that is down comes back as a replica of the one that took its slots over, which counts it until then.
+    /// A master that is down comes back as a replica of the one that took its slots over, which
+    /// counts it until then.
     #[tokio::test]
     async fn a_fallen_master_counts_as_a_replica_of_the_one_that_has_its_slots() {
         let env = Arc::new(TokioEnv::current().unwrap());
@@ -457,8 +465,9 @@ mod tests {
         }
     }
 
-    /// After CLUSTER FAILOVER nothing is down, and the replicas have not told yet whose they are now: the promoted one counted none, so that
-    /// a majority of the replicas was none. One that slots are moved to has the replicas that it has.
+    /// After CLUSTER FAILOVER nothing is down, and the replicas have not told yet whose they are
+    /// now: the promoted one counted none, so that a majority of the replicas was none. One that
+    /// slots are moved to has the replicas that it has.
     #[tokio::test]
     async fn a_promoted_replica_counts_the_replicas_of_its_master_for_a_while() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());

@@ -22,7 +22,8 @@ pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 /// How many requests may wait to be written before their senders wait as well.
 const WRITE_QUEUE: usize = 1024;
 
-/// A connection. Dropping the last handle closes it, whatever is still to be written or to be answered.
+/// A connection. Dropping the last handle closes it, whatever is still to be written or to be
+/// answered.
 pub(crate) struct Connection {
     pub(crate) endpoint: Endpoint,
     sender: MultiplexedConnection,
@@ -42,7 +43,8 @@ struct Shared {
     ended: Notify,
 }
 
-/// A connection that requests were left on, as the server knows it. Its socket may be closed on our side.
+/// A connection that requests were left on, as the server knows it. Its socket may be closed on our
+/// side.
 pub(super) struct Left {
     pub(super) endpoint: Endpoint,
     identity: Option<(String, String)>,
@@ -57,7 +59,8 @@ impl Left {
 }
 
 impl Connection {
-    /// Dials and logs in, all before `limit`. With `on_push` the connection speaks RESP3 and can subscribe.
+    /// Dials and logs in, all before `limit`. With `on_push` the connection speaks RESP3 and can
+    /// subscribe.
     pub(crate) async fn open(
         env: &Arc<dyn Env>,
         endpoint: &Endpoint,
@@ -158,9 +161,10 @@ impl Connection {
         reply.map_err(broken).and_then(refuse_errors)
     }
 
-    /// Runs a script by its name, or by its text when the server does not know it. With `wait` the script is followed
-    /// by a WAIT on the same connection, and the replicas' acknowledgements come with the reply.
-    /// `asking` says that a node which a slot is being moved to is to take it as an exception.
+    /// Runs a script by its name, or by its text when the server does not know it. With `wait` the
+    /// script is followed by a WAIT on the same connection, and the replicas' acknowledgements come
+    /// with the reply. `asking` says that a node which a slot is being moved to is to take it as an
+    /// exception.
     pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
         match self.run_command(call.evalsha(), wait, asking).await {
             Err(error) if error.is_server("NOSCRIPT") => {
@@ -210,14 +214,16 @@ impl Connection {
         Ok((refuse_errors(reply)?, acked))
     }
 
-    /// Ends a connection that requests were left on, with all that it has sent but the server not yet read. Closing our
-    /// side alone would leave requests that are still on their way to be obeyed later.
+    /// Ends a connection that requests were left on, with all that it has sent but the server not
+    /// yet read. Closing our side alone would leave requests that are still on their way to be
+    /// obeyed later.
     ///
-    /// An error means that it is not known whether that worked. A server that refuses is no error: the connection is then
-    /// never [fenced](Connection::is_fenced).
+    /// An error means that it is not known whether that worked. A server that refuses is no error:
+    /// the connection is then never [fenced](Connection::is_fenced).
     pub(super) async fn fence(&self, left: &Left) -> Result<()> {
         let Some((id, address)) = &left.identity else { return Ok(()) };
-        // The address tells a connection of this client from a stranger's that got the same id after a restart.
+        // The address tells a connection of this client from a stranger's that got the same id
+        // after a restart.
         let mut command = redis::cmd("CLIENT");
         command.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(address);
         match self.call(&command).await {
@@ -252,8 +258,9 @@ impl Connection {
 
     /// Subscribes to a channel of the node's own slots, or ends that.
     ///
-    /// A node that gives a slot away ends the subscriptions of its channels unasked, and what says so can be taken for the
-    /// confirmation of another. Then the connection is of no more use, as the confirmations that follow are too.
+    /// A node that gives a slot away ends the subscriptions of its channels unasked, and what says
+    /// so can be taken for the confirmation of another. Then the connection is of no more use, as
+    /// the confirmations that follow are too.
     pub(crate) async fn subscribe_sharded(&self, channel: &str, begins: bool) -> Result<()> {
         let (name, expected) = if begins {
             ("SSUBSCRIBE", PushKind::SSubscribe)
@@ -275,7 +282,8 @@ impl Connection {
         !self.shared.closed.load(Ordering::Acquire) && !self.shared.retired.load(Ordering::Acquire)
     }
 
-    /// Sends new requests elsewhere, and leaves the connection to the callers that still await a reply.
+    /// Sends new requests elsewhere, and leaves the connection to the callers that still await a
+    /// reply.
     pub(crate) fn retire(&self) {
         self.shared.retired.store(true, Ordering::Release);
     }
@@ -285,7 +293,8 @@ impl Connection {
         self.end().come().await;
     }
 
-    /// The end of the connection, for a task that waits for it without keeping the connection alive.
+    /// The end of the connection, for a task that waits for it without keeping the connection
+    /// alive.
     pub(super) fn end(&self) -> End {
         End(self.shared.clone())
     }
@@ -404,7 +413,8 @@ fn refuse_errors(reply: Value) -> Result<Value> {
     Err(if in_the_middle { Error::indefinite(kind) } else { Error::definite(kind) })
 }
 
-/// The code by which our own scripts say that the lock was released and that the message was refused.
+/// The code by which our own scripts say that the lock was released and that the message was
+/// refused.
 const UNPUBLISHED: &str = "UNPUBLISHED";
 
 #[cfg(test)]
@@ -417,7 +427,8 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
-    /// Lets a client set a connection up, whose last command is CLIENT INFO, and reads nothing more.
+    /// Lets a client set a connection up, whose last command is CLIENT INFO, and reads nothing
+    /// more.
     async fn stop_reading(listener: TcpListener) -> std::io::Result<()> {
         let (mut stream, _) = listener.accept().await?;
         let (reader, mut writer) = stream.split();
@@ -433,7 +444,8 @@ mod tests {
         Ok(())
     }
 
-    /// The driver of a connection ends by itself when it has written all requests, which a server that hangs may never let it do.
+    /// The driver of a connection ends by itself when it has written all requests, which a server
+    /// that hangs may never let it do.
     #[tokio::test]
     async fn a_dropped_connection_is_closed_whatever_is_still_to_be_written() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());

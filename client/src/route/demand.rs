@@ -1,4 +1,5 @@
-//! How many callers wait until another server becomes the master of a slot, for the task that looks out for that.
+//! How many callers wait until another server becomes the master of a slot, for the task that looks
+//! out for that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

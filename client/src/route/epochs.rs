@@ -1,14 +1,15 @@
 //! Which of several configurations of a deployment is the newest.
 //!
-//! Sentinels and nodes of a cluster that are cut off from the others go on telling what they knew. Every change of a master has a
-//! higher epoch than the one before, so that a client that has been told the newer one can tell.
+//! Sentinels and nodes of a cluster that are cut off from the others go on telling what they knew.
+//! Every change of a master has a higher epoch than the one before, so that a client that has been
+//! told the newer one can tell.
 
 use std::time::Duration;
 
 use crate::env::Monotonic;
 
-/// How long all that can be asked must know an older configuration until it is believed: the deployment was set up anew, or the
-/// only one that knew the newer one is gone for good.
+/// How long all that can be asked must know an older configuration until it is believed: the
+/// deployment was set up anew, or the only one that knew the newer one is gone for good.
 const DOUBT: Duration = Duration::from_secs(30);
 
 /// The newest epoch that this client was told.
@@ -20,8 +21,9 @@ pub(super) struct Epochs {
 }
 
 impl Epochs {
-    /// Whether to believe a configuration of `epoch`, the newest one of those that answer at `now`. `by_most` when they are a
-    /// majority: in a partition it is on their side that a newer one would be made.
+    /// Whether to believe a configuration of `epoch`, the newest one of those that answer at `now`.
+    /// `by_most` when they are a majority: in a partition it is on their side that a newer one
+    /// would be made.
     pub(super) fn believe(&mut self, epoch: u64, by_most: bool, now: Monotonic) -> bool {
         if epoch < self.newest {
             if !by_most {

@@ -8,10 +8,12 @@ use futures_util::future::{BoxFuture, select_all};
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
 
-/// How long the others are waited for when the first has answered: the first may know less than they do.
+/// How long the others are waited for when the first has answered: the first may know less than
+/// they do.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The answers that come before `limit`, and no later than a little after the first of them; and the errors.
+/// The answers that come before `limit`, and no later than a little after the first of them; and
+/// the errors.
 pub(super) async fn gather<T>(
     env: &dyn Env,
     limit: Monotonic,

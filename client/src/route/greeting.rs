@@ -1,8 +1,9 @@
 //! What a server says while a connection is set up, also when it hangs up in the same breath.
 //!
-//! A server that refuses a connection says why and closes it, before it was asked anything. The protocol's own reader
-//! belongs to requests, and drops what none asked for; it also keeps to itself how a login was refused. Under TLS 1.3 a server
-//! likewise refuses a client's certificate after the handshake, where the protocol's reader only sees a broken stream.
+//! A server that refuses a connection says why and closes it, before it was asked anything. The
+//! protocol's own reader belongs to requests, and drops what none asked for; it also keeps to
+//! itself how a login was refused. Under TLS 1.3 a server likewise refuses a client's certificate
+//! after the handshake, where the protocol's reader only sees a broken stream.
 
 use std::io;
 use std::pin::Pin;
@@ -88,7 +89,8 @@ impl Overheard {
         }
     }
 
-    /// The server has hung up before it read what we write. What it said before that is still to be read.
+    /// The server has hung up before it read what we write. What it said before that is still to be
+    /// read.
     fn hear_the_rest(&mut self, cx: &mut Context<'_>) {
         while self.greeting.is_some() {
             let mut bytes = [0; 512];
@@ -157,7 +159,8 @@ impl AsyncWrite for Overheard {
 mod tests {
     use super::*;
 
-    /// A server that has hung up: nothing can be written, and what it said before is followed by the reason.
+    /// A server that has hung up: nothing can be written, and what it said before is followed by
+    /// the reason.
     #[cfg(feature = "tls")]
     struct HungUp(&'static [u8]);
 

@@ -1,7 +1,7 @@
 //! Whether the endpoints of a configuration are one replicated set.
 //!
-//! A lock is safe only if all clients find the same master. Two deployments in one list, or one server under two names, look
-//! like a set until the day of a failover.
+//! A lock is safe only if all clients find the same master. Two deployments in one list, or one
+//! server under two names, look like a set until the day of a failover.
 
 use std::sync::Arc;
 
@@ -18,11 +18,13 @@ struct Server<'a> {
     endpoint: &'a Endpoint,
     run: String,
     is_master: bool,
-    /// The histories that its data belongs to: its own, and the one that it took over from a master.
+    /// The histories that its data belongs to: its own, and the one that it took over from a
+    /// master.
     histories: Vec<String>,
 }
 
-/// Compares the servers that answer until `limit`. Those that do not, or that do not let this user ask, may be anything.
+/// Compares the servers that answer until `limit`. Those that do not, or that do not let this user
+/// ask, may be anything.
 ///
 /// # Errors
 /// When two endpoints are one server, or two are masters and neither has taken over from the other.

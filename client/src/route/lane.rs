@@ -18,8 +18,8 @@ use crate::wire::Slot;
 /// How many redirections one request follows.
 const MOST: usize = 16;
 
-/// The pause before a request goes where it was before, as two nodes may each send it to the other one while the news of a
-/// failover spreads: from the first to all of it.
+/// The pause before a request goes where it was before, as two nodes may each send it to the other
+/// one while the news of a failover spreads: from the first to all of it.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
 /// Where one request goes.
@@ -104,7 +104,8 @@ impl Router {
         self.lane(call.slot()).await
     }
 
-    /// Of a name with a brace but no hash tag, such as `a{b`, the companion keys have other slots than the key itself.
+    /// Of a name with a brace but no hash tag, such as `a{b`, the companion keys have other slots
+    /// than the key itself.
     pub(super) fn check(&self, call: &Call) -> Result<()> {
         if let (true, Some((one, other))) = (self.route.divides(), call.divided()) {
             return Err(Error::config(format!(
@@ -121,7 +122,8 @@ impl Router {
         Trail { slot, steps: 0, visited: Vec::new(), until }
     }
 
-    /// Sends one request, and again where it is sent to by the nodes. `lane` is where it was sent last.
+    /// Sends one request, and again where it is sent to by the nodes. `lane` is where it was sent
+    /// last.
     pub(crate) async fn once(&self, slot: Slot, lane: &mut Lane, request: &Request<'_>) -> Result<Value> {
         let mut trail = self.trail(slot);
         loop {
@@ -133,7 +135,8 @@ impl Router {
         }
     }
 
-    /// Makes `lane` the way that a request takes after `error`, which is the outcome when there is none.
+    /// Makes `lane` the way that a request takes after `error`, which is the outcome when there is
+    /// none.
     pub(crate) async fn follow(&self, lane: &mut Lane, trail: &mut Trail, error: Error) -> Result<()> {
         let remedy = remedy(&error);
         if !matches!(remedy, Remedy::Redirect(_) | Remedy::Wait) || !self.route.divides() {
@@ -153,7 +156,8 @@ impl Router {
             let connection = node.connection().await?;
             *lane = Lane { node, connection, asking: to.once };
         } else {
-            // Several keys of a slot that is being moved: some are here and some are there, until all are there.
+            // Several keys of a slot that is being moved: some are here and some are there, until
+            // all are there.
             self.hesitate().await;
             *lane = self.lane(trail.slot).await?;
         }

@@ -1,4 +1,5 @@
-//! The masters of a cluster as a client knows them: which slots each has, and how many replicas. Pure: [`cluster`](super::cluster) asks.
+//! The masters of a cluster as a client knows them: which slots each has, and how many replicas.
+//! Pure: [`cluster`](super::cluster) asks.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -12,8 +13,8 @@ use crate::env::Monotonic;
 use crate::error::Result;
 use crate::wire::Slot;
 
-/// For so long a promoted replica counts at least the replicas of the master that it replaced, which is one of them from then on: none may
-/// have told the others yet whose replica it is now.
+/// For so long a promoted replica counts at least the replicas of the master that it replaced,
+/// which is one of them from then on: none may have told the others yet whose replica it is now.
 pub(super) const SUCCESSION: Duration = Duration::from_secs(10);
 
 /// How many addresses a client remembers. A cluster has a thousand nodes at most.
@@ -40,7 +41,8 @@ pub(super) struct Master {
     pub(super) id: Option<String>,
     /// How many replicas the cluster knows.
     pub(super) replicas: usize,
-    /// The masters whose slots it took over and that are down, by their ids: they will be its replicas, which count from now on.
+    /// The masters whose slots it took over and that are down, by their ids: they will be its
+    /// replicas, which count from now on.
     pub(super) fallen: BTreeSet<String>,
     /// Another server has what it had.
     pub(super) is_replaced: bool,
@@ -76,7 +78,8 @@ impl Masters {
         }
     }
 
-    /// The number of the server there, which is a new one if need be. `None` when too many are known.
+    /// The number of the server there, which is a new one if need be. `None` when too many are
+    /// known.
     pub(super) fn number(&mut self, host: &str, port: u16, config: &Config) -> Result<Option<NodeId>> {
         let Some(seed) = config.endpoints.first() else { return Ok(None) };
         let endpoint = seed.at(host, port)?;
@@ -110,7 +113,8 @@ impl Masters {
         ids.filter(|id| fallen.contains(id)).collect()
     }
 
-    /// Of a master that has no slots any more the one that has them now is a replica that was promoted, unless it had some before.
+    /// Of a master that has no slots any more the one that has them now is a replica that was
+    /// promoted, unless it had some before.
     pub(super) fn succeed(&mut self, slots: &[NodeId], now: Monotonic) {
         if self.told == slots {
             return;

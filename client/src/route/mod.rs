@@ -80,8 +80,8 @@ pub(crate) enum Confirm {
     No,
 }
 
-/// A topology: which servers there are, and which of them has a key. Each is one file; it makes connections, and [`Node`]
-/// uses them.
+/// A topology: which servers there are, and which of them has a key. Each is one file; it makes
+/// connections, and [`Node`] uses them.
 pub(crate) trait Route: Send + Sync + 'static {
     /// The node whose master has the keys of `slot`, as far as is known.
     fn node(&self, slot: Slot) -> NodeId;
@@ -99,7 +99,8 @@ pub(crate) trait Route: Send + Sync + 'static {
         false
     }
 
-    /// Completes when it is known which node has a slot, or that this cannot be found out before `limit`.
+    /// Completes when it is known which node has a slot, or that this cannot be found out before
+    /// `limit`.
     fn ready(&self, _limit: Monotonic) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
@@ -109,7 +110,8 @@ pub(crate) trait Route: Send + Sync + 'static {
         true
     }
 
-    /// The server at `from` says that another one has a slot: which node that is, where requests follow there.
+    /// The server at `from` says that another one has a slot: which node that is, where requests
+    /// follow there.
     fn follow(&self, _to: &Redirect, _from: &Endpoint) -> Option<NodeId> {
         None
     }
@@ -117,12 +119,14 @@ pub(crate) trait Route: Send + Sync + 'static {
     /// A request has failed as requests do when another server has become the master.
     fn suspect(&self) {}
 
-    /// A caller waits until another server becomes the master of a slot: while one does, the route looks out for that.
+    /// A caller waits until another server becomes the master of a slot: while one does, the route
+    /// looks out for that.
     fn awaited(&self) -> Option<Waiting> {
         None
     }
 
-    /// What counts the times that another server became the master of a slot. `None` where that shows at connections alone.
+    /// What counts the times that another server became the master of a slot. `None` where that
+    /// shows at connections alone.
     fn changes(&self) -> Option<&Arc<Moves>> {
         None
     }
@@ -198,7 +202,8 @@ impl Router {
         self.route.ready(self.env.now() + self.config.connect_timeout).await
     }
 
-    /// As [`Router::ready`], asked again as often as a call is repeated: for what must know before it makes one.
+    /// As [`Router::ready`], asked again as often as a call is repeated: for what must know before
+    /// it makes one.
     pub(crate) async fn made_ready(&self) -> Result<()> {
         let (mut attempt, until) = (0, self.env.now() + self.config.call_timeout);
         loop {
@@ -219,7 +224,8 @@ impl Router {
         if self.route.divides() { slot } else { Slot(0) }
     }
 
-    /// The command that publishes a message, which scripts get as an argument. Known when the route is [ready](Router::ready).
+    /// The command that publishes a message, which scripts get as an argument. Known when the route
+    /// is [ready](Router::ready).
     pub(crate) fn publish(&self) -> &'static str {
         if self.route.is_sharded() { "SPUBLISH" } else { "PUBLISH" }
     }
@@ -229,7 +235,8 @@ impl Router {
         self.route.is_sharded()
     }
 
-    /// Whether the server at the other end of `connection` still is the master of the node, as far as is known.
+    /// Whether the server at the other end of `connection` still is the master of the node, as far
+    /// as is known.
     pub(crate) fn leads_to(&self, node: NodeId, connection: &Connection) -> bool {
         self.route.leads_to(node, &connection.endpoint)
     }
@@ -239,7 +246,8 @@ impl Router {
         self.changes.position()
     }
 
-    /// The server at `from` refuses with `error` to be the one that has a slot: takes that into account.
+    /// The server at `from` refuses with `error` to be the one that has a slot: takes that into
+    /// account.
     pub(crate) fn refused(&self, from: &Endpoint, error: &Error) {
         if let Remedy::Redirect(to) = remedy(error) {
             self.route.follow(&to, from);
@@ -263,7 +271,8 @@ impl Router {
         }
     }
 
-    /// Completes when a server may have come back with other data: a connection in use has ended, or another one is made.
+    /// Completes when a server may have come back with other data: a connection in use has ended,
+    /// or another one is made.
     pub(crate) fn disturbance(&self) -> impl Future<Output = ()> + Send + 'static {
         let all: Vec<Disturbance> = locked(&self.nodes).values().map(|node| node.disturbance()).collect();
         let layout = self.layout();
@@ -274,7 +283,8 @@ impl Router {
     }
 }
 
-/// A route whose keys are divided among nodes, as those of a cluster are: everything above it goes by the slot.
+/// A route whose keys are divided among nodes, as those of a cluster are: everything above it goes
+/// by the slot.
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -441,12 +451,14 @@ mod tests {
             guards.push(client.lock(name).acquire().await.unwrap());
         }
         assert_eq!(cluster.keys().await, by_node);
-        // Renewed: each node gets scripts with its own keys alone. Another would find none of the others, and lose them.
+        // Renewed: each node gets scripts with its own keys alone. Another would find none of the
+        // others, and lose them.
         pause(&TokioEnv::current().unwrap(), 2 * WATCHDOG).await;
         assert!(guards.iter().all(crate::Guard::is_valid), "{guards:?}");
         assert_eq!(cluster.keys().await, by_node);
 
-        // The waiters sleep for as long as the leases last, unless a message of their own node wakes them.
+        // The waiters sleep for as long as the leases last, unless a message of their own node
+        // wakes them.
         let waiting =
             futures_util::future::join_all(all.iter().map(|name| client.lock(name).acquire().into_future()));
         let release = async {
@@ -461,7 +473,8 @@ mod tests {
         assert_eq!(cluster.keys().await, [Vec::<String>::new(), Vec::new()]);
     }
 
-    /// Who listens for messages at a node learns there that a slot has moved, without a request that would follow.
+    /// Who listens for messages at a node learns there that a slot has moved, without a request
+    /// that would follow.
     #[tokio::test]
     async fn a_refusal_that_names_another_node_is_taken_into_account() {
         let cluster = Pair::start().await;
@@ -478,8 +491,8 @@ mod tests {
         }
     }
 
-    /// Where a request is sent to it goes at once, and to a node that it has been to after a pause; for how long, and how often,
-    /// is bounded.
+    /// Where a request is sent to it goes at once, and to a node that it has been to after a pause;
+    /// for how long, and how often, is bounded.
     #[tokio::test]
     async fn redirections_are_followed_within_bounds() {
         let cluster = Pair::start().await;

@@ -1,6 +1,7 @@
 //! How often requests have taken a new connection, for the requests that must follow.
 //!
-//! A count and a bell: a watch channel of tokio's would draw from its own PRNG which of several to wake first.
+//! A count and a bell: a watch channel of tokio's would draw from its own PRNG which of several to
+//! wake first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! One node that requests are sent to: its connection, made anew when it is needed, and the replicas behind it.
+//! One node that requests are sent to: its connection, made anew when it is needed, and the
+//! replicas behind it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,21 +22,24 @@ use crate::script::Call;
 /// The number of connected replicas is not known (any more).
 const UNKNOWN: usize = usize::MAX;
 
-/// A server that has not taken a connection or replied by then may be gone: the route looks for another one.
+/// A server that has not taken a connection or replied by then may be gone: the route looks for
+/// another one.
 pub(super) const SLOW: Duration = Duration::from_millis(250);
 
 /// Between two looks for another server than one that does not reply.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a server has for the reply to a request after another one has replaced it. A node of a cluster that lives refuses the request
-/// within that time, after which it is certain that it was not obeyed; a dead one would cost the whole response time-out.
+/// How long a server has for the reply to a request after another one has replaced it. A node of a
+/// cluster that lives refuses the request within that time, after which it is certain that it was
+/// not obeyed; a dead one would cost the whole response time-out.
 const LAST_REPLY: Duration = Duration::from_millis(250);
 
-/// The way to the master that is one node of a route. One connection at a time is used for new requests; it is made when
-/// it is needed.
+/// The way to the master that is one node of a route. One connection at a time is used for new
+/// requests; it is made when it is needed.
 ///
-/// Before requests take a new connection, the one before is ended on the server. Whatever was left on it without a reply
-/// happens before anything that is sent later, or never: it is what makes sending again safe.
+/// Before requests take a new connection, the one before is ended on the server. Whatever was left
+/// on it without a reply happens before anything that is sent later, or never: it is what makes
+/// sending again safe.
 pub(crate) struct Node {
     id: NodeId,
     env: Arc<dyn Env>,
@@ -53,7 +57,8 @@ pub(crate) struct Node {
 #[derive(Default)]
 struct Connections {
     current: Option<Arc<Connection>>,
-    /// To be ended before requests take a new connection to the same server; at most one for each endpoint.
+    /// To be ended before requests take a new connection to the same server; at most one for each
+    /// endpoint.
     left: Vec<Left>,
     /// Why the last try to connect failed, if it did.
     failure: Option<Error>,
@@ -93,7 +98,8 @@ impl Node {
             connections.current = None;
             return Err(Error::definite(ErrorKind::Closed));
         }
-        // Requests that waited for the same try share its outcome, instead of trying one after another.
+        // Requests that waited for the same try share its outcome, instead of trying one after
+        // another.
         if let Some(error) = &connections.failure
             && failures != self.failures.load(Ordering::Acquire)
         {
@@ -145,7 +151,8 @@ impl Node {
         self.moves.position()
     }
 
-    /// What must happen for the server to come back with other data: the connection in use ends, or another one is made.
+    /// What must happen for the server to come back with other data: the connection in use ends, or
+    /// another one is made.
     pub(super) fn disturbance(&self) -> Disturbance {
         let position = self.position();
         // Locked, it is about to be another one.
@@ -157,7 +164,8 @@ impl Node {
         }
     }
 
-    /// The WAIT that must follow a change and the acknowledgements it must bring, when replicas are asked for.
+    /// The WAIT that must follow a change and the acknowledgements it must bring, when replicas are
+    /// asked for.
     pub(crate) async fn replica_wait(&self, connection: &Connection) -> Result<Option<(Cmd, usize)>> {
         if self.config.replica_wait == ReplicaWait::None {
             return Ok(None);
@@ -189,7 +197,8 @@ impl Node {
         Ok(())
     }
 
-    /// Sends a call once on `connection`, with its WAIT, and takes the response time-out into account.
+    /// Sends a call once on `connection`, with its WAIT, and takes the response time-out into
+    /// account.
     pub(super) async fn run_on(&self, connection: &Connection, call: &Call, asking: bool) -> Result<Value> {
         let whole = pin!(async {
             let Some((wait, needed)) = self.replica_wait(connection).await? else {
@@ -201,8 +210,8 @@ impl Node {
         self.limited(connection, whole).await
     }
 
-    /// The outcome of `work` on `connection` within the response time-out; the connection is retired when there is
-    /// none.
+    /// The outcome of `work` on `connection` within the response time-out; the connection is
+    /// retired when there is none.
     pub(crate) async fn limited<T>(
         &self,
         connection: &Connection,
@@ -212,8 +221,8 @@ impl Node {
         self.verified(connection, done)
     }
 
-    /// The outcome of `work` within the response time-out, or soon after another server has replaced the one that was asked, which
-    /// `replaced` then names.
+    /// The outcome of `work` within the response time-out, or soon after another server has
+    /// replaced the one that was asked, which `replaced` then names.
     pub(crate) async fn reply_in_time<T>(
         &self,
         replaced: impl Fn() -> Option<String>,
@@ -281,8 +290,8 @@ impl Node {
         (!self.leads_to_master(connection)).then(|| connection.endpoint.to_string())
     }
 
-    /// What `done` on `connection` is worth. A reply of a server that another one has replaced meanwhile says nothing of what
-    /// the new master has.
+    /// What `done` on `connection` is worth. A reply of a server that another one has replaced
+    /// meanwhile says nothing of what the new master has.
     pub(crate) fn verified<T>(&self, connection: &Connection, done: Result<T>) -> Result<T> {
         let done = done.and_then(|done| match self.replaced(connection) {
             Some(endpoint) => Err(Error::indefinite(ErrorKind::Replaced { endpoint })),
@@ -291,8 +300,8 @@ impl Node {
         done.map_err(|error| self.retire_on(connection, error))
     }
 
-    /// Takes what `error` says about the route into account: a connection that is broken, silent, or leads to a server that
-    /// is no master is retired.
+    /// Takes what `error` says about the route into account: a connection that is broken, silent,
+    /// or leads to a server that is no master is retired.
     pub(crate) fn retire_on(&self, connection: &Connection, error: Error) -> Error {
         match remedy(&error) {
             // A redirection is for the request that got it.

@@ -8,7 +8,8 @@ use super::{NodeId, Router};
 use crate::error::Error;
 use crate::wire::Slot;
 
-/// How often one request is sent again for no other reason than that another server is the one to ask.
+/// How often one request is sent again for no other reason than that another server is the one to
+/// ask.
 const MOVES: u32 = 16;
 
 /// How often a request was sent again.
@@ -46,10 +47,11 @@ impl Router {
         Outlook { slot, node: self.node_id(slot), layout }
     }
 
-    /// Completes after `delay`, or when another server has become the one to ask since `from`, where `error` came of a request. The
-    /// route looks out for such a server meanwhile.
+    /// Completes after `delay`, or when another server has become the one to ask since `from`,
+    /// where `error` came of a request. The route looks out for such a server meanwhile.
     ///
-    /// The pause is what keeps callers from asking a server again and again that refuses them. Another one has yet to be asked.
+    /// The pause is what keeps callers from asking a server again and again that refuses them.
+    /// Another one has yet to be asked.
     pub(crate) async fn pause(&self, from: &Outlook, error: &Error, delay: Duration, repeats: &mut Repeats) {
         let _looking = self.route.awaited();
         let ended = self.env.sleep_until(self.env.now() + delay);
@@ -70,7 +72,8 @@ impl Router {
     }
 
     fn is_elsewhere(&self, from: &Outlook, error: &Error) -> bool {
-        // What a node cannot do as long as other nodes are missing, it may be able to do when any of them is replaced.
+        // What a node cannot do as long as other nodes are missing, it may be able to do when any
+        // of them is replaced.
         let by_slot = self.route.divides() && remedy(error) != Remedy::Look;
         if by_slot { self.node_id(from.slot) != from.node } else { from.layout.is_left() }
     }

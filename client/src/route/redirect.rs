@@ -11,8 +11,8 @@ pub(super) enum Remedy {
     None,
     /// The connection is broken, silent, or leads to a server that is no master: it is retired.
     Retire,
-    /// Some keys of a slot that is being moved are on one node and some on another. The request was refused, and may be sent
-    /// again.
+    /// Some keys of a slot that is being moved are on one node and some on another. The request was
+    /// refused, and may be sent again.
     Wait,
     /// The server does without a part of what it needs, which a look at the whole may explain.
     Look,
@@ -47,8 +47,8 @@ pub(super) fn remedy(error: &Error) -> Remedy {
     }
 }
 
-/// Reads `<slot> <host>:<port>`; an IPv6 address stands without brackets. The host is empty when the server does not know how it
-/// is reached: as the one that says so.
+/// Reads `<slot> <host>:<port>`; an IPv6 address stands without brackets. The host is empty when
+/// the server does not know how it is reached: as the one that says so.
 fn redirect(message: &str, once: bool) -> Option<Redirect> {
     let (slot, address) = message.split_once(' ')?;
     let (host, port) = address.trim_end().rsplit_once(':')?;

@@ -1,4 +1,5 @@
-//! The route to the master of a replicated set, which is found by asking all servers for their roles.
+//! The route to the master of a replicated set, which is found by asking all servers for their
+//! roles.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -44,8 +45,8 @@ impl Route for ReplicaSet {
     }
 }
 
-/// A connection to the first endpoint that calls itself a master. All are asked at once, so that those that are down
-/// cost no time.
+/// A connection to the first endpoint that calls itself a master. All are asked at once, so that
+/// those that are down cost no time.
 async fn find_master(
     env: &Arc<dyn Env>,
     endpoints: &[Endpoint],

@@ -19,7 +19,8 @@ pub(crate) async fn connected_replicas(connection: &Connection) -> Result<Option
     }
 }
 
-/// How many acknowledgements `wait` asks for, with `configured` replicas in the configuration and `connected` now.
+/// How many acknowledgements `wait` asks for, with `configured` replicas in the configuration and
+/// `connected` now.
 pub(crate) fn needed(wait: ReplicaWait, configured: usize, connected: usize) -> usize {
     // A replica that is configured but gone still counts: it may come back and be promoted.
     let replicas = configured.max(connected);

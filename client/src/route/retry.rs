@@ -38,8 +38,9 @@ pub(crate) struct Remembered {
 }
 
 impl Router {
-    /// Runs a call that may run twice without harm, within the time of a call of the application. It is repeated after
-    /// transient errors, and after lost replies once it is certain that the earlier request will not be obeyed later.
+    /// Runs a call that may run twice without harm, within the time of a call of the application.
+    /// It is repeated after transient errors, and after lost replies once it is certain that the
+    /// earlier request will not be obeyed later.
     pub(crate) async fn run_repeatable(&self, call: &Call) -> Result<Value> {
         self.in_time(call.slot(), Request::Script(call), &|_| ()).await
     }
@@ -49,8 +50,8 @@ impl Router {
         self.in_time(call.slot(), Request::Unconfirmed(call), &|_| ()).await
     }
 
-    /// As [`Router::run_repeatable`], of a call that the server itself remembers for as long as that is of use. It is
-    /// repeated in any case, for as long as `persistence` says.
+    /// As [`Router::run_repeatable`], of a call that the server itself remembers for as long as
+    /// that is of use. It is repeated in any case, for as long as `persistence` says.
     pub(crate) async fn run_remembered(
         &self,
         call: &Call,
@@ -84,8 +85,8 @@ impl Router {
         self.in_time(slot, Request::Question(command), failed).await
     }
 
-    /// The outcome of a request within the time of a call of the application. What the last try has come to is the error at the end of
-    /// that.
+    /// The outcome of a request within the time of a call of the application. What the last try has
+    /// come to is the error at the end of that.
     async fn in_time(&self, slot: Slot, request: Request<'_>, failed: OnFailure<'_>) -> Result<Value> {
         let (time, trouble) = (self.config.call_timeout, Trouble::default());
         let note = |error: &Error| {

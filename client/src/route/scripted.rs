@@ -11,7 +11,8 @@ use crate::endpoint::Endpoint;
 use crate::env::Env;
 use crate::mutex::locked;
 
-/// A Sentinel of the master `m`. It has no RESP3, so that it publishes nothing, and serves one connection after the other.
+/// A Sentinel of the master `m`. It has no RESP3, so that it publishes nothing, and serves one
+/// connection after the other.
 pub(super) struct Scripted {
     pub(super) endpoint: Endpoint,
     state: Arc<Mutex<State>>,

@@ -86,7 +86,8 @@ impl Seat {
         locked(&self.state).connection = None;
     }
 
-    /// What it says of `master`; `None` when it knows none of this name. `reason` is notified when it announces another one.
+    /// What it says of `master`; `None` when it knows none of this name. `reason` is notified when
+    /// it announces another one.
     pub(super) async fn view(
         self: &Arc<Self>,
         env: &Arc<dyn Env>,
@@ -124,7 +125,8 @@ impl Seat {
         answered.await.unwrap_or_else(|_| Err(Error::definite(ErrorKind::Shutdown)))
     }
 
-    /// The connection to it, which a task of its own makes: one that takes long is waited for again by the next question.
+    /// The connection to it, which a task of its own makes: one that takes long is waited for again
+    /// by the next question.
     async fn connection(
         self: &Arc<Self>,
         env: &Arc<dyn Env>,
@@ -225,7 +227,8 @@ impl Seat {
             question.arg(about).arg(master);
             question
         };
-        // In this order: an address that changes in between is newer than its number, and not older.
+        // In this order: an address that changes in between is newer than its number, and not
+        // older.
         let described = match connection.call(&question("MASTER")).await {
             Err(error) if error.to_string().contains("No such master") => return Ok(None),
             described => self.told(described)?,
@@ -258,7 +261,8 @@ fn speaks_no_resp3(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Server { .. }) && (told.contains("hello") || told.contains("noproto"))
 }
 
-/// Whether a message says that `master` is another server now: its name, and behind a space the old address and the new one.
+/// Whether a message says that `master` is another server now: its name, and behind a space the old
+/// address and the new one.
 fn announces(push: &PushInfo, master: &str) -> bool {
     let (PushKind::Message, [_, message]) = (&push.kind, push.data.as_slice()) else { return false };
     let announced = text(message);
@@ -291,7 +295,8 @@ fn read_view(described: &Value, address: &Value) -> Result<View> {
     let ends =
         ["o_down", "failover_in_progress"].into_iter().find(|flag| flags.split(',').any(|set| set == *flag));
     let reported = (field(described, "ip"), number("port"));
-    // In the last steps of a failover the address is that of the new master already, and the flags are those of the old one.
+    // In the last steps of a failover the address is that of the new master already, and the flags
+    // are those of the old one.
     let is_new = reported != (Some(host.clone()), Some(u64::from(port)));
     Ok(View {
         host,

@@ -1,9 +1,12 @@
-//! The route to a master that Sentinels watch: where it is, as the newest of their configurations says.
+//! The route to a master that Sentinels watch: where it is, as the newest of their configurations
+//! says.
 //!
-//! One Sentinel may have been cut off from the others and know an older master, so that all are asked; and a client may be cut off
-//! together with it, so that what was once known to be newer is not forgotten. Sentinels announce a new master to those that
-//! subscribe. Such a message is a reason to ask them, and so is a request that fails; besides, they are asked all the time: for some
-//! ten seconds after a failover that was asked for, nothing ends connections to the old master, and it goes on granting locks.
+//! One Sentinel may have been cut off from the others and know an older master, so that all are
+//! asked; and a client may be cut off together with it, so that what was once known to be newer is
+//! not forgotten. Sentinels announce a new master to those that subscribe. Such a message is a
+//! reason to ask them, and so is a request that fails; besides, they are asked all the time: for
+//! some ten seconds after a failover that was asked for, nothing ends connections to the old
+//! master, and it goes on granting locks.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -141,7 +144,8 @@ impl SentinelSet {
         Ok(Found { master, ends })
     }
 
-    /// Asks also the Sentinels that one has named. One that is there already under another name is found out when it tells its id.
+    /// Asks also the Sentinels that one has named. One that is there already under another name is
+    /// found out when it tells its id.
     fn meet(&self, others: Vec<(String, u16, String)>) {
         let mut seats = locked(&self.seats);
         for (host, port, id) in others {
@@ -159,7 +163,8 @@ impl SentinelSet {
         seats.retain(|seat| {
             let (id, place) = (seat.id(), at);
             at += 1;
-            // Of two of one id the first stays, and of one that is configured and one that is not the configured one.
+            // Of two of one id the first stays, and of one that is configured and one that is not
+            // the configured one.
             seat.is_configured
                 || id.is_none()
                 || !ids.iter().enumerate().any(|(other, (of, configured))| {
@@ -168,7 +173,8 @@ impl SentinelSet {
         });
     }
 
-    /// A connection to the master, for which there is time until `limit`: a failover may have to end before.
+    /// A connection to the master, for which there is time until `limit`: a failover may have to
+    /// end before.
     async fn connect(&self, limit: Monotonic) -> Result<Arc<Connection>> {
         self.watch();
         loop {
@@ -271,7 +277,8 @@ impl Drop for SentinelSet {
     }
 }
 
-/// Asks the Sentinels when there is reason to, and all the time without any, until the client is gone.
+/// Asks the Sentinels when there is reason to, and all the time without any, until the client is
+/// gone.
 async fn watch(set: Weak<SentinelSet>, env: Arc<dyn Env>, reason: Arc<Notify>) {
     loop {
         let Some(strong) = set.upgrade() else { return };
@@ -332,8 +339,8 @@ mod tests {
         assert_eq!(locked(&set.seats).len(), MOST);
     }
 
-    /// An older configuration is not believed at once, however many have it. A majority that has it makes the newer one doubtful, and a
-    /// minority does not.
+    /// An older configuration is not believed at once, however many have it. A majority that has it
+    /// makes the newer one doubtful, and a minority does not.
     #[tokio::test]
     async fn most_of_the_sentinels_may_know_an_older_configuration() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
@@ -372,7 +379,8 @@ mod tests {
         }
     }
 
-    /// A Sentinel that has moved is named at two addresses, by ids that the others remember, and calls itself the same at both.
+    /// A Sentinel that has moved is named at two addresses, by ids that the others remember, and
+    /// calls itself the same at both.
     #[tokio::test]
     async fn of_two_sentinels_that_call_themselves_the_same_the_first_stays() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());

@@ -1,4 +1,5 @@
-//! What a node of a cluster tells of the others: CLUSTER SLOTS and CLUSTER NODES. Pure: it reads replies.
+//! What a node of a cluster tells of the others: CLUSTER SLOTS and CLUSTER NODES. Pure: it reads
+//! replies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,8 @@ pub(super) struct View {
     /// The newest change of a master that the node knows.
     pub(super) epoch: u64,
     pub(super) ranges: Vec<Range>,
-    /// The masters that are down and have no slots any more, by their ids: they come back as replicas.
+    /// The masters that are down and have no slots any more, by their ids: they come back as
+    /// replicas.
     pub(super) fallen: BTreeSet<String>,
 }
 

@@ -20,7 +20,8 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// To the server that is called `name` in its certificate. `is_common` when all servers are called so.
+    /// To the server that is called `name` in its certificate. `is_common` when all servers are
+    /// called so.
     pub(super) fn new(config: Arc<ClientConfig>, name: &str, is_common: bool) -> Result<Self> {
         let server_name = ServerName::try_from(name.to_owned())
             .map_err(|error| Error::config(format!("`{name}` is no name of a TLS server: {error}")))?;
@@ -32,8 +33,8 @@ impl Connector {
         if self.is_common { Ok(self.clone()) } else { Self::new(self.config.clone(), host, false) }
     }
 
-    /// The same stream under TLS, when both sides have accepted each other. Under TLS 1.3 a server judges the client's
-    /// certificate only after that.
+    /// The same stream under TLS, when both sides have accepted each other. Under TLS 1.3 a server
+    /// judges the client's certificate only after that.
     pub(crate) async fn secure(&self, stream: BoxStream) -> io::Result<BoxStream> {
         let connecting = TlsConnector::from(self.config.clone()).connect(self.server_name.clone(), stream);
         Ok(Box::new(connecting.await?))

@@ -12,11 +12,13 @@ use super::connector::Connector;
 use crate::env::Env;
 use crate::error::{Error, Result};
 
-/// How connections to `rediss://` servers are secured, for [`Builder::tls`](crate::Builder::tls). Needs the feature `tls`.
+/// How connections to `rediss://` servers are secured, for [`Builder::tls`](crate::Builder::tls).
+/// Needs the feature `tls`.
 ///
-/// Without settings a server must show a certificate for the host of its URL that an authority of this system has signed
-/// (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others), which is how hosted servers do it. A server of one's own as a rule has its own
-/// authority, and asks clients for a certificate, as `redis-server` does unless `tls-auth-clients` says otherwise.
+/// Without settings a server must show a certificate for the host of its URL that an authority of
+/// this system has signed (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others), which is how hosted
+/// servers do it. A server of one's own as a rule has its own authority, and asks clients for a
+/// certificate, as `redis-server` does unless `tls-auth-clients` says otherwise.
 ///
 /// ```no_run
 /// # async fn connect() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,28 +46,30 @@ impl Tls {
         Self::default()
     }
 
-    /// Trusts the authorities of these certificates, in PEM, instead of those of the system. May be repeated.
+    /// Trusts the authorities of these certificates, in PEM, instead of those of the system. May be
+    /// repeated.
     pub fn authority(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.authorities.push(pem.into());
         self
     }
 
-    /// Shows this certificate, with those between it and its authority behind it, to servers that ask. Both are in PEM; the key
-    /// is in PKCS #8, PKCS #1 or SEC 1.
+    /// Shows this certificate, with those between it and its authority behind it, to servers that
+    /// ask. Both are in PEM; the key is in PKCS #8, PKCS #1 or SEC 1.
     pub fn client_certificate(mut self, chain_pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
         self.client = Some((chain_pem.into(), key_pem.into()));
         self
     }
 
-    /// The name that the certificates of servers must be for, instead of the host in the URL: where a tunnel or a balancer is
-    /// between.
+    /// The name that the certificates of servers must be for, instead of the host in the URL: where
+    /// a tunnel or a balancer is between.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self
     }
 
-    /// All of it as rustls has it, for whatever is not offered here: another cryptography, authorities of the operating system's
-    /// own verifier, keys in a security module. Authorities and certificates set elsewhere are then ignored.
+    /// All of it as rustls has it, for whatever is not offered here: another cryptography,
+    /// authorities of the operating system's own verifier, keys in a security module. Authorities
+    /// and certificates set elsewhere are then ignored.
     pub fn rustls(mut self, config: Arc<ClientConfig>) -> Self {
         self.whole = Some(config);
         self

@@ -25,7 +25,8 @@ pub(crate) enum Wake {
 pub(crate) struct Wakes {
     pub(crate) channel: String,
     pub(crate) policy: fn(&[u8]) -> Wake,
-    /// A grant leaves nothing to another waiter. Of permits and read holds it may, and messages that come at once are as one.
+    /// A grant leaves nothing to another waiter. Of permits and read holds it may, and messages
+    /// that come at once are as one.
     pub(crate) exclusive: bool,
     /// A message reaches waiters of several clients, of which one can get what it announces: they
     /// take turns.
@@ -53,7 +54,8 @@ pub(super) struct Channel {
     pub(super) trouble: Trouble,
     /// Why the server does not let this client listen.
     refusal: Mutex<Option<Error>>,
-    /// Wakes the waiters for the confirmation, in the order of their arrival; a watch channel would draw one.
+    /// Wakes the waiters for the confirmation, in the order of their arrival; a watch channel would
+    /// draw one.
     confirming: Notify,
 }
 

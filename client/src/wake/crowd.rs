@@ -87,8 +87,8 @@ impl Crowds {
     }
 
     /// How many clients come before this one, if `passed` messages have been heard since it had the
-    /// lock or came. None is taken for gone: a turn that no client uses goes to one that knows of no
-    /// others.
+    /// lock or came. None is taken for gone: a turn that no client uses goes to one that knows of
+    /// no others.
     pub(super) fn ahead(&self, channel: &str, passed: u32) -> u32 {
         let others = self.others.get(channel).copied().unwrap_or(0);
         others.saturating_sub(passed.saturating_sub(1))
@@ -103,8 +103,8 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// How much longer than the shortest one a request may take because many ask at once. What takes
-    /// longer has other reasons.
+    /// How much longer than the shortest one a request may take because many ask at once. What
+    /// takes longer has other reasons.
     const CONGESTION: Duration = Duration::from_millis(10);
 
     /// A request took so long.

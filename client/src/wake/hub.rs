@@ -20,9 +20,11 @@ use crate::wire::Slot;
 /// How many channels go into one command.
 const CHANNELS_AT_ONCE: usize = 100;
 
-/// The channels of one client that have waiters, and the tasks that listen for them: one for each node that has a channel.
+/// The channels of one client that have waiters, and the tasks that listen for them: one for each
+/// node that has a channel.
 ///
-/// Which node has a channel may change. Its waiters then look, as they do whenever a channel is subscribed.
+/// Which node has a channel may change. Its waiters then look, as they do whenever a channel is
+/// subscribed.
 pub(crate) struct Hub {
     pub(super) env: Arc<dyn Env>,
     config: Arc<Config>,
@@ -33,7 +35,8 @@ pub(crate) struct Hub {
 #[derive(Default)]
 struct State {
     channels: BTreeMap<String, Listened>,
-    /// Of each node that is listened to, what is notified when its channels come or go, and when the hub itself goes.
+    /// Of each node that is listened to, what is notified when its channels come or go, and when
+    /// the hub itself goes.
     bells: BTreeMap<NodeId, Arc<Notify>>,
     /// The channels that a node has ended the subscription of, unasked.
     dropped: BTreeSet<(NodeId, String)>,
@@ -117,8 +120,8 @@ impl Hub {
         locked(&self.state).channels.get(name).map(|listened| listened.channel.clone())
     }
 
-    /// The channels of a node to listen for, and whether by its slot. Those that were refused have waiters until these are
-    /// notified.
+    /// The channels of a node to listen for, and whether by its slot. Those that were refused have
+    /// waiters until these are notified.
     fn wanted(&self, id: NodeId) -> BTreeMap<String, bool> {
         let state = locked(&self.state);
         let wanted = state.channels.iter().filter(|(_, listened)| listened.channel.refusal().is_none());
@@ -166,8 +169,8 @@ impl Hub {
         self.router.node_of(id).subscriber(on_push).await
     }
 
-    /// Brings the subscriptions of `connection` in line with the channels that have waiters. An error is that of the
-    /// connection; a refusal goes to the channel's waiters.
+    /// Brings the subscriptions of `connection` in line with the channels that have waiters. An
+    /// error is that of the connection; a refusal goes to the channel's waiters.
     async fn align(
         &self,
         id: NodeId,
@@ -284,7 +287,8 @@ impl Drop for Hub {
     }
 }
 
-/// Keeps the subscriptions at a node as long as the hub lives, over as many connections as it takes.
+/// Keeps the subscriptions at a node as long as the hub lives, over as many connections as it
+/// takes.
 async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
     let mut failures = 0;
     while let Some(strong) = hub.upgrade() {
@@ -328,7 +332,8 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
             }
         };
         if fails {
-            // Another master may be known already: it was for that reason that this one was given up.
+            // Another master may be known already: it was for that reason that this one was given
+            // up.
             let paused = pause(&*env, config.retry_delay(&*env, failures));
             tokio::select! {
                 biased;
@@ -336,7 +341,8 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
                 () = paused => {}
             }
         }
-        // Another node may have the channels meanwhile, which this one has just said when it refused one of them.
+        // Another node may have the channels meanwhile, which this one has just said when it
+        // refused one of them.
         follow(&hub);
         failures = if fails { failures + 1 } else { 0 };
     }
@@ -355,7 +361,8 @@ enum Ending {
     Left,
 }
 
-/// Serves until the connection is of no more use: it broke, it is silent, or the master is elsewhere.
+/// Serves until the connection is of no more use: it broke, it is silent, or the master is
+/// elsewhere.
 async fn serve_on(
     hub: &Weak<Hub>,
     id: NodeId,

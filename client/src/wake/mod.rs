@@ -1,4 +1,5 @@
-//! Waking waiters: one connection to a node listens for the unlocks of all its locks that have waiters.
+//! Waking waiters: one connection to a node listens for the unlocks of all its locks that have
+//! waiters.
 //!
 //! A channel is subscribed while it has waiters, once however many they are. What a message means,
 //! the kind of object says: how many of the waiters it wakes. One that does not get to look passes

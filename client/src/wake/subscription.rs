@@ -27,9 +27,9 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Adds a waiter to a channel. From [`Subscription::confirmed`] on no message is missed. One that `wants_several` permits
-    /// may be woken by too few, which suffice for another.
-    /// `slot` is that of the keys whose scripts publish.
+    /// Adds a waiter to a channel. From [`Subscription::confirmed`] on no message is missed. One
+    /// that `wants_several` permits may be woken by too few, which suffice for another. `slot` is
+    /// that of the keys whose scripts publish.
     pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes, slot: Slot, wants_several: bool) -> Self {
         let channel = hub.join(&wakes, slot, wants_several);
         let (env, hub, owes_look) = (hub.env.clone(), hub.clone(), AtomicBool::new(false));
@@ -62,7 +62,8 @@ impl Subscription {
         self.owes_look.store(false, Ordering::Release);
     }
 
-    /// The lock was granted: without this, the next waiter would look at a lock that this one has taken.
+    /// The lock was granted: without this, the next waiter would look at a lock that this one has
+    /// taken.
     pub(crate) fn granted(&self) {
         if self.exclusive {
             self.looked();
@@ -160,7 +161,8 @@ mod tests {
         of.wait(epoch, of.env.now() + Duration::from_millis(50), Duration::ZERO).await
     }
 
-    /// A release is announced to one of two waiters, which gives up before it has looked: the other one is woken.
+    /// A release is announced to one of two waiters, which gives up before it has looked: the other
+    /// one is woken.
     #[tokio::test]
     async fn a_waiter_that_gives_up_passes_the_message_on() {
         let hub = hub();
@@ -176,8 +178,9 @@ mod tests {
         }
     }
 
-    /// A release is announced to one of two waiters, which is granted the lock. Of an exclusive lock nothing is left to the other
-    /// one, whose look would be a request in vain; of permits, whose messages may have merged, something may be.
+    /// A release is announced to one of two waiters, which is granted the lock. Of an exclusive
+    /// lock nothing is left to the other one, whose look would be a request in vain; of permits,
+    /// whose messages may have merged, something may be.
     #[tokio::test]
     async fn a_waiter_that_is_granted_an_exclusive_lock_wakes_no_other() {
         let hub = hub();
@@ -201,7 +204,8 @@ mod tests {
         assert_eq!(wait(&waiter, waiter.epoch()).await, WokenBy::Timer);
     }
 
-    /// What semaphores publish: as many waiters look as there are permits, whether they sleep already or are about to.
+    /// What semaphores publish: as many waiters look as there are permits, whether they sleep
+    /// already or are about to.
     #[tokio::test]
     async fn a_number_of_permits_wakes_as_many_waiters() {
         for (permits, looks) in [("0", 0), ("1", 1), ("2", 2), ("3", 3), ("7", 3)] {
@@ -220,7 +224,8 @@ mod tests {
         }
     }
 
-    /// The waiter for two permits came first, and a message of one permit is of no use to it: the one behind it may have it.
+    /// The waiter for two permits came first, and a message of one permit is of no use to it: the
+    /// one behind it may have it.
     #[tokio::test]
     async fn a_permit_too_few_for_the_first_waiter_wakes_the_next() {
         let hub = hub();

@@ -34,8 +34,8 @@ async fn a_lease_ends_during_suspend() {
     guard.release().await.unwrap();
 }
 
-/// The watchdog does not bring a lock back that was lost by this client's clock, although the server still has it: the
-/// application has been told.
+/// The watchdog does not bring a lock back that was lost by this client's clock, although the
+/// server still has it: the application has been told.
 #[tokio::test]
 async fn a_lost_lock_is_not_renewed() {
     let Some(server) = RedisServer::start() else { return };

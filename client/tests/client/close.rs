@@ -12,8 +12,8 @@ async fn int(server: &RedisServer, command: &[&str]) -> i64 {
     redis::from_redis_value(server.command(command).await).expect("an integer")
 }
 
-/// Everything there is at once: a guard in hand, one that was dropped, a nested one, two waiters of a plain lock, one of them with a limit,
-/// one in a queue, and one that is gone from it.
+/// Everything there is at once: a guard in hand, one that was dropped, a nested one, two waiters of
+/// a plain lock, one of them with a limit, one in a queue, and one that is gone from it.
 #[tokio::test]
 async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     let Some(server) = RedisServer::start() else { return };
@@ -64,8 +64,8 @@ async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     eventually("only the one that asks is left", async || connected().await == 1).await;
 }
 
-/// The last thing that a `main` does is to drop its guard, and the runtime ends with what it has not done yet: the key
-/// stayed for 30 s.
+/// The last thing that a `main` does is to drop its guard, and the runtime ends with what it has
+/// not done yet: the key stayed for 30 s.
 #[test]
 fn a_guard_dropped_at_the_end_of_main_is_released_by_close() {
     let Some(server) = RedisServer::start() else { return };
@@ -108,7 +108,8 @@ async fn close_ends_in_time_and_says_what_is_left() {
     assert!(!guard.is_valid());
 }
 
-/// Places in a queue that could not be given back are named one by one, however few scripts would do it.
+/// Places in a queue that could not be given back are named one by one, however few scripts would
+/// do it.
 #[tokio::test]
 async fn close_counts_the_places_that_are_left_in_a_queue() {
     let Some(server) = RedisServer::start() else { return };
@@ -162,9 +163,10 @@ fn alive_tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-/// Tens of thousands of acquisitions, looks at a latch and requests to a rate limiter are begun and dropped. Those that have
-/// sent nothing when their caller goes are over at once; those that have are followed up until their outcome is known, 1,024
-/// at a time. The server says nothing meanwhile.
+/// Tens of thousands of acquisitions, looks at a latch and requests to a rate limiter are begun and
+/// dropped. Those that have sent nothing when their caller goes are over at once; those that have
+/// are followed up until their outcome is known, 1,024 at a time. The server says nothing
+/// meanwhile.
 #[tokio::test]
 async fn callers_that_are_gone_leave_bounded_work() {
     const BOUND: usize = 1024;
@@ -219,8 +221,8 @@ async fn callers_that_are_gone_leave_bounded_work() {
     client.lock("stock").try_acquire().await.unwrap().expect("free").release().await.unwrap();
 }
 
-/// One of three nodes swallows what it is sent. A Redlock goes on with the other two, and does not pile up requests for
-/// the third: it is asked again when fewer than 1,024 are unanswered.
+/// One of three nodes swallows what it is sent. A Redlock goes on with the other two, and does not
+/// pile up requests for the third: it is asked again when fewer than 1,024 are unanswered.
 #[tokio::test]
 async fn a_node_that_hangs_does_not_pile_up_tasks() {
     const BOUND: usize = 1024;

@@ -18,7 +18,8 @@ async fn commands(url: &str, work: impl AsyncFnOnce()) -> Vec<String> {
     let mut commands = Vec::new();
     loop {
         let line = soon("the server shows what it reads", seen.next()).await.unwrap();
-        // 1339518083.107412 [0 127.0.0.1:60866] "keys" "*"; a script's have `lua` in the place of the address.
+        // 1339518083.107412 [0 127.0.0.1:60866] "keys" "*"; a script's have `lua` in the place of
+        // the address.
         let (whence, command) = line.split_once("] ").unwrap();
         let name = command.split(' ').next().unwrap().trim_matches('"').to_ascii_lowercase();
         match name.as_str() {
@@ -62,7 +63,8 @@ async fn an_uncontended_acquire_and_release_are_two_commands() {
         costs_two_commands(&url, client.fair_lock("fair")).await;
         costs_two_commands(&url, client.fenced_lock("fenced")).await;
         costs_two_commands(&url, client.faster_multi_lock("group", ["a", "b", "c"])).await;
-        // Of all the releases only the last one has left its latch, which the end of the client deletes.
+        // Of all the releases only the last one has left its latch, which the end of the client
+        // deletes.
         assert_eq!(latches(&url).await, 1, "on {url}");
         client.close().await.unwrap();
         assert_eq!(latches(&url).await, 0, "on {url}");

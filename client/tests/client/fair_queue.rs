@@ -30,8 +30,8 @@ fn builder(url: &str) -> lockstorm_client::Builder {
         .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
 }
 
-/// Three waiters count as alive for 1 s each after the lease of 900 ms, and the holder works for six seconds. None loses
-/// its place to the clock, and a newcomer throws none of them out.
+/// Three waiters count as alive for 1 s each after the lease of 900 ms, and the holder works for
+/// six seconds. None loses its place to the clock, and a newcomer throws none of them out.
 #[tokio::test]
 async fn a_live_waiter_keeps_its_place_beyond_lease_and_wait() {
     let Some(server) = RedisServer::start() else { return };
@@ -68,7 +68,8 @@ async fn a_live_waiter_keeps_its_place_beyond_lease_and_wait() {
     assert_eq!(*granted.lock().unwrap(), [1, 2, 3]);
 }
 
-/// A queue of one client's waiters, all of which are dropped, or whose time is up after `wait`. How long it takes until all are out of it.
+/// A queue of one client's waiters, all of which are dropped, or whose time is up after `wait`. How
+/// long it takes until all are out of it.
 async fn all_leave(server: &RedisServer, waiters: usize, wait: Option<Duration>) -> Duration {
     let client = Client::connect(&server.url()).await.unwrap();
     let lock = client.fair_lock("stock");
@@ -119,8 +120,8 @@ async fn all_leave(server: &RedisServer, waiters: usize, wait: Option<Duration>)
     took
 }
 
-/// 4,000 waiters are out of the queue within 2 s, where each that left walked the queue (87 s), the holder keeps the lock, and
-/// the next caller is granted it.
+/// 4,000 waiters are out of the queue within 2 s, where each that left walked the queue (87 s), the
+/// holder keeps the lock, and the next caller is granted it.
 #[tokio::test]
 async fn four_thousand_dropped_waiters_leave_within_two_seconds() {
     let Some(server) = RedisServer::start() else { return };
@@ -136,7 +137,8 @@ async fn four_thousand_waiters_whose_time_is_up_leave_within_two_seconds() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// `cargo test -p lockstorm-client --test client -- fair_queue:: --ignored --nocapture`: the figures of BENCHMARKS.md.
+/// `cargo test -p lockstorm-client --test client -- fair_queue:: --ignored --nocapture`: the
+/// figures of BENCHMARKS.md.
 #[tokio::test]
 #[ignore = "a load of a minute and a half, by real time"]
 async fn how_long_it_takes_until_all_have_left() {
@@ -146,7 +148,8 @@ async fn how_long_it_takes_until_all_have_left() {
     }
 }
 
-/// 500 waiters that leave together, dropped or because their time is up, need a few scripts, not one each, and none stays behind.
+/// 500 waiters that leave together, dropped or because their time is up, need a few scripts, not
+/// one each, and none stays behind.
 async fn leave_together(url: &str, dropped: bool) {
     let mut redis = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
     let client = Client::connect(url).await.unwrap();
@@ -194,8 +197,9 @@ async fn waiters_that_leave_together_share_scripts_on_the_simulator() {
     }
 }
 
-/// The server does not answer while the waiter leaves, for longer than all repeats of one call take. The place is given
-/// back when it answers again, instead of keeping all others out for its 300 s.
+/// The server does not answer while the waiter leaves, for longer than all repeats of one call
+/// take. The place is given back when it answers again, instead of keeping all others out for its
+/// 300 s.
 #[tokio::test]
 async fn a_failed_departure_is_repeated() {
     let Some(server) = RedisServer::start() else { return };
@@ -216,8 +220,8 @@ async fn a_failed_departure_is_repeated() {
     holder.release().await.unwrap();
 }
 
-/// An owner that gives up and asks again at once is not taken out by what it has sent before: its place is kept, or taken
-/// anew, and it is granted the lock.
+/// An owner that gives up and asks again at once is not taken out by what it has sent before: its
+/// place is kept, or taken anew, and it is granted the lock.
 #[tokio::test]
 async fn an_owner_that_asks_again_is_not_taken_out_by_its_own_departure() {
     let Some(server) = RedisServer::start() else { return };
@@ -235,8 +239,8 @@ async fn an_owner_that_asks_again_is_not_taken_out_by_its_own_departure() {
     }
     let waiting = waiter(1);
     eventually("it queues", async || queued(&server).await == 1).await;
-    // Those who leave one lock's queue do so one script after the other: what the first owner has sent was obeyed by the time
-    // that this one has left.
+    // Those who leave one lock's queue do so one script after the other: what the first owner has
+    // sent was obeyed by the time that this one has left.
     let last = waiter(2);
     eventually("it queues behind", async || queued(&server).await == 2).await;
     last.abort();

@@ -1,5 +1,6 @@
-//! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients share locks, so that
-//! keys, fields, scores, messages and replies must agree. Where ours differ on purpose, the row says so.
+//! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients
+//! share locks, so that keys, fields, scores, messages and replies must agree. Where ours differ on
+//! purpose, the row says so.
 
 mod fair_dead;
 mod faster_multi;
@@ -99,7 +100,8 @@ impl Vectors {
 
     async fn check_pttl(&mut self, key: &str, expected: i64) {
         let left: i64 = self.get(&format!("PTTL {key}")).await;
-        // A slow machine takes its time between two commands; no other figure in a vector is this close.
+        // A slow machine takes its time between two commands; no other figure in a vector is this
+        // close.
         assert!((expected - 1000..=expected).contains(&left), "{key} has {left} ms left, not {expected}");
     }
 
@@ -128,7 +130,8 @@ impl Vectors {
         self.run(FAIR_RELEASE, &keys, &[&0, &owner, &now, &"PUBLISH", &LATCH]).await.unwrap()
     }
 
-    /// The queue with each waiter's deadline, counted from [`NOW`]; `None` for a waiter without one.
+    /// The queue with each waiter's deadline, counted from [`NOW`]; `None` for a waiter without
+    /// one.
     async fn queue(&mut self) -> Vec<(String, Option<i64>)> {
         let mut queue = Vec::new();
         for waiter in self.get::<Vec<String>>(&format!("LRANGE {} 0 -1", FAIR[1])).await {
@@ -235,7 +238,8 @@ async fn release_counts_the_clients_that_it_tells() {
     assert_eq!(v.release("A", "q2").await, int(1), "it is told once");
 }
 
-/// Section 3: an owner that asks again gets the marker, and nothing changes. Redisson replies with it as an error.
+/// Section 3: an owner that asks again gets the marker, and nothing changes. Redisson replies with
+/// it as an error.
 #[tokio::test]
 async fn non_reentrant() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -356,7 +360,8 @@ async fn fair_dead_head_is_swept_after_its_deadline() {
     assert_eq!(v.fair_acquire("W2", 300_000, NOW + 329_999).await, int(0));
     assert_eq!(v.fair_acquire("W2", 300_000, NOW + 330_000).await, NIL);
     assert_eq!(v.queue().await, []);
-    // With its deadline: a waiter that has one is in the queue already, and would not be queued again.
+    // With its deadline: a waiter that has one is in the queue already, and would not be queued
+    // again.
     assert_eq!(v.get::<i64>(&format!("ZCARD {}", FAIR[2])).await, 0);
     v.fair_acquire("W1", 300_000, NOW + 330_002).await;
     assert_eq!(v.queue().await.len(), 1);
@@ -388,8 +393,9 @@ async fn fair_head_without_deadline_counts_as_dead() {
     assert_eq!(v.queue().await, []);
 }
 
-/// A head that asks within its last 300 s is given them anew, after what the holder has left, and those behind keep their
-/// distances; Redisson's scripts leave the deadlines alone, and sweep a live head. A waiter further back changes nothing.
+/// A head that asks within its last 300 s is given them anew, after what the holder has left, and
+/// those behind keep their distances; Redisson's scripts leave the deadlines alone, and sweep a
+/// live head. A waiter further back changes nothing.
 #[tokio::test]
 async fn fair_head_that_asks_keeps_its_place() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -422,8 +428,9 @@ async fn fair_head_that_asks_keeps_its_place() {
     assert_eq!(v.queue().await, waiting(&[("W1", first), ("W2", first + 300_000), ("W3", first + 310_000)]));
 }
 
-/// The head has 100 s of its 300 s left when it is granted the lock: those behind come nearer by these 100 s. With 300 s,
-/// as in Redisson's scripts, a next waiter with a wait of 10 s would count as dead at once.
+/// The head has 100 s of its 300 s left when it is granted the lock: those behind come nearer by
+/// these 100 s. With 300 s, as in Redisson's scripts, a next waiter with a wait of 10 s would count
+/// as dead at once.
 #[tokio::test]
 async fn fair_grant_leaves_the_next_its_own_wait() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -443,9 +450,9 @@ async fn fair_grant_leaves_the_next_its_own_wait() {
     }
 }
 
-/// Waiters with waits of 2, 20, 20, 5 and 20 s, of which some leave. Redisson's asynchronous form gives 300 s back instead
-/// of the wait that was asked for, which moves the deadlines of the live into the past. As often as it is repeated, a
-/// waiter leaves once.
+/// Waiters with waits of 2, 20, 20, 5 and 20 s, of which some leave. Redisson's asynchronous form
+/// gives 300 s back instead of the wait that was asked for, which moves the deadlines of the live
+/// into the past. As often as it is repeated, a waiter leaves once.
 #[tokio::test]
 async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -453,7 +460,8 @@ async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     let waits = [("A", 2_000), ("B", 20_000), ("C", 20_000), ("D", 5_000), ("E", 20_000)];
     for (leaving, at, left_over) in [
         ("A", 0, [("B", 20_000), ("C", 40_000), ("D", 45_000), ("E", 65_000)].as_slice()),
-        // 1.5 s later the head has 500 ms less than its own wait, and does not take the wait of the next along.
+        // 1.5 s later the head has 500 ms less than its own wait, and does not take the wait of the
+        // next along.
         ("A", 31_500, &[("B", 21_500), ("C", 41_500), ("D", 46_500), ("E", 66_500)]),
         ("BD", 0, &[("A", 2_000), ("C", 22_000), ("E", 42_000)]),
         ("ABCE", 0, &[("D", 5_000)]),
@@ -492,7 +500,8 @@ async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     }
 }
 
-/// Two that leave were to wait longer than to their deadlines: who is behind them comes nearer by what both had left.
+/// Two that leave were to wait longer than to their deadlines: who is behind them comes nearer by
+/// what both had left.
 #[tokio::test]
 async fn fair_abandon_takes_no_more_than_was_left() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -536,7 +545,8 @@ async fn fair_head_that_leaves_tells_the_next() {
     }
 }
 
-/// Redisson reports success to any owner that unlocks a free fair lock; the head of the queue is notified all the same.
+/// Redisson reports success to any owner that unlocks a free fair lock; the head of the queue is
+/// notified all the same.
 #[tokio::test]
 async fn fair_release_of_a_free_lock_is_not_held_but_tells_the_head() {
     let Some(mut v) = Vectors::start().await else { return };

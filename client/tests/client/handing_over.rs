@@ -93,8 +93,8 @@ async fn a_hold_is_handed_over() {
     }
 }
 
-/// The lease that is handed over is the watchdog's of 1.5 s. The adopted guard is renewed beyond it, and has the token that was
-/// granted.
+/// The lease that is handed over is the watchdog's of 1.5 s. The adopted guard is renewed beyond
+/// it, and has the token that was granted.
 #[tokio::test]
 async fn an_adopted_hold_is_renewed() {
     let servers = Servers::start(1).await;

@@ -111,7 +111,8 @@ async fn excludes_and_ends<O: Object>(
     assert!(!guard.is_valid());
 }
 
-/// What is true of a kind that does not nest: its owner is refused at once, however it asks, and what it holds stays as it is.
+/// What is true of a kind that does not nest: its owner is refused at once, however it asks, and
+/// what it holds stays as it is.
 async fn refuses_its_owner(handle: impl Fn(&[Client]) -> Lock) {
     let Some(servers) = Servers::start() else { return };
     let (mine, others) = (servers.clients(), servers.clients());
@@ -171,7 +172,8 @@ async fn faster_multi() {
     answers_as_every_kind(|clients| clients[0].faster_multi_lock("stock", ["a", "b"]), no_token).await;
 }
 
-/// The writing half. The reading half, which does not exclude its own kind, has `tests/read_write.rs`.
+/// The writing half. The reading half, which does not exclude its own kind, has
+/// `tests/read_write.rs`.
 #[tokio::test]
 async fn write() {
     answers_as_every_kind(|clients| clients[0].rw_lock("stock").write(), no_token).await;

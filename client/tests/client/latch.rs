@@ -1,4 +1,5 @@
-//! Count-down latches: when they open, for whom, and what a lost reply changes. On the simulator and on a real server.
+//! Count-down latches: when they open, for whom, and what a lost reply changes. On the simulator
+//! and on a real server.
 
 use std::time::Duration;
 
@@ -72,8 +73,8 @@ async fn it_opens_for_all_who_wait() {
     .await;
 }
 
-/// What Redisson's processes read and write: a number without a time to live, `1` for a count that is set, `0` for an opening. It
-/// publishes `1` for a deletion, at which its own waiters wait on.
+/// What Redisson's processes read and write: a number without a time to live, `1` for a count that
+/// is set, `0` for an opening. It publishes `1` for a deletion, at which its own waiters wait on.
 #[tokio::test]
 async fn keys_and_messages_are_those_of_redisson() {
     on_each_server(async |url| {
@@ -104,7 +105,8 @@ async fn keys_and_messages_are_those_of_redisson() {
     .await;
 }
 
-/// H-28: Redisson's waiters wait on when the latch is deleted, has expired, or is gone with FLUSHALL.
+/// H-28: Redisson's waiters wait on when the latch is deleted, has expired, or is gone with
+/// FLUSHALL.
 #[tokio::test]
 async fn a_latch_that_vanishes_lets_its_waiters_go() {
     on_each_server(async |url| {
@@ -155,8 +157,8 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     }
 }
 
-/// M3: a count-down that is obeyed and whose reply never comes is sent again, and counts once. Sent again blindly it opened the
-/// latch early.
+/// M3: a count-down that is obeyed and whose reply never comes is sent again, and counts once. Sent
+/// again blindly it opened the latch early.
 #[tokio::test]
 async fn a_count_down_whose_reply_is_lost_counts_once() {
     let Some(server) = RedisServer::start() else { return };

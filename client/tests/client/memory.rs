@@ -5,8 +5,8 @@ use lockstorm_client::Client;
 use crate::support::RedisServer;
 use crate::support::world::World;
 
-/// An acquisition took 17,600 bytes: each function that was handed a future had room for it twice, and what almost never happens had
-/// room in every acquisition.
+/// An acquisition took 17,600 bytes: each function that was handed a future had room for it twice,
+/// and what almost never happens had room in every acquisition.
 #[tokio::test]
 async fn an_acquisition_has_room_for_itself_once_and_for_nothing_rare() {
     let Some(server) = RedisServer::start() else { return };

@@ -43,7 +43,8 @@ fn members_of(error: &Error) -> Vec<(&str, &ErrorKind)> {
     failed.iter().map(|(key, error)| (key.as_str(), error.kind())).collect()
 }
 
-/// One of each kind on two servers: whichever is taken, the others are not had either, and nothing is left of the attempt.
+/// One of each kind on two servers: whichever is taken, the others are not had either, and nothing
+/// is left of the attempt.
 #[tokio::test]
 async fn all_or_none_of_every_kind() {
     let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start()).collect();
@@ -101,7 +102,8 @@ async fn all_or_none_of_every_kind() {
     assert!(is_free(&servers[1], "redisson_lock_queue:{fair}").await);
 }
 
-/// Without a lease each is renewed by the watchdog of its client; when one is lost, so is the guard.
+/// Without a lease each is renewed by the watchdog of its client; when one is lost, so is the
+/// guard.
 #[tokio::test]
 async fn every_member_is_renewed_and_each_loss_is_noticed() {
     let (Some(one), Some(two)) = (RedisServer::start(), RedisServer::start()) else { return };
@@ -130,7 +132,8 @@ async fn every_member_is_renewed_and_each_loss_is_noticed() {
     }
 }
 
-/// Redisson's release ends at the first lock whose server is gone, and holds the others for as long as it lives (R22).
+/// Redisson's release ends at the first lock whose server is gone, and holds the others for as long
+/// as it lives (R22).
 #[tokio::test]
 async fn a_release_frees_all_that_can_be_freed() {
     let (Some(mut one), Some(two)) = (RedisServer::start(), RedisServer::start()) else { return };
@@ -142,8 +145,8 @@ async fn a_release_frees_all_that_can_be_freed() {
     assert!(is_free(&two, "b").await, "the first one failed, the second is free");
 }
 
-/// The server of the second is down: an error, and the first one is free again. So it is when the reply of the second is
-/// lost, once that is known, whatever the caller did.
+/// The server of the second is down: an error, and the first one is free again. So it is when the
+/// reply of the second is lost, once that is known, whatever the caller did.
 #[tokio::test]
 async fn errors_and_callers_that_are_gone_leave_nothing() {
     let (Some(one), Some(mut two)) = (RedisServer::start(), RedisServer::start()) else { return };
@@ -171,7 +174,8 @@ async fn errors_and_callers_that_are_gone_leave_nothing() {
     taken.release().await.unwrap();
 
     two.crash();
-    // Nothing was sent to the second. At the end of the last one's limit there is no time left to wait for the first's release.
+    // Nothing was sent to the second. At the end of the last one's limit there is no time left to
+    // wait for the first's release.
     for (call, is_definite) in [
         (all.try_acquire(), Some(true)),
         (all.try_acquire_for(LONG), Some(true)),
@@ -183,7 +187,8 @@ async fn errors_and_callers_that_are_gone_leave_nothing() {
     }
 }
 
-/// One limit for all: a waiter for two locks, each of which is free for half of the time, ends when it is over.
+/// One limit for all: a waiter for two locks, each of which is free for half of the time, ends when
+/// it is over.
 #[tokio::test]
 async fn a_wait_ends_at_its_limit() {
     let Some(server) = RedisServer::start() else { return };
@@ -212,7 +217,8 @@ async fn a_lease_begins_when_all_are_had() {
     let lease = Duration::from_secs(3);
     let waiting = task(all.acquire().lease(lease).into_future());
     eventually("the first is granted", async || !is_free(&server, "a").await).await;
-    // More than a tenth of the lease, so that it is extended, and less than the first is held for while the second is waited for.
+    // More than a tenth of the lease, so that it is extended, and less than the first is held for
+    // while the second is waited for.
     #[expect(clippy::disallowed_methods, reason = "the lease of the first must run for a while")]
     tokio::time::sleep(Duration::from_millis(350)).await;
     b.release().await.unwrap();
@@ -237,7 +243,8 @@ impl Observer for Releases {
     }
 }
 
-/// ML1: two that name the locks in opposite orders ask for them in one order, and neither gives way to the other.
+/// ML1: two that name the locks in opposite orders ask for them in one order, and neither gives way
+/// to the other.
 #[tokio::test]
 async fn opposite_orders_do_not_collide() {
     let Some(server) = RedisServer::start() else { return };
@@ -258,8 +265,8 @@ async fn opposite_orders_do_not_collide() {
     assert_eq!(releases.0.load(Ordering::SeqCst), 2 * 2 * ROUNDS, "none was given back for nothing");
 }
 
-/// Against a program that takes one after the other in its own order, and waits for the second as long as it takes with the
-/// first in its hands: the multi lock gives way, and both go on.
+/// Against a program that takes one after the other in its own order, and waits for the second as
+/// long as it takes with the first in its hands: the multi lock gives way, and both go on.
 #[tokio::test]
 async fn it_gives_way_to_another_order() {
     let Some(server) = RedisServer::start() else { return };

@@ -64,7 +64,8 @@ async fn an_outage_looked_like_contention() {
     assert!(matches!(source.unwrap().kind(), ErrorKind::Connect { .. }), "{source:?}");
 }
 
-/// Each call waited for all its repeats, and each repeat for all its time-outs: `try_acquire` took 55 s, and `release` 49 s.
+/// Each call waited for all its repeats, and each repeat for all its time-outs: `try_acquire` took
+/// 55 s, and `release` 49 s.
 #[tokio::test]
 async fn a_server_that_hangs_kept_callers_for_55_s() {
     let Some(server) = RedisServer::start() else { return };

@@ -1,4 +1,5 @@
-//! Expirable semaphores: ids, leases, the server's clock, and what a lost reply changes. On the simulator and on a real server.
+//! Expirable semaphores: ids, leases, the server's clock, and what a lost reply changes. On the
+//! simulator and on a real server.
 
 use std::time::Duration;
 
@@ -116,8 +117,8 @@ async fn permits_are_given_back_by_their_ids() {
     .await;
 }
 
-/// A holder that neither renews nor releases: its permit comes back with its lease, and wakes a waiter although
-/// no message comes.
+/// A holder that neither renews nor releases: its permit comes back with its lease, and wakes a
+/// waiter although no message comes.
 #[tokio::test]
 async fn an_expired_permit_comes_back() {
     on_each_server(async |url| {
@@ -155,7 +156,8 @@ async fn permits_without_a_lease_are_renewed() {
         soon("they expire", async { other.acquire(2).await }).await.unwrap().release().await.unwrap();
         assert!(!mine.release(&ids).await.unwrap());
 
-        // The server says that one of them is gone: the guard is lost, and the other comes back with it.
+        // The server says that one of them is gone: the guard is lost, and the other comes back
+        // with it.
         let guard = mine.acquire(2).await.unwrap();
         assert!(other.release(&guard.ids()[1..]).await.unwrap());
         soon("the next renewal tells", guard.lost()).await;
@@ -187,7 +189,8 @@ async fn a_lease_is_set_anew() {
     .await;
 }
 
-/// As Redisson writes a permit without a lease: it never expires, and a waiter has no time to wait for.
+/// As Redisson writes a permit without a lease: it never expires, and a waiter has no time to wait
+/// for.
 #[tokio::test]
 async fn a_permit_of_redissons_without_a_lease_never_ends() {
     on_each_server(async |url| {
@@ -209,7 +212,8 @@ async fn a_permit_of_redissons_without_a_lease_never_ends() {
 async fn a_change_whose_reply_is_lost_happens_once() {
     let Some(server) = RedisServer::start() else { return };
     let proxy = Proxy::to(&server).await;
-    // Its caller gets an error after twice the time-out, and the server's state is seen before that also on a busy machine.
+    // Its caller gets an error after twice the time-out, and the server's state is seen before that
+    // also on a busy machine.
     let client = Client::builder()
         .endpoint(proxy.url())
         .response_timeout(Duration::from_millis(1500))

@@ -1,5 +1,5 @@
-//! Rate limiters: how many permits there are in a window, by whose clock, and what a lost reply changes. On the simulator and
-//! on a real server.
+//! Rate limiters: how many permits there are in a window, by whose clock, and what a lost reply
+//! changes. On the simulator and on a real server.
 
 use std::time::Duration;
 
@@ -67,7 +67,8 @@ async fn each_client_has_the_whole_rate() {
     .await;
 }
 
-/// Ten for three at a time by two clients: the tenth comes in the fourth window, and no window has more than three.
+/// Ten for three at a time by two clients: the tenth comes in the fourth window, and no window has
+/// more than three.
 #[tokio::test]
 async fn no_window_has_more_than_the_rate() {
     on_each_server(async |url| {
@@ -84,7 +85,8 @@ async fn no_window_has_more_than_the_rate() {
         let granted = soon("all are granted", join_all(waiting)).await;
         let mut granted: Vec<_> = granted.into_iter().map(Result::unwrap).collect();
         granted.sort_unstable();
-        // Each reply comes after its grant, and may come late: the whole takes three windows at least.
+        // Each reply comes after its grant, and may come late: the whole takes three windows at
+        // least.
         assert!(granted[9] - granted[0] > 3 * WINDOW - SHORT, "{:?}", granted[9] - granted[0]);
         assert!(mine.available().await.unwrap() < 3);
     })
@@ -105,7 +107,8 @@ async fn keys_are_those_of_redisson() {
         limiter.acquire(2).await.unwrap();
         assert_eq!(command(url, "GET {calls}:value").await, text("1"));
 
-        // A grant of two that Redisson has written a moment ago, and one that its window has left behind.
+        // A grant of two that Redisson has written a moment ago, and one that its window has left
+        // behind.
         let client = redis::Client::open(url).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
         let (now, _): (u64, u64) = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
@@ -124,7 +127,8 @@ async fn keys_are_those_of_redisson() {
     .await;
 }
 
-/// The clock of the server was set back, or that of a Redisson client is ahead: a grant in the future counts for one window.
+/// The clock of the server was set back, or that of a Redisson client is ahead: a grant in the
+/// future counts for one window.
 #[tokio::test]
 async fn a_grant_of_the_future_counts_from_now_on() {
     on_each_server(async |url| {
@@ -152,7 +156,8 @@ async fn keys_of_clients(url: &str) -> Vec<String> {
     keys
 }
 
-/// A limiter that a Redisson peer made with a time to live keeps it, and the permits do not outlive it.
+/// A limiter that a Redisson peer made with a time to live keeps it, and the permits do not outlive
+/// it.
 #[tokio::test]
 async fn a_limiter_that_ends_by_itself_ends_whole() {
     on_each_server(async |url| {
@@ -207,7 +212,8 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     assert!(matches!(error.kind(), ErrorKind::OverRate { .. }) && error.is_definite(), "{error}");
 }
 
-/// The permits are granted, and the reply never comes: the request that is sent again finds them, and takes no others.
+/// The permits are granted, and the reply never comes: the request that is sent again finds them,
+/// and takes no others.
 #[tokio::test]
 async fn permits_whose_reply_is_lost_are_taken_once() {
     let Some(server) = RedisServer::start() else { return };

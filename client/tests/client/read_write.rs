@@ -1,5 +1,5 @@
-//! The read-write lock: who shares, who waits for whom, who is woken, which lease ends when, and what a lost reply changes. On
-//! the simulator and on a real server.
+//! The read-write lock: who shares, who waits for whom, who is woken, which lease ends when, and
+//! what a lost reply changes. On the simulator and on a real server.
 
 use std::future::IntoFuture;
 use std::time::Duration;
@@ -84,7 +84,8 @@ async fn force_frees_what_is_held_in_its_mode() {
     .await;
 }
 
-/// Readers that were refused by the writer enter together, at once, when it becomes a reader; the writer that waits does not.
+/// Readers that were refused by the writer enter together, at once, when it becomes a reader; the
+/// writer that waits does not.
 #[tokio::test]
 async fn a_downgrade_wakes_all_readers_and_lets_no_writer_in() {
     on_each_server(async |url| {
@@ -139,7 +140,8 @@ async fn releases_wake_who_can_have_it() {
     .await;
 }
 
-/// A reader with a long lease leaves, one with a short lease stays: a writer that was told of the long one is told again.
+/// A reader with a long lease leaves, one with a short lease stays: a writer that was told of the
+/// long one is told again.
 #[tokio::test]
 async fn a_waiting_writer_learns_that_less_is_left() {
     on_each_server(async |url| {
@@ -192,7 +194,8 @@ async fn what_remains_keeps_its_own_lease() {
 async fn each_half_is_renewed_for_itself() {
     on_each_server(async |url| {
         let (mine, other) = (doc(url).await, doc(url).await);
-        // The writer's renewal survives the release of its read, and its read hold that of the writer.
+        // The writer's renewal survives the release of its read, and its read hold that of the
+        // writer.
         let writing = mine.write().acquire().owner(me()).await.unwrap();
         let reading = mine.read().acquire().owner(me()).await.unwrap();
         reading.release().await.unwrap();
@@ -202,7 +205,8 @@ async fn each_half_is_renewed_for_itself() {
         writing.release().await.unwrap();
         assert!(other.write().try_acquire_for(2 * WATCHDOG).await.unwrap().is_none());
         assert!(reading.is_valid());
-        // Its keys are renewed and not the hash alone: another reader's release does not take it away.
+        // Its keys are renewed and not the hash alone: another reader's release does not take it
+        // away.
         let brief = other.read().acquire().await.unwrap();
         brief.release().await.unwrap();
         assert!(other.write().try_acquire().await.unwrap().is_none());
@@ -230,7 +234,8 @@ async fn the_holds_of_a_dead_reader_are_not_renewed() {
     .await;
 }
 
-/// A nested write hold with a shorter lease, and a read hold under the writer that is given back: the lease stays.
+/// A nested write hold with a shorter lease, and a read hold under the writer that is given back:
+/// the lease stays.
 #[tokio::test]
 async fn the_writers_lease_is_not_shortened() {
     on_each_server(async |url| {
@@ -312,7 +317,8 @@ async fn is_gone(server: &RedisServer) -> bool {
     server.command(&["EXISTS", "doc"]).await == redis::Value::Int(0)
 }
 
-/// A level that has ended stays in the hash while others read. It is not taken for a request whose reply was lost.
+/// A level that has ended stays in the hash while others read. It is not taken for a request whose
+/// reply was lost.
 #[tokio::test]
 async fn an_ended_level_is_no_grant() {
     let Some(server) = RedisServer::start() else { return };

@@ -13,7 +13,8 @@ async fn exists(server: &RedisServer) -> bool {
     server.command(&["EXISTS", "stock"]).await == redis::Value::Int(1)
 }
 
-/// The grant happened, its reply never comes. The client looks at the count on a new connection and finds its own.
+/// The grant happened, its reply never comes. The client looks at the count on a new connection and
+/// finds its own.
 #[tokio::test]
 async fn a_grant_whose_reply_is_lost_is_found() {
     let Some(server) = RedisServer::start() else { return };
@@ -42,8 +43,8 @@ async fn a_grant_whose_reply_is_lost_is_found() {
     assert!(!exists(&server).await);
 }
 
-/// The request is held on its way until after the caller was told that it failed, and then obeyed. What it set is
-/// taken back.
+/// The request is held on its way until after the caller was told that it failed, and then obeyed.
+/// What it set is taken back.
 #[tokio::test]
 async fn a_grant_after_giving_up_is_taken_back() {
     let Some(server) = RedisServer::start() else { return };
@@ -54,7 +55,8 @@ async fn a_grant_after_giving_up_is_taken_back() {
     assert!(!error.is_definite());
     assert!(matches!(error.kind(), ErrorKind::ResponseTimeout(_) | ErrorKind::Connect { .. }), "{error}");
     proxy.requests(Flow::Pass);
-    // Whether it is never granted or granted and taken back, the lock ends up free for others, and stays so.
+    // Whether it is never granted or granted and taken back, the lock ends up free for others, and
+    // stays so.
     let other = Client::connect(&server.url()).await.unwrap();
     let guard = other.lock("stock").try_acquire_for(LONG).await.unwrap().expect("free again");
     assert!(guard.is_valid());
@@ -62,8 +64,8 @@ async fn a_grant_after_giving_up_is_taken_back() {
     guard.release().await.unwrap();
 }
 
-/// The request is held on its way while the client asks again on a new connection. It must not be obeyed later: the owner
-/// would hold two levels, and release one.
+/// The request is held on its way while the client asks again on a new connection. It must not be
+/// obeyed later: the owner would hold two levels, and release one.
 #[tokio::test]
 async fn a_request_still_on_its_way_is_never_obeyed() {
     let Some(server) = RedisServer::start() else { return };
@@ -88,8 +90,9 @@ async fn a_request_still_on_its_way_is_never_obeyed() {
     assert!(!exists(&server).await);
 }
 
-/// The owner has a level whose own lease is over, and which the server counts for as long as the other one keeps the key. A request
-/// that never arrived seemed to have been obeyed, since the server counted a level more than the client.
+/// The owner has a level whose own lease is over, and which the server counts for as long as the
+/// other one keeps the key. A request that never arrived seemed to have been obeyed, since the
+/// server counted a level more than the client.
 #[tokio::test]
 async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
     let Some(server) = RedisServer::start() else { return };
@@ -112,7 +115,8 @@ async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
     assert!(!exists(&server).await);
 }
 
-/// What makes the server keep levels for longer than the client counts them: a request that is held up for a good part of their lease.
+/// What makes the server keep levels for longer than the client counts them: a request that is held
+/// up for a good part of their lease.
 #[derive(Debug, PartialEq)]
 enum HeldUp {
     Acquire,
@@ -121,8 +125,9 @@ enum HeldUp {
     Renewal,
 }
 
-/// All levels of the owner are over by its client's clock, while the server still counts them. A request that never arrived seemed to have
-/// been obeyed, since the client knew of none any more: one level was then of two guards, and was gone with the first of them.
+/// All levels of the owner are over by its client's clock, while the server still counts them. A
+/// request that never arrived seemed to have been obeyed, since the client knew of none any more:
+/// one level was then of two guards, and was gone with the first of them.
 #[tokio::test]
 async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
     use HeldUp::{Acquire, Extend, Renewal};
@@ -156,7 +161,8 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
                 }
             })
         };
-        // A renewal is sent when a third of the lease is over, and given up when the next one is due.
+        // A renewal is sent when a third of the lease is over, and given up when the next one is
+        // due.
         let held = if is_renewed { lease * 11 / 18 } else { lease / 2 };
         #[expect(
             clippy::disallowed_methods,
@@ -204,8 +210,8 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
     }
 }
 
-/// The release happened, its reply never comes. The repeat finds the result of the first under the same request id,
-/// instead of reporting that the lock was not held.
+/// The release happened, its reply never comes. The repeat finds the result of the first under the
+/// same request id, instead of reporting that the lock was not held.
 #[tokio::test]
 async fn a_release_whose_reply_is_lost_succeeds() {
     let Some(server) = RedisServer::start() else { return };
@@ -243,7 +249,8 @@ async fn a_dropped_acquire_leaves_nothing_behind() {
     assert_eq!(attempts.count(), 2);
 }
 
-/// An undone level gives back what it has taken, and the watchdog's thirty seconds are no part of that.
+/// An undone level gives back what it has taken, and the watchdog's thirty seconds are no part of
+/// that.
 #[tokio::test]
 async fn a_level_that_is_undone_leaves_the_lease_of_the_others() {
     let Some(server) = RedisServer::start() else { return };
@@ -292,7 +299,8 @@ async fn a_dropped_waiter_leaves_the_queue() {
     guard.release().await.unwrap();
 }
 
-/// A restarted server has forgotten the lock: the holder learns it, and everything works again. How soon it learns it is for `renewal.rs`.
+/// A restarted server has forgotten the lock: the holder learns it, and everything works again. How
+/// soon it learns it is for `renewal.rs`.
 #[tokio::test]
 async fn a_restart_loses_the_lock_and_not_the_client() {
     let Some(mut server) = RedisServer::start() else { return };
@@ -313,7 +321,8 @@ async fn a_restart_loses_the_lock_and_not_the_client() {
     again.release().await.unwrap();
 }
 
-/// The subscription dies with the server's connection while a waiter sleeps for the 30 s of the lease.
+/// The subscription dies with the server's connection while a waiter sleeps for the 30 s of the
+/// lease.
 #[tokio::test]
 async fn a_waiter_looks_again_after_its_subscription_was_lost() {
     let Some(server) = RedisServer::start() else { return };
@@ -334,9 +343,10 @@ async fn a_waiter_looks_again_after_its_subscription_was_lost() {
     drop(guard);
 }
 
-/// The reply is lost, and so is what would tell of the grant: the counter of the tokens was evicted, or the user may not read
-/// the lock. The grant is given back, and the caller gets another. Regression: the same was asked again and again for a whole
-/// lease, for which the lock stayed taken, and the caller got an error.
+/// The reply is lost, and so is what would tell of the grant: the counter of the tokens was
+/// evicted, or the user may not read the lock. The grant is given back, and the caller gets
+/// another. Regression: the same was asked again and again for a whole lease, for which the lock
+/// stayed taken, and the caller got an error.
 #[tokio::test]
 async fn questions_that_are_refused_for_good_were_repeated_for_a_whole_lease() {
     let Some(server) = RedisServer::start() else { return };

@@ -32,8 +32,8 @@ async fn eventually_free(servers: &[RedisServer]) {
     eventually("all servers are free", async || set_on(servers).await == 0).await;
 }
 
-/// A majority is enough for an acquisition: what the slowest server was sent may be on its way still, and undo what a test does
-/// to it.
+/// A majority is enough for an acquisition: what the slowest server was sent may be on its way
+/// still, and undo what a test does to it.
 async fn has_reached_all(servers: &[RedisServer]) {
     eventually("all servers have it", async || set_on(servers).await == servers.len()).await;
 }
@@ -56,7 +56,8 @@ async fn holds_a_majority_and_frees_all() {
     other.try_acquire().lease(LEASE).await.unwrap().expect("free").release().await.unwrap();
 }
 
-/// Each level has a guard of its own, whatever the handle it came by; the nodes are free after the last.
+/// Each level has a guard of its own, whatever the handle it came by; the nodes are free after the
+/// last.
 #[tokio::test]
 async fn nests_for_its_owner() {
     let Some(servers) = servers(3) else { return };
@@ -108,7 +109,8 @@ async fn does_not_nest_in_what_is_lost() {
     eventually_free(&servers).await;
 }
 
-/// Two of three do not answer, and may still have the lock: the hold stays, and the nodes are not asked as if there were none.
+/// Two of three do not answer, and may still have the lock: the hold stays, and the nodes are not
+/// asked as if there were none.
 #[tokio::test]
 async fn does_not_begin_anew_when_it_cannot_nest() {
     let Some(mut servers) = servers(3) else { return };
@@ -144,7 +146,8 @@ async fn one_of_three_may_be_down_but_not_two() {
     eventually_free(&servers[..1]).await;
 }
 
-/// A caller that waits asks again when too few servers answer, as often as it is told to; one that does not wait asks once.
+/// A caller that waits asks again when too few servers answer, as often as it is told to; one that
+/// does not wait asks once.
 #[tokio::test]
 async fn a_lost_quorum_is_asked_again_as_often_as_configured() {
     let attempts = Arc::new(Attempts::default());
@@ -175,8 +178,9 @@ async fn a_minority_is_freed() {
     assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
 }
 
-/// Redisson's RedLock is a hash on each server. To ask for the value of a hash is an error, which counted as no answer:
-/// a taken lock could not be told from servers that are down, nor a lost one from an error.
+/// Redisson's RedLock is a hash on each server. To ask for the value of a hash is an error, which
+/// counted as no answer: a taken lock could not be told from servers that are down, nor a lost one
+/// from an error.
 #[tokio::test]
 async fn a_server_that_another_kind_of_lock_has_is_taken() {
     let Some(servers) = servers(3) else { return };
@@ -196,8 +200,9 @@ async fn a_server_that_another_kind_of_lock_has_is_taken() {
     assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
 }
 
-/// A server that has lost the lock, as by a restart without its data, has it again after an extension to which a majority has
-/// said yes, with what is left of the lease. Where another owner is, it is left alone.
+/// A server that has lost the lock, as by a restart without its data, has it again after an
+/// extension to which a majority has said yes, with what is left of the lease. Where another owner
+/// is, it is left alone.
 #[tokio::test]
 async fn a_server_that_has_lost_it_is_set_again() {
     let Some(servers) = servers(3) else { return };
@@ -231,7 +236,8 @@ async fn a_server_that_has_lost_it_is_set_again() {
     assert_eq!(servers[2].command(&["GET", "stock"]).await, other);
 }
 
-/// Extensions that set the lock again are under way while it is released: no server has it in the end.
+/// Extensions that set the lock again are under way while it is released: no server has it in the
+/// end.
 #[tokio::test]
 async fn nothing_is_set_again_after_the_release() {
     let Some(servers) = servers(3) else { return };
@@ -283,8 +289,9 @@ async fn without_a_lease_it_is_extended() {
     eventually_free(&servers).await;
 }
 
-/// One owner has a plain lock on one server and a Redlock of the same name, which the other two have granted: each is renewed by
-/// itself. Regression: the renewals of the plain lock counted for both, and the Redlock ended while its guard was valid.
+/// One owner has a plain lock on one server and a Redlock of the same name, which the other two
+/// have granted: each is renewed by itself. Regression: the renewals of the plain lock counted for
+/// both, and the Redlock ended while its guard was valid.
 #[tokio::test]
 async fn a_plain_lock_of_the_same_name_and_owner_is_renewed_apart() {
     let Some(servers) = servers(3) else { return };
@@ -341,9 +348,9 @@ impl Notes {
     }
 }
 
-/// Two callers with one owner, while the servers are silent: the first has sent its requests, the second waits for its turn,
-/// and both go. Regression: the second sent its requests all the same, and the guard of the first was released some time
-/// after its turn.
+/// Two callers with one owner, while the servers are silent: the first has sent its requests, the
+/// second waits for its turn, and both go. Regression: the second sent its requests all the same,
+/// and the guard of the first was released some time after its turn.
 #[tokio::test]
 async fn callers_that_are_gone_were_served_to_the_end() {
     let mut simulated = Vec::new();
@@ -359,7 +366,8 @@ async fn callers_that_are_gone_were_served_to_the_end() {
     gone_callers(&urls, true).await;
 }
 
-/// With an owner that has nothing, or that holds a level already: a nested one for a caller that is gone must not be counted either.
+/// With an owner that has nothing, or that holds a level already: a nested one for a caller that is
+/// gone must not be counted either.
 async fn gone_callers(urls: &[String], is_nested: bool) {
     let notes = Arc::new(Notes::default());
     let clients = urls.iter().map(|url| Client::builder().endpoint(url).observer(notes.clone()).build());

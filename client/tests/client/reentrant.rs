@@ -30,8 +30,9 @@ async fn excludes_others_and_nests_for_its_owner() {
     assert_eq!(lock.remaining().await.unwrap(), None);
 }
 
-/// The lease would end after a second; five pass, so that only renewals can have kept it. A machine that is busy with
-/// something else may not stand still for two thirds of the lease, which is why it is not shorter.
+/// The lease would end after a second; five pass, so that only renewals can have kept it. A machine
+/// that is busy with something else may not stand still for two thirds of the lease, which is why
+/// it is not shorter.
 #[tokio::test]
 async fn watchdog_keeps_what_has_no_lease() {
     let Some(server) = RedisServer::start() else { return };

@@ -1,5 +1,5 @@
-//! Refusals that pass by themselves, of every kind, to every object: what is asked for is repeated until they have passed, and who has no
-//! more time gets the refusal itself.
+//! Refusals that pass by themselves, of every kind, to every object: what is asked for is repeated
+//! until they have passed, and who has no more time gets the refusal itself.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -92,7 +92,8 @@ impl Refusing {
 
 type Doing = BoxFuture<'static, Result<()>>;
 
-/// One object: what gives back what is held of it, and what takes another of its kind and gives that back.
+/// One object: what gives back what is held of it, and what takes another of its kind and gives
+/// that back.
 struct One {
     object: &'static str,
     give_back: Option<Doing>,
@@ -213,7 +214,8 @@ async fn what_a_server_refused_for_a_while_is_done_when_that_has_passed() {
     .await;
 }
 
-/// A release under NOREPLICAS ended with "no reply within 10s", although the server had replied each time.
+/// A release under NOREPLICAS ended with "no reply within 10s", although the server had replied
+/// each time.
 #[tokio::test]
 async fn the_refusal_is_the_error_of_who_has_no_more_time() {
     each_refusal(async |server, refusing| {
@@ -227,12 +229,14 @@ async fn the_refusal_is_the_error_of_who_has_no_more_time() {
             given_back.extend(give_back.map(|give_back| (object, task(give_back))));
         }
         for (object, asked) in asked {
-            // The first thing that some write needs no memory, and what follows is not refused either.
+            // The first thing that some write needs no memory, and what follows is not refused
+            // either.
             let Err(error) = soon(object, asked).await.unwrap() else {
                 assert!(refusing.releases, "{object} under {code}");
                 continue;
             };
-            // What a plain SET is refused with, as it is a write; scripts are refused with the other one.
+            // What a plain SET is refused with, as it is a write; scripts are refused with the
+            // other one.
             let is_plain_write = object == "Redlock" && code == "MASTERDOWN";
             let said = if is_plain_write { "READONLY" } else { code };
             assert!(error.to_string().contains(said), "{object} under {code}: {error}");
@@ -255,7 +259,8 @@ async fn the_refusal_is_the_error_of_who_has_no_more_time() {
     .await;
 }
 
-/// Takes what was held of each object, which must be given back for that: within less time than a lease has.
+/// Takes what was held of each object, which must be given back for that: within less time than a
+/// lease has.
 fn all_again(client: &Client) -> Vec<(&'static str, Doing)> {
     fn again<O: Object>(lock: Handle<O>) -> Doing {
         Box::pin(async move { lock.acquire().await?.release().await })

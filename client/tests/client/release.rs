@@ -34,13 +34,14 @@ async fn user(url: &str, rights: &str) -> String {
     url.replace("redis://", "redis://clerk:secret@")
 }
 
-/// The network holds the release up until it has been sent again and the owner has the lock once more. The latch that would
-/// have told the first copy from a new release was gone by then, and the copy freed the next hold.
+/// The network holds the release up until it has been sent again and the owner has the lock once
+/// more. The latch that would have told the first copy from a new release was gone by then, and the
+/// copy freed the next hold.
 #[tokio::test]
 async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
     let Some(server) = RedisServer::start() else { return };
-    // With and without the right to end the old connection. Without it the latch stays, for a copy that may yet come; with it
-    // the next release deletes the latch, and leaves its own.
+    // With and without the right to end the old connection. Without it the latch stays, for a copy
+    // that may yet come; with it the next release deletes the latch, and leaves its own.
     for (rights, latches) in [("&* +@all", 1), ("&* +@all -client|kill", 2)] {
         server.command(&["FLUSHALL"]).await;
         let proxy = Proxy::to(&server).await;
@@ -60,7 +61,8 @@ async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
         proxy.requests_on_open_connections(Flow::Hold);
         first.release().await.unwrap();
         let second = lock.acquire().owner(same()).await.unwrap();
-        // Set free, the first copy goes nowhere, or is obeyed before the server sees that the connection ended.
+        // Set free, the first copy goes nowhere, or is obeyed before the server sees that the
+        // connection ended.
         proxy.requests(Flow::Pass);
         eventually("the old connection ends", async || !connections().await.contains(&old)).await;
         assert_eq!(lock.hold_count(same()).await.unwrap(), 1, "{rights}");
@@ -138,8 +140,8 @@ async fn can_be_released_on_a_full_server<O: Object>(url: &str, lock: Handle<O>)
     command(url, "CONFIG SET maxmemory 0").await;
 }
 
-/// The user may use the key and not the channel: the script deleted the lock and failed at PUBLISH, and the error claimed
-/// that nothing had changed.
+/// The user may use the key and not the channel: the script deleted the lock and failed at PUBLISH,
+/// and the error claimed that nothing had changed.
 #[tokio::test]
 async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
     let both = Both::start().await;
@@ -186,8 +188,8 @@ async fn is_released_without_a_message<O: Object>(url: &str, lock: Handle<O>) {
     drop(guard);
 }
 
-/// A fair lock publishes to the waiter that is next, and nothing where there is none. The waiter may find out by itself, at once if it has just
-/// come.
+/// A fair lock publishes to the waiter that is next, and nothing where there is none. The waiter
+/// may find out by itself, at once if it has just come.
 async fn is_released_without_a_message_to_the_head(url: &str, client: &Client) {
     let lock = client.fair_lock("fair");
     let in_queue = async || command(url, "LLEN redisson_lock_queue:{fair}").await;
@@ -209,8 +211,8 @@ async fn is_released_without_a_message_to_the_head(url: &str, client: &Client) {
     }
 }
 
-/// The script takes the lock and fails at its next command, which this user may not use. The error claimed that nothing had
-/// changed, and a key without a time to live stayed.
+/// The script takes the lock and fails at its next command, which this user may not use. The error
+/// claimed that nothing had changed, and a key without a time to live stayed.
 #[tokio::test]
 async fn an_acquire_that_failed_half_way_is_undone() {
     let both = Both::start().await;
@@ -223,8 +225,9 @@ async fn an_acquire_that_failed_half_way_is_undone() {
     }
 }
 
-/// A release deletes the latches of the ones before, which are those of other locks. The user loses the right to one of them
-/// while it is connected, and was refused the release of a lock that it has every right to.
+/// A release deletes the latches of the ones before, which are those of other locks. The user loses
+/// the right to one of them while it is connected, and was refused the release of a lock that it
+/// has every right to.
 #[tokio::test]
 async fn a_release_failed_for_the_latch_of_another_lock() {
     let both = Both::start().await;

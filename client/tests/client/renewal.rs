@@ -48,8 +48,8 @@ async fn calls(server: &RedisServer, command: &str) -> usize {
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
-/// 150 locks that were taken together need two scripts per round, as a script renews at most 100. Each is renewed, and
-/// none more often than the others.
+/// 150 locks that were taken together need two scripts per round, as a script renews at most 100.
+/// Each is renewed, and none more often than the others.
 #[tokio::test]
 async fn many_locks_share_few_scripts() {
     const LOCKS: usize = 150;
@@ -66,8 +66,8 @@ async fn many_locks_share_few_scripts() {
     assert_eq!(renewals.0.lock().unwrap().len(), LOCKS);
 }
 
-/// A lock that is gone, and a key that was overwritten with something that is no lock, do not keep the third from being
-/// renewed by the same script.
+/// A lock that is gone, and a key that was overwritten with something that is no lock, do not keep
+/// the third from being renewed by the same script.
 #[tokio::test]
 async fn a_bad_lock_does_not_stop_the_others() {
     let Some(server) = RedisServer::start() else { return };
@@ -130,8 +130,8 @@ async fn a_dropped_client_leaves_no_connection() {
     eventually("only the one that asks is left", async || connected().await == 1).await;
 }
 
-/// A server that is back without its data has given the lock away for all its clients know. The next renewal is ten seconds
-/// away; the holder looks as soon as it has a connection again.
+/// A server that is back without its data has given the lock away for all its clients know. The
+/// next renewal is ten seconds away; the holder looks as soon as it has a connection again.
 #[tokio::test]
 async fn a_holder_looks_at_once_after_a_reconnect() {
     let Some(mut server) = RedisServer::start() else { return };
@@ -165,8 +165,8 @@ impl Observer for Told {
     }
 }
 
-/// A renewal is refused, as by a master that is about to change. The next try comes after the delay before a repeat, not a
-/// third of the lease later.
+/// A renewal is refused, as by a master that is about to change. The next try comes after the delay
+/// before a repeat, not a third of the lease later.
 #[tokio::test]
 async fn a_failed_renewal_is_repeated_soon() {
     let Some(server) = RedisServer::start() else { return };

@@ -1,5 +1,6 @@
-//! The rights that the documentation names for each object are those that it needs: with them its whole life works, and where one of them
-//! is missing an error names it, or what was acquired can be given back all the same.
+//! The rights that the documentation names for each object are those that it needs: with them its
+//! whole life works, and where one of them is missing an error names it, or what was acquired can
+//! be given back all the same.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -171,7 +172,8 @@ async fn released_while_waiting<T, R>(
     waiting.await
 }
 
-/// All that a lock does. A waiter comes when the lease is over, so that no message needs to be waited for.
+/// All that a lock does. A waiter comes when the lease is over, so that no message needs to be
+/// waited for.
 async fn live<M: Object, O: Object>(mine: Handle<M>, other: Handle<O>, nests: bool) -> Result<()> {
     let owner = OwnerId::new(7);
     let guard = mine.acquire().owner(owner).await?;
@@ -193,7 +195,8 @@ async fn live<M: Object, O: Object>(mine: Handle<M>, other: Handle<O>, nests: bo
     Ok(())
 }
 
-/// With these rights and no others, an object's whole life works, and the server has refused nothing.
+/// With these rights and no others, an object's whole life works, and the server has refused
+/// nothing.
 #[tokio::test]
 async fn the_rights_of_the_documentation_are_all_that_is_needed() {
     on_each_server(async |url| {
@@ -233,7 +236,8 @@ async fn owner_of_stock(url: &str, more: &str) -> String {
     url.replace("redis://", "redis://clerk:secret@")
 }
 
-/// The user may use the lock's key, and not that of the latch: the lock was acquired, and its release ended with NOPERM.
+/// The user may use the lock's key, and not that of the latch: the lock was acquired, and its
+/// release ended with NOPERM.
 #[tokio::test]
 async fn what_was_acquired_could_not_be_given_back() {
     on_each_server(async |url| {
@@ -292,8 +296,8 @@ async fn leaves_another_alone<O: Object>(url: &str, lock: Handle<O>) {
     other.release().await.unwrap_or_else(|error| panic!("{error}, {lock:?} on {url}"));
 }
 
-/// The reply to a release of which the server remembers nothing is lost. The only level of its owner can be given back once more
-/// without harm; of nested ones the next would be taken.
+/// The reply to a release of which the server remembers nothing is lost. The only level of its
+/// owner can be given back once more without harm; of nested ones the next would be taken.
 #[tokio::test]
 async fn a_release_without_a_latch_takes_no_other_level_after_a_lost_reply() {
     let Some(server) = RedisServer::start() else { return };

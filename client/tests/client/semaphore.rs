@@ -1,4 +1,5 @@
-//! Semaphores: how many permits there are, who is woken, and what a lost reply changes. On the simulator and on a real server.
+//! Semaphores: how many permits there are, who is woken, and what a lost reply changes. On the
+//! simulator and on a real server.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -120,7 +121,8 @@ async fn a_key_of_another_type_is_an_error() {
     .await;
 }
 
-/// Three waiters of one client, and permits for two: two are served, and the third when one more comes.
+/// Three waiters of one client, and permits for two: two are served, and the third when one more
+/// comes.
 #[tokio::test]
 async fn a_total_wakes_as_many_waiters_as_it_serves() {
     on_each_server(async |url| {
@@ -171,7 +173,8 @@ async fn a_permit_is_not_announced_to_all_of_those_who_want_one() {
     .await;
 }
 
-/// The first waiter wants two, and one comes: it is for the second, who would otherwise sleep until the next message.
+/// The first waiter wants two, and one comes: it is for the second, who would otherwise sleep until
+/// the next message.
 #[tokio::test]
 async fn a_permit_too_few_for_one_waiter_goes_to_another() {
     on_each_server(async |url| {
@@ -227,8 +230,9 @@ async fn a_dropped_waiter_keeps_no_permits() {
     .await;
 }
 
-/// Each change of the number is obeyed, and its reply never comes: it is not made a second time, and none is undone. Redisson's
-/// cluster and sentinel clients send it again, which leaks a permit or invents one.
+/// Each change of the number is obeyed, and its reply never comes: it is not made a second time,
+/// and none is undone. Redisson's cluster and sentinel clients send it again, which leaks a permit
+/// or invents one.
 #[tokio::test]
 async fn a_change_whose_reply_is_lost_happens_once() {
     let Some(server) = RedisServer::start() else { return };
@@ -265,8 +269,8 @@ async fn a_change_whose_reply_is_lost_happens_once() {
     lost(0, task(async move { assert_eq!(seats.drain().await.unwrap(), 6) })).await;
 }
 
-/// The request is held on its way until after the caller was told that it failed, and obeyed then or never: in the end no
-/// permit is missing.
+/// The request is held on its way until after the caller was told that it failed, and obeyed then
+/// or never: in the end no permit is missing.
 #[tokio::test]
 async fn a_grant_after_giving_up_is_taken_back() {
     let Some(server) = RedisServer::start() else { return };
@@ -287,7 +291,8 @@ async fn a_grant_after_giving_up_is_taken_back() {
     assert_eq!(direct.available().await.unwrap(), 2);
 }
 
-/// A server that is out of reach for longer than all repeats of a release take: the permit is given back all the same.
+/// A server that is out of reach for longer than all repeats of a release take: the permit is given
+/// back all the same.
 #[tokio::test]
 async fn a_release_goes_on_through_an_outage() {
     let Some(server) = RedisServer::start() else { return };

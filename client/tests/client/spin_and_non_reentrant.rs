@@ -10,7 +10,8 @@ use crate::support::{Attempts, Flow, Proxy, RedisServer, eventually, soon, task}
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A user without a right to any channel waits for a spin lock, and releases it: no subscription, no message.
+/// A user without a right to any channel waits for a spin lock, and releases it: no subscription,
+/// no message.
 #[tokio::test]
 async fn a_spin_lock_needs_no_channel() {
     let Some(server) = RedisServer::start() else { return };
@@ -49,7 +50,8 @@ async fn a_spin_lock_excludes_the_plain_lock_of_its_name() {
     }
 }
 
-/// The limit of a wait is kept, although the next delay would end behind it, and nothing is left of the waiter.
+/// The limit of a wait is kept, although the next delay would end behind it, and nothing is left of
+/// the waiter.
 #[tokio::test]
 async fn a_spinning_waiter_gives_up_at_its_limit() {
     let Some(server) = RedisServer::start() else { return };
@@ -62,8 +64,8 @@ async fn a_spinning_waiter_gives_up_at_its_limit() {
     assert!(!lock.is_locked().await.unwrap());
 }
 
-/// The grant's reply is lost, and the connection with it. Redisson sends the request again, finds the lock held by its owner,
-/// and fails with it held; ours finds its own hold.
+/// The grant's reply is lost, and the connection with it. Redisson sends the request again, finds
+/// the lock held by its owner, and fails with it held; ours finds its own hold.
 #[tokio::test]
 async fn a_lost_grant_of_a_non_reentrant_lock_is_found() {
     let Some(server) = RedisServer::start() else { return };

@@ -58,8 +58,8 @@ async fn a_caller_whose_time_is_over_does_not_wait() {
     guard.release().await.unwrap();
 }
 
-/// Ten waiters of one client share a subscription, and each release wakes one of them: every waiter asks once to find
-/// the lock taken, once after subscribing, and once when it is woken.
+/// Ten waiters of one client share a subscription, and each release wakes one of them: every waiter
+/// asks once to find the lock taken, once after subscribing, and once when it is woken.
 #[tokio::test]
 async fn waiters_share_a_subscription_and_are_woken_one_by_one() {
     const WAITERS: usize = 10;
@@ -81,14 +81,15 @@ async fn waiters_share_a_subscription_and_are_woken_one_by_one() {
         soon("each release wakes the next", waiter).await.unwrap();
     }
     let woken = Counts::of(&counts.attempts) - before;
-    // Ten that are granted, and a few that are woken by a message which another took before them; all at once would
-    // be 10 + 9 + ... + 1 = 55.
+    // Ten that are granted, and a few that are woken by a message which another took before them;
+    // all at once would be 10 + 9 + ... + 1 = 55.
     assert!((WAITERS..3 * WAITERS).contains(&woken), "{woken} attempts for {WAITERS} grants");
     eventually("the last waiter unsubscribes", async || listeners(&server).await == 0).await;
 }
 
-/// The lock is freed between the first look and the subscription: no message will come for it, so that only the look
-/// after the subscription finds it. Repeated, because the moment cannot be chosen from outside.
+/// The lock is freed between the first look and the subscription: no message will come for it, so
+/// that only the look after the subscription finds it. Repeated, because the moment cannot be
+/// chosen from outside.
 #[tokio::test]
 async fn no_release_is_missed() {
     let Some(server) = RedisServer::start() else { return };
@@ -121,8 +122,9 @@ async fn text(redis: &mut redis::aio::MultiplexedConnection, command: &str) -> S
     cmd.query_async(redis).await.unwrap()
 }
 
-/// A user that may not listen, as new users of Redis 7 by default: its waiters fail with NOPERM, instead of making one
-/// connection after another (24,553 in 7.5 s) until the time for a subscription is over.
+/// A user that may not listen, as new users of Redis 7 by default: its waiters fail with NOPERM,
+/// instead of making one connection after another (24,553 in 7.5 s) until the time for a
+/// subscription is over.
 async fn refused_subscription(url: &str) {
     let mut redis = connection(url).get_multiplexed_async_connection().await.unwrap();
     let all = "ACL SETUSER app on >secret ~* +@all resetchannels";
@@ -164,7 +166,8 @@ async fn refused_subscription(url: &str) {
     let info = text(&mut redis, "INFO stats").await;
     let made =
         info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).expect("it counts");
-    // This one, two for each of the clients, and those that took the place of the one that was ended.
+    // This one, two for each of the clients, and those that took the place of the one that was
+    // ended.
     let made: usize = made.parse().unwrap();
     assert!(made < 15, "{made} connections");
 }
@@ -185,8 +188,8 @@ async fn a_refused_subscription_fails_the_acquisition_on_the_simulator() {
     refused_subscription(&TestServer::start().await.unwrap().url()).await;
 }
 
-/// Any future may be dropped while it waits, as a token of tokio-util does: its place in the queue is left, and what would be
-/// granted later goes to others.
+/// Any future may be dropped while it waits, as a token of tokio-util does: its place in the queue
+/// is left, and what would be granted later goes to others.
 #[tokio::test]
 async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
     on_each_server(async |url| {
@@ -203,7 +206,8 @@ async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
         guard.release().await.unwrap();
         assert!(!client.fair_lock("stock").is_locked().await.unwrap());
 
-        // One that is cancelled already sends nothing, and one that is not cancelled brings the lock.
+        // One that is cancelled already sends nothing, and one that is not cancelled brings the
+        // lock.
         let never = token.run_until_cancelled(client.lock("other").acquire().into_future()).await;
         assert!(never.is_none());
         let token = CancellationToken::new();
@@ -213,8 +217,8 @@ async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
     .await;
 }
 
-/// A waiter is woken, and dropped while its request is under way: the refusal that comes then ends the wait, which was once said to
-/// go on.
+/// A waiter is woken, and dropped while its request is under way: the refusal that comes then ends
+/// the wait, which was once said to go on.
 #[tokio::test]
 async fn a_waiter_that_was_gone_before_its_refusal_came_was_told_to_wait_on() {
     let Some(server) = RedisServer::start() else { return };
@@ -237,7 +241,8 @@ async fn a_waiter_that_was_gone_before_its_refusal_came_was_told_to_wait_on() {
     guard.release().await.unwrap();
 }
 
-/// A server, or a proxy before it, that has no RESP3, as Redis 5: locks work, and who has to wait is told why that cannot be.
+/// A server, or a proxy before it, that has no RESP3, as Redis 5: locks work, and who has to wait
+/// is told why that cannot be.
 #[tokio::test]
 async fn a_server_without_resp3_says_so_to_waiters() {
     let Some(server) = RedisServer::start_with(&["--rename-command", "HELLO", ""]) else { return };

@@ -23,7 +23,8 @@ pub(crate) struct RedisServer {
 }
 
 impl RedisServer {
-    /// A new and empty server, or `None` after a line on stderr when `redis-server` is not installed.
+    /// A new and empty server, or `None` after a line on stderr when `redis-server` is not
+    /// installed.
     ///
     /// # Panics
     /// When it is missing although `LOCKSTORM_REQUIRE_REDIS=1`, or does not start.
@@ -36,8 +37,8 @@ impl RedisServer {
         Self::start_each(|| options.iter().map(ToString::to_string).collect())
     }
 
-    /// As [`RedisServer::start_with`], with a second port for TLS. `None` also where a server that the tests were told to use was
-    /// built without.
+    /// As [`RedisServer::start_with`], with a second port for TLS. `None` also where a server that
+    /// the tests were told to use was built without.
     pub(crate) fn start_tls(options: &[&str]) -> Option<(Self, u16)> {
         if std::env::var("LOCKSTORM_REDIS_SERVER").is_ok() && !has_tls() {
             eprintln!("skipped: {} was built without TLS", program());
@@ -52,7 +53,8 @@ impl RedisServer {
         Some((server, port))
     }
 
-    /// As [`RedisServer::start_with`], with options that are made anew for each try, as those with a second port must be.
+    /// As [`RedisServer::start_with`], with options that are made anew for each try, as those with
+    /// a second port must be.
     pub(crate) fn start_each(mut options: impl FnMut() -> Vec<String>) -> Option<Self> {
         if version().is_none() {
             let required = std::env::var("LOCKSTORM_REQUIRE_REDIS").is_ok_and(|value| value == "1");
@@ -138,7 +140,8 @@ impl Drop for RedisServer {
     }
 }
 
-/// Runs `play` against the simulator and against `redis-server`, with the address of a server that is empty.
+/// Runs `play` against the simulator and against `redis-server`, with the address of a server that
+/// is empty.
 pub(crate) async fn on_each_server(play: impl AsyncFn(&str)) {
     let simulated = lockstorm_sim::TestServer::start().await.expect("a free port");
     play(&simulated.url()).await;
@@ -152,7 +155,8 @@ fn snapshot_of(port: u16) -> PathBuf {
     std::env::temp_dir().join(format!("lockstorm-{port}.rdb"))
 }
 
-/// A port that is free, and not among those that the system gives to connections, of which one could take it before a server does.
+/// A port that is free, and not among those that the system gives to connections, of which one
+/// could take it before a server does.
 pub(crate) fn free_port() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     // Test processes that run at once begin at places of their own.
@@ -167,7 +171,8 @@ pub(crate) fn free_port() -> u16 {
     panic!("there is no free port");
 }
 
-/// The server to test with: `redis-server` on the PATH, or what `LOCKSTORM_REDIS_SERVER` names, such as an older Redis or a Valkey.
+/// The server to test with: `redis-server` on the PATH, or what `LOCKSTORM_REDIS_SERVER` names,
+/// such as an older Redis or a Valkey.
 pub(crate) fn program() -> String {
     std::env::var("LOCKSTORM_REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
 }
@@ -250,7 +255,8 @@ pub(crate) enum Flow {
     Swallow,
 }
 
-/// What happens to one direction: `flow` on the connections numbered below `below`, and [`Flow::Pass`] on the others.
+/// What happens to one direction: `flow` on the connections numbered below `below`, and
+/// [`Flow::Pass`] on the others.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     flow: Flow,
@@ -363,8 +369,8 @@ pub(crate) fn task<T: Send + 'static>(
     tokio::task::spawn(work)
 }
 
-/// The outcome of `work`, which must come within 20 s: ample on a busy machine, and less than the lease of 30 s that a
-/// waiter sleeps for without a message.
+/// The outcome of `work`, which must come within 20 s: ample on a busy machine, and less than the
+/// lease of 30 s that a waiter sleeps for without a message.
 pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     #[expect(clippy::disallowed_methods, reason = "a limit for a test, in real time")]
     let done = tokio::time::timeout(Duration::from_secs(20), work).await;

@@ -1,4 +1,5 @@
-//! Private deployments of each topology: `redis-server` and `redis-sentinel` processes on loopback ports.
+//! Private deployments of each topology: `redis-server` and `redis-sentinel` processes on loopback
+//! ports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -97,7 +98,8 @@ impl Watched {
         Self::start_each(options, "", "", "").await
     }
 
-    /// Whose Sentinels know no default user: each other by `peer`, and clients by a user with these rules.
+    /// Whose Sentinels know no default user: each other by `peer`, and clients by a user with these
+    /// rules.
     pub(crate) async fn start_with_users(name: &str, password: &str, rules: &str) -> Option<Self> {
         let lines = format!(
             "user default off\nuser peer on >peers allkeys allchannels allcommands\n\
@@ -108,7 +110,8 @@ impl Watched {
         Some(watched)
     }
 
-    /// Whose nodes want `node_password` of all, and whose Sentinels want `sentinel_password` of clients.
+    /// Whose nodes want `node_password` of all, and whose Sentinels want `sentinel_password` of
+    /// clients.
     pub(crate) async fn start_with_passwords(node_password: &str, sentinel_password: &str) -> Option<Self> {
         let options = ["--requirepass", node_password, "--masterauth", node_password];
         let lines = format!("requirepass {sentinel_password}\nsentinel sentinel-pass {sentinel_password}\n");
@@ -187,7 +190,8 @@ impl Watched {
         self.master_by(0).await
     }
 
-    /// Completes when what the lock `key` of `client` is granted is at the master by the Sentinel of this number.
+    /// Completes when what the lock `key` of `client` is granted is at the master by the Sentinel
+    /// of this number.
     pub(crate) async fn is_followed(&self, client: &Client, key: &str, sentinel: usize) {
         let lock = client.lock(key);
         eventually("the client is at the new master", async || {
@@ -207,8 +211,8 @@ impl Watched {
     }
 }
 
-/// Where processes keep what they sync before they vote: in memory where there is a place for that. On a slow disk votes are split
-/// more often, and the next election is a long way off.
+/// Where processes keep what they sync before they vote: in memory where there is a place for that.
+/// On a slow disk votes are split more often, and the next election is a long way off.
 fn folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
@@ -394,7 +398,8 @@ impl Cluster {
         (at, at + Self::MASTERS)
     }
 
-    /// Begins to move the slot of `key` to another node: neither has it alone until [`Cluster::finish_move`].
+    /// Begins to move the slot of `key` to another node: neither has it alone until
+    /// [`Cluster::finish_move`].
     pub(crate) async fn begin_move(&self, key: &str, from: usize, to: usize) {
         let slot = lockstorm_client::wire::Slot::of(key).0.to_string();
         self.nodes[to].command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &self.ids[from]]).await;

@@ -1,4 +1,5 @@
-//! A master is lost during a hold: it goes on at the new one, its waiters are woken there, and what was lost is noticed.
+//! A master is lost during a hold: it goes on at the new one, its waiters are woken there, and what
+//! was lost is noticed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +24,8 @@ enum Cause {
     Freeze,
 }
 
-/// A grant. Of a request that was on its way to a master as it died it is not known whether it was obeyed: it is made again.
+/// A grant. Of a request that was on its way to a master as it died it is not known whether it was
+/// obeyed: it is made again.
 async fn until_granted(client: Client, name: &str) -> lockstorm_client::Result<LockGuard> {
     loop {
         match client.lock(name).acquire().lease(LONG).await {
@@ -78,7 +80,8 @@ async fn sentinel_failover(cause: Cause) {
     eventually("another is master", async || watched.master_by(1).await != old).await;
     let new = watched.master_by(1).await;
     if cause == Cause::Order {
-        // Until a client has heard of it the old master takes its releases, and the new one keeps the locks.
+        // Until a client has heard of it the old master takes its releases, and the new one keeps
+        // the locks.
         watched.is_followed(&mine, "other", 1).await;
         watched.is_followed(&other, "other", 1).await;
     }
@@ -117,7 +120,8 @@ async fn a_hold_survives_a_freeze_of_the_master_that_sentinels_watch() {
     sentinel_failover(Cause::Freeze).await;
 }
 
-/// Nothing ends a client's connection to the old master for ten seconds after the failover: the client itself has to leave.
+/// Nothing ends a client's connection to the old master for ten seconds after the failover: the
+/// client itself has to leave.
 #[tokio::test]
 async fn a_client_leaves_the_old_master_at_once() {
     let Some(watched) = Watched::start(&[]).await else { return };
@@ -132,7 +136,8 @@ async fn a_client_leaves_the_old_master_at_once() {
     assert!(role.contains("master"), "{role}");
 }
 
-/// A grant that no replica had is gone with the master. Its holder learns of it with the renewal that follows the failover.
+/// A grant that no replica had is gone with the master. Its holder learns of it with the renewal
+/// that follows the failover.
 #[tokio::test]
 async fn a_hold_that_was_lost_with_the_master_is_noticed_at_once() {
     let Some(mut watched) = Watched::start(&[]).await else { return };
@@ -218,7 +223,8 @@ async fn a_hold_survives_a_freeze_of_its_master_in_a_cluster() {
     cluster_failover(Cause::Freeze).await;
 }
 
-/// The replica that has become the master has none itself until the old one is back, which is to have every grant again then.
+/// The replica that has become the master has none itself until the old one is back, which is to
+/// have every grant again then.
 #[tokio::test]
 async fn a_master_that_is_down_counts_as_a_replica() {
     let Some(mut cluster) = Cluster::start().await else { return };
@@ -247,8 +253,8 @@ async fn a_master_that_is_down_counts_as_a_replica() {
     soon("it is confirmed", async { lock.acquire().await }).await.unwrap().release().await.unwrap();
 }
 
-/// Of two replicas one is promoted while the other stands still: the new master has none at first, one when that goes on, and both when the
-/// old master is back as one.
+/// Of two replicas one is promoted while the other stands still: the new master has none at first,
+/// one when that goes on, and both when the old master is back as one.
 #[tokio::test]
 async fn a_new_master_without_replicas_confirms_nothing() {
     let Some(mut watched) = Watched::start(&[]).await else { return };

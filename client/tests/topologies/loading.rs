@@ -1,4 +1,5 @@
-//! Nodes that come back with a file: until it is read they refuse requests with LOADING, and clients wait for them.
+//! Nodes that come back with a file: until it is read they refuse requests with LOADING, and
+//! clients wait for them.
 
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use crate::support::{RedisServer, soon};
 /// Longer than a crash and a file take.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A millisecond for each key, of which a node has 5,000. It looks at its clients after each kilobyte.
+/// A millisecond for each key, of which a node has 5,000. It looks at its clients after each
+/// kilobyte.
 const SLOWLY: &[&str] = &["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
 
-/// Crashes a node with a file of what it has, and starts it again, so that it reads for five seconds.
+/// Crashes a node with a file of what it has, and starts it again, so that it reads for five
+/// seconds.
 async fn comes_back(node: &mut RedisServer) {
     node.command(&["DEBUG", "POPULATE", "5000"]).await;
     node.command(&["SAVE"]).await;
@@ -28,8 +31,8 @@ async fn is_loading(node: &RedisServer) -> bool {
     told.contains("loading:1")
 }
 
-/// Those who are in a hurry are told with one of these codes, and know that the lock has not changed. The others find the hold that the file
-/// has, be they clients from before or from now.
+/// Those who are in a hurry are told with one of these codes, and know that the lock has not
+/// changed. The others find the hold that the file has, be they clients from before or from now.
 async fn is_waited_for(clients: impl Fn() -> Builder, node: &mut RedisServer, codes: &[&str]) {
     let hasty = clients().retry_attempts(0).connect().await.unwrap();
     let (mine, other) = (clients().connect().await.unwrap(), clients().connect().await.unwrap());
@@ -72,7 +75,8 @@ async fn a_server_that_loads_is_waited_for() {
     is_waited_for(|| patient().endpoint(&url), &mut server, &["LOADING"]).await;
 }
 
-/// It keeps its slots, as no other node has missed it for long enough. By its own word the cluster is down until it has heard of the others.
+/// It keeps its slots, as no other node has missed it for long enough. By its own word the cluster
+/// is down until it has heard of the others.
 #[tokio::test]
 async fn a_master_of_a_cluster_that_loads_is_waited_for() {
     let Some(mut cluster) = Cluster::start().await else { return };

@@ -1,4 +1,5 @@
-//! Finding a master by Sentinels: logins, what is wrong with them, and Sentinels that know an older master.
+//! Finding a master by Sentinels: logins, what is wrong with them, and Sentinels that know an older
+//! master.
 
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ async fn sentinels_and_nodes_have_logins_of_their_own() {
     }
 }
 
-/// What a user of the Sentinels needs, and what it may do without: messages, names and the list of the other Sentinels.
+/// What a user of the Sentinels needs, and what it may do without: messages, names and the list of
+/// the other Sentinels.
 #[tokio::test]
 async fn a_user_of_sentinels_with_few_rights_follows_a_failover() {
     let needed = "-@all +sentinel|master +sentinel|get-master-addr-by-name";
@@ -73,7 +75,8 @@ async fn what_is_wrong_is_said_with_the_sentinels_that_were_asked() {
     let told = error.to_string();
     assert!(told.contains(&format!("127.0.0.1:{one}, 127.0.0.1:{two}")) && told.contains(MASTER), "{told}");
 
-    // A server that is no Sentinel, and a Sentinel whose master is a replica since the moment before.
+    // A server that is no Sentinel, and a Sentinel whose master is a replica since the moment
+    // before.
     let error = Client::connect(format!("redis+sentinel://127.0.0.1:{}/{MASTER}", watched.nodes[0].port()));
     let error = error.await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NoSentinel { .. }), "{error}");
@@ -124,14 +127,16 @@ async fn sentinels_that_were_not_named_are_found() {
     let old = watched.nodes[0].port();
     eventually("another is master", async || watched.master_by(2).await != old).await;
     let new = watched.master_by(2).await;
-    // Until the client has heard of it the old master takes its release, and the new one keeps the lock.
+    // Until the client has heard of it the old master takes its release, and the new one keeps the
+    // lock.
     watched.is_followed(&client, "other", 2).await;
     assert_eq!(watched.node(new).command(&["EXISTS", "stock"]).await, Value::Int(1));
     soon("it is released", guard.release()).await.unwrap();
     assert_eq!(watched.node(new).command(&["EXISTS", "stock"]).await, Value::Int(0));
 }
 
-/// A Sentinel was down during a failover: alone it cannot lead a client back to the old master, which is one still by its own word.
+/// A Sentinel was down during a failover: alone it cannot lead a client back to the old master,
+/// which is one still by its own word.
 #[tokio::test]
 async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
     let Some(mut watched) = Watched::start(&[]).await else { return };
@@ -157,7 +162,8 @@ async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
     watched.sentinels[2].restart();
     assert_eq!(watched.master_by(2).await, old);
     let credulous = watched.client().connect().await.unwrap();
-    // Of a name that nothing was granted of before: what the old master lost in the failover it may hold for a lease.
+    // Of a name that nothing was granted of before: what the old master lost in the failover it may
+    // hold for a lease.
     let misled = credulous.lock("orders").acquire().await.unwrap();
     assert_eq!(
         watched.node(old).command(&["EXISTS", "orders"]).await,
@@ -179,8 +185,8 @@ async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
     guard.release().await.unwrap();
 }
 
-/// A client is cut off from all Sentinels while they announce another master, until it has given up its connections to them: what it did
-/// not hear it has to ask for, as nothing else tells it.
+/// A client is cut off from all Sentinels while they announce another master, until it has given up
+/// its connections to them: what it did not hear it has to ask for, as nothing else tells it.
 #[tokio::test]
 async fn an_announcement_that_was_missed_is_made_up_for() {
     let Some(watched) = Watched::start(&[]).await else { return };

@@ -14,8 +14,9 @@ use crate::support::{Attempts, RedisServer, eventually, soon, task};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The slot moves with the key while it is held: at each step rivals are refused and it is renewed. In the middle of the move it
-/// cannot be released, as some of the keys that a release needs are on the one node and some on the other; at its end it can.
+/// The slot moves with the key while it is held: at each step rivals are refused and it is renewed.
+/// In the middle of the move it cannot be released, as some of the keys that a release needs are on
+/// the one node and some on the other; at its end it can.
 #[tokio::test]
 async fn a_lock_is_kept_while_its_slot_moves() {
     let Some(cluster) = Cluster::start().await else { return };
@@ -41,7 +42,8 @@ async fn a_lock_is_kept_while_its_slot_moves() {
     refused("when the key has moved").await;
     let released = task(guard.release());
     let waiter = task(rival.lock("stock").acquire().lease(LONG).into_future());
-    // Neither is possible in an open slot; how long it stays open is decided by the tool that moves it.
+    // Neither is possible in an open slot; how long it stays open is decided by the tool that moves
+    // it.
     eventually("the release is tried", async || cluster.nodes[to].refusals("TRYAGAIN").await > 0).await;
     assert!(!released.is_finished());
     cluster.finish_move("stock", from, to).await;
@@ -55,7 +57,8 @@ fn slot(key: &str) -> String {
     lockstorm_client::wire::Slot::of(key).0.to_string()
 }
 
-/// Its channel is one of the shard that gives the slot away: the waiter subscribes at the one that gets it.
+/// Its channel is one of the shard that gives the slot away: the waiter subscribes at the one that
+/// gets it.
 #[tokio::test]
 async fn a_waiter_follows_its_slot() {
     let Some(cluster) = Cluster::start().await else { return };
@@ -78,8 +81,9 @@ async fn a_waiter_follows_its_slot() {
     soon("it is woken", waiter).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// Nodes below Redis 7 have no channels of a shard. A client finds that out by PUBSUB SHARDNUMSUB, as Redisson does, which a rule for users
-/// takes from these nodes: its waiter then subscribes to a channel of the whole cluster, and a release is published to all nodes.
+/// Nodes below Redis 7 have no channels of a shard. A client finds that out by PUBSUB SHARDNUMSUB,
+/// as Redisson does, which a rule for users takes from these nodes: its waiter then subscribes to a
+/// channel of the whole cluster, and a release is published to all nodes.
 #[tokio::test]
 async fn a_waiter_is_woken_without_channels_of_shards() {
     let Some(cluster) = Cluster::start().await else { return };
@@ -184,8 +188,8 @@ async fn nodes_that_send_requests_in_a_circle_are_not_stormed() {
     assert!((3..=20).contains(&sent), "{sent} requests");
 }
 
-/// For a second each of two nodes says MOVED to the other one, as nodes may that know of different halves of a change. The call succeeds
-/// when it is over, after few requests.
+/// For a second each of two nodes says MOVED to the other one, as nodes may that know of different
+/// halves of a change. The call succeeds when it is over, after few requests.
 #[tokio::test]
 async fn a_second_of_two_nodes_that_each_name_the_other_is_got_over() {
     let Some(cluster) = Cluster::start().await else { return };

@@ -1,8 +1,9 @@
-//! A campaign whose folder is in a bucket that speaks S3's protocol, for machines that share no disk.
+//! A campaign whose folder is in a bucket that speaks S3's protocol, for machines that share no
+//! disk.
 //!
-//! Each process has a folder of its own with what it needs of the bucket. An object appears whole or not at all, and is created only
-//! where there is none, so that the promises of a folder hold here as well: two workers of one shard find the same bytes, and the
-//! later one compares.
+//! Each process has a folder of its own with what it needs of the bucket. An object appears whole
+//! or not at all, and is created only where there is none, so that the promises of a folder hold
+//! here as well: two workers of one shard find the same bytes, and the later one compares.
 
 use std::{
     fs,
@@ -56,14 +57,16 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// The bucket at an address. How to reach it and with which credentials is read from the environment, by the names that S3's
-    /// tools have for it: `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT`), `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+    /// The bucket at an address. How to reach it and with which credentials is read from the
+    /// environment, by the names that S3's tools have for it: `AWS_ENDPOINT_URL` (or
+    /// `AWS_ENDPOINT`), `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
     /// `AWS_ALLOW_HTTP` and more.
     ///
     /// # Errors
     /// When that is not enough to reach one.
     pub fn open(address: Address) -> Result<Bucket, CampaignError> {
-        // A process has one provider of cryptography. Where there is one already it is this one, for the client has no other.
+        // A process has one provider of cryptography. Where there is one already it is this one,
+        // for the client has no other.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let store = AmazonS3Builder::from_env().with_bucket_name(&address.bucket).build();
         let failed = |error: String| CampaignError::Bucket { what: address.to_string(), error };
@@ -116,8 +119,8 @@ impl Bucket {
         }
     }
 
-    /// Puts the table of a shard that this process has finished into the bucket, and takes it from the process's own folder. Where
-    /// there is one already the two must be equal.
+    /// Puts the table of a shard that this process has finished into the bucket, and takes it from
+    /// the process's own folder. Where there is one already the two must be equal.
     ///
     /// # Errors
     /// When they differ, or the bucket cannot be written.

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// The script of an array job of Slurm with so many tasks, each of which works on its part of the shards. A task that was killed is
-/// made up for by submitting the script again: what is finished is not run again. `place` is the campaign's folder or bucket, and
-/// `logs` the folder for what the tasks print.
+/// The script of an array job of Slurm with so many tasks, each of which works on its part of the
+/// shards. A task that was killed is made up for by submitting the script again: what is finished
+/// is not run again. `place` is the campaign's folder or bucket, and `logs` the folder for what the
+/// tasks print.
 pub fn slurm(lockstorm: &Path, place: &str, logs: &str, tasks: u64) -> String {
     let (program, place) = (quoted(&lockstorm.display().to_string()), quoted(place));
     let last = tasks - 1;
@@ -55,14 +56,14 @@ pub enum Files {
     Bucket {
         /// `s3://BUCKET/PREFIX`.
         place: String,
-        /// The secret whose keys are the variables of the environment by which the bucket is reached; none where the pods' own role
-        /// suffices.
+        /// The secret whose keys are the variables of the environment by which the bucket is
+        /// reached; none where the pods' own role suffices.
         secret: Option<String>,
     },
 }
 
-/// The manifest of an Indexed Job of Kubernetes with so many completions, each of which works on its part of the shards. A pod that
-/// was killed is started again by the job controller.
+/// The manifest of an Indexed Job of Kubernetes with so many completions, each of which works on
+/// its part of the shards. A pod that was killed is started again by the job controller.
 pub fn kubernetes(image: &Image, tasks: u64) -> Value {
     let part = format!("$(JOB_COMPLETION_INDEX)/{tasks}");
     let place = match &image.files {

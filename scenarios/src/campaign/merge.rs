@@ -45,8 +45,8 @@ pub struct Unexpected {
 }
 
 impl Campaign {
-    /// Reads the tables of all shards in their order, checks that each is whole and of this campaign, and writes their rows. `trial` is
-    /// that of the campaign.
+    /// Reads the tables of all shards in their order, checks that each is whole and of this
+    /// campaign, and writes their rows. `trial` is that of the campaign.
     ///
     /// # Errors
     /// When shards are missing or torn, or the rows cannot be written to `target`.

@@ -1,7 +1,9 @@
-//! A campaign: many seeds, cut into shards that any number of processes and machines work on, in one folder.
+//! A campaign: many seeds, cut into shards that any number of processes and machines work on, in
+//! one folder.
 //!
-//! The folder has `plan.json`, a copy of each scenario file in `files/`, and the table of each finished shard in `shards/`. A shard is
-//! a pure function of the plan and its number, so it does not matter who works on it, when, or how often.
+//! The folder has `plan.json`, a copy of each scenario file in `files/`, and the table of each
+//! finished shard in `shards/`. A shard is a pure function of the plan and its number, so it does
+//! not matter who works on it, when, or how often.
 
 #[cfg(feature = "s3")]
 mod bucket;
@@ -56,7 +58,8 @@ pub struct Campaign {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
-    /// The version of lockstorm that planned it, and the SHA-256 of its executable: two builds may run a seed differently.
+    /// The version of lockstorm that planned it, and the SHA-256 of its executable: two builds may
+    /// run a seed differently.
     lockstorm: String,
     build: String,
     /// The first seed, and the first one that is no longer of it.
@@ -415,7 +418,8 @@ impl Part {
     fn create(folder: &Path, name: &str) -> Result<Part, CampaignError> {
         let mut number = 0_u64;
         loop {
-            // Creating a file that must be new succeeds once, also among machines that share a folder.
+            // Creating a file that must be new succeeds once, also among machines that share a
+            // folder.
             let path = folder.join(format!("{name}.{number}.part"));
             match fs::File::create_new(&path) {
                 Ok(file) => return Ok(Part { path, file: io::BufWriter::new(file) }),
@@ -425,7 +429,8 @@ impl Part {
         }
     }
 
-    /// Puts the file where it belongs, or takes it away where writing it has failed. Where there is one already the two must be equal.
+    /// Puts the file where it belongs, or takes it away where writing it has failed. Where there is
+    /// one already the two must be equal.
     fn put(mut self, written: io::Result<()>, to: &Path) -> Result<(), CampaignError> {
         let written = written.and_then(|()| self.file.flush()).and_then(|()| self.file.get_ref().sync_all());
         if let Err(error) = written {

@@ -19,11 +19,13 @@ pub enum Worked {
 }
 
 impl Campaign {
-    /// Runs a shard on so many threads, and puts its table into the folder at once when it is whole. Nothing is done where it is
-    /// there already. `told` is called with each run, in no particular order.
+    /// Runs a shard on so many threads, and puts its table into the folder at once when it is
+    /// whole. Nothing is done where it is there already. `told` is called with each run, in no
+    /// particular order.
     ///
     /// # Errors
-    /// When the table cannot be written, or another process has found something else for the same shard.
+    /// When the table cannot be written, or another process has found something else for the same
+    /// shard.
     pub fn work(
         &self,
         sources: &[Source],

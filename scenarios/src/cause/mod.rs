@@ -1,8 +1,9 @@
-//! Why a run was violated, by what would have happened otherwise: the smallest sets of faults, clock errors and delays without
-//! which the same seed's run is not violated any more.
+//! Why a run was violated, by what would have happened otherwise: the smallest sets of faults,
+//! clock errors and delays without which the same seed's run is not violated any more.
 //!
-//! A cause is counterfactual here, as in Lewis, *Causation* (1973): what happened would not have happened without it. Every host,
-//! script and fault draws from a stream of its own, so that taking one away does not move the others.
+//! A cause is counterfactual here, as in Lewis, *Causation* (1973): what happened would not have
+//! happened without it. Every host, script and fault draws from a stream of its own, so that taking
+//! one away does not move the others.
 
 mod weaken;
 
@@ -22,7 +23,8 @@ use crate::{
 /// What is taken away instead of a network's own latency: one that no lease notices.
 const NEARLY_NONE: Span = Span::millis(0);
 
-/// The most runs for sets of two: beyond it, only the first of them are tried, and the answer says so.
+/// The most runs for sets of two: beyond it, only the first of them are tried, and the answer says
+/// so.
 const PAIRS_MAX: usize = 300;
 
 /// Of so many pairs each of the two is weakened: the first.
@@ -31,7 +33,8 @@ const PAIRS_WEAKENED_MAX: usize = 8;
 /// So many occurrences of a repeated fault are taken away by themselves: the first.
 const OCCURRENCES_MAX: usize = 32;
 
-/// So often the share of a cause that is left is halved, to find how much less of it would have done.
+/// So often the share of a cause that is left is halved, to find how much less of it would have
+/// done.
 const HALVINGS: u32 = 6;
 
 /// Something that goes wrong, or is slow, in a scenario.
@@ -84,11 +87,13 @@ pub struct Why {
     pub alone: Vec<Without>,
     /// Of the repeated faults among the causes, every occurrence taken away by itself.
     pub occurrences: Vec<Without>,
-    /// The causes that have a size, with less of it; of a pair one with less of it, without the other.
+    /// The causes that have a size, with less of it; of a pair one with less of it, without the
+    /// other.
     pub weakened: Vec<Weakened>,
     /// Where no suspect suffices by itself: the pairs without which it holds.
     pub pairs: Vec<Without>,
-    /// The verdict without all suspects: where it is still *violated*, the lock needs no fault to be unsafe.
+    /// The verdict without all suspects: where it is still *violated*, the lock needs no fault to
+    /// be unsafe.
     pub without_all: &'static str,
     /// How many pairs were not tried, because there are too many.
     pub untried: usize,
@@ -120,7 +125,8 @@ pub struct Inquiry {
 }
 
 impl Inquiry {
-    /// Takes away every suspect in turn, and pairs where none suffices; `None` if the run is not violated.
+    /// Takes away every suspect in turn, and pairs where none suffices; `None` if the run is not
+    /// violated.
     pub fn of(&self, scenario: &Scenario) -> Option<Causes> {
         let plan = Plan::draw(scenario, self.seed);
         if self.verdict(&plan) != "violated" {
@@ -165,8 +171,8 @@ impl Inquiry {
         Some(Causes { checker: self.checker.name, why })
     }
 
-    /// How much less of a cause would have done, perhaps without another one, by bisection: the run is violated with all of it, and not
-    /// without it.
+    /// How much less of a cause would have done, perhaps without another one, by bisection: the run
+    /// is violated with all of it, and not without it.
     fn weakened(
         &self,
         scenario: &Scenario,
@@ -233,7 +239,8 @@ impl Suspect {
         name.strip_prefix(fault)?.strip_prefix('#')?.parse().ok()
     }
 
-    /// The scenario without it. An occurrence is taken out of the plan instead, so that the others are drawn as they were.
+    /// The scenario without it. An occurrence is taken out of the plan instead, so that the others
+    /// are drawn as they were.
     fn taken(&self, mut from: Scenario) -> Scenario {
         match self {
             Suspect::Fault(name) => drop(from.fault.shift_remove(name)),
@@ -263,7 +270,8 @@ impl std::fmt::Display for Suspect {
 }
 
 impl Without {
-    /// Whether the verdict holds without it. One that is undecided is no pass: perhaps nothing is left that could be violated.
+    /// Whether the verdict holds without it. One that is undecided is no pass: perhaps nothing is
+    /// left that could be violated.
     fn prevents(&self) -> bool {
         self.verdict == "holds"
     }
@@ -371,7 +379,8 @@ mod tests {
         why.lines().iter().map(Counterfactual::to_string).collect()
     }
 
-    /// A lock of ten seconds that another client asks for 1.1 s after the grant, and what goes wrong.
+    /// A lock of ten seconds that another client asks for 1.1 s after the grant, and what goes
+    /// wrong.
     fn why(faults: &str) -> Why {
         let text = format!(
             r#"
@@ -443,7 +452,8 @@ formula = "fault.jump.at - 1s"
         }
     }
 
-    /// What is undecided counted as prevented: the cut without which nothing is written, and no pair was tried.
+    /// What is undecided counted as prevented: the cut without which nothing is written, and no
+    /// pair was tried.
     #[test]
     fn what_leaves_nothing_to_decide_was_taken_for_a_cause() {
         let why = of(NOTHING_TO_DECIDE, "l3");
@@ -460,7 +470,8 @@ formula = "fault.jump.at - 1s"
         assert_eq!(why.pairs.len(), 1, "{why:?}");
     }
 
-    /// Two pauses of which each makes the first owner's write late. Without the cut a third client has the lock all the time.
+    /// Two pauses of which each makes the first owner's write late. Without the cut a third client
+    /// has the lock all the time.
     const NOTHING_TO_DECIDE: &str = r#"
 [node.m]
 [resource]
@@ -494,8 +505,8 @@ storm = "30s"
         assert_eq!((holds, why.pairs.len()), (2, 0), "{why:?}");
     }
 
-    /// Sentinels whose clocks run ten times as fast see a master down that stands still for less than their patience. Only the clocks of nodes and
-    /// clients had been suspected.
+    /// Sentinels whose clocks run ten times as fast see a master down that stands still for less
+    /// than their patience. Only the clocks of nodes and clients had been suspected.
     #[test]
     fn fast_clocks_of_sentinels_were_no_cause() {
         let why = of(
@@ -535,8 +546,9 @@ storm = "70s"
         );
     }
 
-    /// The clock of the node steps by 3 s every 300 ms. When the second client asks, 1.1 s after the grant, it has done so three times: of a
-    /// lease of ten seconds each of the three is needed, and none that comes later.
+    /// The clock of the node steps by 3 s every 300 ms. When the second client asks, 1.1 s after
+    /// the grant, it has done so three times: of a lease of ten seconds each of the three is
+    /// needed, and none that comes later.
     #[test]
     fn of_a_repeated_fault_the_occurrences_are_told_apart() {
         let steps =

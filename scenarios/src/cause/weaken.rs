@@ -11,8 +11,9 @@ use super::Suspect;
 /// What says of a fault when it is, and not how much it is.
 const WHEN: [&str; 4] = ["at", "on", "every", "until"];
 
-/// The scenario with every size of a suspect at this fraction: lengths, delays, steps, rates and shares, or both ends of their ranges. `None`
-/// if it has no size, as a crash for good, or if that scenario would not be valid.
+/// The scenario with every size of a suspect at this fraction: lengths, delays, steps, rates and
+/// shares, or both ends of their ranges. `None` if it has no size, as a crash for good, or if that
+/// scenario would not be valid.
 pub(super) fn weakened(scenario: &Scenario, suspect: &Suspect, fraction: f64) -> Option<Scenario> {
     let whole = to_table(scenario).ok()?;
     let path: Vec<String> = match suspect {

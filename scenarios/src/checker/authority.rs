@@ -5,12 +5,13 @@ use lockstorm_sim::time::True;
 use super::words;
 use crate::history::{EventKind, History, Host, Life, Lock, Role};
 
-/// A node of a lock's group was up and a master of the lock, and in a cluster answered for the lock's slot, from one event to another.
+/// A node of a lock's group was up and a master of the lock, and in a cluster answered for the
+/// lock's slot, from one event to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) node: Host,
-    /// The number of the event that made it a master after it was none; `None` of one from the beginning. A node that comes back from a
-    /// crash as the master that it was has not become one.
+    /// The number of the event that made it a master after it was none; `None` of one from the
+    /// beginning. A node that comes back from a crash as the master that it was has not become one.
     pub(super) promoted: Option<usize>,
     /// The number of the event with which it began; `None` from the beginning of the run.
     pub(super) from: Option<usize>,
@@ -32,13 +33,14 @@ impl Service {
     }
 }
 
-/// Whether a lock is decided by one group of several nodes, of which one at a time should be its master.
+/// Whether a lock is decided by one group of several nodes, of which one at a time should be its
+/// master.
 pub(super) fn is_replicated(history: &History, lock: Lock) -> bool {
     matches!(&history.lock(lock).authority.groups[..], [nodes] if nodes.len() > 1)
 }
 
-/// When which node was a master of a lock that [is replicated](is_replicated). One of which it is never said what it became has been a
-/// master from the beginning, where there is no cluster.
+/// When which node was a master of a lock that [is replicated](is_replicated). One of which it is
+/// never said what it became has been a master from the beginning, where there is no cluster.
 pub(super) fn services(history: &History, lock: Lock) -> Vec<Service> {
     let [nodes] = &history.lock(lock).authority.groups[..] else { return Vec::new() };
     let in_cluster = history.is_in_cluster(lock);
@@ -111,7 +113,8 @@ pub(super) fn two_masters(history: &History, lock: Lock) -> Vec<TwoMasters> {
     all
 }
 
-/// In a sentence, the last time within a stretch of time at which a replicated lock had two masters.
+/// In a sentence, the last time within a stretch of time at which a replicated lock had two
+/// masters.
 pub(super) fn two_masters_in_words(history: &History, lock: Lock, from: True, until: True) -> Option<String> {
     let meanwhile = |two: &TwoMasters| two.from <= until && two.until >= from;
     let two = two_masters(history, lock).into_iter().filter(meanwhile).max()?;
@@ -154,7 +157,8 @@ mod tests {
         assert_eq!(told(crashed, 0, 5_000), sentence("to 2.000 s"));
     }
 
-    /// A node is a master from the beginning if it never says otherwise, and again when it comes back after a crash.
+    /// A node is a master from the beginning if it never says otherwise, and again when it comes
+    /// back after a crash.
     #[test]
     fn two_masters_of_a_group_are_told_as_those_of_a_slot() {
         let group = || Story::failover(LockKind::Exclusive).became("r", Role::Replica);

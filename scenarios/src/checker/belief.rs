@@ -1,8 +1,9 @@
 //! Beliefs of clients: the intervals of true time in which an owner believed that it held a lock.
 //!
-//! A belief lasts until the client learns of the loss, releases the lock, crashes, or until the clock of its deadline
-//! shows the deadline. That clock is its own and may be wrong, and it may be the wrong clock: a monotonic one stands
-//! still while its host is suspended, so the belief lasts longer. A paused client does not act, but its clock continues.
+//! A belief lasts until the client learns of the loss, releases the lock, crashes, or until the
+//! clock of its deadline shows the deadline. That clock is its own and may be wrong, and it may be
+//! the wrong clock: a monotonic one stands still while its host is suspended, so the belief lasts
+//! longer. A paused client does not act, but its clock continues.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ pub(super) struct Belief {
     pub(super) end: BeliefEnd,
     /// The greatest token it got.
     pub(super) token: Option<u64>,
-    /// When it learned of each acquisition of this belief: the first, and every one that was nested in it.
+    /// When it learned of each acquisition of this belief: the first, and every one that was nested
+    /// in it.
     pub(super) acquired: Vec<True>,
     /// The reading it counted on last, with when it began to.
     pub(super) deadline: Option<(True, Deadline)>,

@@ -1,4 +1,5 @@
-//! What the checkers make of a hold that came back with its node: one story after the other, with what each checker says of it.
+//! What the checkers make of a hold that came back with its node: one story after the other, with
+//! what each checker says of it.
 
 use super::tests::first_line;
 use crate::history::{
@@ -61,7 +62,8 @@ fn what_a_node_came_back_with_is_promised_from_when_its_owner_is_told_of_it() {
     }
 }
 
-/// C1 has it once when the level that it gave back comes back, gives back its own, and C2 gets the lock on a node that has neither.
+/// C1 has it once when the level that it gave back comes back, gives back its own, and C2 gets the
+/// lock on a node that has neither.
 #[test]
 fn a_level_that_came_back_is_below_those_that_its_owner_has() {
     let twice = Story::failover(LockKind::Exclusive).became("r", Role::Replica).at(0).locks("c1", "m", 9_000);

@@ -1,13 +1,16 @@
-//! Commands per hand-off: what does it cost to pass a lock on, and does a waiter ask in a busy loop?
+//! Commands per hand-off: what does it cost to pass a lock on, and does a waiter ask in a busy
+//! loop?
 //!
-//! A hand-off is a promise that begins for another owner than the one before. The herd is how many tries one release
-//! draws before the next one. A busy loop is a waiter that asks more often in a second than the bound allows.
+//! A hand-off is a promise that begins for another owner than the one before. The herd is how many
+//! tries one release draws before the next one. A busy loop is a waiter that asks more often in a
+//! second than the bound allows.
 //!
-//! A try is one request for the lock. The history does not have requests, but what they lead to: a waiter that wakes up asks, so
-//! each wake-up is a try, whatever comes of it; and the first request of a call is a try that shows if it is granted. A grant
-//! after a wake-up, and each further grant to the same call, come of a try that is counted already: the nodes of a quorum grant one
-//! try each. In a quorum each attempt may be an owner of its own, so there the calls, wake-ups and grants that belong together are
-//! those of one client.
+//! A try is one request for the lock. The history does not have requests, but what they lead to: a
+//! waiter that wakes up asks, so each wake-up is a try, whatever comes of it; and the first request
+//! of a call is a try that shows if it is granted. A grant after a wake-up, and each further grant
+//! to the same call, come of a try that is counted already: the nodes of a quorum grant one try
+//! each. In a quorum each attempt may be an owner of its own, so there the calls, wake-ups and
+//! grants that belong together are those of one client.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Why a node grants a lock to a second owner within the promise to a first one: what [`windows`](super::windows) asks of each double
-//! grant.
+//! Why a node grants a lock to a second owner within the promise to a first one: what
+//! [`windows`](super::windows) asks of each double grant.
 
 use std::{ops::Range, time::Duration};
 
@@ -22,9 +22,11 @@ pub(super) enum Window {
 pub(super) struct DoubleGrant<'a> {
     history: &'a History,
     first: &'a Promise,
-    /// The numbers of the events from the beginning of the first hold to the instant of the second one.
+    /// The numbers of the events from the beginning of the first hold to the instant of the second
+    /// one.
     meanwhile: Range<usize>,
-    /// The number of the event that grants the second one, or with which its owner is told that it has it again.
+    /// The number of the event that grants the second one, or with which its owner is told that it
+    /// has it again.
     granting: usize,
     /// Who grants, and since when it is a master, where it is one.
     here: Host,
@@ -80,9 +82,10 @@ impl<'a> DoubleGrant<'a> {
         }
     }
 
-    /// How old the newest grant or renewal of the first hold was, where this node says that it had no such hold when it was promoted: at the
-    /// promotion, or when the master that gave it ceased to serve if that came first. Replication lagged by no less, unless the key had
-    /// gone to another node with its slot. `None` where the node had the hold, be it with an older expiry.
+    /// How old the newest grant or renewal of the first hold was, where this node says that it had
+    /// no such hold when it was promoted: at the promotion, or when the master that gave it ceased
+    /// to serve if that came first. Replication lagged by no less, unless the key had gone to
+    /// another node with its slot. `None` where the node had the hold, be it with an older expiry.
     pub(super) fn lag(&self) -> Option<Duration> {
         let promoted = self.service?.promoted?;
         let is_lost =
@@ -138,7 +141,8 @@ impl<'a> DoubleGrant<'a> {
         }
     }
 
-    /// Where the node was promoted after the first hold was granted, and did not say that it lost the hold then.
+    /// Where the node was promoted after the first hold was granted, and did not say that it lost
+    /// the hold then.
     fn inherited(&self, promoted: usize) -> Option<Window> {
         let is_lost = |number: usize| matches!(self.event(number).kind, EventKind::Vanished { .. });
         // That a replica lost its copy is no loss of the group.
@@ -181,7 +185,8 @@ impl<'a> DoubleGrant<'a> {
         });
         match self.event(set).host == *host {
             true if crashed => Some(Window::Crash),
-            // It was promoted with an older hold, and the node that grants now followed it meanwhile.
+            // It was promoted with an older hold, and the node that grants now followed it
+            // meanwhile.
             set_here if *host != self.here => (!set_here).then_some(Window::Failover),
             _ => self.elsewhere(),
         }
@@ -221,7 +226,8 @@ fn gives(event: &Event) -> bool {
     matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. } | EventKind::Regained { .. })
 }
 
-/// The number of the event with which the hold of a promise came back, if that is the last that its group has done with it before an event.
+/// The number of the event with which the hold of a promise came back, if that is the last that its
+/// group has done with it before an event.
 fn came_back(history: &History, promise: &Promise, before: usize) -> Option<usize> {
     let group = &history.lock(promise.lock).authority;
     let is_done = |event: &Event| {

@@ -10,11 +10,12 @@ use super::{
 };
 use crate::history::{Call, Event, EventKind, History, Lock, LossCause, Owner};
 
-/// How the hold ended that the first of these owners had of a lock `since` then, as far as that was `by` then. Empty where it did not end.
+/// How the hold ended that the first of these owners had of a lock `since` then, as far as that was
+/// `by` then. Empty where it did not end.
 ///
-/// The latest disappearance is told, including its own release that the node executed late; before it, where another node of its group was the
-/// master then, what became of the hold there, and after it the promotion of the node on which the second owner, who came in between, has its
-/// hold.
+/// The latest disappearance is told, including its own release that the node executed late; before
+/// it, where another node of its group was the master then, what became of the hold there, and
+/// after it the promotion of the node on which the second owner, who came in between, has its hold.
 pub(super) fn ending(history: &History, lock: Lock, owners: &[Owner], since: True, by: True) -> Vec<String> {
     let owner = owners[0];
     let within = history.events.partition_point(|event| event.at < since)
@@ -39,8 +40,9 @@ pub(super) fn ending(history: &History, lock: Lock, owners: &[Owner], since: Tru
     sentences.into_iter().map(|(_, sentence)| sentence).collect()
 }
 
-/// Whether a hold ended on a master that was none of the node on which it ended for the last time: what is told of that alone would leave
-/// open what the other one, which had replaced it or was replaced by it, had done.
+/// Whether a hold ended on a master that was none of the node on which it ended for the last time:
+/// what is told of that alone would leave open what the other one, which had replaced it or was
+/// replaced by it, had done.
 fn was_elsewhere(history: &History, lock: Lock, number: usize, last: usize) -> bool {
     let host = history.events[number].host;
     is_replicated(history, lock)
@@ -48,8 +50,8 @@ fn was_elsewhere(history: &History, lock: Lock, number: usize, last: usize) -> b
         && history.was_master(lock, host, number)
 }
 
-/// That the node on which another owner has its hold by then was promoted meanwhile, if it has not said so itself: when the hold was gone
-/// before, the node had none to lose.
+/// That the node on which another owner has its hold by then was promoted meanwhile, if it has not
+/// said so itself: when the hold was gone before, the node had none to lose.
 fn promoted(history: &History, lock: Lock, other: Owner, within: Range<usize>) -> Option<(usize, String)> {
     let grants = |event: &Event| {
         let of_other = event.kind.lock() == Some(lock) && event.kind.owner() == Some(other);

@@ -1,4 +1,5 @@
-//! The common basis of all checkers, computed once per history: the promises, beliefs and calls of each owner.
+//! The common basis of all checkers, computed once per history: the promises, beliefs and calls of
+//! each owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,8 +151,9 @@ impl<'a> Evidence<'a> {
         asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
     }
 
-    /// The verdict when intervals of one kind (`thing`) do not overlap; `nothing` is the text when there is none. It is *holds*
-    /// if the question arose at all: one owner had the lock and another one wanted it.
+    /// The verdict when intervals of one kind (`thing`) do not overlap; `nothing` is the text when
+    /// there is none. It is *holds* if the question arose at all: one owner had the lock and
+    /// another one wanted it.
     pub(super) fn none_at_once<I: Interval>(&self, seen: &[I], thing: &str, nothing: &str) -> Verdict {
         if let Some(why) = self.given_up() {
             return Verdict::undecided(why);
@@ -190,7 +192,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// How many of some calls for a lock came back without it, and the first text of those that came back with an error; nothing of none.
+/// How many of some calls for a lock came back without it, and the first text of those that came
+/// back with an error; nothing of none.
 pub(super) fn turned_away<'a>(
     history: &History,
     calls: impl IntoIterator<Item = &'a Asked<'a>>,

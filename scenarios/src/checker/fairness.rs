@@ -1,18 +1,20 @@
 //! Fairness: is the lock granted in the order of the queue?
 //!
-//! An owner's place in line is the order in which it was first seen in any node's queue. The place counts while the owner is
-//! alive: a call is under way and its host has neither crashed nor is paused. A grant to an owner behind it, or to one that
-//! never was in the queue, overtakes it. It is swept when it leaves the queue without having got the lock or given up, for
-//! whatever reason: removal by a client with a wrong clock, or a failover to a node without the queue.
+//! An owner's place in line is the order in which it was first seen in any node's queue. The place
+//! counts while the owner is alive: a call is under way and its host has neither crashed nor is
+//! paused. A grant to an owner behind it, or to one that never was in the queue, overtakes it. It
+//! is swept when it leaves the queue without having got the lock or given up, for whatever reason:
+//! removal by a client with a wrong clock, or a failover to a node without the queue.
 //!
-//! When its call is over the owner has given its place up, and counts no more. The place itself lasts as long as the server's
-//! queue has it: those behind came later, and the owner that asks again meanwhile is ahead of them as before. It counts again
-//! when the owner is seen to wait, since a client that asks again may first have to see its old place given back. An owner
-//! that had given its place up and joins a queue that was without it is at the end. A place that a late request takes, when
-//! the call is over, is given up from the start.
+//! When its call is over the owner has given its place up, and counts no more. The place itself
+//! lasts as long as the server's queue has it: those behind came later, and the owner that asks
+//! again meanwhile is ahead of them as before. It counts again when the owner is seen to wait,
+//! since a client that asks again may first have to see its old place given back. An owner that had
+//! given its place up and joins a queue that was without it is at the end. A place that a late
+//! request takes, when the call is over, is given up from the start.
 //!
-//! Queues are those of masters. A replica's is a late copy, in which owners still stand that have been granted the lock and
-//! are in line again; it is the queue when the replica is promoted.
+//! Queues are those of masters. A replica's is a late copy, in which owners still stand that have
+//! been granted the lock and are in line again; it is the queue when the replica is promoted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +42,8 @@ pub(super) const FAIRNESS: Checker = Checker {
 #[derive(Debug)]
 struct Place {
     owner: Owner,
-    /// The owner's call is over, or was so when the place was taken, and it has not been seen to wait since.
+    /// The owner's call is over, or was so when the place was taken, and it has not been seen to
+    /// wait since.
     given_up: bool,
 }
 
@@ -53,13 +56,14 @@ struct Line {
     queues: BTreeMap<Host, Vec<Owner>>,
     /// What each replica has of a queue.
     copies: BTreeMap<Host, Vec<Owner>>,
-    /// The owners that left a queue and are not yet known to have given up or to wait on: when, and which owners passed them since.
+    /// The owners that left a queue and are not yet known to have given up or to wait on: when, and
+    /// which owners passed them since.
     gone: BTreeMap<Owner, (True, Vec<(True, Owner)>)>,
 }
 
 impl Line {
-    /// A place that is given up lasts as long as a queue has it: to be asked at the end of an instant, in which its owner may be
-    /// granted the lock after it has left the queue for this.
+    /// A place that is given up lasts as long as a queue has it: to be asked at the end of an
+    /// instant, in which its owner may be granted the lock after it has left the queue for this.
     fn drop_given_up(&mut self) {
         let Line { places, queues, .. } = self;
         places.retain(|place| !place.given_up || queues.values().any(|queue| queue.contains(&place.owner)));
@@ -510,8 +514,9 @@ mod tests {
         insta::assert_snapshot!(explained("fairness", &stories));
     }
 
-    /// C2 is granted the lock, gives it back and is in line again before the replica has heard of any of this. Regression: the
-    /// replica's late queues were taken for the line, from which C2 was thrown out and in which it stood before C3.
+    /// C2 is granted the lock, gives it back and is in line again before the replica has heard of
+    /// any of this. Regression: the replica's late queues were taken for the line, from which C2
+    /// was thrown out and in which it stood before C3.
     #[test]
     fn what_a_replica_has_of_the_queue_is_not_the_line() {
         let story = Story::failover(LockKind::Fair).at(0).became("r", Role::Replica).locks("c1", "m", 30_000);
@@ -526,7 +531,8 @@ mod tests {
         assert_eq!(first_line("fairness", &story.ends(1_000)), "holds overtakes=0 swept=0");
     }
 
-    /// C2 gave up and left the queue before c4 came. It is seen to wait again before the node is seen to have queued it again.
+    /// C2 gave up and left the queue before c4 came. It is seen to wait again before the node is
+    /// seen to have queued it again.
     #[test]
     fn a_place_that_was_given_up_is_gone_with_the_queue_that_had_it() {
         let lost = Outcome::Failed { definite: true, message: "timed out".into() };
@@ -538,7 +544,8 @@ mod tests {
         assert_eq!(first_line("fairness", &story.ends(1_000)), "holds overtakes=0 swept=0");
     }
 
-    /// C2 was thrown out of the queue and then crashed: it did not wait on. It was once taken to have waited until the end.
+    /// C2 was thrown out of the queue and then crashed: it did not wait on. It was once taken to
+    /// have waited until the end.
     #[test]
     fn a_client_that_crashed_after_it_left_the_queue_was_not_swept() {
         let story = queue().at(100).queue("m", &["c3"]).at(200).life("c2", Life::Crashed);

@@ -1,4 +1,5 @@
-//! How long holds last: from the grant that an owner believes in until the servers have lost it, or until nothing more can be seen.
+//! How long holds last: from the grant that an owner believes in until the servers have lost it, or
+//! until nothing more can be seen.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,12 +16,13 @@ use crate::history::{EventKind, Lock, Owner};
 pub struct Hold {
     /// From when its owner first believed in it.
     pub seen: Duration,
-    /// Whether fewer nodes than it needs had it at the end, while its owner went on believing. Else the owner gave it back or stopped
-    /// believing in it first, or the run was over.
+    /// Whether fewer nodes than it needs had it at the end, while its owner went on believing. Else
+    /// the owner gave it back or stopped believing in it first, or the run was over.
     pub lost: bool,
 }
 
-/// From when on each owner had a lock on too few groups of nodes, in the order of time: `true` where it had it on enough again.
+/// From when on each owner had a lock on too few groups of nodes, in the order of time: `true`
+/// where it had it on enough again.
 type Standing = Vec<(True, bool)>;
 
 /// Every hold of a history that its owner believed in, in the order of locks and beginnings.

@@ -1,18 +1,21 @@
 //! Hygiene: when all clients are done, is nothing left in Redis but what is meant to stay?
 //!
-//! A lock's own keys may be there while an owner still believes it holds the lock, or a call about the lock is under way. Keys that the lock declares
-//! as lasting (a token counter, the number of permits) may always be there, and keys that it declares as passing (what remembers a
-//! release for its repeats) while they have a time to live. Any other key of the lock was left behind.
+//! A lock's own keys may be there while an owner still believes it holds the lock, or a call about
+//! the lock is under way. Keys that the lock declares as lasting (a token counter, the number of
+//! permits) may always be there, and keys that it declares as passing (what remembers a release for
+//! its repeats) while they have a time to live. Any other key of the lock was left behind.
 //!
-//! Of passing keys each owner has a share on a node: one, since its next release can delete that of its last one, and one more
-//! for each call of its client about the lock that has not come back with success, since it is not known whether a server has to
-//! remember its requests. Those beyond were left behind. A key of which it is not known who made it (a replica's) is not counted.
+//! Of passing keys each owner has a share on a node: one, since its next release can delete that of
+//! its last one, and one more for each call of its client about the lock that has not come back
+//! with success, since it is not known whether a server has to remember its requests. Those beyond
+//! were left behind. A key of which it is not known who made it (a replica's) is not counted.
 //!
-//! A key that goes by itself may also be there while a hold of the lock is as a node came back with it: its owner has given it back, which the
-//! node has lost, and no client can do it again.
+//! A key that goes by itself may also be there while a hold of the lock is as a node came back with
+//! it: its owner has given it back, which the node has lost, and no client can do it again.
 //!
-//! A hold is left behind, too, if its owner's line of work has ended without giving it back and something renews it for longer than a
-//! lease: its process lives on, and with it the watchdog, so that the lock is never free again. A hold that nothing renews ends by itself.
+//! A hold is left behind, too, if its owner's line of work has ended without giving it back and
+//! something renews it for longer than a lease: its process lives on, and with it the watchdog, so
+//! that the lock is never free again. A hold that nothing renews ends by itself.
 //!
 //! What real servers have left is not looked at, so that there nothing can be said but of holds.
 
@@ -74,7 +77,8 @@ fn share(evidence: &Evidence<'_>, lock: Lock, owner: Owner) -> usize {
     1 + failed.count()
 }
 
-/// The locks of which an owner has a hold with which a node came back, and with which nothing has been done since.
+/// The locks of which an owner has a hold with which a node came back, and with which nothing has
+/// been done since.
 fn came_back(history: &History) -> BTreeSet<Lock> {
     let mut last: BTreeMap<(Lock, Owner, Mode), bool> = BTreeMap::new();
     for event in &history.events {
@@ -94,7 +98,8 @@ struct HoldLeft {
     /// When the line of work ended, and when the hold was last renewed.
     from: True,
     until: True,
-    /// Whether that was more than a lease later: whatever was under way when the work ended is over then.
+    /// Whether that was more than a lease later: whatever was under way when the work ended is over
+    /// then.
     outlived: bool,
 }
 
@@ -276,7 +281,8 @@ mod tests {
         insta::assert_snapshot!(explained("hygiene", &stories));
     }
 
-    /// The run ends in the middle of a release. It was once taken for one that had left the key behind.
+    /// The run ends in the middle of a release. It was once taken for one that had left the key
+    /// behind.
     #[test]
     fn a_release_under_way_has_left_nothing() {
         let story = Story::one_node().at(0).locks("c1", "m", 10_000).at(9_999).calls("c1", Call::Release);
@@ -289,7 +295,8 @@ mod tests {
         Story::one_node().at(0).locks("c1", "m", 1_000).at(500).abandons("c1")
     }
 
-    /// A watchdog has renewed what its owner's line of work left behind for as long as its process lives, and nothing was said of it.
+    /// A watchdog has renewed what its owner's line of work left behind for as long as its process
+    /// lives, and nothing was said of it.
     #[test]
     fn a_watchdog_keeps_what_nobody_gives_back() {
         let renewed = |story: Story, until: i64| {
@@ -313,8 +320,8 @@ mod tests {
         assert_eq!(first_line("hygiene", &goes_on.ends(3_000)), nothing);
     }
 
-    /// The call of a client that crashed is over, and so a key of its lock is left behind. Regression: the lock counted as
-    /// in use forever.
+    /// The call of a client that crashed is over, and so a key of its lock is left behind.
+    /// Regression: the lock counted as in use forever.
     #[test]
     fn a_crashed_client_does_not_wait() {
         let story =

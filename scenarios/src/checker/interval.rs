@@ -1,5 +1,5 @@
-//! Stretches of true time in which owners had a lock, and where those of two owners overlap: the one sweep behind every question
-//! about mutual exclusion.
+//! Stretches of true time in which owners had a lock, and where those of two owners overlap: the
+//! one sweep behind every question about mutual exclusion.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::history::{Lock, Mode, Owner};
 
 /// A stretch of true time in which an owner had a lock, in whatever sense.
 pub(super) trait Interval {
-    /// Whether its end is an instant at which the owner still acted, and so a part of it: one that begins and ends in the same
-    /// instant is not empty then.
+    /// Whether its end is an instant at which the owner still acted, and so a part of it: one that
+    /// begins and ends in the same instant is not empty then.
     const HAS_END: bool;
 
     fn lock(&self) -> Lock;
@@ -76,8 +76,8 @@ impl<I: Interval> Overlap<'_, I> {
 
 /// All overlaps, in the order they began. The intervals are sorted by lock and beginning.
 ///
-/// Two have more than an instant in common, or one of them is an instant within the other: two that only touch, as a hold that
-/// ends when the next begins, do not overlap.
+/// Two have more than an instant in common, or one of them is an instant within the other: two that
+/// only touch, as a hold that ends when the next begins, do not overlap.
 pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
     debug_assert!(intervals.is_sorted_by_key(|interval| (interval.lock(), interval.from())));
     let mut live: Vec<&I> = Vec::new();

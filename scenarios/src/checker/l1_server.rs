@@ -1,7 +1,8 @@
 //! L1: do two owners hold the lock by the servers' own promises at one true instant?
 //!
-//! A promise is what [`super::promise`] says: a lease of true time from the grant, ended early only by its own owner. The
-//! layer is violated iff promises of two different owners overlap by more than no time.
+//! A promise is what [`super::promise`] says: a lease of true time from the grant, ended early only
+//! by its own owner. The layer is violated iff promises of two different owners overlap by more
+//! than no time.
 
 use std::time::Duration;
 
@@ -60,7 +61,8 @@ mod tests {
         history::{ClockId, History, LockKind, LossCause, Mode, Reason, story::Story},
     };
 
-    /// C1 holds `a`, `b`, `c` from 1 ms for ten seconds; the caller says when C2 gets `c`, `d`, `e`.
+    /// C1 holds `a`, `b`, `c` from 1 ms for ten seconds; the caller says when C2 gets `c`, `d`,
+    /// `e`.
     fn red_lock(story: Story, second: i64) -> History {
         story
             .at(second)
@@ -312,8 +314,9 @@ mod tests {
         insta::assert_snapshot!(explained("l1", &stories));
     }
 
-    /// The key of c1 is gone at 500 ms, of a lease until 10 s. That c1 had given the lock back, or was about to, was overlooked, as a node says
-    /// nothing of a release that finds no key: c2's grant counted as a double one.
+    /// The key of c1 is gone at 500 ms, of a lease until 10 s. That c1 had given the lock back, or
+    /// was about to, was overlooked, as a node says nothing of a release that finds no key: c2's
+    /// grant counted as a double one.
     #[test]
     fn a_promise_that_was_given_back_in_vain_went_on() {
         let begun = || Story::one_node().at(0).granted("m", "c1", 10_000).at(1).believes("c1", 10_000);
@@ -340,8 +343,8 @@ mod tests {
         }
     }
 
-    /// Requests that had waited together on a link are granted and released at one instant; that once counted as
-    /// an endless promise, and made a quorum where there was none.
+    /// Requests that had waited together on a link are granted and released at one instant; that
+    /// once counted as an endless promise, and made a quorum where there was none.
     #[test]
     fn granted_and_released_at_one_instant_is_no_promise() {
         let story = Story::quorum().at(1).granted("a", "c1", 1_000).released("a", "c1");
@@ -352,7 +355,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_runs_fast_costs_what_it_runs_ahead() {
-        // 2 % fast: c drops the key 10 001 ms after the grant by its own clock, which is 9 805 ms of true time.
+        // 2 % fast: c drops the key 10 001 ms after the grant by its own clock, which is 9 805 ms
+        // of true time.
         let story = majority().at(1).clocks("c", [1, 1, 1], [20_000, 0, 0]);
         let expires = story.at(1).ends(25_000);
         let c = expires.header.host("c").expect("c");
@@ -362,8 +366,8 @@ mod tests {
         assert_eq!(found, "violated overlap=94ms times=1");
     }
 
-    /// The nested hold outlasts the outer one, and is given back after the outer one's lease: that once ended the promise in
-    /// the past, and what had been an overlap was none.
+    /// The nested hold outlasts the outer one, and is given back after the outer one's lease: that
+    /// once ended the promise in the past, and what had been an overlap was none.
     #[test]
     fn what_a_nested_hold_was_promised_is_not_undone_by_its_release() {
         let story = Story::one_node().at(0).granted("m", "c1", 5_000).at(1).granted("m", "c1", 9_000);
@@ -371,8 +375,8 @@ mod tests {
         assert_eq!(first_line("l1", &story.ends(10_000)), "violated overlap=1s times=1");
     }
 
-    /// The node counts on from a hold that true time calls over: the nested one is promised, and gone with its release. The
-    /// promise once went on after it.
+    /// The node counts on from a hold that true time calls over: the nested one is promised, and
+    /// gone with its release. The promise once went on after it.
     #[test]
     fn a_nested_hold_of_one_that_is_over_ends_with_its_own_release() {
         let story = Story::one_node().at(0).granted("m", "c1", 1_000).at(1_500).granted("m", "c1", 9_000);
@@ -380,8 +384,8 @@ mod tests {
         assert_eq!(first_line("l1", &story.ends(10_000)), "holds overlap=0ms times=0");
     }
 
-    /// As the promise of `a` ends that of `d` begins, and C1 has three of five all the while. It once had two promises, and
-    /// an overlap with each.
+    /// As the promise of `a` ends that of `d` begins, and C1 has three of five all the while. It
+    /// once had two promises, and an overlap with each.
     #[test]
     fn one_node_of_a_quorum_that_takes_over_from_another_leaves_no_gap() {
         let story = Story::quorum().at(1).granted("a", "c1", 5_000).granted("b", "c1", 10_000);

@@ -1,9 +1,10 @@
 //! L4: does the resource, refusing old tokens by its rule, let a stale write through?
 //!
-//! Judged are the writes that the rule in force accepted. A fence orders writes, and no more than that: until the newer
-//! token has reached the resource, an older owner's write is still in order, even if the newer owner already holds the
-//! lock. So the layer is violated iff an accepted write comes after an accepted write of a newer hold of another owner, or
-//! two owners' writes are accepted with one and the same token: a rule that accepts both cannot distinguish them.
+//! Judged are the writes that the rule in force accepted. A fence orders writes, and no more than
+//! that: until the newer token has reached the resource, an older owner's write is still in order,
+//! even if the newer owner already holds the lock. So the layer is violated iff an accepted write
+//! comes after an accepted write of a newer hold of another owner, or two owners' writes are
+//! accepted with one and the same token: a rule that accepts both cannot distinguish them.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +57,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     L4.finding(verdict, measures)
 }
 
-/// The writes that came too late, each with the write that shows it: the newest before it, or else the first with its token.
+/// The writes that came too late, each with the write that shows it: the newest before it, or else
+/// the first with its token.
 fn stale<'a>(evidence: &Evidence<'_>, accepted: &[&'a Write]) -> Vec<Stale<'a>> {
     // The newest write so far, and the newest of those by other owners than its own.
     let mut newest: BTreeMap<Lock, [Option<&Write>; 2]> = BTreeMap::new();
@@ -161,7 +163,8 @@ mod tests {
                 .wrote("c1", Some(tokens[0]), 2_050)
                 .ends(3_000)
         };
-        // The clock of m jumps while its promise to c1 still runs; c2 gets the lock in between, and c1 has it again.
+        // The clock of m jumps while its promise to c1 still runs; c2 gets the lock in between, and
+        // c1 has it again.
         let again = |tokens: [u64; 3]| {
             let story =
                 Story::one_node().fenced(Fence::Greater).at(0).granted_with("m", "c1", 10_000, tokens[0]);
@@ -172,7 +175,8 @@ mod tests {
             let story = story.at(600).wrote("c2", Some(tokens[1]), 599).at(700).released("m", "c2");
             story.at(800).granted_with("m", "c1", 10_000, tokens[2])
         };
-        // c1, c2 and c3 hold the lock one after the other; c3 writes before c2, with a token that is smaller.
+        // c1, c2 and c3 hold the lock one after the other; c3 writes before c2, with a token that
+        // is smaller.
         let three = || {
             let story = Story::one_node().fenced(Fence::Greater).at(0).granted_with("m", "c1", 1_000, 33);
             let story = story.at(10).wrote("c1", Some(33), 9).at(1_001).granted_with("m", "c2", 1_000, 35);
@@ -221,7 +225,8 @@ mod tests {
         insta::assert_snapshot!(explained("l4", &stories));
     }
 
-    /// Of the holds of others the newest decides, also where an owner that writes behind them has a newer one of its own.
+    /// Of the holds of others the newest decides, also where an owner that writes behind them has a
+    /// newer one of its own.
     #[test]
     fn a_stale_write_is_compared_with_the_newest_of_another_owner() {
         let next = |story: Story, at: i64, before: &str, client: &str| {
@@ -237,7 +242,8 @@ mod tests {
         assert_eq!(first_line("l4", &history), "violated stale=3 accepted=4 rejected=0");
     }
 
-    /// C1 holds the lock before C2 and after it. Its new writes once hid that its old one came after C2's.
+    /// C1 holds the lock before C2 and after it. Its new writes once hid that its old one came
+    /// after C2's.
     #[test]
     fn a_stale_write_is_seen_behind_new_ones_of_its_owner() {
         for new in [1, 2] {
@@ -253,7 +259,8 @@ mod tests {
         }
     }
 
-    /// However often the first of them has written with it, the other one's write tells on both, be its hold older or newer.
+    /// However often the first of them has written with it, the other one's write tells on both, be
+    /// its hold older or newer.
     #[test]
     fn a_token_that_two_owners_have_is_seen_at_each_turn() {
         for (first, second) in [("c1", "c2"), ("c2", "c1")] {

@@ -1,13 +1,17 @@
-//! Latches: does a latch open when it was counted down, no sooner, and does it let all go that wait?
+//! Latches: does a latch open when it was counted down, no sooner, and does it let all go that
+//! wait?
 //!
-//! A latch is closed from when the count that its master has becomes more than zero until it is zero; what is told of any node that
-//! grants it is taken in the order of true time. Its count is the most that it has been while it was closed.
+//! A latch is closed from when the count that its master has becomes more than zero until it is
+//! zero; what is told of any node that grants it is taken in the order of true time. Its count is
+//! the most that it has been while it was closed.
 //!
-//! * It opens too early when fewer calls can have counted it down since it was closed than its count, and none can have deleted it.
-//!   A call can have done so from when it was made until it came back with success; if it is not known what came of it, at any later
-//!   time. A call to wait for it goes on too early when it comes back with success and the latch was closed all the while.
-//! * A count-down is lost when its call was made and came back with success while the latch was closed, and the count has gone down
-//!   by fewer than there were of these.
+//! * It opens too early when fewer calls can have counted it down since it was closed than its
+//!   count, and none can have deleted it. A call can have done so from when it was made until it
+//!   came back with success; if it is not known what came of it, at any later time. A call to wait
+//!   for it goes on too early when it comes back with success and the latch was closed all the
+//!   while.
+//! * A count-down is lost when its call was made and came back with success while the latch was
+//!   closed, and the count has gone down by fewer than there were of these.
 //! * A waiter is kept while it waits and the latch is open. In the storm it may be.
 
 use std::time::Duration;

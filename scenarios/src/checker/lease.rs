@@ -1,15 +1,17 @@
 //! Leases: does a key live as long as was promised, and no longer than an owner wants it?
 //!
-//! Three things can be wrong with a hold on a node. Its key expires while the promise to a level that its owner still has
-//! runs (a clock that jumped, a nested hold with a shorter lease): it was *cut*. It is still there after the latest end that
-//! was promised to any of its levels (a clock that was set back): it *outlived* it. Giving a level back shortens no key, so
-//! the lease of a level that was given back counts for this, too. Or it is kept although no owner believes in it (an acquire
-//! whose reply was lost, a watchdog that continues after the release): a *phantom*, which may last one lease and no longer. A
-//! key without expiry is a phantom forever once its owner is gone. Judged are locks that one group grants: a quorum outvotes
-//! a node with a bad clock.
+//! Three things can be wrong with a hold on a node. Its key expires while the promise to a level
+//! that its owner still has runs (a clock that jumped, a nested hold with a shorter lease): it was
+//! *cut*. It is still there after the latest end that was promised to any of its levels (a clock
+//! that was set back): it *outlived* it. Giving a level back shortens no key, so the lease of a
+//! level that was given back counts for this, too. Or it is kept although no owner believes in it
+//! (an acquire whose reply was lost, a watchdog that continues after the release): a *phantom*,
+//! which may last one lease and no longer. A key without expiry is a phantom forever once its owner
+//! is gone. Judged are locks that one group grants: a quorum outvotes a node with a bad clock.
 //!
-//! A hold that came back with its node is there until the end of the lease that the node has for it, and nothing of it is promised until its
-//! owner is told of it, as of any [promise](super::promise).
+//! A hold that came back with its node is there until the end of the lease that the node has for
+//! it, and nothing of it is promised until its owner is told of it, as of any
+//! [promise](super::promise).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -39,7 +41,8 @@ pub(super) const LEASE: Checker = Checker {
     check,
 };
 
-/// Redis counts in whole milliseconds, in the node's time: that much a lease is off without anything being wrong.
+/// Redis counts in whole milliseconds, in the node's time: that much a lease is off without
+/// anything being wrong.
 const ROUNDING: Duration = Duration::from_millis(2);
 
 /// How long a release or a renewal may be under way before its key counts as a phantom.
@@ -65,7 +68,8 @@ struct Hold {
     came_back: bool,
     /// How many levels the node counts.
     count: u32,
-    /// Until when it lasts by the lease with which it came back, where its owner has not been told of that.
+    /// Until when it lasts by the lease with which it came back, where its owner has not been told
+    /// of that.
     untold: Option<True>,
     /// The last lease it was given.
     lease: Option<Duration>,
@@ -75,7 +79,8 @@ struct Hold {
     /// Until when it was promised, for each nested hold; and those that have been given back since.
     promised: Vec<True>,
     ran: True,
-    /// The latest end that any level was ever promised, whether or not it has been given back since.
+    /// The latest end that any level was ever promised, whether or not it has been given back
+    /// since.
     latest: True,
     /// When it was gone, and whether it expired.
     gone: Option<(True, bool)>,
@@ -122,7 +127,8 @@ impl Hold {
     }
 
     fn close(mut self, history: &History, at: True, node: Host, expired: bool) -> Self {
-        // A key that has expired by the clock is invisible to all clients, even before the node deletes it.
+        // A key that has expired by the clock is invisible to all clients, even before the node
+        // deletes it.
         let over =
             self.until.and_then(|until| history.clock(node).expires(until, self.since)).unwrap_or(True::MAX);
         self.gone = Some(if over <= at { (over, true) } else { (at, expired) });
@@ -130,11 +136,12 @@ impl Hold {
     }
 }
 
-/// The holds of each owner that are not gone: one in a mode, unless a master that was cut off and its successor have both granted.
+/// The holds of each owner that are not gone: one in a mode, unless a master that was cut off and
+/// its successor have both granted.
 type Open = BTreeMap<(Lock, Owner, Mode), Vec<Hold>>;
 
-/// Which of an owner's holds something is about that happened at `node`: the one that this node granted, or else the newest,
-/// which the node has by replication.
+/// Which of an owner's holds something is about that happened at `node`: the one that this node
+/// granted, or else the newest, which the node has by replication.
 fn meant(holds: &[Hold], node: Host) -> Option<usize> {
     holds.iter().position(|hold| hold.node == node).or(holds.len().checked_sub(1))
 }
@@ -142,7 +149,8 @@ fn meant(holds: &[Hold], node: Host) -> Option<usize> {
 fn holds(history: &History) -> Vec<Hold> {
     let mut open = Open::new();
     let mut all = Vec::new();
-    // Nodes that are down, or that have taken over another master's data: their earlier grants are gone.
+    // Nodes that are down, or that have taken over another master's data: their earlier grants are
+    // gone.
     let mut retired: BTreeSet<Host> = BTreeSet::new();
     let end_of = |at: True, lease: Option<u64>| lease.map_or(True::MAX, |ms| at + Duration::from_millis(ms));
     for event in &history.events {
@@ -465,8 +473,9 @@ mod tests {
         insta::assert_snapshot!(explained("lease", &stories));
     }
 
-    /// The node's clock is ahead for a second, in which the key is not accessed; then it is right again and the lease is renewed.
-    /// Regression: the hold counted as gone in that second, thirty seconds before the end of its lease.
+    /// The node's clock is ahead for a second, in which the key is not accessed; then it is right
+    /// again and the lease is renewed. Regression: the hold counted as gone in that second, thirty
+    /// seconds before the end of its lease.
     #[test]
     fn a_clock_that_was_ahead_before_a_renewal_does_not_end_it() {
         let story = Story::one_node().at(0).locks("c1", "m", 10_000).asks("c2").at(1_000);
@@ -476,7 +485,8 @@ mod tests {
         assert_eq!(first_line("lease", &history), "holds cut=0ms outlived=0ms phantom=0ms");
     }
 
-    /// The nested hold outlasts the outer one, and is given back after the outer one's lease, with all the rest right after.
+    /// The nested hold outlasts the outer one, and is given back after the outer one's lease, with
+    /// all the rest right after.
     #[test]
     fn a_nested_hold_given_back_was_promised_until_then() {
         let story = Story::one_node().at(0).locks("c1", "m", 5_000).at(1).locks("c1", "m", 9_000);
@@ -484,8 +494,9 @@ mod tests {
         assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=0ms phantom=0ms");
     }
 
-    /// A level that began later is given back: the key keeps the lease of that level, which no release shortens, and its owner
-    /// lets it end. Regression: the key was taken to outlive the promise, which was cut off at the release.
+    /// A level that began later is given back: the key keeps the lease of that level, which no
+    /// release shortens, and its owner lets it end. Regression: the key was taken to outlive the
+    /// promise, which was cut off at the release.
     #[test]
     fn a_key_keeps_the_lease_of_a_level_that_was_given_back() {
         let story = Story::one_node().at(0).locks("c1", "m", 30_000).at(10_000).granted("m", "c1", 30_000);

@@ -1,7 +1,7 @@
 //! One file per question that a history is asked.
 //!
-//! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its file and its line in
-//! [`LIST`].
+//! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its
+//! file and its line in [`LIST`].
 
 mod authority;
 mod belief;
@@ -59,8 +59,8 @@ pub struct Checker {
     pub question: &'static str,
     /// What it measures, by name, with what that is: expectations may bound them.
     pub measures: &'static [(&'static str, &'static str)],
-    /// What passes, in words, by its measures: beyond it the verdict is *violated*, whatever a file expects. `None` where one certain case is a
-    /// violation.
+    /// What passes, in words, by its measures: beyond it the verdict is *violated*, whatever a file
+    /// expects. `None` where one certain case is a violation.
     pub bound: Option<fn(Bounds) -> String>,
     /// The answer, without what all checkers tell of a violation alike: [`Checker::ask`] adds that.
     check: fn(&Evidence<'_>) -> Finding,
@@ -95,7 +95,8 @@ impl Checker {
         LIST.iter().find(|checker| checker.name == name)
     }
 
-    /// Asks a history this question. Where it is violated the story ends with the faults in its causal chain.
+    /// Asks a history this question. Where it is violated the story ends with the faults in its
+    /// causal chain.
     pub fn ask(&self, evidence: &Evidence<'_>) -> Finding {
         let history = evidence.history;
         let mut finding = (self.check)(evidence);
@@ -117,7 +118,8 @@ fn up_to_progress(measure: &str, Bounds { progress, .. }: Bounds) -> String {
     format!("`{measure}` up to `run.progress`, {progress:?} if left out")
 }
 
-/// Asks a history every question, in the order of [`LIST`]. What the laboratory's own client did counts for `progress` alone.
+/// Asks a history every question, in the order of [`LIST`]. What the laboratory's own client did
+/// counts for `progress` alone.
 pub fn check(history: &History) -> Vec<Finding> {
     let without_probe = history.without_probe();
     let evidence = Evidence::of(&without_probe);

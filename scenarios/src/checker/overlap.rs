@@ -38,8 +38,8 @@ pub(super) const PROMISED: Wording<Promise> =
 pub(super) const BELIEVED: Wording<Belief> =
     Wording { thing: "belief", both: "both believed they held", words: words::belief };
 
-/// What a layer finds that is violated iff intervals of two owners overlap. Of permits many may be out at once: that is another
-/// checker's question. `nothing` is said when there is no interval.
+/// What a layer finds that is violated iff intervals of two owners overlap. Of permits many may be
+/// out at once: that is another checker's question. `nothing` is said when there is no interval.
 pub(super) fn judge<I: Interval + Clone>(
     checker: &Checker,
     evidence: &Evidence<'_>,
@@ -61,7 +61,8 @@ pub(super) fn judge<I: Interval + Clone>(
 /// The overlaps of a history, in the order they began.
 pub(super) struct Found<'a, I> {
     pub(super) certain: Vec<Overlap<'a, I>>,
-    /// Those of which it cannot be said whether there was one: times of a run in real time may be off.
+    /// Those of which it cannot be said whether there was one: times of a run in real time may be
+    /// off.
     pub(super) within: Vec<Overlap<'a, I>>,
 }
 

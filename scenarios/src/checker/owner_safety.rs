@@ -25,7 +25,8 @@ pub(super) const OWNER_SAFETY: Checker = Checker {
     check,
 };
 
-/// The action, the owner of the hold and the acting party, if it is an action that only the owner may do.
+/// The action, the owner of the hold and the acting party, if it is an action that only the owner
+/// may do.
 fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
     match &event.kind {
         EventKind::Released { owner, by, .. } => Some(("released", *owner, *by)),
@@ -48,9 +49,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             foreign.push((event, verb, owner, by));
         }
     }
-    // A release that was turned away put the property to the test, too, and so did one that changed nothing: a script
-    // that compares tokens does not always say so. So one that failed counts, too: whether it has reached a server no event tells, and one
-    // whose reply is lost has (`trial/lost_release_reply.toml`).
+    // A release that was turned away put the property to the test, too, and so did one that changed
+    // nothing: a script that compares tokens does not always say so. So one that failed counts,
+    // too: whether it has reached a server no event tells, and one whose reply is lost has
+    // (`trial/lost_release_reply.toml`).
     let asked = |call: &&Asked<'_>| {
         matches!(call.call, Call::Release | Call::Extend { .. }) && call.returned.is_some()
     };

@@ -1,7 +1,8 @@
 //! Permits: are no more of a semaphore's permits promised at one instant than there are?
 //!
-//! A permit is promised from its grant until it is given back, or until its lease is over in true time, if it has one: a server that
-//! takes it back before, because its clock or a client's says that it has expired, has promised too many.
+//! A permit is promised from its grant until it is given back, or until its lease is over in true
+//! time, if it has one: a server that takes it back before, because its clock or a client's says
+//! that it has expired, has promised too many.
 
 use lockstorm_sim::time::True;
 
@@ -128,7 +129,8 @@ mod tests {
         insta::assert_snapshot!(explained("permits", &stories));
     }
 
-    /// C1 has two of two permits and gives one back, which C2 may have then: C1 was once taken to have both until the end.
+    /// C1 has two of two permits and gives one back, which C2 may have then: C1 was once taken to
+    /// have both until the end.
     #[test]
     fn a_permit_that_was_given_back_is_not_out() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 5_000);

@@ -1,17 +1,20 @@
-//! Progress in the calm: is a lock that no owner believes it holds granted to one of its waiters within a bound?
+//! Progress in the calm: is a lock that no owner believes it holds granted to one of its waiters
+//! within a bound?
 //!
-//! Safety is judged throughout; progress only once the storm is over. A lock that is never wrong but never granted again
-//! is broken, too. It is stalled while an owner [wants](super::wants) it and no owner believes it
-//! holds it. A server that answers every acquisition with an error stalls the lock as one does that
-//! does not answer.
+//! Safety is judged throughout; progress only once the storm is over. A lock that is never wrong
+//! but never granted again is broken, too. It is stalled while an owner [wants](super::wants) it
+//! and no owner believes it holds it. A server that answers every acquisition with an error stalls
+//! the lock as one does that does not answer.
 //!
-//! Violated is a stall of more than the bound, and one of as much that lasts to the end of the run: no grant came within the bound.
-//! A stall that ends as no owner asks any more, and after which no owner comes to believe that it holds the lock, shows neither that the lock
-//! can be had nor that it cannot, and leaves the question undecided.
+//! Violated is a stall of more than the bound, and one of as much that lasts to the end of the run:
+//! no grant came within the bound. A stall that ends as no owner asks any more, and after which no
+//! owner comes to believe that it holds the lock, shows neither that the lock can be had nor that
+//! it cannot, and leaves the question undecided.
 //!
-//! So does a lock that never worked: no owner ever believed that it holds it, all its acquisitions that came back in the run ended with
-//! an error, and the first of them did so before any fault began. A password, a missing right or a
-//! library that cannot reach its server is how the run was set up, and not what a storm has left.
+//! So does a lock that never worked: no owner ever believed that it holds it, all its acquisitions
+//! that came back in the run ended with an error, and the first of them did so before any fault
+//! began. A password, a missing right or a library that cannot reach its server is how the run was
+//! set up, and not what a storm has left.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -439,7 +442,8 @@ mod tests {
         insta::assert_snapshot!(explained("progress", &stories));
     }
 
-    /// C2 crashes while it waits, and asks again a minute later: it did not want the lock in between.
+    /// C2 crashes while it waits, and asks again a minute later: it did not want the lock in
+    /// between.
     #[test]
     fn a_crashed_client_wants_nothing_until_it_asks_again() {
         let story = Story::one_node()
@@ -453,7 +457,8 @@ mod tests {
         assert_eq!(first_line("progress", &story.ends(70_000)), "holds stalled=0ms stalled_in_storm=0ms");
     }
 
-    /// A stall that is over was longer than the one the run ends in, which might have gone on: that was once overlooked.
+    /// A stall that is over was longer than the one the run ends in, which might have gone on: that
+    /// was once overlooked.
     #[test]
     fn a_stall_that_the_run_ends_in_may_have_gone_on() {
         let story = Story::one_node().calm().at(0).asks("c1").at(3_000).granted("m", "c1", 1_000);

@@ -1,19 +1,24 @@
 //! What the servers promised: the intervals of true time in which an owner was entitled to a lock.
 //!
-//! A grant that a node of the authority executed at true instant *t* for a lease *L* is a promise until *t + L* of **true**
-//! time. Renewals by the owner itself prolong it, the owner's own release ends it, and nothing else does: a key that is
-//! gone early (a clock that jumped, an eviction, a crash, a failover, another client's DEL) is a promise broken, not ended.
-//! A release that finds no key ends the promise, too: it is over once its owner has begun to give the lock back and the node has lost it.
+//! A grant that a node of the authority executed at true instant *t* for a lease *L* is a promise
+//! until *t + L* of **true** time. Renewals by the owner itself prolong it, the owner's own release
+//! ends it, and nothing else does: a key that is gone early (a clock that jumped, an eviction, a
+//! crash, a failover, another client's DEL) is a promise broken, not ended. A release that finds no
+//! key ends the promise, too: it is over once its owner has begun to give the lock back and the
+//! node has lost it.
 //!
-//! A hold that came back with a node (`Regained`) is a promise to no owner: its owner has given it back, or another one may have the lock
-//! by now. It is one from when its owner is told that it has it: the node extends it for the owner, or, where one group of nodes decides
-//! and so no other can have told it, the owner believes in it anew. From an extension on it lasts as that says, and from a belief on until
-//! the end of the lease that the node came back with. So is a nested hold a promise that the node grants on top of it, and what is below
-//! is none. Levels that came back are below those that the owner still has: it gives back its own first. A hold that was lost and comes
-//! back within its promise is that promise, which had not ended.
+//! A hold that came back with a node (`Regained`) is a promise to no owner: its owner has given it
+//! back, or another one may have the lock by now. It is one from when its owner is told that it has
+//! it: the node extends it for the owner, or, where one group of nodes decides and so no other can
+//! have told it, the owner believes in it anew. From an extension on it lasts as that says, and
+//! from a belief on until the end of the lease that the node came back with. So is a nested hold a
+//! promise that the node grants on top of it, and what is below is none. Levels that came back are
+//! below those that the owner still has: it gives back its own first. A hold that was lost and
+//! comes back within its promise is that promise, which had not ended.
 //!
-//! Where a quorum must grant, the promise exists while at least that many groups' promises are live, each shorter than its
-//! own lease by the drift allowance: that is the validity which the algorithm itself publishes.
+//! Where a quorum must grant, the promise exists while at least that many groups' promises are
+//! live, each shorter than its own lease by the drift allowance: that is the validity which the
+//! algorithm itself publishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,14 +41,16 @@ pub(super) struct Promise {
     pub(super) node: Host,
     /// Whether that node granted nothing, but told the owner of a hold that it had come back with.
     pub(super) came_back: bool,
-    /// How many holds since when, as the node counted: the permits of a semaphore, or how deep it is nested; of a quorum nothing.
+    /// How many holds since when, as the node counted: the permits of a semaphore, or how deep it
+    /// is nested; of a quorum nothing.
     pub(super) counts: Vec<(True, u32)>,
 }
 
 /// What ended a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromiseEnd {
-    /// Its owner released it (or so many nodes that no quorum was left), whether or not the node still had it.
+    /// Its owner released it (or so many nodes that no quorum was left), whether or not the node
+    /// still had it.
     Released,
     /// The lease was over.
     LeaseOver,
@@ -104,10 +111,12 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
     let mut made: BTreeMap<Of, Vec<(usize, Promise)>> = BTreeMap::new();
     let mut open: BTreeMap<(Of, usize), Open> = BTreeMap::new();
     let mut counted: BTreeMap<(Of, usize), u32> = BTreeMap::new();
-    // As many levels as a node has said of a hold, whether or not there is a promise of them, and what came back and is none yet.
+    // As many levels as a node has said of a hold, whether or not there is a promise of them, and
+    // what came back and is none yet.
     let mut levels: BTreeMap<(Of, usize), u32> = BTreeMap::new();
     let mut back: BTreeMap<(Of, usize), Back> = BTreeMap::new();
-    // The holds that their nodes have lost since they were last granted or prolonged, and those that their owners have given back since.
+    // The holds that their nodes have lost since they were last granted or prolonged, and those
+    // that their owners have given back since.
     let (mut lost, mut given_back) = (BTreeSet::new(), BTreeSet::new());
     let mut close = |(of, group): (Of, usize), state: Open, released: Option<True>| {
         let over = state.until();
@@ -117,7 +126,8 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
         };
         let (Open { from, node, came_back, mut counts, .. }, (lock, owner, mode)) = (state, of);
         counts.retain(|(at, _)| *at < until);
-        // Granted and released at one instant (requests that had waited together on a link): there was no hold.
+        // Granted and released at one instant (requests that had waited together on a link): there
+        // was no hold.
         if from >= until {
             return;
         }
@@ -167,8 +177,9 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                     close(key, lapsed, None);
                 }
                 let state = open.entry(key).or_insert_with(|| Open::new(at, event.host));
-                // The node says how deep it is: what it no longer counts was lost, not released, and is held anew. What it
-                // still counts although the promise was over is promised no more.
+                // The node says how deep it is: what it no longer counts was lost, not released,
+                // and is held anew. What it still counts although the promise was over is promised
+                // no more.
                 let outer = count.saturating_sub(1) as usize;
                 state.cut(outer, at);
                 state.holds.resize(outer, at);
@@ -189,7 +200,8 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
                 }
-                // A node that extends what true time calls over grants it anew, as often as it counts.
+                // A node that extends what true time calls over grants it anew, as often as it
+                // counts.
                 open.entry(key).or_insert(fresh).extend(at, end);
             }
             EventKind::Regained { lease_ms, count, .. } => {
@@ -261,7 +273,8 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     }
     edges.sort_unstable();
     let (mut live, mut began, mut all) = (0_usize, None, Vec::new());
-    // What happens at one instant happens at once: a group that grants as another's promise ends leaves no gap.
+    // What happens at one instant happens at once: a group that grants as another's promise ends
+    // leaves no gap.
     for edges in edges.chunk_by(|one, other| one.0 == other.0) {
         let (at, mut ended, mut begun) = (edges[0].0, None, None);
         for (_, begins, part) in edges {

@@ -1,14 +1,17 @@
-//! Rates: does a limiter grant no more than its rate in any window, and what it can grant? Where each client has a rate by itself, what
-//! others were granted counts for nothing; a process that was started again is another client.
+//! Rates: does a limiter grant no more than its rate in any window, and what it can grant? Where
+//! each client has a rate by itself, what others were granted counts for nothing; a process that
+//! was started again is another client.
 //!
-//! A grant is in the window until the clock of the node that granted it has advanced by the window's length: until it shows so much
-//! more than at the grant, or than it has shown at any time since. So a clock that is stepped ahead ends windows in the middle, and
-//! one that is set back makes them last longer, as any server must count that has no other clock.
+//! A grant is in the window until the clock of the node that granted it has advanced by the
+//! window's length: until it shows so much more than at the grant, or than it has shown at any time
+//! since. So a clock that is stepped ahead ends windows in the middle, and one that is set back
+//! makes them last longer, as any server must count that has no other clock.
 //!
-//! * There are too many when the grants that one window contains are more than the rate. By true time there may be more, which is
-//!   measured and no violation.
-//! * A request starves while it waits, and all it asks for could be granted beside what is in the window. Counted is the time in one
-//!   piece at whose end it was granted, gave up or the run ended: what others were granted meanwhile they did not take from it.
+//! * There are too many when the grants that one window contains are more than the rate. By true
+//!   time there may be more, which is measured and no violation.
+//! * A request starves while it waits, and all it asks for could be granted beside what is in the
+//!   window. Counted is the time in one piece at whose end it was granted, gave up or the run
+//!   ended: what others were granted meanwhile they did not take from it.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -89,8 +92,8 @@ fn fullest(grants: &[Grant], is_over: impl Fn(&Grant, &Grant) -> bool) -> (u64, 
     most
 }
 
-/// From when on, at the earliest from `begin`, so many permits could have been granted beside these without a break until the time
-/// of the last of them and after.
+/// From when on, at the earliest from `begin`, so many permits could have been granted beside these
+/// without a break until the time of the last of them and after.
 fn free_since(grants: &[Grant], room: u64, begin: True) -> True {
     for last in (0..grants.len()).rev() {
         let now = grants[last].at;
@@ -148,7 +151,8 @@ fn starved<'a>(
         let Some(room) = rate.checked_sub(permits.into()) else { continue };
         let grants = grants(Party { client: call.host, owner: Some(call.owner) });
         let (until, before) = end(call, grants, permits.into(), evidence.history.header.end);
-        // What was granted in the very instant in which the wait ended has kept nothing from it before.
+        // What was granted in the very instant in which the wait ended has kept nothing from it
+        // before.
         let before = &before[..before.partition_point(|grant| grant.at < until)];
         let from = free_since(before, room, call.from);
         all.push(Starved { lock, from, until, owner: call.owner, permits });
@@ -340,8 +344,8 @@ mod tests {
         ];
         insta::assert_snapshot!(explained("rate", &stories));
     }
-    /// A request was said to be without room until the first of two grants had left the window, although the second, of a node whose
-    /// clock is fast, left it earlier and made room.
+    /// A request was said to be without room until the first of two grants had left the window,
+    /// although the second, of a node whose clock is fast, left it earlier and made room.
     #[test]
     fn what_was_granted_later_by_a_fast_clock_makes_room_earlier() {
         let at = |ms: i64| True::from_nanos(ms * 1_000_000);

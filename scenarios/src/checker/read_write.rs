@@ -1,8 +1,10 @@
-//! Read-write: does a node grant to a writer while another owner holds the lock, or to any owner while a writer holds it?
+//! Read-write: does a node grant to a writer while another owner holds the lock, or to any owner
+//! while a writer holds it?
 //!
-//! Each grant is judged against the holds on the same node at that moment by the node's own clock: only the script is
-//! responsible for these, whatever faults there were. The effect of faults on the lock as a whole is for L1 to L4. How long writers
-//! and readers wait is measured and not judged: nothing promises a turn to a writer among readers that leave no gap.
+//! Each grant is judged against the holds on the same node at that moment by the node's own clock:
+//! only the script is responsible for these, whatever faults there were. The effect of faults on
+//! the lock as a whole is for L1 to L4. How long writers and readers wait is measured and not
+//! judged: nothing promises a turn to a writer among readers that leave no gap.
 
 use std::collections::BTreeMap;
 

@@ -1,22 +1,26 @@
 //! Reentrancy: is an owner's hold count the number of its acquires less the number of its releases?
 //!
-//! The node's count is compared with the count that follows from the owner's calls, whenever one of them succeeded and no
-//! other is under way. A call that failed with an indefinite error allows a difference of one: an acquire only until the owner's
-//! next acquire, which must get the count right; a release until the next acquire, too, whose count shows whether it was executed.
-//! Only locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach, by design. Nor are permits, of
-//! which one call may take several: they are no levels.
+//! The node's count is compared with the count that follows from the owner's calls, whenever one of
+//! them succeeded and no other is under way. A call that failed with an indefinite error allows a
+//! difference of one: an acquire only until the owner's next acquire, which must get the count
+//! right; a release until the next acquire, too, whose count shows whether it was executed. Only
+//! locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach,
+//! by design. Nor are permits, of which one call may take several: they are no levels.
 //!
-//! A hold that the node dropped allows a difference of one, too, until its owner has released it or learned of the loss: the owner
-//! assumes that the next count includes it, and so takes an acquire whose reply was lost for one that was not executed. It acquires
-//! again, and both holds go with its releases.
+//! A hold that the node dropped allows a difference of one, too, until its owner has released it or
+//! learned of the loss: the owner assumes that the next count includes it, and so takes an acquire
+//! whose reply was lost for one that was not executed. It acquires again, and both holds go with
+//! its releases.
 //!
-//! So do the levels with which a node came back, as many as it counts more than it had said last: a crash or a failover took the release
-//! from it, and not the owner's calls. They are allowed until the node counts fewer, or an acquire shows that the owner's calls include them.
-//! Where a node came back with fewer, it may count less.
+//! So do the levels with which a node came back, as many as it counts more than it had said last: a
+//! crash or a failover took the release from it, and not the owner's calls. They are allowed until
+//! the node counts fewer, or an acquire shows that the owner's calls include them. Where a node
+//! came back with fewer, it may count less.
 //!
-//! The count of a real node is read from outside, a moment after a command: the reading may come after the call has returned, and may
-//! already show the effect of the owner's next call. There the count is judged once the owner has sent nothing more for a while, and by
-//! what has been read until then.
+//! The count of a real node is read from outside, a moment after a command: the reading may come
+//! after the call has returned, and may already show the effect of the owner's next call. There the
+//! count is judged once the owner has sent nothing more for a while, and by what has been read
+//! until then.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -83,11 +87,13 @@ struct Account {
     unheard: bool,
     /// An acquire came back refused although an earlier one had been granted: its reply was lost.
     refused_unheard: bool,
-    /// A hold went away by itself, or another node counts from now on that may not have it: it may count less.
+    /// A hold went away by itself, or another node counts from now on that may not have it: it may
+    /// count less.
     lost: bool,
     /// How many holds went away without their owner's knowledge.
     unaware: u32,
-    /// How many levels came back with a node and are still counted, beside those that the owner's calls come to.
+    /// How many levels came back with a node and are still counted, beside those that the owner's
+    /// calls come to.
     came_back: u32,
     /// The owner has learned since its last acquire that it holds nothing.
     disabused: bool,
@@ -96,7 +102,8 @@ struct Account {
 }
 
 impl Account {
-    /// What the group counts that counts most: an owner's holds in both modes; and whether one may have been lost.
+    /// What the group counts that counts most: an owner's holds in both modes; and whether one may
+    /// have been lost.
     fn counted(&self) -> (u32, bool) {
         let mut groups: BTreeMap<usize, u32> = BTreeMap::new();
         for ((group, _), count) in &self.counted {
@@ -117,7 +124,8 @@ impl Account {
         self.came_back = self.came_back.min(self.counted().0);
     }
 
-    /// The same as [`Account::counted`] for an owner whose call has returned with this event, by what is read of a real node only then.
+    /// The same as [`Account::counted`] for an owner whose call has returned with this event, by
+    /// what is read of a real node only then.
     fn read_late(&self, history: &History, (lock, owner): (Lock, Owner), number: usize) -> (u32, bool) {
         let (mut late, now) = (self.clone(), history.events[number].at);
         let read = history.events[number..].iter().take_while(|event| event.at.since(now) <= READ_MAX);
@@ -215,8 +223,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         .finding(verdict, vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())])
 }
 
-/// Books a call that returned; returns whether it tested the property: a success after a lost reply, after a grant that the caller never learned
-/// of, or beside levels that came back.
+/// Books a call that returned; returns whether it tested the property: a success after a lost
+/// reply, after a grant that the caller never learned of, or beside levels that came back.
 fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) -> bool {
     account.under_way = account.under_way.saturating_sub(1);
     match (call, outcome) {
@@ -226,7 +234,8 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             account.expected += 1;
             let disabused = std::mem::take(&mut account.disabused);
             if std::mem::take(&mut account.lost) {
-                // What was lost was not released: the count goes on from what the node had left of it.
+                // What was lost was not released: the count goes on from what the node had left of
+                // it.
                 let left = counted.clamp(1, account.expected);
                 account.unaware += if disabused { 0 } else { account.expected - left };
                 account.expected = left;
@@ -258,7 +267,8 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             account.maybe_more += 1;
             false
         }
-        // The reply was that it does not hold the lock, or it could not ask: then the node's count is unchanged.
+        // The reply was that it does not hold the lock, or it could not ask: then the node's count
+        // is unchanged.
         (Call::Release, Outcome::Failed { definite: true, .. }) => {
             account.lost = true;
             false
@@ -427,7 +437,8 @@ mod tests {
         let ok = Outcome::Ok;
         let miscounted =
             || Story::one_node().at(0).locks("c1", "m", 30_000).at(100).asks("c1").returns("c1", ok.clone());
-        // The release is read so many milliseconds after it has returned: for a time such a run was violated.
+        // The release is read so many milliseconds after it has returned: for a time such a run was
+        // violated.
         let released_after = |late: i64| {
             let story =
                 Story::one_node().at(0).locks("c1", "m", 30_000).at(10).locks("c1", "m", 30_000).at(100);
@@ -450,7 +461,8 @@ mod tests {
         }
     }
 
-    /// One call takes three permits of a semaphore, and the node counts three. It was once taken for a count that is too high.
+    /// One call takes three permits of a semaphore, and the node counts three. It was once taken
+    /// for a count that is too high.
     #[test]
     fn permits_that_one_call_takes_are_no_levels() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 5 }).counts("m", "c1", 2).at(0);

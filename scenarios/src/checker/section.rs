@@ -33,10 +33,11 @@ struct Grant {
 
 /// All grants, by lock, owner and then by when they were made.
 ///
-/// Of a quorum it is the last one it needed. Of a single authority it is every grant by itself and not the promise: a node that
-/// lost a hold and grants the lock again to the same owner has begun a new hold, although the older promise still runs. So has
-/// a node that counts one more level of a hold that another owner's grant has ended elsewhere: a promoted replica that has not
-/// received the release.
+/// Of a quorum it is the last one it needed. Of a single authority it is every grant by itself and
+/// not the promise: a node that lost a hold and grants the lock again to the same owner has begun a
+/// new hold, although the older promise still runs. So has a node that counts one more level of a
+/// hold that another owner's grant has ended elsewhere: a promoted replica that has not received
+/// the release.
 fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
     let history = evidence.history;
     let mut begun: BTreeMap<(Lock, Owner), True> = BTreeMap::new();
@@ -84,10 +85,11 @@ impl Holds {
 
     /// When the hold began of which a write came that was sent then.
     ///
-    /// It is the hold of the grant that its token names. Without a token, or where no grant to the owner has it, it is the
-    /// newest hold that the owner had learned of: the latest grant before it did, or, if no grant had been added since it
-    /// learned of the hold before, what it believed in is that belief itself. An owner that never believed anything is
-    /// taken to know of every grant.
+    /// It is the hold of the grant that its token names. Without a token, or where no grant to the
+    /// owner has it, it is the newest hold that the owner had learned of: the latest grant before
+    /// it did, or, if no grant had been added since it learned of the hold before, what it believed
+    /// in is that belief itself. An owner that never believed anything is taken to know of every
+    /// grant.
     fn began(&self, lock: Lock, owner: Owner, token: Option<u64>, sent: True) -> Option<True> {
         let first = self.grants.partition_point(|grant| (grant.lock, grant.owner) < (lock, owner));
         let last =
@@ -140,7 +142,8 @@ pub(super) struct Section {
 
 interval!(Section, with_end);
 
-/// The sections behind these writes, by lock and then by when they began. A holder of one of many permits has no critical section.
+/// The sections behind these writes, by lock and then by when they began. A holder of one of many
+/// permits has no critical section.
 pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section> {
     let mut all: BTreeMap<(Lock, True, Owner), Section> = BTreeMap::new();
     for write in writes.iter().filter(|write| evidence.is_exclusive(write.lock)) {
@@ -160,7 +163,8 @@ pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section
     all.into_values().collect()
 }
 
-/// Whether the question arose: there was a write to a resource whose lock more than one owner had, one at a time.
+/// Whether the question arose: there was a write to a resource whose lock more than one owner had,
+/// one at a time.
 pub(super) fn tested(evidence: &Evidence<'_>, writes: &[Write]) -> bool {
     let promised = evidence.promises.iter().map(|promise| (promise.lock, promise.owner));
     let believed = evidence.beliefs.iter().map(|belief| (belief.lock, belief.owner));

@@ -1,11 +1,13 @@
-//! Every checker on small histories: legal ones, and an illegal one for each way in which it can fail.
+//! Every checker on small histories: legal ones, and an illegal one for each way in which it can
+//! fail.
 
 use std::fmt::Write;
 
 use super::*;
 use crate::history::History;
 
-/// Asks one checker about a history and says what it found: the word, the measures that are not zero, the sentences.
+/// Asks one checker about a history and says what it found: the word, the measures that are not
+/// zero, the sentences.
 pub(super) fn judged(checker: &str, history: &History) -> String {
     let checker = Checker::named(checker).unwrap_or_else(|| panic!("no checker {checker}"));
     let finding = checker.ask(&Evidence::of(history));
@@ -119,7 +121,8 @@ fn what_two_owners_have_at_once_is_told_apart_by_who_is_mistaken() {
 #[test]
 fn what_a_busy_machine_may_have_been_late_by_is_no_violation() {
     use crate::history::story::Story;
-    // C2 gets the lock while C1 has it for a second, shortly before the end or shortly after the beginning, and C1 writes last of all.
+    // C2 gets the lock while C1 has it for a second, shortly before the end or shortly after the
+    // beginning, and C1 writes last of all.
     let story = |second: i64, lease: i64| {
         let story = Story::one_node().at(0).granted("m", "c1", 1_000).believes("c1", 1_000);
         let story = story.at(second).granted("m", "c2", lease.unsigned_abs()).believes("c2", lease);

@@ -1,10 +1,11 @@
 //! Locks that are taken together: are they held all or none?
 //!
-//! Calls of one owner about several locks, made at one instant, are one call: the multi lock. When an acquisition has come back
-//! with success, the owner must be promised each of the locks at that instant. When it has come back without, or when the
-//! locks have been given back, none may stay promised: what the client could not give back ends with its lease, and how
-//! long that takes is measured. What the owner was promised before it asked, or asks for again, is not counted. Owners that
-//! each hold what the other wants show in how long an acquisition takes.
+//! Calls of one owner about several locks, made at one instant, are one call: the multi lock. When
+//! an acquisition has come back with success, the owner must be promised each of the locks at that
+//! instant. When it has come back without, or when the locks have been given back, none may stay
+//! promised: what the client could not give back ends with its lease, and how long that takes is
+//! measured. What the owner was promised before it asked, or asks for again, is not counted. Owners
+//! that each hold what the other wants show in how long an acquisition takes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,7 +47,8 @@ struct Group<'a> {
     locks: Vec<Lock>,
     acquires: bool,
     from: True,
-    /// When the last of them came back, and whether all did so with success; `None` when one never came back.
+    /// When the last of them came back, and whether all did so with success; `None` when one never
+    /// came back.
     returned: Option<(True, bool)>,
     /// When the last of them was over, at the latest with the run.
     over: True,

@@ -1,19 +1,22 @@
 //! Waiting: does a lock serve each owner that waits for it?
 //!
-//! How long owners wait, who is never served and how evenly grants are shared is measured, and a file's expectation may bound it for
-//! any lock. No lock but a fair one promises an order, so that one case alone is a violation by itself: a lock that only
-//! one owner may hold starves a waiter, which asks all the while and is overtaken again and again. An owner that
-//! [wants](super::wants) a lock is overtaken whenever one gets it that did not want it until later.
+//! How long owners wait, who is never served and how evenly grants are shared is measured, and a
+//! file's expectation may bound it for any lock. No lock but a fair one promises an order, so that
+//! one case alone is a violation by itself: a lock that only one owner may hold starves a waiter,
+//! which asks all the while and is overtaken again and again. An owner that [wants](super::wants) a
+//! lock is overtaken whenever one gets it that did not want it until later.
 //!
-//! Ten or a hundred times may be chance. Were lots drawn evenly among `n` owners, one of them would be overtaken more than `100 n` times
-//! in a row with a probability below e^-100; and a waiter that asks ten times a second, while another owner is back within three
-//! milliseconds of each release, is overtaken some thirty times on average. What happens while no call of the waiter is under way does
-//! not count, for then it does not ask; nor does what happens in a call once something was done to the waiter's client or to a host that is no
-//! client, for then it may not be heard.
+//! Ten or a hundred times may be chance. Were lots drawn evenly among `n` owners, one of them would
+//! be overtaken more than `100 n` times in a row with a probability below e^-100; and a waiter that
+//! asks ten times a second, while another owner is back within three milliseconds of each release,
+//! is overtaken some thirty times on average. What happens while no call of the waiter is under way
+//! does not count, for then it does not ask; nor does what happens in a call once something was
+//! done to the waiter's client or to a host that is no client, for then it may not be heard.
 //!
-//! Evenness is the index of Jain, Chiu and Hawe (*A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
-//! Computer Systems*, DEC-TR-301, 1984): the square of the sum of the shares by the sum of their squares and by their number. It
-//! is 1 if all are served equally often, and `k / n` if `k` of `n` are and the others never.
+//! Evenness is the index of Jain, Chiu and Hawe (*A Quantitative Measure of Fairness and
+//! Discrimination for Resource Allocation in Shared Computer Systems*, DEC-TR-301, 1984): the
+//! square of the sum of the shares by the sum of their squares and by their number. It is 1 if all
+//! are served equally often, and `k / n` if `k` of `n` are and the others never.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -95,7 +98,8 @@ impl Spans {
     }
 }
 
-/// What was done that a call of each client may not be heard for: to the client, or to a host that is no client.
+/// What was done that a call of each client may not be heard for: to the client, or to a host that
+/// is no client.
 fn troubles(history: &History) -> BTreeMap<Host, Spans> {
     let header = &history.header;
     let is_client = |host: &Host| header.hosts[usize::from(host.0)].kind == HostKind::Client;
@@ -136,7 +140,8 @@ impl Served {
             let (wanted, got) = served.owners.entry(want.owner).or_default();
             *wanted += 1;
             *got += u64::from(want.granted);
-            // An owner that has the lock already takes it from no other. One that is served at once has it from then on.
+            // An owner that has the lock already takes it from no other. One that is served at once
+            // has it from then on.
             let at_once = want.granted && want.from == want.until;
             let last = if at_once { Spans::last_through } else { Spans::last_at };
             let has_it = held.get(&(want.lock, want.owner)).is_some_and(|spans| last(spans, want.from));
@@ -361,7 +366,8 @@ mod tests {
         insta::assert_snapshot!(explained("waiting", &stories));
     }
 
-    /// Of a hundred waits the longest but one is what 99 do not exceed; the shares of two owners are one and ninety-nine.
+    /// Of a hundred waits the longest but one is what 99 do not exceed; the shares of two owners
+    /// are one and ninety-nine.
     #[test]
     fn shares_and_waits() {
         let wait = |story: Story, at: i64| {

@@ -1,16 +1,19 @@
 //! Wake-ups: after a release, how long until a waiter tries again?
 //!
-//! A message takes one delay of the network; a waiter that missed it sleeps until its timer, which is the rest of a lease.
-//! Measured from the release at the node to the first sign of life of a waiter: it was woken, asked again or got the lock. A
-//! waiter is one whose acquisition is under way on a host that has not crashed since; while all of them stand still, none
-//! is late. A release of a read-write lock concerns all waiters if it leaves nothing held on its node, and waiters that want to
-//! read if a writer has released and only readers are left. Waiters of a quorum rely on their own timers, so there is nothing
-//! to judge. Nor are waiters for permits with leases judged, whose names are not those of the owners that call. A lock that came back with its
-//! node, held by an owner that had released it, is not free, and no waiter needs to react.
+//! A message takes one delay of the network; a waiter that missed it sleeps until its timer, which
+//! is the rest of a lease. Measured from the release at the node to the first sign of life of a
+//! waiter: it was woken, asked again or got the lock. A waiter is one whose acquisition is under
+//! way on a host that has not crashed since; while all of them stand still, none is late. A release
+//! of a read-write lock concerns all waiters if it leaves nothing held on its node, and waiters
+//! that want to read if a writer has released and only readers are left. Waiters of a quorum rely
+//! on their own timers, so there is nothing to judge. Nor are waiters for permits with leases
+//! judged, whose names are not those of the owners that call. A lock that came back with its node,
+//! held by an owner that had released it, is not free, and no waiter needs to react.
 //!
-//! Of a fair lock the message goes to the head of the queue alone. Where the head is dead, or waits for a reply that is lost, no
-//! other waiter can or may react, and the lock is free until the head's place is over or the head asks again: a violation that
-//! is no fault of the waiters behind it. With crashes and lost replies `wake-ups` does not hold for a fair lock, by its design.
+//! Of a fair lock the message goes to the head of the queue alone. Where the head is dead, or waits
+//! for a reply that is lost, no other waiter can or may react, and the lock is free until the
+//! head's place is over or the head asks again: a violation that is no fault of the waiters behind
+//! it. With crashes and lost replies `wake-ups` does not hold for a fair lock, by its design.
 
 use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
 
@@ -39,7 +42,8 @@ pub(super) const WAKE_UPS: Checker = Checker {
 #[derive(Debug, Default)]
 struct State {
     waiting: BTreeMap<Lock, BTreeMap<Owner, Mode>>,
-    /// The acquisitions under way: a waiter whose call comes back waits no more, whatever it came back with.
+    /// The acquisitions under way: a waiter whose call comes back waits no more, whatever it came
+    /// back with.
     asking: BTreeMap<Op, (Lock, Owner, Mode)>,
     /// What is held of each lock on a node, where more than one hold may be.
     held: BTreeMap<(Lock, Host), BTreeSet<(Owner, Mode)>>,
@@ -99,7 +103,8 @@ impl State {
         }
     }
 
-    /// What a release of a lock leaves to waiters: nothing, or something for readers alone, or all of it.
+    /// What a release of a lock leaves to waiters: nothing, or something for readers alone, or all
+    /// of it.
     fn released(
         &mut self,
         history: &History,

@@ -1,5 +1,5 @@
-//! Wants: the time in which an owner wants a lock and does not have it, from its first acquire until one succeeds, through refusals and
-//! failures after which it tries again.
+//! Wants: the time in which an owner wants a lock and does not have it, from its first acquire
+//! until one succeeds, through refusals and failures after which it tries again.
 
 use std::collections::BTreeMap;
 

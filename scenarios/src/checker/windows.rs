@@ -1,21 +1,25 @@
-//! Does each double grant fall into a window that is known: one that a failover, a crash or a wall clock opens?
+//! Does each double grant fall into a window that is known: one that a failover, a crash or a wall
+//! clock opens?
 //!
-//! The question arises for locks that a group of several nodes decides. When a node grants such a lock to a second owner within the
-//! promise to a first one, what became of the first hold says why:
+//! The question arises for locks that a group of several nodes decides. When a node grants such a
+//! lock to a second owner within the promise to a first one, what became of the first hold says
+//! why:
 //!
 //! * *crash*: the node came back without the hold, or with an older expiry, which was over first;
-//! * *clock*: the hold expired on it in less true time than the lease that was set last, as its wall clock was ahead;
-//! * *two masters*: the node never had the hold (or an older one of the same owner, which expired), or was promoted without it, while another
-//!   node that had granted it was a master still;
+//! * *clock*: the hold expired on it in less true time than the lease that was set last, as its
+//!   wall clock was ahead;
+//! * *two masters*: the node never had the hold (or an older one of the same owner, which expired),
+//!   or was promoted without it, while another node that had granted it was a master still;
 //! * *failover*: the same, and the other node had ceased to be one.
 //!
-//! A node that is promoted says which holds it has lost. A hold that it does not call lost is one that it has, as its group had it at the
-//! promotion, unless its master had lost it before.
+//! A node that is promoted says which holds it has lost. A hold that it does not call lost is one
+//! that it has, as its group had it at the promotion, unless its master had lost it before.
 //!
-//! These are the cases in which Redis and its documentation let acknowledged writes be lost. Anything else is a mistake of the lock or
-//! of the server: a node that has the hold and grants another one, or a hold that another client deleted. So is a belief of two owners
-//! that outlasts their double grants: one of them counted on the lock for longer than it was promised, or by a clock that is slower than
-//! the lock allows for.
+//! These are the cases in which Redis and its documentation let acknowledged writes be lost.
+//! Anything else is a mistake of the lock or of the server: a node that has the hold and grants
+//! another one, or a hold that another client deleted. So is a belief of two owners that outlasts
+//! their double grants: one of them counted on the lock for longer than it was promised, or by a
+//! clock that is slower than the lock allows for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -132,8 +136,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     WINDOWS.finding(verdict, measures)
 }
 
-/// Whether two owners that both believed to hold a lock were both granted it all the while, if each double grant began so much earlier and ended
-/// so much later.
+/// Whether two owners that both believed to hold a lock were both granted it all the while, if each
+/// double grant began so much earlier and ended so much later.
 fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>], by: Duration) -> bool {
     let owners = |one, other| both.first.owner == one && both.second.owner == other;
     let of_both = |grant: &Overlap<'_, Promise>| {
@@ -497,7 +501,8 @@ mod tests {
         crashed_after_a_grant().became("r", Role::Master).vanished("r", "c1", LossCause::Failover)
     }
 
-    /// From the promotion of the one to the end of the other, and not only while the second hold lasted.
+    /// From the promotion of the one to the end of the other, and not only while the second hold
+    /// lasted.
     #[test]
     fn two_masters_are_measured_from_promotion_to_demotion() {
         let story = promoted().at(11_000).granted("r", "c2", 1_000).at(20_000).became("m", Role::Replica);
@@ -508,8 +513,9 @@ mod tests {
         );
     }
 
-    /// From the newest write that the promoted node has not seen, and not from the first one; to the crash of the master that made it, and not
-    /// to the promotion, which comes when the crash is noticed.
+    /// From the newest write that the promoted node has not seen, and not from the first one; to
+    /// the crash of the master that made it, and not to the promotion, which comes when the crash
+    /// is noticed.
     #[test]
     fn replication_lagged_from_the_newest_lost_renewal_to_the_crash_of_its_master() {
         let granted = || group().at(2).granted("m", "c1", 30_000).at(8_990).extended("m", "c1", 30_000);

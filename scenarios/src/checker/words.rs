@@ -149,8 +149,8 @@ pub(crate) fn span(fault: &Fault) -> String {
     }
 }
 
-/// The faults in the chain of a witness as one sentence. Of many those are told that still had an effect when it began to be wrong, and of these
-/// the latest.
+/// The faults in the chain of a witness as one sentence. Of many those are told that still had an
+/// effect when it began to be wrong, and of these the latest.
 pub(super) fn faults(history: &History, in_chain: &BTreeMap<usize, True>, witness: &Witness) -> String {
     /// How many one sentence tells.
     const TOLD_MAX: usize = 6;

@@ -26,29 +26,35 @@ const WITHIN: u32 = 10_000;
 /// Into how many equal parts a range is cut before bisection begins.
 const PARTS: u32 = 8;
 
-/// Find the value of a key at which a verdict changes, by bisection: exact for each seed, with an interval over many
+/// Find the value of a key at which a verdict changes, by bisection: exact for each seed, with an
+/// interval over many
 ///
-/// Of many seeds it prints the median of their places, and its interval by order statistics: as many of the places lie below the true
-/// median as of so many coins show heads. That assumes no shape of a curve, as a logistic estimate does, and approximates nothing.
-/// An isotonic one would pool nothing: the place of each seed is known, so that the share of seeds that have changed never falls.
+/// Of many seeds it prints the median of their places, and its interval by order statistics: as
+/// many of the places lie below the true median as of so many coins show heads. That assumes no
+/// shape of a curve, as a logistic estimate does, and approximates nothing. An isotonic one would
+/// pool nothing: the place of each seed is known, so that the share of seeds that have changed
+/// never falls.
 #[derive(Debug, Args)]
 pub(super) struct Boundary {
-    /// A scenario file, on the disk or among the stock scenarios; of a file with variants, each that has a boundary
+    /// A scenario file, on the disk or among the stock scenarios; of a file with variants, each
+    /// that has a boundary
     path: PathBuf,
-    /// The key to move, and between which values, such as fault.jump.clock_step.by=0s..12s; if left out, what [boundary] says
+    /// The key to move, and between which values, such as fault.jump.clock_step.by=0s..12s; if left
+    /// out, what [boundary] says
     #[arg(long, value_name = "KEY=FROM..TO")]
     axis: Option<Axis>,
     /// How near to find it; a ten-thousandth of the range if left out
     #[arg(long, value_name = "VALUE")]
     within: Option<Ticks>,
-    /// Whose verdict; if left out, that of [boundary], or else the first that something is expected of
+    /// Whose verdict; if left out, that of [boundary], or else the first that something is expected
+    /// of
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
     /// Only this variant of the file
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Into how many equal parts to cut the range before bisection begins: a verdict that changes back within one of them is not
-    /// seen
+    /// Into how many equal parts to cut the range before bisection begins: a verdict that changes
+    /// back within one of them is not seen
     #[arg(long, value_name = "N", default_value_t = PARTS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     parts: u32,
     #[command(flatten)]
@@ -204,7 +210,8 @@ fn checked(search: Search<'_>) -> Result<Search<'_>> {
     Ok(search)
 }
 
-/// Whose verdict: that of the checker that is named, or else of the first that something is expected of.
+/// Whose verdict: that of the checker that is named, or else of the first that something is
+/// expected of.
 fn judge(variant: &Variant, named: Option<&str>) -> Result<&'static Checker> {
     let name = named.or(variant.scenario.expect.keys().next().map(String::as_str));
     let Some(name) = name else { bail!("nothing is expected of any checker: give --checker NAME") };
@@ -271,7 +278,8 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// What was looked for under one condition and what was found, as a line of JSON. Values are written as in files.
+/// What was looked for under one condition and what was found, as a line of JSON. Values are
+/// written as in files.
 #[derive(Debug, Serialize)]
 pub(super) struct Line<'a> {
     condition: String,
@@ -290,7 +298,8 @@ pub(super) struct Line<'a> {
     as_claimed: Option<bool>,
 }
 
-/// The median of the places at which the verdict changes, and its interval: values, or `below 0s` and `over 12s` where one is not on the axis.
+/// The median of the places at which the verdict changes, and its interval: values, or `below 0s`
+/// and `over 12s` where one is not on the axis.
 #[derive(Debug, Serialize)]
 struct LineMedian {
     middle: String,
@@ -333,8 +342,8 @@ fn condition(variant: &Variant) -> String {
     if of.is_empty() { String::new() } else { format!("#{}", of.join(",")) }
 }
 
-/// What was found, a line each, and whether it is what the file claims: one change at the least, where the formula says if there
-/// is one.
+/// What was found, a line each, and whether it is what the file claims: one change at the least,
+/// where the formula says if there is one.
 struct Answer {
     lines: Vec<String>,
     as_claimed: bool,
@@ -366,7 +375,8 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> An
     let (line, as_claimed) = match formula.bounds(&search.variant.scenario) {
         Err(error) => (format!("formula  {formula}: {error}"), false),
         Ok(bounds) => {
-            // Two values a step apart have the change between them; of seeds that differ, their median's interval has it.
+            // Two values a step apart have the change between them; of seeds that differ, their
+            // median's interval has it.
             let exact = found.iter().all(|found| {
                 matches!(found.changes[..], [change] if change.last <= bounds.high && bounds.low <= change.first)
             });
@@ -385,7 +395,8 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> An
 /// So many lines of single seeds are printed; JSON has the rest.
 const SEEDS_TOLD: usize = 16;
 
-/// What was found for each seed, and the median over those that can be compared, with how many these are.
+/// What was found for each seed, and the median over those that can be compared, with how many
+/// these are.
 fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<(Median, usize)>) {
     let mut lines = Vec::new();
     for alike in found.chunk_by(|one, other| (one.start, &one.changes) == (other.start, &other.changes)) {

@@ -39,15 +39,17 @@ pub(super) struct Claims {
     /// What moves time on
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     engine: Engine,
-    /// Run each claim once on private real `redis-server` processes, in real time and several at a time, and print whether the real
-    /// servers came out as the simulated ones, and how many of the runs did
+    /// Run each claim once on private real `redis-server` processes, in real time and several at a
+    /// time, and print whether the real servers came out as the simulated ones, and how many of the
+    /// runs did
     #[arg(long, conflicts_with_all = ["engine", "verbose"])]
     real: bool,
-    /// Write a folder of pages: a table of the claims with their verdicts and boundaries, a page of a run for each condition, and the
-    /// scenario files
+    /// Write a folder of pages: a table of the claims with their verdicts and boundaries, a page of
+    /// a run for each condition, and the scenario files
     #[arg(long, value_name = "DIR", conflicts_with = "real")]
     report: Option<PathBuf>,
-    /// Print the claims as JSON, one line each: its runs with what was found of what it is about, its measures and its boundaries
+    /// Print the claims as JSON, one line each: its runs with what was found of what it is about,
+    /// its measures and its boundaries
     #[arg(long, conflicts_with_all = ["real", "verbose"])]
     json: bool,
     /// Show for each condition which owners held the lock, until when, and which fault caused it
@@ -68,7 +70,8 @@ impl Claims {
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
         let tallies = tally(&trial, &judged);
-        // Most claims have one seed, so that a search by itself would leave all processors but one idle.
+        // Most claims have one seed, so that a search by itself would leave all processors but one
+        // idle.
         let all: Vec<&Source> = sources.iter().collect();
         let boundaries = work_through(&all, self.jobs.count(), |&source| {
             let found = self.boundaries(source);

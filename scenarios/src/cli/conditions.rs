@@ -12,7 +12,8 @@ use crate::{
     verdict::Match,
 };
 
-/// Whether counting tells more than the runs one by one: a sweep compares conditions, and a share is of many runs.
+/// Whether counting tells more than the runs one by one: a sweep compares conditions, and a share
+/// is of many runs.
 pub(super) fn are_worth_counting(trial: &Runner<'_>) -> bool {
     let mut variants = trial.sources().iter().flat_map(|source| &source.variants);
     variants.any(|variant| !variant.point.is_empty() || has_share(variant))
@@ -43,7 +44,8 @@ pub(super) fn print(trial: &Runner<'_>, tallies: &[Tally<'_>]) {
     }
 }
 
-/// Prints a line of JSON for each condition and checker: the counts, the interval, and what they mean for the share that is expected.
+/// Prints a line of JSON for each condition and checker: the counts, the interval, and what they
+/// mean for the share that is expected.
 pub(super) fn print_json(trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -64,7 +66,8 @@ pub(super) fn print_json(trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()
     Ok(())
 }
 
-/// How the shares that are expected came out, to be said behind the runs; empty where none is expected.
+/// How the shares that are expected came out, to be said behind the runs; empty where none is
+/// expected.
 pub(super) fn shares(tallies: &[Tally<'_>]) -> String {
     let all: Vec<&Match> =
         tallies.iter().flat_map(|tally| &tally.rows).filter_map(|row| row.share.as_ref()).collect();

@@ -1,4 +1,5 @@
-//! `lockstorm claims --real`: which runs of the claims come out on real servers as they do on simulated ones.
+//! `lockstorm claims --real`: which runs of the claims come out on real servers as they do on
+//! simulated ones.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -21,12 +22,12 @@ use crate::{
     worklist::work_through,
 };
 
-/// How many runs take place at a time if nothing else is asked for. Nearly all of a run is waiting, for a lease to end or for a
-/// partition to heal, so that this is no matter of processors.
+/// How many runs take place at a time if nothing else is asked for. Nearly all of a run is waiting,
+/// for a lease to end or for a partition to heal, so that this is no matter of processors.
 const AT_ONCE: usize = 16;
 
-/// How often a run is played at most. Its times are those of the real clock, which a busy machine cannot keep to, so that less happens
-/// than was meant to.
+/// How often a run is played at most. Its times are those of the real clock, which a busy machine
+/// cannot keep to, so that less happens than was meant to.
 const PLAYS: usize = 3;
 
 /// What came of one run.
@@ -52,7 +53,8 @@ enum Came {
     Refused(String),
 }
 
-/// Runs every variant of the claims once on real servers, and prints for each claim whether it came out as simulated.
+/// Runs every variant of the claims once on real servers, and prints for each claim whether it came
+/// out as simulated.
 pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     real::available().map_err(|why| miette!("--real starts servers of its own: {why}"))?;
     // Real time is dear: one seed of each.
@@ -163,7 +165,8 @@ fn compared<'a>(scenario: &Scenario, finding: impl Fn(&str) -> Option<&'a Findin
     }
 }
 
-/// Prints the line of one claim, and one for each of its runs that did not come out as simulated at once.
+/// Prints the line of one claim, and one for each of its runs that did not come out as simulated at
+/// once.
 fn print(trial: &Runner<'_>, of_claim: &[Row]) {
     let source = &trial.sources()[of_claim[0].case.source];
     let Some(claim) = source.claim() else { return };

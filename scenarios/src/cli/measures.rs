@@ -8,7 +8,8 @@ use crate::{
     scenario::Compared,
 };
 
-/// Of each condition of a claim every measure that has a formula: what was found of it, and what the formula comes to.
+/// Of each condition of a claim every measure that has a formula: what was found of it, and what
+/// the formula comes to.
 pub(super) fn claimed_measures(trial: &Runner<'_>, of: &[Judged]) -> Vec<FormulaRow> {
     let conditions = of.chunk_by(|one, other| one.case.shares_variant(&other.case));
     let rows = conditions.flat_map(|runs| {

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand.
 //!
-//! To add one, write `cli/<name>.rs` with its arguments and its `run`, and add a variant to `Command`.
+//! To add one, write `cli/<name>.rs` with its arguments and its `run`, and add a variant to
+//! `Command`.
 
 #![deny(
     clippy::print_stdout,
@@ -43,7 +44,8 @@ use clap::{Parser, Subcommand};
 
 pub use exit::Exit;
 
-/// Redis locks on trial: experiments with injected faults, and verdicts that say in which sense a lock is safe.
+/// Redis locks on trial: experiments with injected faults, and verdicts that say in which sense a
+/// lock is safe.
 #[derive(Debug, Parser)]
 #[command(name = "lockstorm", version, about, max_term_width = 100, after_help = exit::HELP)]
 struct Lockstorm {

@@ -26,11 +26,12 @@ use crate::{
 /// Which scenarios, and what else than their files they say.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Files {
-    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm list scenarios`); of a file with
-    /// variants one alone: FILE#VARIANT
+    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm
+    /// list scenarios`); of a file with variants one alone: FILE#VARIANT
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Give a key of the files another value, such as network.latency=5ms; may be given several times
+    /// Give a key of the files another value, such as network.latency=5ms; may be given several
+    /// times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
 }
@@ -94,8 +95,8 @@ pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
     PossibleValuesParser::new(names).map(|name| Engine::named(&name).expect("a possible value is an engine"))
 }
 
-/// The scenarios of files and folders, or one variant of a file (`FILE#VARIANT`); what is not on the disk is looked for among the
-/// stock scenarios.
+/// The scenarios of files and folders, or one variant of a file (`FILE#VARIANT`); what is not on
+/// the disk is looked for among the stock scenarios.
 pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut gathered = Gathered::default();
     for path in paths {
@@ -256,8 +257,9 @@ pub(super) fn checker_named(name: &str) -> Result<&'static Checker> {
         .ok_or_else(|| miette!("there is no checker {name}{near} (`lockstorm list checkers`)"))
 }
 
-/// The checker whose violation is meant: the one of this name, or else the first that is violated though it was expected to hold, or
-/// else the first violated one that something is expected of, or else the first violated one.
+/// The checker whose violation is meant: the one of this name, or else the first that is violated
+/// though it was expected to hold, or else the first violated one that something is expected of, or
+/// else the first violated one.
 pub(super) fn violated_checker(
     name: Option<&str>,
     judged: &Judged,
@@ -266,7 +268,8 @@ pub(super) fn violated_checker(
     name.map_or_else(|| Ok(violation(judged, variant)), |name| checker_named(name).map(Some))
 }
 
-/// The checker whose violation matters most, if there is one: first what was expected otherwise, then what was expected.
+/// The checker whose violation matters most, if there is one: first what was expected otherwise,
+/// then what was expected.
 pub(super) fn violation(judged: &Judged, variant: &Variant) -> Option<&'static Checker> {
     let violated = || judged.findings.iter().filter(|one| one.verdict.witness().is_some());
     let expected = |one: &str| variant.scenario.expect.get(one);

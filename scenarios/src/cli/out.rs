@@ -9,9 +9,9 @@ use super::Exit;
 
 /// Prints to standard output, for `out!` and `outln!`.
 ///
-/// The reader of a pipe may close it early, as `head` does: then the rest is discarded, and the command still ends
-/// with the exit status of its result. When the output cannot be written for any other reason, a result would be lost
-/// unnoticed, and the process ends.
+/// The reader of a pipe may close it early, as `head` does: then the rest is discarded, and the
+/// command still ends with the exit status of its result. When the output cannot be written for any
+/// other reason, a result would be lost unnoticed, and the process ends.
 pub(super) fn print(text: Arguments<'_>) {
     match stdout().write_fmt(text) {
         Ok(()) => {}
@@ -23,8 +23,8 @@ pub(super) fn print(text: Arguments<'_>) {
     }
 }
 
-/// Prints to standard error, for `errln!`. Where it cannot be written there is no place left to say so, and the exit status
-/// still shows the result.
+/// Prints to standard error, for `errln!`. Where it cannot be written there is no place left to say
+/// so, and the exit status still shows the result.
 pub(super) fn tell(text: Arguments<'_>) {
     let _ = stderr().write_fmt(text);
 }

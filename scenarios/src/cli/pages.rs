@@ -1,4 +1,5 @@
-//! A folder of pages about all claims: `index.html`, a page of a run for each condition, and the scenario files.
+//! A folder of pages about all claims: `index.html`, a page of a run for each condition, and the
+//! scenario files.
 
 use std::{
     collections::BTreeSet,

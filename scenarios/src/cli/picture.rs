@@ -19,13 +19,16 @@ use crate::{
 /// Pictures of many runs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Picture {
-    /// Draw how often a checker was violated: two axes of a sweep as a heat map, one as a curve with its band
+    /// Draw how often a checker was violated: two axes of a sweep as a heat map, one as a curve
+    /// with its band
     #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot: Option<PathBuf>,
-    /// The checker to draw; if left out the one that the file names as `plot`, or else the first that was violated
+    /// The checker to draw; if left out the one that the file names as `plot`, or else the first
+    /// that was violated
     #[arg(long, value_name = "CHECKER", requires = "plot")]
     plot_checker: Option<String>,
-    /// Draw how long holds survive: which share of them the servers still have, while their owners believe in them, after so long
+    /// Draw how long holds survive: which share of them the servers still have, while their owners
+    /// believe in them, after so long
     #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot_holds: Option<PathBuf>,
 }
@@ -84,7 +87,8 @@ impl Picture {
     }
 }
 
-/// The survival of the holds of these runs, of which the picture says what they are of; `None` of fewer holds than `least`.
+/// The survival of the holds of these runs, of which the picture says what they are of; `None` of
+/// fewer holds than `least`.
 pub(super) fn survival(judged: &[Judged], of: &str, least: usize) -> Option<String> {
     let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
     let title = format!("{of}, {}", many(judged.len(), "run"));

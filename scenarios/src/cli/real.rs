@@ -1,4 +1,5 @@
-//! `lockstorm run --real` and `lockstorm trial`: the scenarios against real servers, each as long as it takes.
+//! `lockstorm run --real` and `lockstorm trial`: the scenarios against real servers, each as long
+//! as it takes.
 
 use std::{
     ops::{ControlFlow, Range},
@@ -26,8 +27,9 @@ use crate::{
     worklist::work_through,
 };
 
-/// Runs what can be run on real servers, so many at a time, with a peer in the place of the clients' software if there is one; `skip` leaves
-/// out what cannot, instead of refusing everything. A run that must be given up ends everything; with a peer it is undecided.
+/// Runs what can be run on real servers, so many at a time, with a peer in the place of the
+/// clients' software if there is one; `skip` leaves out what cannot, instead of refusing
+/// everything. A run that must be given up ends everything; with a peer it is undecided.
 pub(super) fn run(
     sources: &[Source],
     (peer, jobs): (Option<&Peer>, usize),

@@ -37,16 +37,16 @@ pub(super) struct Output {
     /// Write a page about the run that matters most
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Write the history of the run that matters most, for `lockstorm check`: the first one that is not as expected, or else the
-    /// first violation, or else the first
+    /// Write the history of the run that matters most, for `lockstorm check`: the first one that is
+    /// not as expected, or else the first violation, or else the first
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
-    /// Print the results as JSON, one line per run, and behind them of a sweep, or where shares are expected, one line per condition and
-    /// checker
+    /// Print the results as JSON, one line per run, and behind them of a sweep, or where shares are
+    /// expected, one line per condition and checker
     #[arg(long)]
     json: bool,
-    /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error or delay it would not have been; in
-    /// virtual time only
+    /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error
+    /// or delay it would not have been; in virtual time only
     #[arg(long)]
     why: bool,
 }
@@ -64,8 +64,8 @@ pub(super) struct Print {
 }
 
 impl Output {
-    /// Prints what came of the runs, writes the files about the one that matters most, and returns the exit status. `outcome`
-    /// provides the outcome of a case.
+    /// Prints what came of the runs, writes the files about the one that matters most, and returns
+    /// the exit status. `outcome` provides the outcome of a case.
     pub(super) fn report(
         &self,
         trial: &Runner<'_>,
@@ -121,7 +121,8 @@ impl Output {
         Ok(exit_of(judged, tallies))
     }
 
-    /// Prints one run, as a line of JSON if that was asked for, or else with everything that was found; and writes the files about it.
+    /// Prints one run, as a line of JSON if that was asked for, or else with everything that was
+    /// found; and writes the files about it.
     pub(super) fn one(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let causes = CausesOf::new(trial, judged);
         if self.json {
@@ -177,8 +178,8 @@ impl Output {
     }
 }
 
-/// What the violation of a run depends on that matters most. It takes many runs to find, and is looked for once: when somewhere it is
-/// to be shown.
+/// What the violation of a run depends on that matters most. It takes many runs to find, and is
+/// looked for once: when somewhere it is to be shown.
 pub(super) struct CausesOf<'a> {
     trial: &'a Runner<'a>,
     judged: &'a Judged,
@@ -202,7 +203,8 @@ impl<'a> CausesOf<'a> {
     }
 }
 
-/// The page of one run, of which everything was kept. A violated run that can be had again is run without each of its causes.
+/// The page of one run, of which everything was kept. A violated run that can be had again is run
+/// without each of its causes.
 pub(super) fn page_of(causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Picture]) -> String {
     let (trial, judged) = (causes.trial, causes.judged);
     let entries = trial.entries(judged);
@@ -212,7 +214,8 @@ pub(super) fn page_of(causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Pict
     report.html(Besides { plan: &plan, causes: causes.as_ref(), pictures })
 }
 
-/// What a page shows of all the runs, its own among them: the sweep that its run is a point of, and the survival of the holds.
+/// What a page shows of all the runs, its own among them: the sweep that its run is a point of, and
+/// the survival of the holds.
 pub(super) fn pictures(
     trial: &Runner<'_>,
     chosen: &Judged,
@@ -243,7 +246,8 @@ pub(super) fn most_telling(judged: &[Judged]) -> Option<&Judged> {
     unexpected.or(undecided).or(violated).or(judged.first())
 }
 
-/// What the worst of the runs means for the exit status, and the worst of the shares that are expected of many.
+/// What the worst of the runs means for the exit status, and the worst of the shares that are
+/// expected of many.
 pub(super) fn exit_of<'a>(
     judged: impl IntoIterator<Item = &'a Judged>,
     tallies: impl IntoIterator<Item = &'a Tally<'a>>,
@@ -261,9 +265,10 @@ fn exit(verdict: &Match) -> Exit {
     }
 }
 
-/// What was found of everything that the claim is about, in runs of one condition with the same verdicts: the checker, the verdict, and what was
-/// measured where it sets bounds, from the least to the most of these runs. Of a checker that a share is expected of it is what all runs under the
-/// condition came to.
+/// What was found of everything that the claim is about, in runs of one condition with the same
+/// verdicts: the checker, the verdict, and what was measured where it sets bounds, from the least
+/// to the most of these runs. Of a checker that a share is expected of it is what all runs under
+/// the condition came to.
 ///
 /// # Panics
 /// If there is no run.

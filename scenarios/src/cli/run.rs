@@ -31,8 +31,9 @@ pub(super) struct Run {
     /// What moves time on
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     engine: Engine,
-    /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL, pauses SIGSTOP, and a proxy between the
-    /// hosts cuts, delays and loses; the clocks of nodes are left alone
+    /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL,
+    /// pauses SIGSTOP, and a proxy between the hosts cuts, delays and loses; the clocks of nodes
+    /// are left alone
     #[arg(long, conflicts_with_all = ["engine", "until_violation"])]
     real: bool,
     /// Leave out what cannot be done to real servers, instead of refusing to run
@@ -41,8 +42,9 @@ pub(super) struct Run {
     /// Stop at the first violation, expected or not, and show it
     #[arg(long)]
     until_violation: bool,
-    /// Leave out the rest of a variant's or a point's seeds as soon as those before it decide the shares in [expect]: after 64, 128,
-    /// 256, .. seeds, with an interval 50 times as sure as asked for
+    /// Leave out the rest of a variant's or a point's seeds as soon as those before it decide the
+    /// shares in [expect]: after 64, 128, 256, .. seeds, with an interval 50 times as sure as asked
+    /// for
     #[arg(long, conflicts_with_all = ["real", "until_violation"])]
     stop_early: bool,
     /// Say of every run what came out and which calls failed, not only of those that are not as

@@ -33,11 +33,14 @@ use crate::{
 /// How often a run is played at most, where a machine that was late may be all there is to it.
 const PLAYS: usize = 3;
 
-/// Put many lock libraries on trial for the same claims, and write what was found as a table: Markdown, JSON and a page
+/// Put many lock libraries on trial for the same claims, and write what was found as a table:
+/// Markdown, JSON and a page
 ///
-/// The list of libraries is a TOML file with a table for each, `[peer.NAME]`, with the `command` of its peer as for `lockstorm trial`; a
-/// `setup` that is run first and must be quick where there is nothing to do; a `note` that is printed with what was found, such as a feature
-/// that the peer does not use; and of a lock that is broken on purpose, `control`, the claims that must be found violated.
+/// The list of libraries is a TOML file with a table for each, `[peer.NAME]`, with the `command` of
+/// its peer as for `lockstorm trial`; a `setup` that is run first and must be quick where there is
+/// nothing to do; a `note` that is printed with what was found, such as a feature that the peer
+/// does not use; and of a lock that is broken on purpose, `control`, the claims that must be found
+/// violated.
 #[derive(Debug, Args)]
 pub(super) struct Scoreboard {
     /// The list of libraries
@@ -50,7 +53,8 @@ pub(super) struct Scoreboard {
     only: Vec<String>,
     #[command(flatten)]
     jobs: Jobs,
-    /// Write SCOREBOARD.md, scoreboard.json and scoreboard.html into this folder, instead of printing the first
+    /// Write SCOREBOARD.md, scoreboard.json and scoreboard.html into this folder, instead of
+    /// printing the first
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -288,7 +292,8 @@ fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) ->
 
 /// The day of a time in milliseconds since 1970, as in 2026-11-25 (UTC).
 fn day_of(millis: i64) -> String {
-    // Years begin in March, so that the day that some have is their last, and eras of 400 of them are alike.
+    // Years begin in March, so that the day that some have is their last, and eras of 400 of them
+    // are alike.
     let days = millis.div_euclid(86_400_000) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -322,7 +327,8 @@ mod tests {
         }
     }
 
-    /// A lock that was never free again was undecided, because the bound of the checker is a minute and the run is shorter.
+    /// A lock that was never free again was undecided, because the bound of the checker is a minute
+    /// and the run is shorter.
     #[test]
     fn what_has_lasted_too_long_when_the_run_ends_exceeds_its_bound() {
         let expects: Expectation =

@@ -23,10 +23,12 @@ use crate::{
 /// Say which of the values that the seeds draw separates violated runs from held ones, and where
 #[derive(Debug, Args)]
 pub(super) struct Sensitivity {
-    /// Scenario files, on the disk or among the stock scenarios; of a file with variants one alone: FILE#VARIANT
+    /// Scenario files, on the disk or among the stock scenarios; of a file with variants one alone:
+    /// FILE#VARIANT
     #[arg(required = true)]
     paths: Vec<PathBuf>,
-    /// Whose verdict; if left out, that of each checker of which some runs were violated and some held
+    /// Whose verdict; if left out, that of each checker of which some runs were violated and some
+    /// held
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
     #[command(flatten)]
@@ -108,7 +110,8 @@ impl Sensitivity {
     }
 }
 
-/// That nothing can separate these runs, as no checker was violated in some of them and held in others.
+/// That nothing can separate these runs, as no checker was violated in some of them and held in
+/// others.
 fn are_alike(trial: &Runner<'_>, runs: &[Judged]) -> String {
     let case = trial.condition(runs[0].case.source, trial.variant(runs[0].case));
     let is_violated = |run: &Judged, name| {

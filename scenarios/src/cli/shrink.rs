@@ -12,13 +12,14 @@ use super::{
 };
 use crate::shrink::Shrink as Shrinking;
 
-/// Take everything away from a violated case that the violation does not need, and print what is left as a scenario
+/// Take everything away from a violated case that the violation does not need, and print what is
+/// left as a scenario
 #[derive(Debug, Args)]
 pub(super) struct Shrink {
     /// What a red verdict ends in: file#variant@seed
     token: String,
-    /// The checker that must stay violated; if left out, the first one that is violated though it was expected to hold, or
-    /// else the first violated one
+    /// The checker that must stay violated; if left out, the first one that is violated though it
+    /// was expected to hold, or else the first violated one
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
     /// Write the scenario to this file instead of printing it

@@ -19,8 +19,8 @@ use crate::{
 /// The runs in a file.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Results {
-    /// Write a row for every run, with what was swept, drawn from the seed, found and measured: as Parquet, unless lockstorm is
-    /// built without it, or as CSV
+    /// Write a row for every run, with what was swept, drawn from the seed, found and measured: as
+    /// Parquet, unless lockstorm is built without it, or as CSV
     #[arg(long, value_name = "FILE.parquet|FILE.csv", conflicts_with = "real")]
     results: Option<Target>,
 }
@@ -71,7 +71,8 @@ impl Target {
 }
 
 impl Results {
-    /// Opens the file, if one was asked for: before anything runs, so that no run is lost to a path that cannot be written.
+    /// Opens the file, if one was asked for: before anything runs, so that no run is lost to a path
+    /// that cannot be written.
     pub(super) fn open<'a>(&'a self, trial: &'a Runner<'a>) -> Result<Option<Written<'a>>> {
         self.results.as_ref().map(|target| Written::open(target, Table::of(trial))).transpose()
     }

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::peer::Peer;
 
-/// How many runs take place at a time if nothing else is asked for: each starts a process for every client, which is quick to answer only on a
-/// processor that has time for it.
+/// How many runs take place at a time if nothing else is asked for: each starts a process for every
+/// client, which is quick to answer only on a processor that has time for it.
 pub(super) const AT_ONCE: usize = 4;
 
 /// What `--help` says beside the options.
@@ -38,12 +38,15 @@ and to any of them {\"id\":2,\"type\":\"error\",\"text\":\"..\",\"definite\":fal
 
 Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a bad file.";
 
-/// Put another lock library on trial: a peer, a process of any language, is asked for its locks in the place of each client of the
-/// scenarios, on private real `redis-server` processes and in real time
+/// Put another lock library on trial: a peer, a process of any language, is asked for its locks in
+/// the place of each client of the scenarios, on private real `redis-server` processes and in real
+/// time
 ///
-/// A crash of a client is SIGKILL of its peer, a pause is SIGSTOP; its connections go through a proxy, which cuts, delays and loses.
+/// A crash of a client is SIGKILL of its peer, a pause is SIGSTOP; its connections go through a
+/// proxy, which cuts, delays and loses.
 #[derive(Debug, Args)]
-// Nothing that happens in real time happens again without a fault, so that there is nothing to compare.
+// Nothing that happens in real time happens again without a fault, so that there is nothing to
+// compare.
 #[command(after_long_help = PROTOCOL, mut_arg("why", |why| why.hide(true)))]
 pub(super) struct Trial {
     /// The command that starts a peer, as a shell reads it
@@ -55,7 +58,8 @@ pub(super) struct Trial {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Leave out what cannot be done to real servers or what the library cannot do, instead of refusing to run
+    /// Leave out what cannot be done to real servers or what the library cannot do, instead of
+    /// refusing to run
     #[arg(long)]
     skip_unsupported: bool,
     /// Say of every run what came out and which calls failed, not only of those that are not as

@@ -28,8 +28,8 @@ pub(super) struct Twice {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Print for each run how its fingerprint and the digest of its report begin, for comparing with another process, machine or
-    /// version
+    /// Print for each run how its fingerprint and the digest of its report begin, for comparing
+    /// with another process, machine or version
     #[arg(long)]
     print: bool,
 }

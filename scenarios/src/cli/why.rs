@@ -10,13 +10,14 @@ use super::{
 };
 use crate::cause::Inquiry;
 
-/// Say why a case was violated: run it without each fault, clock error and delay, and say without which it would not have been
+/// Say why a case was violated: run it without each fault, clock error and delay, and say without
+/// which it would not have been
 #[derive(Debug, Args)]
 pub(super) struct Why {
     /// What a red verdict ends in: file#variant@seed
     token: String,
-    /// The checker whose violation is meant; if left out, the first one that is violated though it was expected to hold, or
-    /// else the first violated one
+    /// The checker whose violation is meant; if left out, the first one that is violated though it
+    /// was expected to hold, or else the first violated one
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
     /// Print the answer as JSON

@@ -1,4 +1,5 @@
-//! `clock_slew = { host, by, over }`: the wall clock drifts to another time, as a time daemon that never jumps makes it.
+//! `clock_slew = { host, by, over }`: the wall clock drifts to another time, as a time daemon that
+//! never jumps makes it.
 
 use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;

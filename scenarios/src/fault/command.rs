@@ -22,7 +22,8 @@ pub struct Command {
     pub times: u32,
 }
 
-/// The commands after which a node may answer otherwise than before, until it is told otherwise again.
+/// The commands after which a node may answer otherwise than before, until it is told otherwise
+/// again.
 pub(super) const RECONFIGURING: &[&str] =
     &["ACL", "CLIENT", "CLUSTER", "CONFIG", "DEBUG", "FAILOVER", "REPLICAOF", "SLAVEOF"];
 

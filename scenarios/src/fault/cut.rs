@@ -9,8 +9,8 @@ use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Cuts the network between hosts, both ways or one way.";
 
-/// Cuts the network between two sides. Connections stay open and silent, as over TCP: what was sent waits, and goes on when the
-/// cut heals.
+/// Cuts the network between two sides. Connections stay open and silent, as over TCP: what was sent
+/// waits, and goes on when the cut heals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cut {

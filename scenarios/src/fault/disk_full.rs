@@ -10,7 +10,8 @@ use crate::selector::Hosts;
 pub(super) const ABOUT: &str =
     "Fills the disk of a node: nothing can be written, so that writes of clients are refused with MISCONF.";
 
-/// Fills the disk of a node (`ENOSPC`): nothing more is written, and the node does as with `disk_fails`, in other words.
+/// Fills the disk of a node (`ENOSPC`): nothing more is written, and the node does as with
+/// `disk_fails`, in other words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DiskFull(pub Hosts);

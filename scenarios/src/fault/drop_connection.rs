@@ -1,4 +1,5 @@
-//! `drop_connection = { command, .. }`: a connection breaks at a command, before or after it is executed.
+//! `drop_connection = { command, .. }`: a connection breaks at a command, before or after it is
+//! executed.
 
 use lockstorm_sim::{drive::Break, world::MessageFault};
 use schemars::JsonSchema;

@@ -23,7 +23,8 @@ pub struct Failover {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// The master holds back writes until the replica has caught up, and a majority of masters votes.
+    /// The master holds back writes until the replica has caught up, and a majority of masters
+    /// votes.
     #[default]
     Agreed,
     /// A majority of masters votes (FORCE).

@@ -1,4 +1,5 @@
-//! `follow = { node, master }`: a node becomes a replica of another, as an operator or a sentinel makes it.
+//! `follow = { node, master }`: a node becomes a replica of another, as an operator or a sentinel
+//! makes it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

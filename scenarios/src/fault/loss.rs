@@ -1,4 +1,5 @@
-//! `loss = { from, to, share }`: some packets must be sent twice, which over TCP is a delay and never a hole.
+//! `loss = { from, to, share }`: some packets must be sent twice, which over TCP is a delay and
+//! never a hole.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -9,7 +10,8 @@ use crate::{selector::Hosts, units::Rate};
 
 pub(super) const ABOUT: &str = "Loses a share of the packets; over TCP they come late.";
 
-/// Loses a share of the packets in both directions. Over TCP a lost packet is one that comes a retransmission later.
+/// Loses a share of the packets in both directions. Over TCP a lost packet is one that comes a
+/// retransmission later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {

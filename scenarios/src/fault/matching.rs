@@ -13,7 +13,8 @@ use crate::selector::Hosts;
 pub struct Matching {
     /// The command's name, such as `EVALSHA`; any if left out.
     pub command: Option<String>,
-    /// Text that one of its arguments contains, such as the lock's name or a part of a channel; any if left out.
+    /// Text that one of its arguments contains, such as the lock's name or a part of a channel; any
+    /// if left out.
     pub contains: Option<String>,
     /// Who sends it; any client if left out.
     pub client: Option<Hosts>,

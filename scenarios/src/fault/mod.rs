@@ -1,7 +1,8 @@
-//! The faults: one file each. A fault names its targets and is composed of the world's verbs; it adds none.
+//! The faults: one file each. A fault names its targets and is composed of the world's verbs; it
+//! adds none.
 //!
-//! To add a fault, write `fault/<name>.rs` with its parameters, its [`Effect`] and its `ABOUT`, and add its line to `faults!`. The
-//! scenario format, `lockstorm list faults` and the schema follow.
+//! To add a fault, write `fault/<name>.rs` with its parameters, its [`Effect`] and its `ABOUT`, and
+//! add its line to `faults!`. The scenario format, `lockstorm list faults` and the schema follow.
 
 mod clock_freeze;
 mod clock_rate;
@@ -51,7 +52,8 @@ pub use trigger::{Happening, Trigger};
 /// One thing a fault does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FaultAction {
-    /// A condition of the world, which is in force until the fault ends. Where faults overlap, each keeps up its own.
+    /// A condition of the world, which is in force until the fault ends. Where faults overlap, each
+    /// keeps up its own.
     For(Condition),
     /// A verb of the world, which nothing undoes.
     World(Verb),
@@ -67,7 +69,8 @@ pub enum FaultAction {
         /// Why.
         fault: DiskFault,
     },
-    /// A command given to a node at its own console, with no network in between, as an operator or a sentinel would.
+    /// A command given to a node at its own console, with no network in between, as an operator or
+    /// a sentinel would.
     Console {
         /// The node.
         node: String,
@@ -80,7 +83,8 @@ pub enum FaultAction {
         address: String,
         /// The node.
         to: String,
-        /// Whether connections to the node that it led to are reset, of the clients that know the address.
+        /// Whether connections to the node that it led to are reset, of the clients that know the
+        /// address.
         reset: bool,
     },
     /// An operator begins to move slots of a cluster.
@@ -105,7 +109,8 @@ impl FaultAction {
     }
 }
 
-/// The hosts a fault is about, once its selectors have been resolved: one list for each of [`Effect::hosts`], in its order.
+/// The hosts a fault is about, once its selectors have been resolved: one list for each of
+/// [`Effect::hosts`], in its order.
 pub type Targets<'a> = &'a [Vec<String>];
 
 /// What a kind of fault does.
@@ -137,7 +142,8 @@ macro_rules! faults {
         pub const LIST: &[(&str, &str)] = &[$((stringify!($name), $name::ABOUT),)+];
 
         one_of! {
-            /// What goes wrong, when, and for how long: `[fault.some-name]`. Exactly one of the kinds is given.
+            /// What goes wrong, when, and for how long: `[fault.some-name]`. Exactly one of the
+            /// kinds is given.
             #[expect(missing_docs, reason = "each kind is documented at its type")]
             pub struct Fault {
                 /// When, after the start; when `on` says if left out.
@@ -190,7 +196,8 @@ faults! {
 }
 
 impl FaultKind {
-    /// Whether something of it ends after `for`, rather than that all of it is done at once. No host has to be known for that.
+    /// Whether something of it ends after `for`, rather than that all of it is done at once. No
+    /// host has to be known for that.
     pub(crate) fn can_end(&self) -> bool {
         let hosts: Vec<Vec<String>> =
             (0..self.hosts().len()).map(|number| vec![number.to_string()]).collect();

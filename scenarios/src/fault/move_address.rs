@@ -9,8 +9,9 @@ use crate::{name::Name, selector::Hosts};
 pub(super) const ABOUT: &str =
     "Has an address lead to another node, as a proxy, a virtual IP or the DNS does after a failover.";
 
-/// Has an address lead to another node from now on, as a proxy, a virtual IP or the DNS does some time after a failover. Connections that clients
-/// opened by it before stay with the node that they lead to, unless they are reset.
+/// Has an address lead to another node from now on, as a proxy, a virtual IP or the DNS does some
+/// time after a failover. Connections that clients opened by it before stay with the node that they
+/// lead to, unless they are reset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveAddress {
@@ -18,7 +19,8 @@ pub struct MoveAddress {
     pub address: Name,
     /// The node.
     pub to: Hosts,
-    /// Reset the connections between the node that it led to and the clients that know the address, as a proxy does.
+    /// Reset the connections between the node that it led to and the clients that know the address,
+    /// as a proxy does.
     #[serde(default)]
     pub reset: bool,
 }

@@ -14,8 +14,9 @@ use crate::{
 pub(super) const ABOUT: &str =
     "Moves slots of a cluster with their keys to another master (CLUSTER SETSLOT, MIGRATE).";
 
-/// Moves slots of a cluster with their keys to another master, as `redis-cli --cluster reshard` does: marks the slots at both masters,
-/// moves the keys, hands the slots over. It stops at the first error.
+/// Moves slots of a cluster with their keys to another master, as `redis-cli --cluster reshard`
+/// does: marks the slots at both masters, moves the keys, hands the slots over. It stops at the
+/// first error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reshard {

@@ -1,4 +1,5 @@
-//! `suspend = "host"`: the machine sleeps; boottime and wall clock go on, the monotonic clock does not.
+//! `suspend = "host"`: the machine sleeps; boottime and wall clock go on, the monotonic clock does
+//! not.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;

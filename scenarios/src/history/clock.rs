@@ -1,5 +1,5 @@
-//! The clocks of a host as straight pieces over true time, so that a reading can be told from an instant and an instant
-//! from a reading.
+//! The clocks of a host as straight pieces over true time, so that a reading can be told from an
+//! instant and an instant from a reading.
 
 use std::{fmt, time::Duration};
 
@@ -133,8 +133,8 @@ impl Clock {
         self.segments[self.index(at)].at(clock_id, at)
     }
 
-    /// The first true instant, not before `from`, at which a clock shows this reading or more; `None` if that never
-    /// comes.
+    /// The first true instant, not before `from`, at which a clock shows this reading or more;
+    /// `None` if that never comes.
     pub fn first_true(&self, deadline: Deadline, from: True) -> Option<True> {
         let clock_id = deadline.clock;
         let first = self.index(from);
@@ -148,7 +148,8 @@ impl Clock {
             if rate <= 0 {
                 continue;
             }
-            // Counted from the piece's own beginning, so that rounding down at `start` costs nothing.
+            // Counted from the piece's own beginning, so that rounding down at `start` costs
+            // nothing.
             let needed = i128::from(deadline.nanos) - i128::from(segment.readings[clock_id as usize]);
             let wait = (needed * UNIT + rate - 1) / rate;
             let Ok(at) = i64::try_from(i128::from(segment.from.as_nanos()) + wait) else { continue };
@@ -160,8 +161,8 @@ impl Clock {
         None
     }
 
-    /// When a clock has advanced by so much since `from`: when it shows so much more than then, or than at any time since. `None` if
-    /// that never comes.
+    /// When a clock has advanced by so much since `from`: when it shows so much more than then, or
+    /// than at any time since. `None` if that never comes.
     pub fn advances(&self, clock_id: ClockId, from: True, by: Duration) -> Option<True> {
         let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
         let mut lowest = i64::MAX;
@@ -182,8 +183,8 @@ impl Clock {
         None
     }
 
-    /// When an expiry by this host's wall clock takes hold: Redis drops a key once its clock, in whole milliseconds, is
-    /// past the expiry, not when it is equal to it.
+    /// When an expiry by this host's wall clock takes hold: Redis drops a key once its clock, in
+    /// whole milliseconds, is past the expiry, not when it is equal to it.
     pub fn expires(&self, until: Wall, from: True) -> Option<True> {
         let next_ms = Wall::from_millis(until.as_millis().saturating_add(1));
         self.first_true(next_ms.into(), from)
@@ -246,7 +247,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_runs_fast_reaches_a_reading_early() {
-        // 2 % fast: ten seconds of it are 9.803921569 true seconds, rounded up to the nanosecond that shows them.
+        // 2 % fast: ten seconds of it are 9.803921569 true seconds, rounded up to the nanosecond
+        // that shows them.
         assert_eq!(first(&clock(&[(0, 0, 20_000)]), 10, 0), Some(9.803_921_569));
         assert_eq!(first(&clock(&[(0, 0, -1_000_000)]), 10, 0), None);
     }

@@ -45,8 +45,8 @@ pub enum EventKind {
         /// With what.
         outcome: Outcome,
     },
-    /// Client: from now on the owner thinks that it holds the lock. Emitted when an acquire succeeded and again at each
-    /// renewal.
+    /// Client: from now on the owner thinks that it holds the lock. Emitted when an acquire
+    /// succeeded and again at each renewal.
     Believes {
         /// The lock.
         lock: Lock,
@@ -76,7 +76,8 @@ pub enum EventKind {
         #[serde(default)]
         mode: Mode,
     },
-    /// Client: the owner's line of work has ended, and has not given back what it believes it holds. Nothing that it does will.
+    /// Client: the owner's line of work has ended, and has not given back what it believes it
+    /// holds. Nothing that it does will.
     Abandoned {
         /// The lock.
         lock: Lock,
@@ -99,8 +100,9 @@ pub enum EventKind {
         /// By what.
         by: Wake,
     },
-    /// Node: it executed a client's command that made the owner hold the lock (again). What a replica repeats is not a
-    /// grant. The [`EventKind::Queue`] of the same command comes before or after it, in the order of the command's writes.
+    /// Node: it executed a client's command that made the owner hold the lock (again). What a
+    /// replica repeats is not a grant. The [`EventKind::Queue`] of the same command comes before or
+    /// after it, in the order of the command's writes.
     Granted {
         /// The lock.
         lock: Lock,
@@ -169,13 +171,16 @@ pub enum EventKind {
         #[serde(default)]
         mode: Mode,
     },
-    /// Node: it has come back with a hold of the owner that is not what its group has said of that last: the release, the loss or the
-    /// shorter lease that came after was not on its disk, or had not reached it when it took over.
+    /// Node: it has come back with a hold of the owner that is not what its group has said of that
+    /// last: the release, the loss or the shorter lease that came after was not on its disk, or had
+    /// not reached it when it took over.
     ///
-    /// Told by a node that is a master, of what it has when it has started again or has become one, and that is not over by its clock.
-    /// The last that the nodes of the group have said, a grant, an extension, a release or a loss (that of a replica's copy is none), is
-    /// that the owner has nothing any more, or another number of levels than the node counts, or the same with an end by more than
-    /// [`SAME_END`] before that which the node has. What it has as its group had it, or with an earlier end, has not come back.
+    /// Told by a node that is a master, of what it has when it has started again or has become one,
+    /// and that is not over by its clock. The last that the nodes of the group have said, a grant,
+    /// an extension, a release or a loss (that of a replica's copy is none), is that the owner has
+    /// nothing any more, or another number of levels than the node counts, or the same with an end
+    /// by more than [`SAME_END`] before that which the node has. What it has as its group had it,
+    /// or with an earlier end, has not come back.
     Regained {
         /// The lock.
         lock: Lock,
@@ -212,7 +217,8 @@ pub enum EventKind {
     Passed {
         /// The limiter.
         lock: Lock,
-        /// Who asked for them; with an owner of the process whose rate it was, where each has one by itself.
+        /// Who asked for them; with an owner of the process whose rate it was, where each has one
+        /// by itself.
         by: Party,
         /// How many.
         permits: u32,
@@ -238,13 +244,14 @@ pub enum EventKind {
     },
     /// Node of a cluster: something has changed in its view of the cluster.
     Cluster {
-        /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`, `slots`, `migrating`, `importing`,
-        /// `stable`, `follows` or `state`.
+        /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`,
+        /// `slots`, `migrating`, `importing`, `stable`, `follows` or `state`.
         event: Box<str>,
         /// Of which node, slots or epoch.
         about: Box<str>,
     },
-    /// Node of a cluster: what it is to the slot of a lock, in its own view, is another thing from now on.
+    /// Node of a cluster: what it is to the slot of a lock, in its own view, is another thing from
+    /// now on.
     Serves {
         /// The lock.
         lock: Lock,
@@ -381,8 +388,8 @@ pub enum Wake {
 pub struct Party {
     /// The client it came from.
     pub client: Host,
-    /// On whose behalf, where the command or its connection says it; a bare DEL on a connection that several lines of work of the
-    /// client share does not.
+    /// On whose behalf, where the command or its connection says it; a bare DEL on a connection
+    /// that several lines of work of the client share does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
 }
@@ -417,7 +424,8 @@ pub enum GainCause {
     Failover,
 }
 
-/// Two ends of a lease that are no farther apart may be one: a real node's is read some time after it was set.
+/// Two ends of a lease that are no farther apart may be one: a real node's is read some time after
+/// it was set.
 pub const SAME_END: Duration = Duration::from_millis(10);
 
 /// What a node is to its group.

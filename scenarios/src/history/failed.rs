@@ -96,8 +96,8 @@ impl FailedCalls {
 
 impl History {
     /// The calls that failed, by what was asked and the kind of the error in the order of the first
-    /// of each, and of each by client. Those of lockstorm's own client are not among them: `progress`
-    /// speaks of these.
+    /// of each, and of each by client. Those of lockstorm's own client are not among them:
+    /// `progress` speaks of these.
     pub fn failed_calls(&self) -> Vec<FailedCalls> {
         let probe = self.probe();
         let failures = || {

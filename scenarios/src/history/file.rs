@@ -1,4 +1,5 @@
-//! A history as a file: JSON lines, the first with everything but the events, then one line per event, in order.
+//! A history as a file: JSON lines, the first with everything but the events, then one line per
+//! event, in order.
 
 use std::{
     collections::BTreeMap,
@@ -85,8 +86,8 @@ impl History {
         to.flush()
     }
 
-    /// Reads what [`History::write`] wrote. A history from elsewhere is checked so far that judging it cannot go wrong:
-    /// every number stands for something, and events are in order.
+    /// Reads what [`History::write`] wrote. A history from elsewhere is checked so far that judging
+    /// it cannot go wrong: every number stands for something, and events are in order.
     ///
     /// # Errors
     /// Errors of the reader, and the first invalid line.

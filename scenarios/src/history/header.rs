@@ -1,4 +1,5 @@
-//! The setting of a run: its hosts, the locks on trial, the nodes that may grant them, the guarded resource and the duration.
+//! The setting of a run: its hosts, the locks on trial, the nodes that may grant them, the guarded
+//! resource and the duration.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ pub struct Header {
     pub claim: Option<Claim>,
     /// The seed everything was drawn from.
     pub seed: u64,
-    /// What the seed drew, where a scenario leaves it to the seed and the file was written by a trial.
+    /// What the seed drew, where a scenario leaves it to the seed and the file was written by a
+    /// trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drawn: Vec<Drawn>,
     /// What moved time on: `event`, `turmoil` or `real`.
@@ -55,7 +57,8 @@ pub struct Header {
     /// What counts as late.
     #[serde(default)]
     pub bounds: Bounds,
-    /// Whether the laboratory asks for the locks itself once the storm is over; `None` where that is not known.
+    /// Whether the laboratory asks for the locks itself once the storm is over; `None` where that
+    /// is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
     /// What the scenario expects of each checker, by its name, as a scenario file would say it.
@@ -66,7 +69,8 @@ pub struct Header {
 /// A value that the seed drew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drawn {
-    /// The path of its key, by which a column of the results is called as well: `fault.jump.clock_step.by`.
+    /// The path of its key, by which a column of the results is called as well:
+    /// `fault.jump.clock_step.by`.
     pub key: Box<str>,
     /// The value as a file would write it; of hosts, their names.
     pub value: Box<str>,
@@ -88,8 +92,9 @@ pub struct Claim {
     /// Where: an address, a document, a source file.
     #[serde(rename = "where")]
     pub at: String,
-    /// Why it has no number with a formula, neither a boundary nor a measure: no value of any key is one at which its verdict changes, or another
-    /// claim has it; no reason is given if left out.
+    /// Why it has no number with a formula, neither a boundary nor a measure: no value of any key
+    /// is one at which its verdict changes, or another claim has it; no reason is given if left
+    /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_boundary: Option<String>,
 }
@@ -105,8 +110,9 @@ pub enum Ended {
     Early(Box<str>),
 }
 
-/// Whether the laboratory itself asks, with a client of its own ([`HostKind::Probe`]), for each lock that no owner was granted since the
-/// storm: so `progress` is decided where the work of all clients is over by then.
+/// Whether the laboratory itself asks, with a client of its own ([`HostKind::Probe`]), for each
+/// lock that no owner was granted since the storm: so `progress` is decided where the work of all
+/// clients is over by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
@@ -123,7 +129,8 @@ pub enum Probe {
     },
     /// It does not, because the file says so.
     Off,
-    /// It does not, because it has no such lock: that of the clients is a library on trial, or a user's own code.
+    /// It does not, because it has no such lock: that of the clients is a library on trial, or a
+    /// user's own code.
     NotOurs,
 }
 
@@ -131,19 +138,21 @@ pub enum Probe {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bounds {
-    /// How long, after the storm, a lock that no owner believes it holds may keep its waiters waiting.
+    /// How long, after the storm, a lock that no owner believes it holds may keep its waiters
+    /// waiting.
     pub progress: Duration,
     /// How long after a release the first waiter may take to try again.
     pub wake: Duration,
     /// How many times in one second one waiter may ask for a lock before it counts as a busy loop.
     pub attempts_per_second: u32,
-    /// How many times a waiter may be overtaken, for each owner that asks for the lock, before it counts as starved.
+    /// How many times a waiter may be overtaken, for each owner that asks for the lock, before it
+    /// counts as starved.
     pub overtaken: u32,
 }
 
 impl Default for Bounds {
-    /// Sixty seconds cover the watchdog's default lease of thirty twice; a second covers every link but a broken one; a hundred times for each
-    /// are no chance.
+    /// Sixty seconds cover the watchdog's default lease of thirty twice; a second covers every link
+    /// but a broken one; a hundred times for each are no chance.
     fn default() -> Self {
         Self {
             progress: Duration::from_secs(60),
@@ -175,7 +184,8 @@ pub enum HostKind {
     Resource,
     /// A Sentinel.
     Sentinel,
-    /// The laboratory's own client, which asks for locks that no other client has asked for since the storm. Only `progress` counts it.
+    /// The laboratory's own client, which asks for locks that no other client has asked for since
+    /// the storm. Only `progress` counts it.
     Probe,
 }
 
@@ -191,7 +201,8 @@ pub struct LockInfo {
     /// Keys that are meant to stay when there is no holder, such as a token counter.
     #[serde(default)]
     pub lasting_keys: Vec<Box<str>>,
-    /// The beginnings of the names of keys that end by themselves soon after a release, such as what remembers it for its repeats.
+    /// The beginnings of the names of keys that end by themselves soon after a release, such as
+    /// what remembers it for its repeats.
     #[serde(default)]
     pub passing_keys: Vec<Box<str>>,
     /// Whose grant counts.
@@ -236,7 +247,8 @@ pub enum LockKind {
 }
 
 impl LockKind {
-    /// Tells if the keys on a node say which owner has what: those of a semaphore count permits alone.
+    /// Tells if the keys on a node say which owner has what: those of a semaphore count permits
+    /// alone.
     pub(crate) fn says_who_holds(self) -> bool {
         !matches!(self, LockKind::Semaphore { .. })
     }
@@ -254,8 +266,8 @@ impl LockKind {
         }
     }
 
-    /// The owner that a name in Redis stands for, and the mode in which it holds the lock under that name: an owner of a read-write
-    /// lock has another one for writing.
+    /// The owner that a name in Redis stands for, and the mode in which it holds the lock under
+    /// that name: an owner of a read-write lock has another one for writing.
     pub fn named(self, name: &str) -> (&str, Mode) {
         match (self, name.strip_suffix(":write")) {
             (Self::ReadWrite, Some(owner)) => (owner, Mode::Exclusive),
@@ -264,7 +276,8 @@ impl LockKind {
         }
     }
 
-    /// The owner that a name in a command stands for when the lock is not known: the name, unless it is one for writing.
+    /// The owner that a name in a command stands for when the lock is not known: the name, unless
+    /// it is one for writing.
     pub fn owner_of_name(name: &str) -> &str {
         Self::ReadWrite.named(name).0
     }
@@ -273,8 +286,8 @@ impl LockKind {
 /// Whose grant counts as holding the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
-    /// Replication groups: the nodes of one group pass one key on to each other, so a grant by any of them counts, and
-    /// counts once.
+    /// Replication groups: the nodes of one group pass one key on to each other, so a grant by any
+    /// of them counts, and counts once.
     pub groups: Vec<Vec<Host>>,
     /// How many groups must have granted at once.
     pub quorum: usize,
@@ -306,7 +319,8 @@ impl Drift {
 }
 
 impl LockInfo {
-    /// Whether each hold has a name of its own in Redis, and so an owner: every attempt at a quorum, and every permit with a lease.
+    /// Whether each hold has a name of its own in Redis, and so an owner: every attempt at a
+    /// quorum, and every permit with a lease.
     pub fn names_its_holds(&self) -> bool {
         self.authority.quorum > 1 || matches!(self.kind, LockKind::Permits { .. })
     }
@@ -367,7 +381,8 @@ impl Fence {
 }
 
 impl Header {
-    /// A header with a name, its hosts and its locks; the rest as for a run of the event engine that ended at `end`.
+    /// A header with a name, its hosts and its locks; the rest as for a run of the event engine
+    /// that ended at `end`.
     pub fn new(scenario: &str, hosts: Vec<HostInfo>, locks: Vec<LockInfo>, end: True) -> Self {
         Self {
             scenario: scenario.into(),
@@ -395,7 +410,8 @@ impl Header {
         &*self.engine == "real"
     }
 
-    /// By how much the times of the history may be off: the machine of a run in real time may have been busy.
+    /// By how much the times of the history may be off: the machine of a run in real time may have
+    /// been busy.
     pub fn tolerance(&self) -> Duration {
         if self.is_real() { Duration::from_millis(100) } else { Duration::ZERO }
     }

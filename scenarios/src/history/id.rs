@@ -25,7 +25,8 @@ ids! {
     Host(u16);
     /// A lock on trial, by its place in the header's list.
     Lock(u16);
-    /// Who asks for a lock and holds it, by its place in the history's list. One client may have several.
+    /// Who asks for a lock and holds it, by its place in the history's list. One client may have
+    /// several.
     Owner(u32);
     /// One call of a client, unique in a history: its `Invoke` and its `Return` carry it.
     Op(u32);

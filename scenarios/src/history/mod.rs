@@ -1,8 +1,9 @@
 //! What happened in one run: the only thing a checker may look at.
 //!
-//! A history is recorded with true time and the clocks of all hosts, so it contains what no process inside the run could
-//! know: which owner held which lock at which true instant. It is plain data with numbers for names, may be stored as JSON lines
-//! ([`History::write`], [`History::read`]) and judged again elsewhere.
+//! A history is recorded with true time and the clocks of all hosts, so it contains what no process
+//! inside the run could know: which owner held which lock at which true instant. It is plain data
+//! with numbers for names, may be stored as JSON lines ([`History::write`], [`History::read`]) and
+//! judged again elsewhere.
 
 mod clock;
 mod event;
@@ -49,14 +50,15 @@ pub struct Fault {
     /// When it began.
     #[serde(with = "id::nanos")]
     pub from: True,
-    /// When it was over; `None` for what happens at once (a crash, a step of a clock) and for what never ended.
+    /// When it was over; `None` for what happens at once (a crash, a step of a clock) and for what
+    /// never ended.
     #[serde(with = "id::nanos_option", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<True>,
     /// Whether it is in force until it is over, as a cut is and a step of a clock is not.
     #[serde(default)]
     pub lasts: bool,
-    /// Whether it gave a node a command after which it answers otherwise, as CONFIG SET does: what the node turns away later it may turn away
-    /// for that.
+    /// Whether it gave a node a command after which it answers otherwise, as CONFIG SET does: what
+    /// the node turns away later it may turn away for that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconfigures: bool,
     /// What the scenario calls it, of all its occurrences; nothing where no scenario has named it.
@@ -100,7 +102,8 @@ pub struct KeyLeft {
     /// Whose command made it, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
-    /// What was left of its life in milliseconds by the node's wall clock; `None` without an expiry.
+    /// What was left of its life in milliseconds by the node's wall clock; `None` without an
+    /// expiry.
     pub ttl_ms: Option<u64>,
 }
 
@@ -146,13 +149,14 @@ impl History {
         }
     }
 
-    /// Whether nodes share the slots, so that the master of a lock is the one whose slot the lock's is.
+    /// Whether nodes share the slots, so that the master of a lock is the one whose slot the lock's
+    /// is.
     pub fn is_in_cluster(&self, lock: Lock) -> bool {
         self.events.iter().any(|event| matches!(event.kind, EventKind::Serves { lock: of, .. } if of == lock))
     }
 
-    /// Whether a node was a master of a lock, by what it had last said of its role before the event of this number. One that has said
-    /// nothing is a master, where there is no cluster.
+    /// Whether a node was a master of a lock, by what it had last said of its role before the event
+    /// of this number. One that has said nothing is a master, where there is no cluster.
     pub fn was_master(&self, lock: Lock, node: Host, before: usize) -> bool {
         let in_cluster = self.is_in_cluster(lock);
         let said = self.events[..before].iter().rev().filter(|event| event.host == node);
@@ -174,7 +178,8 @@ impl History {
         }
     }
 
-    /// The number of the owner with this name; the first mention decides which client it belongs to.
+    /// The number of the owner with this name; the first mention decides which client it belongs
+    /// to.
     pub fn owner(&mut self, name: &str, client: Host) -> Owner {
         if let Some(owner) = self.index.get(name) {
             return *owner;
@@ -199,7 +204,8 @@ impl History {
         self.events.push(Event { at, host, kind });
     }
 
-    /// Adds a fault that begins, and returns its number for [`History::fault_ended`]; one that `lasts` is in force until then.
+    /// Adds a fault that begins, and returns its number for [`History::fault_ended`]; one that
+    /// `lasts` is in force until then.
     pub fn fault_started(
         &mut self,
         at: True,
@@ -243,13 +249,14 @@ impl History {
         self.owners[owner.0 as usize].client
     }
 
-    /// Whether a command was sent for this owner: it names the owner, or, where it names none, comes from the owner's client.
+    /// Whether a command was sent for this owner: it names the owner, or, where it names none,
+    /// comes from the owner's client.
     pub fn is_own(&self, owner: Owner, by: Party) -> bool {
         by.owner.map_or_else(|| self.client_of(owner) == by.client, |named| named == owner)
     }
 
-    /// The client that a party of a rate limiter is: a process by its id in Redis, which its owners' names begin with. A process
-    /// that was started again is another client.
+    /// The client that a party of a rate limiter is: a process by its id in Redis, which its
+    /// owners' names begin with. A process that was started again is another client.
     pub fn process(&self, party: Party) -> &str {
         let Some(owner) = party.owner else { return self.host_name(party.client) };
         let name = &self.owners[owner.0 as usize].name;
@@ -270,8 +277,8 @@ impl History {
         }
     }
 
-    /// What to call an owner in a sentence: its client's name, with its own name where the client has several. Of a random
-    /// value the beginning will do.
+    /// What to call an owner in a sentence: its client's name, with its own name where the client
+    /// has several. Of a random value the beginning will do.
     pub fn owner_name(&self, owner: Owner) -> String {
         let info = &self.owners[owner.0 as usize];
         let client = self.sender_name(info.client);

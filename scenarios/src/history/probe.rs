@@ -1,5 +1,5 @@
-//! A history without what the laboratory's own client did: its question is that of `progress`, and what it did to ask it is no evidence of
-//! how the clients on trial share a lock.
+//! A history without what the laboratory's own client did: its question is that of `progress`, and
+//! what it did to ask it is no evidence of how the clients on trial share a lock.
 
 use std::borrow::Cow;
 
@@ -11,8 +11,9 @@ impl History {
         self.header.hosts_of(HostKind::Probe).next()
     }
 
-    /// The same without what the laboratory's own client did and was given: without its calls, its holds, its places in queues, its commands and
-    /// what it left behind. What became of other owners' holds by it stays.
+    /// The same without what the laboratory's own client did and was given: without its calls, its
+    /// holds, its places in queues, its commands and what it left behind. What became of other
+    /// owners' holds by it stays.
     #[must_use]
     pub fn without_probe(&self) -> Cow<'_, History> {
         let Some(probe) = self.probe() else { return Cow::Borrowed(self) };

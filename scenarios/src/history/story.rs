@@ -1,5 +1,5 @@
-//! Small histories for tests, written in the order of their events. Times are milliseconds of true time; every client
-//! has one owner, `c1:1` of `c1`.
+//! Small histories for tests, written in the order of their events. Times are milliseconds of true
+//! time; every client has one owner, `c1:1` of `c1`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,7 +20,8 @@ pub(crate) struct Story {
     lock: Lock,
     open: BTreeMap<(Lock, Owner), Op>,
     counts: BTreeMap<(Lock, Host, Owner, Mode), u32>,
-    /// In which mode each owner was granted a lock last, or believes in it: what follows is about that hold.
+    /// In which mode each owner was granted a lock last, or believes in it: what follows is about
+    /// that hold.
     modes: BTreeMap<(Lock, Owner), Mode>,
     greatest: Option<u64>,
 }
@@ -64,7 +65,8 @@ impl Story {
         Self::with(&["m", "r"], kind, Authority::group)
     }
 
-    /// Five independent nodes, `a` to `e`; a promise of ten seconds is 102 ms shorter than its lease.
+    /// Five independent nodes, `a` to `e`; a promise of ten seconds is 102 ms shorter than its
+    /// lease.
     pub(crate) fn quorum() -> Self {
         Self::with(&["a", "b", "c", "d", "e"], LockKind::Exclusive, |nodes| {
             Authority::majority(nodes, Drift::REDLOCK)
@@ -147,8 +149,8 @@ impl Story {
         self
     }
 
-    /// The clocks of a host change now: what they show in milliseconds and how fast they go in parts per million of
-    /// what is right (wall, monotonic, boottime).
+    /// The clocks of a host change now: what they show in milliseconds and how fast they go in
+    /// parts per million of what is right (wall, monotonic, boottime).
     pub(crate) fn clocks(mut self, host: &str, readings: [i64; 3], ppm_off: [i64; 3]) -> Self {
         let host = self.host(host).0 as usize;
         let readings = readings.map(|reading| reading * 1_000_000);
@@ -257,7 +259,8 @@ impl Story {
         self.tell(client, EventKind::Believes { lock, owner, until, token: None, count: 1, mode })
     }
 
-    /// A client believes that it holds the lock so many times, and for so long by its boottime clock.
+    /// A client believes that it holds the lock so many times, and for so long by its boottime
+    /// clock.
     pub(crate) fn believes_times(mut self, client: &str, count: u32, for_ms: i64) -> Self {
         let owner = self.owner(client);
         let now = self.history.clock(self.host(client)).reading(ClockId::Boottime, self.now);
@@ -383,7 +386,8 @@ impl Story {
         self.tell(node, EventKind::Vanished { lock, owner, how, mode })
     }
 
-    /// A node comes back with a hold of a client that its group has not, so many levels, for so long by its wall clock.
+    /// A node comes back with a hold of a client that its group has not, so many levels, for so
+    /// long by its wall clock.
     pub(crate) fn regained(
         mut self,
         node: &str,

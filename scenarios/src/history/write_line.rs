@@ -1,5 +1,5 @@
-//! A write on its way to the resource, as one line of text: `lock owner token sent`, the token `-` if there is none, and when it left in
-//! nanoseconds of true time.
+//! A write on its way to the resource, as one line of text: `lock owner token sent`, the token `-`
+//! if there is none, and when it left in nanoseconds of true time.
 
 use std::{fmt, str::FromStr};
 

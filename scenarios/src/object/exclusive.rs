@@ -1,5 +1,5 @@
-//! The reentrant lock, with or without fencing tokens, and whatever is written like it: a hash that counts the holds of its
-//! owner, or a string with the owner's token.
+//! The reentrant lock, with or without fencing tokens, and whatever is written like it: a hash that
+//! counts the holds of its owner, or a string with the owner's token.
 
 use lockstorm_client::wire;
 

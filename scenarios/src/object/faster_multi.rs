@@ -1,7 +1,8 @@
-//! The faster multi-lock: a hash that has, of each value of a group, its owner, and of the owner a deadline and a number of levels.
+//! The faster multi-lock: a hash that has, of each value of a group, its owner, and of the owner a
+//! deadline and a number of levels.
 //!
-//! Each client takes two of three values, so that any two clients have one in common, and different pairs of them different ones.
-//! An owner that holds any value therefore keeps all others out.
+//! Each client takes two of three values, so that any two clients have one in common, and different
+//! pairs of them different ones. An owner that holds any value therefore keeps all others out.
 
 use lockstorm_client::wire;
 
@@ -27,8 +28,9 @@ impl Object for FasterMulti {
         Keys::new(name, [(name.to_owned(), Role::Holders)])
     }
 
-    /// A key expires after the millisecond that its expiry names; a value is over in the one of its deadline, as in Redisson, and
-    /// so up to a millisecond before its lease. One whose deadline is over may stay until the next command takes it.
+    /// A key expires after the millisecond that its expiry names; a value is over in the one of its
+    /// deadline, as in Redisson, and so up to a millisecond before its lease. One whose deadline is
+    /// over may stay until the next command takes it.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let Some(Content::Fields(fields)) = values.first().map(|value| &value.content) else {
             return Holding::default();
@@ -83,7 +85,8 @@ mod tests {
                 ],
                 &[("c1:1", 2, 899)],
             ),
-            // One of its values is another's; the fields of the owner before are left, and say nothing.
+            // One of its values is another's; the fields of the owner before are left, and say
+            // nothing.
             (
                 &[
                     ("a", "c1:1"),

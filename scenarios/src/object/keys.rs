@@ -24,7 +24,8 @@ pub(crate) enum Role {
 pub(crate) struct Key {
     pub(crate) name: Bytes,
     pub(crate) role: Role,
-    /// Whether each client may have a key of its own beside it, whose name goes on with a colon and the client's id.
+    /// Whether each client may have a key of its own beside it, whose name goes on with a colon and
+    /// the client's id.
     pub(crate) per_client: bool,
 }
 
@@ -44,7 +45,8 @@ pub(crate) struct Keys {
     pub(crate) lock: Bytes,
     /// What the names of all companions, keys and channels alike, contain.
     tag: Bytes,
-    /// Of a lock with a key for the lease of each level of a hold: what the names of these begin with, and empty of others.
+    /// Of a lock with a key for the lease of each level of a hold: what the names of these begin
+    /// with, and empty of others.
     pub(crate) leases: String,
 }
 
@@ -88,8 +90,9 @@ impl Keys {
         list.filter(|(_, key)| key.role == Role::Holders).map(|(at, _)| at)
     }
 
-    /// The lock that a word of a command, a key or a channel belongs to: the one with this name, or else the one whose tag in it
-    /// is the longest. The tag of `{shop}` is part of everything that belongs to `{shop}:stock`.
+    /// The lock that a word of a command, a key or a channel belongs to: the one with this name, or
+    /// else the one whose tag in it is the longest. The tag of `{shop}` is part of everything that
+    /// belongs to `{shop}:stock`.
     pub(crate) fn of_word<'a>(locks: impl IntoIterator<Item = &'a Keys>, word: &[u8]) -> Option<usize> {
         let locks = locks.into_iter().enumerate();
         let fits = locks.filter_map(|(at, keys)| keys.fit(word).map(|fit| (fit, Reverse(at))));
@@ -103,7 +106,8 @@ impl Keys {
         (is_name || has_tag).then_some((is_name, self.tag.len()))
     }
 
-    /// What a simulated node has in each of those keys that are for something `wanted`, whether or not its time has come.
+    /// What a simulated node has in each of those keys that are for something `wanted`, whether or
+    /// not its time has come.
     pub(crate) fn read(&self, node: &Node, wanted: impl Fn(Role) -> bool) -> Vec<Value> {
         let read = |key: &Key| match key.role {
             role if !wanted(role) => Value::default(),
@@ -145,7 +149,8 @@ mod tests {
         }
     }
 
-    /// Regression: the first lock whose tag was part of a word was taken for the lock that is meant.
+    /// Regression: the first lock whose tag was part of a word was taken for the lock that is
+    /// meant.
     #[test]
     fn a_word_belongs_to_the_lock_with_the_longest_tag() {
         let rows = [

@@ -1,4 +1,5 @@
-//! The count-down latch: a string with how many times it must be counted down until it opens; none when it is open.
+//! The count-down latch: a string with how many times it must be counted down until it opens; none
+//! when it is open.
 
 use super::{Holding, Known, Object, Value};
 use crate::history;

@@ -1,8 +1,9 @@
 //! The kinds of locks, as the recorder and the checkers have to know them: one adapter for each.
 //!
-//! A lock lives in keys. What is in them (`reading`) is the same to look at for every kind, on a simulated node and on a real
-//! one, and so is how a copy of it is made. An adapter says which keys there are, who holds the lock when they read so, and
-//! what the lock promises. To add a kind, add its name to [`LockKind`] with a line in `object`, write its adapter, and have
+//! A lock lives in keys. What is in them (`reading`) is the same to look at for every kind, on a
+//! simulated node and on a real one, and so is how a copy of it is made. An adapter says which keys
+//! there are, who holds the lock when they read so, and what the lock promises. To add a kind, add
+//! its name to [`LockKind`] with a line in `object`, write its adapter, and have
 //! `subject/client.rs` drive it.
 
 mod exclusive;
@@ -102,7 +103,8 @@ impl LockKind {
         }
     }
 
-    /// Whether independent masters grant the lock, each by itself, and a majority of them is needed.
+    /// Whether independent masters grant the lock, each by itself, and a majority of them is
+    /// needed.
     pub fn needs_quorum(self) -> bool {
         self.object(1).needs_quorum()
     }
@@ -122,7 +124,8 @@ impl LockKind {
         self.object(1).promises() == history::LockKind::ReadWrite
     }
 
-    /// Whether it has a number of permits, and its keys do not say which line of work of a client has them.
+    /// Whether it has a number of permits, and its keys do not say which line of work of a client
+    /// has them.
     pub fn has_permits(self) -> bool {
         let promises = self.object(1).promises();
         promises.permits().is_some() || matches!(promises, history::LockKind::Rate { .. })
@@ -163,8 +166,9 @@ impl From<u32> for Amount {
 
 /// A kind of lock.
 ///
-/// The defaults are those of a lock in one key, which says who holds it, with the companions of Redisson's. They are watched
-/// whatever a scenario calls the lock: a model of another algorithm may use any of them.
+/// The defaults are those of a lock in one key, which says who holds it, with the companions of
+/// Redisson's. They are watched whatever a scenario calls the lock: a model of another algorithm
+/// may use any of them.
 pub(crate) trait Object: fmt::Debug {
     /// What the lock promises.
     fn promises(&self) -> history::LockKind;
@@ -189,8 +193,9 @@ pub(crate) trait Object: fmt::Debug {
         false
     }
 
-    /// Who holds the lock when its keys read so, in the order of [`Object::keys`]. Not every kind's keys say that: who it is may
-    /// follow from who held it `before`, and from the name of the owner `by` whom the keys have been changed.
+    /// Who holds the lock when its keys read so, in the order of [`Object::keys`]. Not every kind's
+    /// keys say that: who it is may follow from who held it `before`, and from the name of the
+    /// owner `by` whom the keys have been changed.
     fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
         let _ = (before, by);
         exclusive::holding(values)

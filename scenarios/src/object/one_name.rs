@@ -1,4 +1,5 @@
-//! Locks of different kinds under one name, which are one lock: they live in one key, and each keeps out the owners of the others.
+//! Locks of different kinds under one name, which are one lock: they live in one key, and each
+//! keeps out the owners of the others.
 
 use std::rc::Rc;
 
@@ -7,7 +8,8 @@ use super::{
 };
 use crate::history::{self, Mode};
 
-/// A kind of lock that cannot have one name with another kind, and what is the matter with it, as the end of a sentence.
+/// A kind of lock that cannot have one name with another kind, and what is the matter with it, as
+/// the end of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Apart {
     pub(crate) kind: LockKind,
@@ -53,11 +55,13 @@ pub(crate) fn object(kinds: &[LockKind]) -> Result<Rc<dyn Object>, Apart> {
     })
 }
 
-/// A read-write lock beside one that has one owner at a time: readers share it, and both writers and the owners of the other have it alone.
+/// A read-write lock beside one that has one owner at a time: readers share it, and both writers
+/// and the owners of the other have it alone.
 ///
-/// Who reads has a field of the same name as who has the other lock. A level that a reader was granted came with a
-/// lease of its own. In a hash without a mode all others are the other lock's; where a hash has one, those are that a hold had before there
-/// were readers beside it, and those that a reader was granted on top of what it reads.
+/// Who reads has a field of the same name as who has the other lock. A level that a reader was
+/// granted came with a lease of its own. In a hash without a mode all others are the other lock's;
+/// where a hash has one, those are that a hold had before there were readers beside it, and those
+/// that a reader was granted on top of what it reads.
 #[derive(Debug)]
 struct OneName;
 
@@ -111,7 +115,8 @@ impl Object for OneName {
     }
 }
 
-/// How many levels each field has, of those that are names of readers or of owners of the other lock.
+/// How many levels each field has, of those that are names of readers or of owners of the other
+/// lock.
 fn levels<'a>(
     fields: impl Iterator<Item = (&'a String, &'a String)>,
 ) -> std::collections::BTreeMap<String, u32> {

@@ -1,5 +1,5 @@
-//! The expirable semaphore: a sorted set with the ids of the permits that are out, each with its deadline, and beside it how many are
-//! left.
+//! The expirable semaphore: a sorted set with the ids of the permits that are out, each with its
+//! deadline, and beside it how many are left.
 
 use lockstorm_client::wire;
 
@@ -25,9 +25,9 @@ impl Object for PermitSemaphore {
         Keys::new(name, [(wire::permit_deadlines(name), Role::Holders), (name.to_owned(), Role::Token)])
     }
 
-    /// A key expires after the millisecond that its expiry names; a permit is over in the one of its deadline, as in Redisson,
-    /// and so up to a millisecond before its lease. Each permit is a hold of its own. One whose deadline is over may stay until
-    /// the next command takes it back.
+    /// A key expires after the millisecond that its expiry names; a permit is over in the one of
+    /// its deadline, as in Redisson, and so up to a millisecond before its lease. Each permit is a
+    /// hold of its own. One whose deadline is over may stay until the next command takes it back.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let Some(Content::Ranked(deadlines)) = values.first().map(|value| &value.content) else {
             return Holding::default();

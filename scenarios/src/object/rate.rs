@@ -1,5 +1,6 @@
-//! The rate limiter: a sorted set of the window's grants, in the order of their time. Where each client has a rate by itself there is one
-//! for each, and a grant belongs to the client whose command it was.
+//! The rate limiter: a sorted set of the window's grants, in the order of their time. Where each
+//! client has a rate by itself there is one for each, and a grant belongs to the client whose
+//! command it was.
 
 use lockstorm_client::wire;
 

@@ -1,7 +1,9 @@
-//! The read-write lock: a hash that counts the levels of each owner, and a key for the lease of each level of a reader.
+//! The read-write lock: a hash that counts the levels of each owner, and a key for the lease of
+//! each level of a reader.
 //!
-//! An owner that writes has a field of its own, so that one that does both has two holds. A reader's field may stay when its
-//! leases have ended, while others keep the hash: it holds nothing then.
+//! An owner that writes has a field of its own, so that one that does both has two holds. A
+//! reader's field may stay when its leases have ended, while others keep the hash: it holds nothing
+//! then.
 
 use lockstorm_sim::time::Wall;
 
@@ -49,15 +51,16 @@ impl Object for ReadWrite {
     }
 }
 
-/// What a reader has: the levels from the lowest that has not ended, until the last of them ends, or the hash.
+/// What a reader has: the levels from the lowest that has not ended, until the last of them ends,
+/// or the hash.
 fn read(value: &Value, field: &str, levels: u32) -> Option<Hold> {
     let leases = value.leases.range((field.to_owned(), 0)..=(field.to_owned(), levels));
     let leases: Vec<(u32, Option<i64>)> = leases.map(|((_, level), ends)| (*level, *ends)).collect();
     let (lowest, _) = *leases.first()?;
     let last = |one: Option<i64>, other: Option<i64>| Some(one?.max(other?));
     let longest = leases.into_iter().map(|(_, ends)| ends).reduce(last).flatten();
-    // The clock of a real server goes on within a script: the two ends that a reader was given may be apart, and the hash's is not what
-    // becomes later when another one comes in.
+    // The clock of a real server goes on within a script: the two ends that a reader was given may
+    // be apart, and the hash's is not what becomes later when another one comes in.
     let expires_ms = match (longest, value.expires_ms) {
         (Some(lease), Some(hash)) if Wall::from_millis(hash) + SAME_END < Wall::from_millis(lease) => {
             Some(hash)
@@ -71,7 +74,8 @@ fn read(value: &Value, field: &str, levels: u32) -> Option<Hold> {
 mod tests {
     use super::*;
 
-    /// Who holds the lock, how often and until when, by the fields of the hash, which expires at 900, and the leases of levels.
+    /// Who holds the lock, how often and until when, by the fields of the hash, which expires at
+    /// 900, and the leases of levels.
     #[test]
     fn an_owner_holds_what_its_fields_and_leases_say() {
         type Row<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, u32, i64)], &'a [(&'a str, Mode, u32, i64)]);

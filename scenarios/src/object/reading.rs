@@ -14,9 +14,11 @@ pub(crate) struct Value {
     pub(crate) content: Content,
     /// When the key expires, by the node's wall clock.
     pub(crate) expires_ms: Option<i64>,
-    /// Of a hash whose fields have a key for the lease of each of their levels: when each of those keys expires that is there.
+    /// Of a hash whose fields have a key for the lease of each of their levels: when each of those
+    /// keys expires that is there.
     pub(crate) leases: Leases,
-    /// Of a sorted set beside which each client may have one of its own: what is in those, by the ids of the clients.
+    /// Of a sorted set beside which each client may have one of its own: what is in those, by the
+    /// ids of the clients.
     pub(crate) of_clients: BTreeMap<String, Members>,
 }
 
@@ -26,7 +28,8 @@ pub(crate) type Members = BTreeMap<Vec<u8>, i64>;
 /// When the lease of a level of a field ends, by the node's wall clock.
 pub(crate) type Leases = BTreeMap<(String, u32), Option<i64>>;
 
-/// No lock is nested so deep, and a count that any client may have written must not keep the recorder busy.
+/// No lock is nested so deep, and a count that any client may have written must not keep the
+/// recorder busy.
 pub(super) const LEVELS_MAX: u32 = 1_000;
 
 /// What a key holds.
@@ -70,7 +73,8 @@ impl Value {
         Value { content, expires_ms: entry.expires_ms(), ..Value::default() }
     }
 
-    /// The same with what is in the sorted sets of single clients, of which `client_of` says by their names whose they are.
+    /// The same with what is in the sorted sets of single clients, of which `client_of` says by
+    /// their names whose they are.
     pub(super) fn with_those_of_clients(
         mut self,
         node: &Node,
@@ -100,8 +104,8 @@ impl Value {
         self
     }
 
-    /// What a server said that it has: the key's type as TYPE has it, the words in it, PEXPIRETIME, and field, level and
-    /// PEXPIRETIME of each lease.
+    /// What a server said that it has: the key's type as TYPE has it, the words in it, PEXPIRETIME,
+    /// and field, level and PEXPIRETIME of each lease.
     pub(crate) fn answered(
         kind: &str,
         words: Vec<Vec<u8>>,
@@ -134,7 +138,8 @@ impl Value {
         self.content == other.content && self.leases.keys().eq(other.leases.keys())
     }
 
-    /// Has what was to expire when it does in `kept` expire when it does in `read`, which is like it; whether there was anything.
+    /// Has what was to expire when it does in `kept` expire when it does in `read`, which is like
+    /// it; whether there was anything.
     pub(crate) fn correct(&mut self, kept: &Value, read: &Value) -> bool {
         let mut any = self.expires_ms == kept.expires_ms;
         if any {

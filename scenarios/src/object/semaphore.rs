@@ -14,14 +14,16 @@ impl Object for Semaphore {
         history::LockKind::Semaphore { permits: self.permits }
     }
 
-    /// The key does not contain the holders of permits: each change of their number belongs to the owner that made it. A permit
-    /// that an owner gives back and did not have is one more than there should be, and the one that takes it has it all the same.
+    /// The key does not contain the holders of permits: each change of their number belongs to the
+    /// owner that made it. A permit that an owner gives back and did not have is one more than
+    /// there should be, and the one that takes it has it all the same.
     fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
         let holding = exclusive::holding(values);
         let Some(left) = values.first().and_then(Value::number) else {
             return Holding { holds: alone(Counts::new(), None), ..holding };
         };
-        // A semaphore that is not set yet is set to this by the first that takes a permit of it, or before.
+        // A semaphore that is not set yet is set to this by the first that takes a permit of it, or
+        // before.
         let had = before.left.unwrap_or_else(|| self.permits.into());
         let expires_ms = values.first().and_then(|value| value.expires_ms);
         let counts = moved(&before.counts, had - left, by);
@@ -56,7 +58,8 @@ mod tests {
             // A change by an unknown owner leaves the permits of all owners as they are.
             ("1", None, vec![("c1", 1), ("c2", 2), ("c3", 1)]),
             ("2", Some("c1"), vec![("c2", 2), ("c3", 1)]),
-            // Given back by an owner that has none: one too many, and the owner that gets it is counted.
+            // Given back by an owner that has none: one too many, and the owner that gets it is
+            // counted.
             ("3", Some("c1"), vec![("c2", 2), ("c3", 1)]),
             ("2", Some("c4"), vec![("c2", 2), ("c3", 1), ("c4", 1)]),
         ];

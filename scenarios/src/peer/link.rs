@@ -56,7 +56,8 @@ impl Link {
         Link { lines, last: Cell::default(), waiting: RefCell::default() }
     }
 
-    /// Asks, and waits for the answer as long as it takes; returns the number of the request as well.
+    /// Asks, and waits for the answer as long as it takes; returns the number of the request as
+    /// well.
     pub(crate) async fn ask(&self, request: Request) -> (u64, Result<Answer>) {
         let id = self.last.get() + 1;
         self.last.set(id);

@@ -1,8 +1,9 @@
-//! A lock library of any language on trial: a process that answers requests for its lock, one JSON object a line.
+//! A lock library of any language on trial: a process that answers requests for its lock, one JSON
+//! object a line.
 //!
-//! `lockstorm trial` starts such a process for each client of a scenario. This folder has what passes between the two
-//! (`protocol`), the process (`process`), and what is written to it and read from it (`link`); the book has the protocol for
-//! those who write a peer.
+//! `lockstorm trial` starts such a process for each client of a scenario. This folder has what
+//! passes between the two (`protocol`), the process (`process`), and what is written to it and read
+//! from it (`link`); the book has the protocol for those who write a peer.
 
 mod link;
 mod process;

@@ -1,4 +1,5 @@
-//! A peer's process, in a group of its own with whatever it starts: stopped, continued and killed as one, and gone when dropped.
+//! A peer's process, in a group of its own with whatever it starts: stopped, continued and killed
+//! as one, and gone when dropped.
 
 use std::{
     fs::{self, File},
@@ -24,8 +25,8 @@ const HELLO_MAX: Duration = Duration::from_secs(60);
 /// How long to wait before looking once more whether it has said something.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// How many of the first and of the last lines of a process that has ended are shown: some languages begin with the error and go on with
-/// a trace, and others end with it.
+/// How many of the first and of the last lines of a process that has ended are shown: some
+/// languages begin with the error and go on with a trace, and others end with it.
 const WORDS: usize = 6;
 
 /// A running peer.

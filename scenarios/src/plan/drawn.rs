@@ -19,8 +19,8 @@ use crate::{
 /// A value that the seed drew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawn {
-    /// Whose it is, such as `fault.jump.clock_step.by`. Members of a group are called by the names of their hosts, and steps are
-    /// counted from 0.
+    /// Whose it is, such as `fault.jump.clock_step.by`. Members of a group are called by the names
+    /// of their hosts, and steps are counted from 0.
     pub path: String,
     /// The value as a file would write it; of hosts, their names.
     pub text: String,
@@ -37,8 +37,8 @@ impl From<Drawn> for history::Drawn {
 }
 
 impl Plan {
-    /// Everything that was drawn, at the same paths for every seed. Of a fault that happens several times, it is the first
-    /// occurrence.
+    /// Everything that was drawn, at the same paths for every seed. Of a fault that happens several
+    /// times, it is the first occurrence.
     pub fn drawn(&self) -> Vec<Drawn> {
         let mut all = Vec::new();
         for (name, node) in &self.scenario.node {
@@ -61,8 +61,8 @@ impl Plan {
         all
     }
 
-    /// The same, and of each repeated fault how often it happens, and the sum and the greatest of each number that its occurrences draw, of
-    /// which [`Plan::drawn`] has the first only.
+    /// The same, and of each repeated fault how often it happens, and the sum and the greatest of
+    /// each number that its occurrences draw, of which [`Plan::drawn`] has the first only.
     pub fn drawn_by_all_occurrences(&self) -> Vec<Drawn> {
         let mut all = self.drawn();
         for (name, written) in self.scenario.fault.iter().filter(|(_, fault)| fault.every.is_some()) {
@@ -156,7 +156,8 @@ fn fault(name: &str, written: &Fault, first: &Occurrence, all: &mut Vec<Drawn>) 
     }
 }
 
-/// What differs between a table as it is written and as it was drawn: a range is written in another way than any value of it.
+/// What differs between a table as it is written and as it was drawn: a range is written in another
+/// way than any value of it.
 fn compare<T: Serialize>(path: &str, written: &T, drawn: &T, all: &mut Vec<Drawn>) {
     let value = |of: &T| serde_json::to_value(of).expect("tables of a file are serialized with text keys");
     differences(path, &value(written), &value(drawn), all);

@@ -31,7 +31,8 @@ pub trait Software: Any + fmt::Debug {
     fn replica_of(&self) -> Option<&str> {
         None
     }
-    /// What it is to do that no real program of its kind does, each as the end of a sentence about its host.
+    /// What it is to do that no real program of its kind does, each as the end of a sentence about
+    /// its host.
     fn unreal(&self) -> Vec<String> {
         Vec::new()
     }

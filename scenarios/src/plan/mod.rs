@@ -1,7 +1,9 @@
-//! What will happen: a scenario with every range drawn, every group spelled out, every occurrence of a fault listed.
+//! What will happen: a scenario with every range drawn, every group spelled out, every occurrence
+//! of a fault listed.
 //!
-//! Draw everything first, print it, then run: a plan is a pure function of scenario and seed, and can be read before anything
-//! happens. Each host, script and fault draws from a stream of its own, so that a new draw in one does not move the others.
+//! Draw everything first, print it, then run: a plan is a pure function of scenario and seed, and
+//! can be read before anything happens. Each host, script and fault draws from a stream of its own,
+//! so that a new draw in one does not move the others.
 
 mod drawn;
 mod host;
@@ -50,7 +52,8 @@ pub struct Plan {
     pub phases: Phases,
 }
 
-/// A lock as the file has it, by its place in [`Plan::locks`]. Several of different kinds under one name are one lock of the history.
+/// A lock as the file has it, by its place in [`Plan::locks`]. Several of different kinds under one
+/// name are one lock of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockEntry(pub u16);
 
@@ -99,8 +102,9 @@ impl Plan {
         }
     }
 
-    /// The same with this library in the place of every client's software, and with the keys that it has for the locks. The laboratory's own
-    /// client has no such locks, and a further process for it would make every trial slower: there is none.
+    /// The same with this library in the place of every client's software, and with the keys that
+    /// it has for the locks. The laboratory's own client has no such locks, and a further process
+    /// for it would make every trial slower: there is none.
     #[must_use]
     pub fn with_peer(mut self, peer: &Peer) -> Plan {
         let peer = Rc::new(peer.clone());
@@ -133,7 +137,8 @@ impl Plan {
         (0..).map(LockEntry).zip(&self.locks)
     }
 
-    /// What the file has of a lock of the history, the first of it first: one entry, or several of different kinds.
+    /// What the file has of a lock of the history, the first of it first: one entry, or several of
+    /// different kinds.
     pub fn entries_of(&self, lock: LockNumber) -> impl Iterator<Item = &PlannedLock> {
         self.locks.iter().filter(move |entry| entry.number == lock)
     }
@@ -162,7 +167,8 @@ impl Plan {
         first.into_iter().flat_map(|lock| &lock.nodes).flat_map(|node| self.group_of(node)).collect()
     }
 
-    /// The nodes that pass the lock's key on to each other: the node and, however deep, its replicas.
+    /// The nodes that pass the lock's key on to each other: the node and, however deep, its
+    /// replicas.
     pub fn group_of(&self, node: &str) -> Vec<String> {
         let mut group = vec![node.to_owned()];
         let mut at = 0;

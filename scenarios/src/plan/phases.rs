@@ -12,13 +12,14 @@ use crate::{
 
 /// When the storm ends and when the run does, in true time.
 ///
-/// Safety is judged throughout; progress only after the faults have ended, because a lock that no client gets during a partition
-/// is right, and one that no client gets after it is broken.
+/// Safety is judged throughout; progress only after the faults have ended, because a lock that no
+/// client gets during a partition is right, and one that no client gets after it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     /// No fault begins after this, and what can be undone of those that rage is undone.
     pub storm_ends: True,
-    /// Whether the laboratory asks for the locks itself in the calm, and from when on; `None` where there is none that has owners.
+    /// Whether the laboratory asks for the locks itself in the calm, and from when on; `None` where
+    /// there is none that has owners.
     pub probe: Option<Probe>,
     /// The run ends.
     pub ends: True,
@@ -42,7 +43,8 @@ fn probe(scenario: &Scenario, storm_ends: True, ends: True) -> Option<Probe> {
     if scenario.client.values().any(|client| client.code.is_some()) {
         return Some(Probe::NotOurs);
     }
-    // Whose owner is gone holds the lock for as long as a lease: before that it is no surprise that no other owner is granted it.
+    // Whose owner is gone holds the lock for as long as a lease: before that it is no surprise that
+    // no other owner is granted it.
     let at = storm_ends + longest;
     if at < ends {
         return Some(Probe::From { at });

@@ -17,7 +17,8 @@ pub struct PlannedStep {
     pub at: Option<Span>,
     /// Which lock it is about, if it says so.
     pub of: Option<LockEntry>,
-    /// What is done, with every range among its times drawn; nothing by a step that only waits for its time.
+    /// What is done, with every range among its times drawn; nothing by a step that only waits for
+    /// its time.
     pub step: Option<Step>,
 }
 

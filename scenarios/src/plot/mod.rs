@@ -1,4 +1,5 @@
-//! Runs as a picture: of a sweep a heat map over two axes, a curve with its band over one; of holds their survival.
+//! Runs as a picture: of a sweep a heat map over two axes, a curve with its band over one; of holds
+//! their survival.
 
 mod survival;
 
@@ -35,7 +36,8 @@ const LABELS_MAX: usize = 24;
 pub struct Plot<'a> {
     title: String,
     axes: Vec<PlotAxis<'a>>,
-    /// A row for each point that the checker judged: where it lies on each axis, and what was counted.
+    /// A row for each point that the checker judged: where it lies on each axis, and what was
+    /// counted.
     points: Vec<(Vec<usize>, &'a Row)>,
 }
 
@@ -46,7 +48,8 @@ struct PlotAxis<'a> {
     values: Vec<&'a Coordinate>,
 }
 
-/// The checker that a picture of the runs of one variant shows: the one that its scenario names, or the first that was violated.
+/// The checker that a picture of the runs of one variant shows: the one that its scenario names, or
+/// the first that was violated.
 pub fn checker<'a>(tallies: &'a [Tally<'_>]) -> Option<&'a str> {
     let named = tallies.iter().find_map(|tally| tally.variant.scenario.plot.as_deref());
     let violated = || tallies.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
@@ -57,7 +60,8 @@ impl<'a> Plot<'a> {
     /// Prepares what the runs of one variant say about one checker.
     ///
     /// # Errors
-    /// When there is no sweep, one of more than two axes or values than can be drawn, or nothing about the checker.
+    /// When there is no sweep, one of more than two axes or values than can be drawn, or nothing
+    /// about the checker.
     pub fn of(file: &str, tallies: &'a [Tally<'_>], checker: &str) -> Result<Plot<'a>, String> {
         let Some(first) = tallies.first() else { return Err("there are no runs".to_owned()) };
         let mut axes: Vec<PlotAxis<'_>> =

@@ -1,8 +1,9 @@
 //! The survival of holds: which share of them the servers still have after so long a time.
 //!
-//! The estimate is that of Kaplan and Meier, "Nonparametric Estimation from Incomplete Observations" (1958): a hold that was given back
-//! counts for as long as it was seen, and says nothing of later. The band is Greenwood's, taken of log(-log S) so that it stays between 0
-//! and 1 (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time Data*).
+//! The estimate is that of Kaplan and Meier, "Nonparametric Estimation from Incomplete
+//! Observations" (1958): a hold that was given back counts for as long as it was seen, and says
+//! nothing of later. The band is Greenwood's, taken of log(-log S) so that it stays between 0 and 1
+//! (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time Data*).
 
 use std::time::Duration;
 
@@ -133,7 +134,8 @@ mod tests {
         survival.steps().iter().map(|step| (step.after.as_millis() as u64, rounded(step.share))).collect()
     }
 
-    /// The first row is the example of Kaplan and Meier's paper: losses at 0.8, 3.1, 5.4 and 9.2, four others seen for 1.0, 2.7, 7.0 and 12.1.
+    /// The first row is the example of Kaplan and Meier's paper: losses at 0.8, 3.1, 5.4 and 9.2,
+    /// four others seen for 1.0, 2.7, 7.0 and 12.1.
     #[test]
     fn a_hold_that_is_given_back_counts_for_as_long_as_it_was_seen() {
         for (holds, expected) in [

@@ -1,4 +1,5 @@
-//! What owners believe: which locks they hold, until when and in which mode, and which they wait for.
+//! What owners believe: which locks they hold, until when and in which mode, and which they wait
+//! for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +11,14 @@ use crate::history::{Host, Lock, Mode, Owner};
 /// The beliefs of all owners.
 #[derive(Debug, Default)]
 pub(super) struct Beliefs {
-    /// The single holds that each owner of the production client believes in, by mode, with the clock readings they end at: an
-    /// owner of nested holds believes in the lock until the last of them is given back.
+    /// The single holds that each owner of the production client believes in, by mode, with the
+    /// clock readings they end at: an owner of nested holds believes in the lock until the last of
+    /// them is given back.
     holds: BTreeMap<(Lock, Owner, Mode), BTreeMap<u64, Boottime>>,
     /// The owner of each line of work that last came to believe in a lock.
     last: BTreeMap<(Lock, Host, Line), Owner>,
-    /// Owners that believe they hold a lock, in whatever mode, and owners that wait for one: the longest first.
+    /// Owners that believe they hold a lock, in whatever mode, and owners that wait for one: the
+    /// longest first.
     believers: Vec<Entry>,
     waiters: Vec<Entry>,
     /// In which modes each believer does.
@@ -52,7 +55,8 @@ impl Beliefs {
         self.belief(of)
     }
 
-    /// A hold ended; what the owner believes now if there are others. `Err` if there was no such hold.
+    /// A hold ended; what the owner believes now if there are others. `Err` if there was no such
+    /// hold.
     pub(super) fn let_go(&mut self, of: (Lock, Owner, Mode), number: u64) -> Result<Option<Belief>, ()> {
         let holds = self.holds.get_mut(&of).ok_or(())?;
         holds.remove(&number).ok_or(())?;
@@ -65,7 +69,8 @@ impl Beliefs {
         Some(Belief { until, count: u32::try_from(holds.len()).unwrap_or(u32::MAX) })
     }
 
-    /// From now on the owner believes that it holds the lock, and its line of work waits no more; whether it did so before.
+    /// From now on the owner believes that it holds the lock, and its line of work waits no more;
+    /// whether it did so before.
     pub(super) fn believes(&mut self, entry: Entry, mode: Mode) -> bool {
         self.waiters.retain(|waiter| !waiter.is_of_line(&entry));
         let modes = self.modes.entry((entry.lock, entry.owner)).or_default();
@@ -117,15 +122,16 @@ impl Beliefs {
         self.last.retain(|(_, host, _), _| *host != client);
     }
 
-    /// Of the owners of a line of work the one that came last to believe that it holds the lock, of those that still do; failing
-    /// that, the last one that did.
+    /// Of the owners of a line of work the one that came last to believe that it holds the lock, of
+    /// those that still do; failing that, the last one that did.
     pub(super) fn latest(&self, lock: Lock, client: Host, line: Line) -> Option<Owner> {
         let of = (lock, client, line);
         let still = self.believers.iter().rev().find(|entry| (entry.lock, entry.client, entry.line) == of);
         still.map(|believer| believer.owner).or_else(|| self.last.get(&of).copied())
     }
 
-    /// The client that has believed longest that it holds the lock, or any if `None`, of those that still do.
+    /// The client that has believed longest that it holds the lock, or any if `None`, of those that
+    /// still do.
     pub(super) fn holder(&self, lock: Option<Lock>) -> Option<Host> {
         longest(&self.believers, lock)
     }
@@ -192,7 +198,8 @@ mod tests {
         assert_eq!(beliefs.waiter(None), None);
     }
 
-    /// Regression: a late write of the first line of work counted as one of the line that had come last to believe.
+    /// Regression: a late write of the first line of work counted as one of the line that had come
+    /// last to believe.
     #[test]
     fn a_late_write_is_of_the_line_of_work_that_writes() {
         let mut beliefs = Beliefs::default();

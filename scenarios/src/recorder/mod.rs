@@ -1,7 +1,9 @@
-//! Records the history of a run while it happens, and notifies the director of events that a fault waits for.
+//! Records the history of a run while it happens, and notifies the director of events that a fault
+//! waits for.
 //!
-//! `names` maps names in Redis to owners, `modes` keeps what names do not tell, `beliefs` the beliefs of owners, `triggers` the events
-//! that faults wait for. [`HistoryWriter`] is how one line of work of a client is written down.
+//! `names` maps names in Redis to owners, `modes` keeps what names do not tell, `beliefs` the
+//! beliefs of owners, `triggers` the events that faults wait for. [`HistoryWriter`] is how one line
+//! of work of a client is written down.
 
 mod beliefs;
 mod modes;
@@ -49,7 +51,8 @@ pub struct Recorder {
     makers: BTreeMap<Box<str>, Owner>,
 }
 
-/// A recorder that many hosts share. All of one run live on one thread, so none of them ever waits for it.
+/// A recorder that many hosts share. All of one run live on one thread, so none of them ever waits
+/// for it.
 #[derive(Debug, Clone)]
 pub struct Shared(Arc<Inner>);
 
@@ -85,8 +88,8 @@ impl Shared {
         self.get().triggers.add(occurrence, trigger.clone(), delay, scope);
     }
 
-    /// Writes down what becomes of a host. A client that crashes neither holds nor waits any more: what starts on the host later
-    /// is another owner.
+    /// Writes down what becomes of a host. A client that crashes neither holds nor waits any more:
+    /// what starts on the host later is another owner.
     pub fn life(&self, at: True, host: Host, life: Life) {
         let mut recorder = self.get();
         recorder.history.record(at, host, EventKind::Life { life });
@@ -114,8 +117,9 @@ impl Recorder {
         self.triggers.take_due()
     }
 
-    /// The owner that a node has granted a lock to under a name which `client` has written. Where no client is known to have
-    /// written it, the one that the name stands for, or an owner of `node`.
+    /// The owner that a node has granted a lock to under a name which `client` has written. Where
+    /// no client is known to have written it, the one that the name stands for, or an owner of
+    /// `node`.
     ///
     /// A name that two clients use stands for the one that was granted a lock last.
     pub fn owner_granted(&mut self, lock: Lock, name: &str, client: Option<Host>, node: Host) -> Owner {
@@ -129,14 +133,15 @@ impl Recorder {
         owner
     }
 
-    /// The owner that a name in Redis stands for where this client writes it: the one that it has stood for before, else the owner
-    /// that the client's first line of work is at present.
+    /// The owner that a name in Redis stands for where this client writes it: the one that it has
+    /// stood for before, else the owner that the client's first line of work is at present.
     ///
-    /// A name that is known comes first: a request of a process that has crashed may still arrive when its host is
-    /// another process already.
+    /// A name that is known comes first: a request of a process that has crashed may still arrive
+    /// when its host is another process already.
     ///
-    /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one client, one of them long given
-    /// up, have not granted the lock together. So is every permit that has a lease of its own.
+    /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one
+    /// client, one of them long given up, have not granted the lock together. So is every permit
+    /// that has a lease of its own.
     pub fn owner_named(&mut self, lock: Lock, name: &str, client: Host) -> Owner {
         if self.names_are_owners(lock) {
             return self.history.owner(name, client);
@@ -150,9 +155,11 @@ impl Recorder {
         owner
     }
 
-    /// The sender of a command with these words, which came over a connection from this port of a client.
+    /// The sender of a command with these words, which came over a connection from this port of a
+    /// client.
     ///
-    /// The connection comes first: where lines of work write the same name, it alone tells them apart.
+    /// The connection comes first: where lines of work write the same name, it alone tells them
+    /// apart.
     pub(crate) fn sender<'a>(
         &self,
         client: Host,
@@ -171,11 +178,13 @@ impl Recorder {
         Sender { client, owners }
     }
 
-    /// Who acted, and for whom, by a command that took effect on this hold: on the hold of the owner itself for that owner, if it
-    /// can have been; otherwise for the first that the command is for.
+    /// Who acted, and for whom, by a command that took effect on this hold: on the hold of the
+    /// owner itself for that owner, if it can have been; otherwise for the first that the command
+    /// is for.
     pub(crate) fn party(&self, lock: Lock, sender: &Sender, (name, owner): (&str, Owner)) -> Party {
         let client = sender.client;
-        // Of a quorum each attempt is an owner of its own, and its name was written for a line of work.
+        // Of a quorum each attempt is an owner of its own, and its name was written for a line of
+        // work.
         let of_quorum = || self.names_are_owners(lock) && self.history.client_of(owner) == client;
         let of_line = of_quorum().then(|| self.names.written(client, name)).flatten();
         let is_own = |of: &&Owner| **of == owner || Some(**of) == of_line;
@@ -206,7 +215,8 @@ impl Recorder {
         Some(self.history.owners[owner.0 as usize].name.clone())
     }
 
-    /// The client that has believed longest that it holds the lock, or any if `None`, of those that still do.
+    /// The client that has believed longest that it holds the lock, or any if `None`, of those that
+    /// still do.
     pub fn holder(&self, lock: Option<Lock>) -> Option<Host> {
         self.beliefs.holder(lock)
     }
@@ -222,8 +232,8 @@ mod tests {
     use super::*;
     use crate::history::story::Story;
 
-    /// Each attempt at a quorum is an owner of its own, which stands for the line of work of its client, and not for that of another client
-    /// that writes the same name.
+    /// Each attempt at a quorum is an owner of its own, which stands for the line of work of its
+    /// client, and not for that of another client that writes the same name.
     #[test]
     fn a_client_that_writes_another_clients_name_acts_for_its_own_line_of_work() {
         let shared = Shared::new(Story::quorum().ends(1_000));

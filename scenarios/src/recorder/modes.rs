@@ -1,4 +1,5 @@
-//! The modes in which holds are held whose names in Redis do not tell it: of locks of different kinds under one name.
+//! The modes in which holds are held whose names in Redis do not tell it: of locks of different
+//! kinds under one name.
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::history::{Host, Owner};
 
-/// One of the lines of work of a client: it asks, holds and gives back under an owner of its own, one thing after the other.
+/// One of the lines of work of a client: it asks, holds and gives back under an owner of its own,
+/// one thing after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line(pub u32);
 
@@ -12,24 +13,27 @@ impl Line {
     /// The line of work that every client has.
     pub const FIRST: Line = Line(1);
 
-    /// The owner that this line of work of a client with this id is, as the production client calls it: `client:line`. The other way
-    /// round, [`History::process`](crate::history::History::process).
+    /// The owner that this line of work of a client with this id is, as the production client calls
+    /// it: `client:line`. The other way round,
+    /// [`History::process`](crate::history::History::process).
     pub fn owner_of(self, client_id: &str) -> String {
         format!("{client_id}:{}", self.0)
     }
 }
 
-/// The owners that names in Redis stand for. An algorithm may write a new name for every acquisition, and it is still the same
-/// line of work.
+/// The owners that names in Redis stand for. An algorithm may write a new name for every
+/// acquisition, and it is still the same line of work.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// The owner that each line of work is at present.
     lines: BTreeMap<(Host, Line), Owner>,
     /// The owner that a name stands for where this client writes it.
     written: BTreeMap<Host, BTreeMap<Box<str>, Owner>>,
-    /// The owner to whom a connection from this port of a client belongs, of clients with one for each line of work.
+    /// The owner to whom a connection from this port of a client belongs, of clients with one for
+    /// each line of work.
     connections: BTreeMap<(Host, u16), Owner>,
-    /// The owner that was last granted a lock under a name, and before any grant the first that used it.
+    /// The owner that was last granted a lock under a name, and before any grant the first that
+    /// used it.
     bound: BTreeMap<Box<str>, Owner>,
 }
 
@@ -40,7 +44,8 @@ impl Names {
         self.write(client, name, owner);
     }
 
-    /// The owner that a client's line of work is at present; that of its first one if this one has not begun.
+    /// The owner that a client's line of work is at present; that of its first one if this one has
+    /// not begun.
     pub(super) fn current(&self, client: Host, line: Line) -> Option<Owner> {
         let line = self.lines.get(&(client, line));
         line.or_else(|| self.lines.get(&(client, Line::FIRST))).copied()
@@ -105,7 +110,8 @@ mod tests {
         assert_eq!([c1, c2].map(|client| names.written(client, "token")), [Some(Owner(1)), Some(Owner(2))]);
         assert_eq!(names.line_of(c1, Owner(1)), Some(Line(2)));
         assert_eq!(names.line_of(c2, Owner(1)), None);
-        // Another process on the host is another owner, and what the one before it wrote is still of that one.
+        // Another process on the host is another owner, and what the one before it wrote is still
+        // of that one.
         names.begin(c1, Line::FIRST, "c1.2:1", Owner(3));
         assert_eq!(names.current(c1, Line::FIRST), Some(Owner(3)));
         assert_eq!(names.written(c1, "c1:1"), Some(Owner(0)));

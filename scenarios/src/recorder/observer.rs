@@ -48,7 +48,8 @@ impl Observer for HistoryWriter {
     fn observe(&self, event: &lockstorm_client::Event<'_>) {
         let Some(lock) = self.shared.get().history.header.lock(event.lock) else { return };
         let about = self.about(lock);
-        // Permits that are acquired together are called by all their ids, one behind the other; each is a hold of its own.
+        // Permits that are acquired together are called by all their ids, one behind the other;
+        // each is a hold of its own.
         let kind = self.shared.get().history.lock(lock).kind;
         let digits = if matches!(kind, LockKind::Permits { .. }) { PERMIT_ID } else { usize::MAX };
         for name in event.owner.as_bytes().chunks(digits) {

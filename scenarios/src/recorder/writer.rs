@@ -52,8 +52,9 @@ impl HistoryWriter {
         self.line
     }
 
-    /// What the client calls itself in Redis: its host's name, and how often it was started where that is more than once.
-    /// A restarted client is another one, as a process with a fresh UUID is.
+    /// What the client calls itself in Redis: its host's name, and how often it was started where
+    /// that is more than once. A restarted client is another one, as a process with a fresh UUID
+    /// is.
     pub fn client_id(&self) -> String {
         match self.ctx.incarnation() {
             0 => self.ctx.name().to_owned(),
@@ -73,8 +74,9 @@ impl HistoryWriter {
         owner
     }
 
-    /// The owner for which this line of work writes to a resource when it does not say for which: of its owners the one that came
-    /// last to believe that it holds the lock, of those that still do; failing that, the last one that did; failing that, this one.
+    /// The owner for which this line of work writes to a resource when it does not say for which:
+    /// of its owners the one that came last to believe that it holds the lock, of those that still
+    /// do; failing that, the last one that did; failing that, this one.
     pub fn writer(&self, otherwise: Owner) -> Owner {
         self.shared.get().beliefs.latest(self.lock, self.host, self.line).unwrap_or(otherwise)
     }
@@ -91,8 +93,8 @@ impl HistoryWriter {
         self.shared.get().history.lock(self.lock).kind.named(name).1
     }
 
-    /// The owner that holds the lock under this name for this line of work: the line itself, whichever other line writes the same name;
-    /// of a quorum, the attempt.
+    /// The owner that holds the lock under this name for this line of work: the line itself,
+    /// whichever other line writes the same name; of a quorum, the attempt.
     pub fn holder(&self, name: &str) -> Owner {
         let recorder = self.shared.get();
         let line =
@@ -115,7 +117,8 @@ impl HistoryWriter {
         }
     }
 
-    /// The owner is about to ask for the lock, to hold it in this mode; said where a name in its key does not tell how it is held.
+    /// The owner is about to ask for the lock, to hold it in this mode; said where a name in its
+    /// key does not tell how it is held.
     pub fn asks_in(&self, owner: Owner, mode: Mode) {
         self.shared.get().modes.asks(self.lock, owner, mode);
     }
@@ -157,7 +160,8 @@ impl HistoryWriter {
         self.record(EventKind::Return { op, outcome }, happening);
     }
 
-    /// From now on the owner believes that it holds the lock, until its clock shows `until` or it learns otherwise.
+    /// From now on the owner believes that it holds the lock, until its clock shows `until` or it
+    /// learns otherwise.
     pub fn believes(
         &self,
         owner: Owner,

@@ -1,4 +1,5 @@
-//! The timeline of the page: an SVG whose parts say where they lie in true time, and the numbers its script needs.
+//! The timeline of the page: an SVG whose parts say where they lie in true time, and the numbers
+//! its script needs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -341,7 +342,8 @@ fn masters(canvas: &mut Canvas<'_>, evidence: &Evidence<'_>) {
     }
 }
 
-/// What Sentinels and nodes of a cluster said of each other: after what it explains, as there may be much of it.
+/// What Sentinels and nodes of a cluster said of each other: after what it explains, as there may
+/// be much of it.
 fn failure_detection(canvas: &mut Canvas<'_>) {
     let lanes = lanes::failure_detection(canvas.history);
     if !lanes.is_empty() {
@@ -351,8 +353,8 @@ fn failure_detection(canvas: &mut Canvas<'_>) {
     }
 }
 
-/// The occurrences of one fault are in one row, however much of it and of whom the seed has drawn; those without a name are one fault if
-/// they are alike.
+/// The occurrences of one fault are in one row, however much of it and of whom the seed has drawn;
+/// those without a name are one fault if they are alike.
 type FaultRows<'a> = IndexMap<(&'a str, String), Vec<&'a Fault>>;
 
 fn targets(history: &History, fault: &Fault) -> String {

@@ -1,5 +1,5 @@
-//! One self-contained page about a run: verdicts in words, and a timeline to look into. It needs no network; everything
-//! that comes from a history is escaped.
+//! One self-contained page about a run: verdicts in words, and a timeline to look into. It needs no
+//! network; everything that comes from a history is escaped.
 
 use std::fmt::Write;
 
@@ -46,7 +46,8 @@ impl Report<'_> {
             engine = escape(&header.engine),
             end = words::instant(header.end),
         );
-        // What is seen first: what the run is about beside how it came out, and the timeline. What explains it is below.
+        // What is seen first: what the run is about beside how it came out, and the timeline. What
+        // explains it is below.
         page.push_str("<div class=\"first\">\n");
         self.subject_matter(&mut page);
         self.glance(&mut page);
@@ -134,8 +135,9 @@ impl Report<'_> {
         page.push_str("</div>\n");
     }
 
-    /// The verdicts that matter, a line each, with links to their stories: what was expected, and what was violated besides; if nothing
-    /// was expected, what was decided. What is not as expected comes first.
+    /// The verdicts that matter, a line each, with links to their stories: what was expected, and
+    /// what was violated besides; if nothing was expected, what was decided. What is not as
+    /// expected comes first.
     fn glance(&self, page: &mut String) {
         let is_nothing_expected = self.standing() == Standing::NothingExpected;
         let mut shown: Vec<&Entry> = self.entries.iter().collect();
@@ -210,7 +212,8 @@ fn causes_of(page: &mut String, causes: &Causes) {
     page.push_str("</ul></div>\n");
 }
 
-/// How a violation came about, link by link; folded, but for that of the witness which the page shows at first.
+/// How a violation came about, link by link; folded, but for that of the witness which the page
+/// shows at first.
 fn chain_of(page: &mut String, history: &History, witness: &Witness, focus: Option<&Witness>) {
     let lines = chain::lines(history, witness);
     if lines.is_empty() {

@@ -31,8 +31,8 @@ pub(super) struct Lane {
     pub(super) marks: Vec<(True, String)>,
 }
 
-/// The owner in whose row another one is shown, and the name of the row. A Redlock has an owner of its own for each try: where its
-/// client works in one line, that line has the row of them all.
+/// The owner in whose row another one is shown, and the name of the row. A Redlock has an owner of
+/// its own for each try: where its client works in one line, that line has the row of them all.
 pub(super) fn row(history: &History, owner: Owner) -> (Owner, String) {
     let client = history.owners[owner.0 as usize].client;
     let prefix = format!("{}:", history.host_name(client));
@@ -156,7 +156,8 @@ pub(super) fn promised(evidence: &Evidence<'_>) -> Vec<Lane> {
     by_owner(history, bars(history, evidence.promised(), "promise"))
 }
 
-/// Per owner, and per lock where there are several: when it tried to acquire and when it believed it held the lock.
+/// Per owner, and per lock where there are several: when it tried to acquire and when it believed
+/// it held the lock.
 pub(super) fn believed(evidence: &Evidence<'_>) -> Vec<Lane> {
     let history = evidence.history;
     let mut all: Vec<(Lock, Bar)> = asked(history);

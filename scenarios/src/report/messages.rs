@@ -1,5 +1,5 @@
-//! What hosts sent each other, for the page: who sent it to whom, when it left and when it arrived, and its RESP in a line, or what it asks the
-//! resource to write.
+//! What hosts sent each other, for the page: who sent it to whom, when it left and when it arrived,
+//! and its RESP in a line, or what it asks the resource to write.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,13 +26,15 @@ pub(super) struct Message {
     /// Its sender and its receiver, as places in the header's list of hosts.
     pub(super) ends: [usize; 2],
     pub(super) sent: True,
-    /// Of a request when the node read it, and `None` if it never did; of a reply when it was due, which only a fault changes.
+    /// Of a request when the node read it, and `None` if it never did; of a reply when it was due,
+    /// which only a fault changes.
     pub(super) arrived: Option<True>,
     pub(super) is_request: bool,
     pub(super) words: String,
 }
 
-/// The messages nearest to an instant, in the order in which they left, and how many others there were.
+/// The messages nearest to an instant, in the order in which they left, and how many others there
+/// were.
 pub(super) fn around(history: &History, records: &[Record], instant: True) -> (Vec<Message>, usize) {
     let mut all = messages(history, records);
     let left_out = all.len().saturating_sub(MESSAGES_MAX);
@@ -88,7 +90,8 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
         let mut arrived = Some(due);
         if is_request {
             open.insert((host, source_port, to, destination_port), found.len());
-            // A server listens below the ports that its clients have; a master's stream goes the other way.
+            // A server listens below the ports that its clients have; a master's stream goes the
+            // other way.
             if destination_port < source_port && history.header.hosts[to].kind == HostKind::Node {
                 unread.entry((host, to)).or_default().push_back((found.len(), payload));
                 arrived = None;

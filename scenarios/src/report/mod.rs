@@ -1,4 +1,5 @@
-//! What a person gets to read: of a run verdicts in words, a timeline, JSON, and one page of HTML; of all claims one page more.
+//! What a person gets to read: of a run verdicts in words, a timeline, JSON, and one page of HTML;
+//! of all claims one page more.
 //!
 //! A report shows what is in a history and in the findings about it, and decides nothing.
 
@@ -94,7 +95,8 @@ pub struct Report<'a> {
     pub history: &'a History,
     /// What was found, in the order to show it.
     pub entries: &'a [Entry],
-    /// Every record of the run, packets too, from which the page draws messages; empty where they were not kept.
+    /// Every record of the run, packets too, from which the page draws messages; empty where they
+    /// were not kept.
     pub records: &'a [Record],
 }
 
@@ -119,7 +121,8 @@ pub struct Picture {
 /// What a page shows besides the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Besides<'a> {
-    /// The plan of the run in words, with the values that the seed has drawn; empty where only the history is known.
+    /// The plan of the run in words, with the values that the seed has drawn; empty where only the
+    /// history is known.
     pub plan: &'a str,
     /// The causes of a violation, where they were looked for.
     pub causes: Option<&'a Causes>,

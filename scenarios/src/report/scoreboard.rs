@@ -1,4 +1,5 @@
-//! The scoreboard of lock libraries: a table of libraries and claims, and the evidence for each violation, as Markdown, JSON and a page.
+//! The scoreboard of lock libraries: a table of libraries and claims, and the evidence for each
+//! violation, as Markdown, JSON and a page.
 
 use std::fmt::Write;
 

@@ -1,5 +1,6 @@
-//! The page of all claims: what each says, how it came out under each condition, where its verdict changes, and links to the page
-//! of a run and to the file. It needs no network; everything that comes from a file is escaped.
+//! The page of all claims: what each says, how it came out under each condition, where its verdict
+//! changes, and links to the page of a run and to the file. It needs no network; everything that
+//! comes from a file is escaped.
 
 use std::fmt::Write;
 
@@ -78,7 +79,8 @@ pub struct Condition {
     pub name: String,
     /// How many runs there were.
     pub runs: usize,
-    /// What was found of each checker that the claim is about: its name, the verdict, and what was measured.
+    /// What was found of each checker that the claim is about: its name, the verdict, and what was
+    /// measured.
     pub verdicts: Vec<(String, &'static str, String)>,
     /// How it came out.
     pub mark: Mark,
@@ -86,7 +88,8 @@ pub struct Condition {
     pub page: String,
 }
 
-/// A number that was found beside what the file claims: a measure, or the place on an axis where a verdict changes.
+/// A number that was found beside what the file claims: a measure, or the place on an axis where a
+/// verdict changes.
 #[derive(Debug, Clone)]
 pub struct FormulaRow {
     /// What was looked for.
@@ -95,8 +98,8 @@ pub struct FormulaRow {
     pub lines: Vec<String>,
     /// How it came out.
     pub mark: Mark,
-    /// From the beginning of an axis to its end, the parts with the same verdict: which share of the axis each is, and the word. Of a measure
-    /// there are none.
+    /// From the beginning of an axis to its end, the parts with the same verdict: which share of
+    /// the axis each is, and the word. Of a measure there are none.
     pub strip: Vec<(f64, &'static str)>,
 }
 

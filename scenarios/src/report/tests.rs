@@ -9,8 +9,8 @@ use crate::{
     verdict::Counterfactual,
 };
 
-/// A failover that loses the lock while its holder is suspended: two promises, two beliefs, a stale write that the fence
-/// refuses, a clock that jumps.
+/// A failover that loses the lock while its holder is suspended: two promises, two beliefs, a stale
+/// write that the fence refuses, a clock that jumps.
 fn story() -> History {
     let mut history = Story::failover(LockKind::Exclusive)
         .became("r", crate::history::Role::Replica)
@@ -333,7 +333,8 @@ fn a_whole_is_as_expected_only_if_all_of_it_is() {
     }
 }
 
-/// The occurrences of a fault that repeats are in one row. Where the seed draws a size or a host each had a row of its own.
+/// The occurrences of a fault that repeats are in one row. Where the seed draws a size or a host
+/// each had a row of its own.
 #[test]
 fn a_fault_that_repeats_has_one_row() {
     let begin = || Story::failover(LockKind::Exclusive);

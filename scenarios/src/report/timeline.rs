@@ -12,7 +12,8 @@ use crate::{
     },
 };
 
-/// The timeline of a run as text, at most so many lines of it; what is left out is said. Equal lines in a row are one.
+/// The timeline of a run as text, at most so many lines of it; what is left out is said. Equal
+/// lines in a row are one.
 pub fn timeline(history: &History, lines_max: usize) -> String {
     let mut lines: Vec<(True, &str, String)> = Vec::with_capacity(history.events.len());
     for fault in &history.faults {
@@ -189,7 +190,8 @@ fn gone(history: &History, node: Host, how: LossCause) -> String {
     }
 }
 
-/// The clock a host lives by: a node by its wall clock; a client by the one it counted its leases by.
+/// The clock a host lives by: a node by its wall clock; a client by the one it counted its leases
+/// by.
 pub(super) fn own_clock(history: &History, host: Host) -> ClockId {
     if history.header.hosts[usize::from(host.0)].kind == crate::history::HostKind::Node {
         return ClockId::Wall;

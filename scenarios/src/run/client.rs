@@ -87,7 +87,8 @@ pub(super) async fn perform(
     }
     if let [actor] = &actors[..] {
         let held = actor.play(&lines[0]).await;
-        // A process that has nothing left to do still holds what it holds, and its watchdog still renews.
+        // A process that has nothing left to do still holds what it holds, and its watchdog still
+        // renews.
         std::future::pending::<()>().await;
         drop(held);
     }
@@ -263,8 +264,9 @@ impl Actor {
         }
     }
 
-    /// Writes to the resource under the lock that was acquired last. One that holds nothing, such as a client that writes after its
-    /// release, does so under the lock `of`, or the one that it asked for last.
+    /// Writes to the resource under the lock that was acquired last. One that holds nothing, such
+    /// as a client that writes after its release, does so under the lock `of`, or the one that it
+    /// asked for last.
     pub(super) async fn write(&self, of: Option<LockEntry>, held: &[TakenHold]) {
         let (lock, hold) = match held.last() {
             Some((lock, hold)) => (*lock, Some(hold)),
@@ -287,7 +289,8 @@ impl Actor {
         granted.map(|granted| granted.map(|hold| (ask.lock, hold)))
     }
 
-    /// Asks for several locks as for one: each is called for at the same instant, and all come back as one.
+    /// Asks for several locks as for one: each is called for at the same instant, and all come back
+    /// as one.
     pub(super) async fn ask_for_all(&self, asks: &[Ask]) -> Option<Rc<dyn HeldTogether>> {
         let ops: Vec<_> =
             asks.iter().map(|ask| self.asks(ask).invoked(self.owner, acquisition(ask))).collect();
@@ -308,7 +311,8 @@ impl Actor {
         granted.ok().flatten()
     }
 
-    /// The history of a lock that is about to be asked for. Where a name in the key does not tell how it is to be held, the asking does.
+    /// The history of a lock that is about to be asked for. Where a name in the key does not tell
+    /// how it is to be held, the asking does.
     fn asks(&self, ask: &Ask) -> HistoryWriter {
         let history = self.about(ask.lock);
         if self.stage.plan.entries_of(self.stage.plan.entry(ask.lock).number).nth(1).is_some() {
@@ -331,7 +335,8 @@ impl Actor {
         history.returned(op, acquisition(ask), outcome);
     }
 
-    /// Does something with a latch or a rate limiter; whether it came to what it was to, if that is known.
+    /// Does something with a latch or a rate limiter; whether it came to what it was to, if that is
+    /// known.
     pub(super) async fn count(&self, lock: LockEntry, counting: Counting) -> Option<bool> {
         let call = match counting {
             Counting::Set => Call::Set,
@@ -383,10 +388,12 @@ impl Actor {
         }
     }
 
-    /// Keeps the host's one processor busy: to everything on the host this is a pause, and that is what it is made of.
+    /// Keeps the host's one processor busy: to everything on the host this is a pause, and that is
+    /// what it is made of.
     pub(super) async fn block(&self, length: Duration) {
         let blocked = Condition::Blocked { host: self.ctx.name().to_owned() };
-        // A process blocks itself once at a time, and its successor must not be set free by its end.
+        // A process blocks itself once at a time, and its successor must not be set free by its
+        // end.
         let cause = format!("incarnation {} of {}", self.ctx.incarnation(), self.ctx.name());
         self.ctx.control().now(blocked.clone().begin(&cause));
         self.ctx.control().after(length, blocked.end(&cause));

@@ -1,4 +1,5 @@
-//! Carries out the faults: on time, or when an event has happened, on the hosts that have the role then.
+//! Carries out the faults: on time, or when an event has happened, on the hosts that have the role
+//! then.
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -166,7 +167,8 @@ impl Director {
         }
     }
 
-    /// Has an address lead to another node, and breaks connections to the one before it if they are to be reset.
+    /// Has an address lead to another node, and breaks connections to the one before it if they are
+    /// to be reset.
     fn move_address(&mut self, address: String, to: String, reset: bool) {
         self.ctx.control().now(Verb::Point { address: address.clone(), host: to.clone() });
         let clients = self.stage.plan.scenario.client.iter().filter(|(_, client)| client.dials(&address));
@@ -273,8 +275,8 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
     }
 }
 
-/// The master of a lock: the one node of its group that takes writes. Where a failover has made another one and the old one
-/// has not learned of it, the one that was promoted last.
+/// The master of a lock: the one node of its group that takes writes. Where a failover has made
+/// another one and the old one has not learned of it, the one that was promoted last.
 fn master(stage: &Stage, lock: Option<Lock>) -> Option<String> {
     // Where a scenario does not say which lock, all have the same master.
     let group = stage.plan.nodes_of(lock.unwrap_or(Lock(0)));

@@ -1,4 +1,5 @@
-//! A lock as one node has it, and what a change of its keys means: for simulated nodes and for real ones.
+//! A lock as one node has it, and what a change of its keys means: for simulated nodes and for real
+//! ones.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -28,12 +29,14 @@ impl Watched {
         Watched { lock, object, keys, state: State::default(), queue: Vec::new() }
     }
 
-    /// Takes over what the keys say where no client of this node changed them: what came from a master, or from the node's disk.
+    /// Takes over what the keys say where no client of this node changed them: what came from a
+    /// master, or from the node's disk.
     pub(super) fn adopt(&mut self, values: &[Value], names: &dyn Names) {
         self.state.adopt((self.lock, &*self.object), values, names);
     }
 
-    /// Takes over what the keys say when the node has started again, and says what the crash took: what it had and has no more.
+    /// Takes over what the keys say when the node has started again, and says what the crash took:
+    /// what it had and has no more.
     pub(super) fn restarted(&mut self, values: &[Value], names: &dyn Names) -> Vec<EventKind> {
         let before = self.state.clone();
         self.adopt(values, names);
@@ -57,9 +60,10 @@ impl Watched {
         self.state.change((self.lock, &*self.object), values, cause, names)
     }
 
-    /// What it means that this node, which has been a replica, is a master from now on: holds that its group has granted, whose
-    /// lease is not over by its clock, and that it does not have are lost, and those that it has otherwise have come back. That a
-    /// replica lost its copy of a hold is no loss of the group. What the node has of a latch's count, counts.
+    /// What it means that this node, which has been a replica, is a master from now on: holds that
+    /// its group has granted, whose lease is not over by its clock, and that it does not have are
+    /// lost, and those that it has otherwise have come back. That a replica lost its copy of a hold
+    /// is no loss of the group. What the node has of a latch's count, counts.
     pub(super) fn promoted(
         &self,
         history: &History,
@@ -79,7 +83,8 @@ impl Watched {
         lost.chain(self.other_than(&said, now, how)).chain(self.state.counted(lock)).collect()
     }
 
-    /// The holds that this node, a master, has otherwise than its group had them when it spoke of them last: as they were before.
+    /// The holds that this node, a master, has otherwise than its group had them when it spoke of
+    /// them last: as they were before.
     pub(super) fn came_back(
         &self,
         history: &History,
@@ -92,7 +97,8 @@ impl Watched {
 
     /// The holds that this node has otherwise than its group has said.
     fn other_than(&self, said: &BTreeMap<(Owner, Mode), Said>, now: Wall, how: GainCause) -> Vec<EventKind> {
-        // The keys of a semaphore do not say who holds it: whose permits they are is known of the node that granted them alone.
+        // The keys of a semaphore do not say who holds it: whose permits they are is known of the
+        // node that granted them alone.
         if !self.object.promises().says_who_holds() {
             return Vec::new();
         }
@@ -155,7 +161,8 @@ impl Watched {
     }
 }
 
-/// What was said last of a hold: how many levels there are, and until when, by the clock of the node that said it.
+/// What was said last of a hold: how many levels there are, and until when, by the clock of the
+/// node that said it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Said {
     count: u32,
@@ -181,7 +188,8 @@ impl Said {
 /// One owner's holds on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OwnerHolds {
-    /// Whom the node granted them to. A name may be bound to another owner later, and a release of this hold is still one of its.
+    /// Whom the node granted them to. A name may be bound to another owner later, and a release of
+    /// this hold is still one of its.
     pub(super) owner: Owner,
     pub(super) count: u32,
     /// When it expires, by the node's wall clock.
@@ -252,9 +260,10 @@ impl State {
         let mut before = std::mem::take(self);
         let (counted, granted) = (before.count, std::mem::take(&mut before.grants));
         let mut changes = Vec::new();
-        // Observed is what a whole command has left. Where the node dropped a key and the same command was granted it again, even
-        // to the same name, the old holds are gone and what is there now are new ones. Where owners have leases of their own, a
-        // command may also clear away what another one's lease has left, before it is known that this is over.
+        // Observed is what a whole command has left. Where the node dropped a key and the same
+        // command was granted it again, even to the same name, the old holds are gone and what is
+        // there now are new ones. Where owners have leases of their own, a command may also clear
+        // away what another one's lease has left, before it is known that this is over.
         let by_itself = matches!(event, "expired" | "evicted" | "flushed");
         if by_itself || object.leases_are_apart() {
             let expires = event == "expired" || !by_itself;
@@ -324,9 +333,9 @@ impl State {
         self.count.map(|left| EventKind::Counted { lock, left })
     }
 
-    /// Takes out what went by itself: what the keys do not say any more as they did, and of owners with a lease of their own
-    /// only if that was over when the node's clock showed `expired_at`. Asks for no owner: which client has written a new name is
-    /// not known here.
+    /// Takes out what went by itself: what the keys do not say any more as they did, and of owners
+    /// with a lease of their own only if that was over when the node's clock showed `expired_at`.
+    /// Asks for no owner: which client has written a new name is not known here.
     fn gone(&mut self, object: &dyn Object, values: &[Value], expired_at: Option<i64>) -> Vec<(Owner, Mode)> {
         let now = object.holding(values, &self.known(), None).holds;
         let over = |hold: &OwnerHolds| match expired_at {

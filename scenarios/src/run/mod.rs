@@ -1,4 +1,5 @@
-//! From a plan to what happened: builds the world, lets it run, and hands back the history and its fingerprint.
+//! From a plan to what happened: builds the world, lets it run, and hands back the history and its
+//! fingerprint.
 
 mod client;
 mod director;
@@ -51,10 +52,12 @@ const PROCESSES: &[process::Make] = &[
     probe::process,
 ];
 
-/// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
+/// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a
+/// round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;
 
-/// How much of a run's end may be cut off, because nothing is known of it, before it counts as broken off.
+/// How much of a run's end may be cut off, because nothing is known of it, before it counts as
+/// broken off.
 const UNSEEN_MAX: Duration = Duration::from_secs(1);
 
 /// The director's host, which is outside of the experiment.
@@ -163,7 +166,8 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     if engine == Engine::Real {
         real::put_in_order(&mut history.events);
     }
-    // What a client did later may have been answered by what a node did later, of which nothing is known.
+    // What a client did later may have been answered by what a node did later, of which nothing is
+    // known.
     let end = seen_until.map_or(world.now(), |seen| seen.min(world.now()));
     history.events.retain(|event| event.at <= end);
     if world.now() - UNSEEN_MAX > end {

@@ -126,7 +126,8 @@ impl Operated for SimulatedServer {
         self.node.look(keys).unwrap_or_default()
     }
 
-    /// The node and its witness know each other, and what knows itself is never freed: the server goes, and the watcher with it.
+    /// The node and its witness know each other, and what knows itself is never freed: the server
+    /// goes, and the watcher with it.
     fn close(&self) {
         if let Some(witness) = self.witness.take() {
             witness.borrow().close();
@@ -165,7 +166,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     if !stage.plan.scenario.sentinel.is_empty() {
         // Sentinels know nodes by what these announce; in the world hosts have names.
         ctx.name().clone_into(&mut config.announce.ip);
-        // They have nodes write down what they make of them. A node that no Sentinel watches has no file, as a real one here has none.
+        // They have nodes write down what they make of them. A node that no Sentinel watches has no
+        // file, as a real one here has none.
         "redis.conf".clone_into(&mut config.config_file);
     }
     if config.cluster.enabled {
@@ -191,7 +193,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
             Some(before) => Some(before.crash()).filter(|_| !server.disk_lost.take()),
             None => server.nodes_conf.clone().map(|nodes| Disk { nodes: Some(nodes), ..Disk::default() }),
         };
-        // A node of a cluster remembers its master, and the file that CONFIG REWRITE has written names it.
+        // A node of a cluster remembers its master, and the file that CONFIG REWRITE has written
+        // names it.
         let remembers =
             server.nodes_conf.is_some() || disk.as_ref().is_some_and(|disk| disk.config.is_some());
         let master = server.master.as_ref().filter(|_| !remembers);

@@ -1,4 +1,5 @@
-//! How a node is operated, be it simulated or real: the options that it is started with, and its console.
+//! How a node is operated, be it simulated or real: the options that it is started with, and its
+//! console.
 
 use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
@@ -18,7 +19,8 @@ use crate::{
     scenario::{Durability, Node as Written},
 };
 
-/// The port at which a real server's own host reaches it before any client does, so that the watcher misses nothing.
+/// The port at which a real server's own host reaches it before any client does, so that the
+/// watcher misses nothing.
 pub(super) const BACK_DOOR: u16 = 16379;
 
 /// A node as its operator sees it.
@@ -57,7 +59,8 @@ pub(super) trait Operated {
     fn close(&self) {}
 }
 
-/// Commands of an operator at the node's console: there is no network in between, but the node must run.
+/// Commands of an operator at the node's console: there is no network in between, but the node must
+/// run.
 #[derive(Debug, Clone, Default)]
 pub struct Console(Rc<(RefCell<VecDeque<Given>>, Notify)>);
 
@@ -70,7 +73,8 @@ impl Console {
         self.push((command, None));
     }
 
-    /// Gives a command and waits for the answer, for as long as the node does not run; `None` if it goes down meanwhile.
+    /// Gives a command and waits for the answer, for as long as the node does not run; `None` if it
+    /// goes down meanwhile.
     pub(super) async fn ask(&self, command: Vec<String>) -> Option<String> {
         let (answer, answered) = oneshot::channel();
         self.push((command, Some(answer)));
@@ -116,8 +120,8 @@ pub(super) fn options(written: &Written) -> Vec<(String, String)> {
     own.into_iter().chain(written.config.clone()).collect()
 }
 
-/// The operator at the console: one connection inside the host, one command after the other. The operator has the password that the node
-/// was started with, if it was with one.
+/// The operator at the console: one connection inside the host, one command after the other. The
+/// operator has the password that the node was started with, if it was with one.
 pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console, password: String) {
     loop {
         let (mut command, wanted) = console.next().await;

@@ -1,5 +1,5 @@
-//! A client that is a process of its own, with a lock library on trial: started, stopped and killed as its host is, and asked for its
-//! locks by the same scripts and workloads as our own client.
+//! A client that is a process of its own, with a lock library on trial: started, stopped and killed
+//! as its host is, and asked for its locks by the same scripts and workloads as our own client.
 
 use std::{
     cell::{Cell, RefCell},

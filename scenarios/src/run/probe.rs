@@ -1,8 +1,10 @@
-//! The laboratory's own client: asks in the calm for each lock that no owner was granted since the storm, and gives it back at once, unless
-//! owners have asked for it for so long that `progress` is decided.
+//! The laboratory's own client: asks in the calm for each lock that no owner was granted since the
+//! storm, and gives it back at once, unless owners have asked for it for so long that `progress` is
+//! decided.
 //!
-//! It is no part of the experiment, so it disturbs it as little as it can: nothing is sent before it asks, a lock that an owner has or
-//! waits for is let alone, and of what it did no checker but `progress` hears.
+//! It is no part of the experiment, so it disturbs it as little as it can: nothing is sent before
+//! it asks, a lock that an owner has or waits for is let alone, and of what it did no checker but
+//! `progress` hears.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -89,7 +91,8 @@ fn asked_for(plan: &Plan) -> Vec<(Lock, LockEntry)> {
     locks.into_iter().collect()
 }
 
-/// A line of work for each lock, so that they are asked for independently; nothing where the subject cannot begin.
+/// A line of work for each lock, so that they are asked for independently; nothing where the
+/// subject cannot begin.
 fn make(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> Option<Vec<Rc<Actor>>> {
     let context = client::context(ctx, stage, client);
     let numbers: Vec<Line> = (1..=stage.plan.locks.len() as u32).map(Line).collect();
@@ -105,7 +108,8 @@ fn make(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> Option<Vec<Rc<Acto
 /// Asks for a lock until it is granted, and gives it back.
 async fn ask(ctx: HostCtx, actor: Rc<Actor>, lock: LockEntry) {
     let written = &actor.stage.plan.entry(lock).written;
-    // With a lease also where the others have a watchdog: it is held for no longer than the two messages take.
+    // With a lease also where the others have a watchdog: it is held for no longer than the two
+    // messages take.
     let Span(lease) = written.lease.unwrap_or(written.watchdog);
     let ask = Ask { lock, lease: Some(lease), wait: Patience::Unbounded, mode: Mode::Exclusive, permits: 1 };
     loop {
@@ -126,8 +130,8 @@ struct Seen {
     calls: BTreeMap<Op, (Host, Lock, True)>,
     /// Since when and up to when each lock has been asked for since the storm.
     asked: BTreeMap<Lock, (True, True)>,
-    /// The owners that believe they hold a lock, on their hosts, and since when they have not renewed that, of those that believe it for a
-    /// time only.
+    /// The owners that believe they hold a lock, on their hosts, and since when they have not
+    /// renewed that, of those that believe it for a time only.
     believers: BTreeMap<(Lock, Owner, Mode, Host), Option<True>>,
     /// The locks of which an acquisition has succeeded since the storm.
     granted: BTreeSet<Lock>,
@@ -176,13 +180,15 @@ impl Seen {
         }
     }
 
-    /// Tells if other owners have put the question: they were granted the lock, or they have asked for it for as long as the `bound`.
+    /// Tells if other owners have put the question: they were granted the lock, or they have asked
+    /// for it for as long as the `bound`.
     fn is_decided(&self, lock: Lock, bound: Duration) -> bool {
         let asked = self.asked.get(&lock);
         self.granted.contains(&lock) || asked.is_some_and(|(from, until)| until.since(*from) >= bound)
     }
 
-    /// Tells if an owner asks for a lock, waits for it or has it; none has what it has not renewed for as `long` as the longest lease.
+    /// Tells if an owner asks for a lock, waits for it or has it; none has what it has not renewed
+    /// for as `long` as the longest lease.
     fn is_in_use(&self, lock: Lock, now: True, long: Duration) -> bool {
         if self.asked.get(&lock).is_some_and(|(_, asked)| now.since(*asked) < AGAIN) {
             return true;
@@ -206,7 +212,8 @@ mod tests {
         verdict::Finding,
     };
 
-    /// A client that has the lock, whose lease is a second, from 1 s on, in a storm that ends at 5 s.
+    /// A client that has the lock, whose lease is a second, from 1 s on, in a storm that ends at 5
+    /// s.
     fn history(kind: LockKind, rest: &str) -> History {
         let nodes = if kind.needs_quorum() { "count = 3" } else { "" };
         let text = format!(
@@ -272,7 +279,8 @@ mod tests {
         }
     }
 
-    /// The client gives the lock back at 11.5 s: until then it is no wonder that no other owner gets it.
+    /// The client gives the lock back at 11.5 s: until then it is no wonder that no other owner
+    /// gets it.
     #[test]
     fn what_is_given_back_late_in_the_calm_is_asked_for_then() {
         let steps = "[client.c]\nsteps = [{ at = \"1s\", try_acquire = { lease = \"2s\" } }, { at = \"2s\", extend = { lease = \"4s\" } }, \

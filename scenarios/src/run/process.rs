@@ -1,7 +1,7 @@
 //! What runs on the hosts of a world.
 //!
-//! To have another program run, write its [`Process`] in a file of its own, with a function that makes it of what was planned,
-//! and add that to [`PROCESSES`](super::PROCESSES).
+//! To have another program run, write its [`Process`] in a file of its own, with a function that
+//! makes it of what was planned, and add that to [`PROCESSES`](super::PROCESSES).
 
 use std::{any::Any, rc::Rc};
 

@@ -1,5 +1,5 @@
-//! An operator who moves slots of a cluster from master to master, with their keys: as `redis-cli --cluster reshard` does it, but
-//! at the consoles of the nodes.
+//! An operator who moves slots of a cluster from master to master, with their keys: as `redis-cli
+//! --cluster reshard` does it, but at the consoles of the nodes.
 
 use std::{rc::Rc, time::Duration};
 
@@ -14,7 +14,8 @@ use crate::{
 /// The time-out of MIGRATE in milliseconds, which is that of `redis-cli`.
 const TIMEOUT_MS: u32 = 60_000;
 
-/// Moves the slots to the master, and pauses for `step` between the parts of that. Stops where a node refuses, as `redis-cli` does.
+/// Moves the slots to the master, and pauses for `step` between the parts of that. Stops where a
+/// node refuses, as `redis-cli` does.
 pub(super) async fn reshard(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: String, step: Duration) {
     let slots: Vec<u16> = match moved {
         Moved::Slots(slots) => slots.0.iter().collect(),

@@ -1,7 +1,8 @@
-//! The resource that the lock guards: it takes writes over the network, and turns away what its fence refuses.
+//! The resource that the lock guards: it takes writes over the network, and turns away what its
+//! fence refuses.
 //!
-//! Whatever its own rule is, it notes for every rule whether the write would have got through, so that one run answers for
-//! all of them.
+//! Whatever its own rule is, it notes for every rule whether the write would have got through, so
+//! that one run answers for all of them.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
@@ -22,7 +23,8 @@ use crate::{
 /// The resource's port.
 pub(super) const PORT: u16 = 7000;
 
-/// The highest tokens seen, which survive a crash of the resource: it is durable, or it could fence nothing.
+/// The highest tokens seen, which survive a crash of the resource: it is durable, or it could fence
+/// nothing.
 #[derive(Debug, Default)]
 struct Memory {
     /// The highest token of each lock, and its owner: tokens of two locks cannot be compared.
@@ -33,7 +35,8 @@ impl Memory {
     /// Whether a write with this token gets through under each rule.
     fn judge(&mut self, lock: Lock, owner: Owner, token: Option<u64>) -> Accepted {
         let highest = self.highest.get(&lock).copied();
-        // A write without a token is indistinguishable from an old one; a fence rejects it once it has seen any token.
+        // A write without a token is indistinguishable from an old one; a fence rejects it once it
+        // has seen any token.
         let Some(token) = token else {
             let unfenced = highest.is_none();
             return Accepted { greater: unfenced, at_least: unfenced };

@@ -1,4 +1,5 @@
-//! A Sentinel on its host: started from its file, which outlives a crash, and watched for its events.
+//! A Sentinel on its host: started from its file, which outlives a crash, and watched for its
+//! events.
 
 use std::{cell::Cell, rc::Rc};
 

@@ -1,4 +1,5 @@
-//! The effects of a node's commands on the lock's keys, derived from the keys themselves, whatever algorithm wrote them.
+//! The effects of a node's commands on the lock's keys, derived from the keys themselves, whatever
+//! algorithm wrote them.
 
 use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
@@ -60,9 +61,9 @@ impl Witness {
         Witness { ctx, shared, host, node, hosts, role, locks, serving, peers, command, counts }
     }
 
-    /// The node starts again, with what its disk has kept: what it had and has no more, the crash took, and what it has of before has come
-    /// back. Told before the first command, which may be granted a lock anew. `follows` is whether it will be told to replicate
-    /// another node at once.
+    /// The node starts again, with what its disk has kept: what it had and has no more, the crash
+    /// took, and what it has of before has come back. Told before the first command, which may be
+    /// granted a lock anew. `follows` is whether it will be told to replicate another node at once.
     pub(super) fn restarted(&mut self, ctx: HostCtx, server: &Server, follows: bool) {
         self.ctx = ctx;
         self.peers.take();
@@ -85,7 +86,8 @@ impl Witness {
                 }
             });
         }
-        // A master that was demoted, and starts again by what is written of it, is one at once, without a change of roles.
+        // A master that was demoted, and starts again by what is written of it, is one at once,
+        // without a change of roles.
         if self.role == NodeRole::Replica && !server.node().is_replica() && !follows {
             self.becomes(NodeRole::Master);
             if !in_cluster {
@@ -156,7 +158,8 @@ impl Witness {
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
         self.with_lock(at, |witness, watched| {
             let values = witness.read(watched, |role| role != Role::Queue);
-            // What a node repeats from its master was granted there, and so was what came with the slot, or went with it.
+            // What a node repeats from its master was granted there, and so was what came with the
+            // slot, or went with it.
             if witness.moves(by) || (by.is_none() && witness.is_elsewhere(watched)) {
                 return watched.adopt(&values, witness);
             }
@@ -179,7 +182,8 @@ impl Witness {
         });
     }
 
-    /// Takes note of what the node is to the slot of a lock. One that has become its master has lost the holds that it never had.
+    /// Takes note of what the node is to the slot of a lock. One that has become its master has
+    /// lost the holds that it never had.
     fn compare_slot(&mut self, at: usize) {
         let slot = key_slot(&self.locks[at].keys.lock);
         let Some(now) = serving(&self.node, slot) else { return };
@@ -250,7 +254,8 @@ impl Witness {
         });
     }
 
-    /// What a node that has just become a master does not have of a lock, and what it has of before.
+    /// What a node that has just become a master does not have of a lock, and what it has of
+    /// before.
     fn tell_inherited(&self, watched: &Watched, how: GainCause) {
         let told = watched.promoted(&self.shared.get().history, self.host, self.ctx.wall(), how);
         told.into_iter().for_each(|what| self.tell(what));
@@ -273,7 +278,8 @@ impl Witness {
         Keys::of_word(self.locks.iter().map(|watched| &watched.keys), word).map(|at| self.locks[at].lock)
     }
 
-    /// Whose command did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
+    /// Whose command did something: `None` when it was repeated from a master, `Some(None)` when no
+    /// client did it.
     fn sender(&self, by: Option<ConnId>) -> Option<Option<Sender>> {
         let Some(conn) = by else { return Some(None) };
         let role = self

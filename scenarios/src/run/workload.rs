@@ -32,7 +32,8 @@ impl Actor {
         }
     }
 
-    /// Takes permits of every rate limiter, thinks, again, until the end of the storm and then until all were granted once.
+    /// Takes permits of every rate limiter, thinks, again, until the end of the storm and then
+    /// until all were granted once.
     async fn take_over_and_over(&self, taking: &Take) {
         let mut stream = self.stream();
         let wait = taking.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
@@ -48,7 +49,8 @@ impl Actor {
         }
     }
 
-    /// Sets every latch, counts it down or waits for it, as drawn, thinks, again, until the end of the storm; and then all of it.
+    /// Sets every latch, counts it down or waits for it, as drawn, thinks, again, until the end of
+    /// the storm; and then all of it.
     async fn count_over_and_over(&self, count: &Count) {
         let mut stream = self.stream();
         let latches = || self.stage.plan.entries();
@@ -86,7 +88,8 @@ impl Actor {
         self.ctx.stream(&name)
     }
 
-    /// Acquire, hold, write, release, think, again, until the end of the storm and then until it was granted once.
+    /// Acquire, hold, write, release, think, again, until the end of the storm and then until it
+    /// was granted once.
     async fn contend(&self, contend: &Contend) {
         let mut stream = self.stream();
         let locks = self.locks(contend);
@@ -117,15 +120,16 @@ impl Actor {
         }
     }
 
-    /// Whether the rounds are over. There is one more in the calm, for the lock to show that it still can be had: a caller for whom it
-    /// came to nothing sets `calm` back, and goes on asking.
+    /// Whether the rounds are over. There is one more in the calm, for the lock to show that it
+    /// still can be had: a caller for whom it came to nothing sets `calm` back, and goes on asking.
     fn is_over(&self, calm: &mut bool) -> bool {
         self.ctx.moment().0 >= self.stage.plan.phases.storm_ends && std::mem::replace(calm, true)
     }
 
     async fn think(&self, think: Draw<Span>, stream: &mut Stream) {
         let Span(think) = drawn(think, stream);
-        // A round takes time even where nothing is thought: a lock that fails at once must not become an endless loop.
+        // A round takes time even where nothing is thought: a lock that fails at once must not
+        // become an endless loop.
         self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
     }
 
@@ -173,7 +177,8 @@ impl Actor {
         }
     }
 
-    /// Takes one level of every lock, in their order; those that were granted are given back if one is not.
+    /// Takes one level of every lock, in their order; those that were granted are given back if one
+    /// is not.
     async fn take_all(&self, locks: &[LockEntry], wait: Patience, mode: Mode, permits: u32) -> Option<Level> {
         let mut level = Level::new();
         for &lock in locks {
@@ -195,9 +200,9 @@ impl Actor {
         }
     }
 
-    /// Takes further levels of the locks, works `length` in all, and gives the levels back one by one. The time is spread
-    /// evenly over going in and coming out. A level that is refused is the deepest; one that is lost ends the work. Who shares the
-    /// locks writes nothing.
+    /// Takes further levels of the locks, works `length` in all, and gives the levels back one by
+    /// one. The time is spread evenly over going in and coming out. A level that is refused is the
+    /// deepest; one that is lost ends the work. Who shares the locks writes nothing.
     async fn hold_levels(
         &self,
         (locks, mode): (&[LockEntry], Mode),
@@ -227,7 +232,8 @@ impl Actor {
 }
 
 impl Actor {
-    /// Works half of `length` alone, keeps the locks for reading as well, gives up writing, and works on among readers.
+    /// Works half of `length` alone, keeps the locks for reading as well, gives up writing, and
+    /// works on among readers.
     async fn hold_and_downgrade(
         &self,
         locks: &[LockEntry],
@@ -295,7 +301,8 @@ storm = "6s"
         let source = parse("workload.toml", ONE_WRITER).unwrap_or_else(|error| panic!("{error}"));
         let plan = Plan::draw(&source.variants[0].scenario, 0);
         let history = run::run(&plan, "workload", Engine::Event, TraceRetention::Nothing).history;
-        // When the writer begins to believe that it holds the lock in a mode, and when it knows that it does not any more.
+        // When the writer begins to believe that it holds the lock in a mode, and when it knows
+        // that it does not any more.
         let (mut changes, mut times) = (Vec::new(), Vec::new());
         for event in &history.events {
             let change = match event.kind {

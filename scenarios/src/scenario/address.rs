@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{Client, RESERVED, Scenario, error::Mistake, places::Places};
 use crate::{fault::FaultKind, name::Name, selector::Selector};
 
-/// An address that is no host's own, such as that of a proxy, a virtual IP or a name in the DNS: `[address.vip]`. Clients know it as one of
-/// their `nodes`.
+/// An address that is no host's own, such as that of a proxy, a virtual IP or a name in the DNS:
+/// `[address.vip]`. Clients know it as one of their `nodes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Address {

@@ -1,4 +1,5 @@
-//! `[boundary]`: the key along which a scenario's verdict changes, and the formula that its author claims for the place.
+//! `[boundary]`: the key along which a scenario's verdict changes, and the formula that its author
+//! claims for the place.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,9 +22,11 @@ pub struct Boundary {
     /// Whose verdict; that of the first checker that something is expected of, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checker: Option<String>,
-    /// Where it should be; nothing is claimed if left out. A sum of values such as `102ms`, of `lease`, `drift`, `latency` and `rtt`, and of
-    /// keys by their paths, such as `sentinel.s.down_after`, each perhaps multiplied or divided (`2 * latency`, `lock.watchdog / 3`,
-    /// `lease / (lease - drift) * 100% - 100%`); or two sums with `..` between them, where the scenario only bounds the place.
+    /// Where it should be; nothing is claimed if left out. A sum of values such as `102ms`, of
+    /// `lease`, `drift`, `latency` and `rtt`, and of keys by their paths, such as
+    /// `sentinel.s.down_after`, each perhaps multiplied or divided (`2 * latency`, `lock.watchdog /
+    /// 3`, `lease / (lease - drift) * 100% - 100%`); or two sums with `..` between them, where the
+    /// scenario only bounds the place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<Formula>,
 }

@@ -9,7 +9,8 @@ use crate::{
     verdict::Expectation,
 };
 
-/// Builds a [`Scenario`] piece by piece; each piece is what the file format has under the same name.
+/// Builds a [`Scenario`] piece by piece; each piece is what the file format has under the same
+/// name.
 ///
 /// ```
 /// use lockstorm::{fault::{Crash, Fault}, scenario::Scenario, units::Span};

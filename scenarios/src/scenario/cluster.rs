@@ -1,4 +1,5 @@
-//! The cluster of an experiment: its nodes, the slots of each, and what each knows of the others at first.
+//! The cluster of an experiment: its nodes, the slots of each, and what each knows of the others at
+//! first.
 
 use lockstorm_sim::cluster::SLOTS;
 
@@ -22,14 +23,15 @@ impl Scenario {
         self.node.values().any(|node| node.cluster)
     }
 
-    /// The host that a node follows from the start; `number` counts the hosts of its group from 0. Replicas of a group follow one
-    /// each, in turn.
+    /// The host that a node follows from the start; `number` counts the hosts of its group from 0.
+    /// Replicas of a group follow one each, in turn.
     pub fn master_of(&self, name: &str, number: usize) -> Option<String> {
         let masters = self.members(self.node.get(name)?.replica_of.as_ref()?.as_str());
         masters.get(number % masters.len().max(1)).cloned()
     }
 
-    /// The nodes of the cluster, in the order of their hosts. Masters that do not say which slots they have share those that are left.
+    /// The nodes of the cluster, in the order of their hosts. Masters that do not say which slots
+    /// they have share those that are left.
     pub fn cluster_nodes(&self) -> Vec<ClusterNode> {
         let given: Vec<&Slots> = self.node.values().filter_map(|node| node.slots.as_ref()).collect();
         let rest: Vec<u16> =
@@ -56,7 +58,8 @@ impl Scenario {
     }
 }
 
-/// What each of these nodes has in `nodes.conf` when it knows all the others by these ids: as after `redis-cli --cluster create`.
+/// What each of these nodes has in `nodes.conf` when it knows all the others by these ids: as after
+/// `redis-cli --cluster create`.
 pub(crate) fn files(nodes: &[ClusterNode], ids: &[String]) -> Vec<String> {
     let masters: Vec<&str> =
         nodes.iter().filter(|node| node.master.is_none()).map(|node| &*node.host).collect();
@@ -77,7 +80,8 @@ pub(crate) fn files(nodes: &[ClusterNode], ids: &[String]) -> Vec<String> {
     (0..nodes.len()).map(file).collect()
 }
 
-/// That the nodes make a cluster, if they are to be one, and that the rest of the scenario suits it.
+/// That the nodes make a cluster, if they are to be one, and that the rest of the scenario suits
+/// it.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     let of_key = |path: &[&str]| places.of_key(path);
     for (name, node) in &scenario.node {

@@ -5,7 +5,8 @@ use super::{Algorithm, Client, Scenario, error::Mistake, places::Places};
 /// The most times that a driver sends a command again.
 const RETRIES_MAX: u32 = 1_000;
 
-/// That a client whose driver sends commands again is one of models, and does not do so without end.
+/// That a client whose driver sends commands again is one of models, and does not do so without
+/// end.
 pub(super) fn check(
     scenario: &Scenario,
     name: &str,

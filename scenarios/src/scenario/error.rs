@@ -4,7 +4,8 @@ use miette::{Diagnostic, NamedSource, SourceSpan};
 
 use super::form::{self, Keys};
 
-/// A mistake in a scenario file, with the place it was made; or in what is asked of a file as a whole, which has no place in it.
+/// A mistake in a scenario file, with the place it was made; or in what is asked of a file as a
+/// whole, which has no place in it.
 #[derive(Debug, Clone, thiserror::Error, Diagnostic)]
 #[error("{file}{place}: {message}", place = place(*.line, *.column))]
 #[diagnostic(code(scenario))]
@@ -113,7 +114,8 @@ fn place(line: usize, column: usize) -> String {
     if line == 0 { String::new() } else { format!(":{line}:{column}") }
 }
 
-/// What serde says of a value of another type, in words of the file and not of the code that reads it.
+/// What serde says of a value of another type, in words of the file and not of the code that reads
+/// it.
 fn plain(message: &str) -> String {
     let types = message.strip_prefix("invalid type: ").and_then(|types| types.split_once(", expected "));
     let Some((found, expected)) = types else { return message.to_owned() };

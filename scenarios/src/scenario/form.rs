@@ -1,4 +1,5 @@
-//! What the parts of a scenario file look like, read off the schema: for messages about mistakes, and for lists.
+//! What the parts of a scenario file look like, read off the schema: for messages about mistakes,
+//! and for lists.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +18,8 @@ pub(super) fn keys(name: &str) -> Keys {
     keys_of(&schema, &schema["$defs"][name])
 }
 
-/// How a fault is written, such as `cut = { from, to, one_way? }`; what may be left out has a question mark.
+/// How a fault is written, such as `cut = { from, to, one_way? }`; what may be left out has a
+/// question mark.
 pub(crate) fn fault(name: &str) -> String {
     let schema = schemars::schema_for!(Scenario).to_value();
     let Keys { must, may } = keys_of(&schema, &schema["$defs"]["Fault"]["properties"][name]);

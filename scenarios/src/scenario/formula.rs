@@ -1,7 +1,8 @@
 //! Formulas: what a place or a measure should come to, as a sum of what the same file says.
 //!
-//! A formula has the kinds of its values: times are added to times, the quotient of two times is a number, and a number of times a rate
-//! is a rate. So `lease / (lease - drift) * 100% - 100%` is by how much a clock may run fast.
+//! A formula has the kinds of its values: times are added to times, the quotient of two times is a
+//! number, and a number of times a rate is a rate. So `lease / (lease - drift) * 100% - 100%` is by
+//! how much a clock may run fast.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -44,7 +45,8 @@ enum Of {
     Value(Ticks),
     /// The lease of the lock.
     Lease,
-    /// What Redlock allows for the drift of clocks over the lease: a hundredth and two milliseconds.
+    /// What Redlock allows for the drift of clocks over the lease: a hundredth and two
+    /// milliseconds.
     Drift,
     /// The one-way latency of the network.
     Latency,
@@ -334,7 +336,8 @@ impl Formula {
     /// What it comes to in a scenario.
     ///
     /// # Errors
-    /// When a word of it has no fixed value there, or values of several kinds are added, multiplied or divided, or something is divided by zero.
+    /// When a word of it has no fixed value there, or values of several kinds are added, multiplied
+    /// or divided, or something is divided by zero.
     pub fn bounds(&self, scenario: &Scenario) -> Result<Bounds, String> {
         let low = self.low.amount(scenario)?.value()?;
         let high = self.high.as_ref().map_or(Ok(low), |high| high.amount(scenario)?.value())?;

@@ -1,4 +1,5 @@
-//! From a file to scenarios: parsing, laying variants over the whole, checking that every name stands for something.
+//! From a file to scenarios: parsing, laying variants over the whole, checking that every name
+//! stands for something.
 
 use std::{cell::LazyCell, path::Path};
 
@@ -24,19 +25,21 @@ use crate::digest::sha256;
 pub struct Source {
     /// The file as it was named.
     pub file: String,
-    /// The first eight hexadecimal digits of the SHA-256 of its text, to notice that a file has changed.
+    /// The first eight hexadecimal digits of the SHA-256 of its text, to notice that a file has
+    /// changed.
     pub digest: String,
     /// Its text; empty for a scenario that is in no file.
     pub text: String,
-    /// The variants in the order of the file, each at every point of the sweep; one without a name if the file has neither.
+    /// The variants in the order of the file, each at every point of the sweep; one without a name
+    /// if the file has neither.
     pub variants: Vec<Variant>,
 }
 
 /// One condition of an experiment.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Its name, such as `lossy,by=5s`: what it is a condition of and where its point lies. Empty when the file has neither
-    /// variants nor a sweep.
+    /// Its name, such as `lossy,by=5s`: what it is a condition of and where its point lies. Empty
+    /// when the file has neither variants nor a sweep.
     pub name: String,
     /// The name without the point: what the file calls the variant.
     pub of: String,
@@ -57,7 +60,8 @@ impl Source {
         self.variants.first()?.scenario.finding.as_deref()
     }
 
-    /// What the file calls variants, each at the first point of its sweep, in the order of the file.
+    /// What the file calls variants, each at the first point of its sweep, in the order of the
+    /// file.
     pub fn conditions(&self) -> Vec<&Variant> {
         let mut all: Vec<&Variant> = self.variants.iter().collect();
         all.dedup_by_key(|variant| &variant.of);
@@ -76,7 +80,8 @@ impl Source {
         Ok(Source { file, digest: digest(&text), text, variants })
     }
 
-    /// The same file with other values for some keys, in every variant. A sweep no longer moves along those keys.
+    /// The same file with other values for some keys, in every variant. A sweep no longer moves
+    /// along those keys.
     ///
     /// # Errors
     /// When a key is none of the format, or the scenario cannot be one with that value.
@@ -87,8 +92,9 @@ impl Source {
         }
     }
 
-    /// One condition of the file with other values for some keys. A sweep no longer moves along those keys; along the rest it is at the
-    /// point of `condition`. Nothing else of the file is built.
+    /// One condition of the file with other values for some keys. A sweep no longer moves along
+    /// those keys; along the rest it is at the point of `condition`. Nothing else of the file is
+    /// built.
     ///
     /// # Errors
     /// As [`Source::with`] has them, or when the file has no such condition.
@@ -102,7 +108,8 @@ impl Source {
         built.into_iter().next().ok_or_else(|| Box::new(self.no_variant(&condition.of)))
     }
 
-    /// The conditions that variants of this name are under when a key has this value: one for each point of a sweep along the rest.
+    /// The conditions that variants of this name are under when a key has this value: one for each
+    /// point of a sweep along the rest.
     ///
     /// # Errors
     /// As [`Source::with`] has them.
@@ -112,7 +119,8 @@ impl Source {
         built.map_err(|mistake| Box::new(self.mistaken(mistake, &settings)))
     }
 
-    /// A mistake that the file does not have without the settings: where none of its own places is meant, it is in one of them.
+    /// A mistake that the file does not have without the settings: where none of its own places is
+    /// meant, it is in one of them.
     fn mistaken(&self, mut mistake: Mistake, settings: &[Setting]) -> ScenarioError {
         let laid: Vec<String> = settings.iter().map(Setting::to_string).collect();
         mistake.message = format!("with {}: {}", laid.join(" and "), mistake.message);
@@ -123,7 +131,8 @@ impl Source {
         }
     }
 
-    /// That the file has no variant of this name, and which it has, or between which points of its sweep there is the choice.
+    /// That the file has no variant of this name, and which it has, or between which points of its
+    /// sweep there is the choice.
     pub fn no_variant(&self, name: &str) -> ScenarioError {
         let known: Vec<&str> = self.conditions().into_iter().map(|variant| variant.of.as_str()).collect();
         let point = self.variants.iter().find(|variant| !variant.point.is_empty());
@@ -163,8 +172,9 @@ impl Source {
         name.contains('=') && coordinates(name).all(|(given, _)| is_axis(given))
     }
 
-    /// The numbers of the variants that a name means: what the file calls one, at the points of its sweep that have the values of the name,
-    /// which may give some axes or all, in any order: `lossy,by=5s`.
+    /// The numbers of the variants that a name means: what the file calls one, at the points of its
+    /// sweep that have the values of the name, which may give some axes or all, in any order:
+    /// `lossy,by=5s`.
     pub fn meant(&self, name: &str) -> Vec<usize> {
         let of: Vec<&str> = name.split(',').filter(|part| !part.contains('=')).collect();
         let is_there = |variant: &Variant| {
@@ -175,7 +185,8 @@ impl Source {
         all.map(|(number, _)| number).collect()
     }
 
-    /// The number of a variant by its name, which may give keys other values than the file: `lossy,network.latency=5ms`.
+    /// The number of a variant by its name, which may give keys other values than the file:
+    /// `lossy,network.latency=5ms`.
     ///
     /// # Errors
     /// As [`Source::with`] has them. `None` where no variant of the file is called so.
@@ -202,7 +213,8 @@ fn coordinates(name: &str) -> impl Iterator<Item = (&str, &str)> {
 /// Reads a scenario file.
 ///
 /// # Errors
-/// When it cannot be read, or is not a scenario: with line, column, what was expected and the nearest name.
+/// When it cannot be read, or is not a scenario: with line, column, what was expected and the
+/// nearest name.
 pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
@@ -343,7 +355,8 @@ fn name_locks(root: &mut DeTable<'_>) -> Result<(), Mistake> {
             DeValue::Table(own)
                 if !(lock::OWN_TABLES.contains(&&**key.get_ref()) || is_key(key.get_ref())) =>
             {
-                // Where it says nothing that a lock's table says, it is more likely a misspelt key than a lock of that name.
+                // Where it says nothing that a lock's table says, it is more likely a misspelt key
+                // than a lock of that name.
                 let is_of_lock = !own.is_empty() && own.keys().all(|key| is_key(key.get_ref()));
                 if !is_of_lock && let Some(near) = nearest(key.get_ref(), lock::OWN_TABLES.iter().copied()) {
                     let message = format!("neither a key of [lock] nor a lock: `{}`", key.get_ref());

@@ -21,8 +21,9 @@ use crate::{
 
 /// The locks on trial, by name, in the order in which a workload takes them.
 ///
-/// A file that has one says `[lock]`, and it is called `lock`. A file that has several gives each a table of its own, such as
-/// `[lock.stock]` and `[lock.cash]`, and what stands in `[lock]` itself is common to them.
+/// A file that has one says `[lock]`, and it is called `lock`. A file that has several gives each a
+/// table of its own, such as `[lock.stock]` and `[lock.cash]`, and what stands in `[lock]` itself
+/// is common to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Locks(IndexMap<String, Lock>);
@@ -88,7 +89,8 @@ impl JsonSchema for Locks {
     }
 }
 
-/// A lock on trial: `[lock]`, or `[lock.stock]` of several, for which `[lock]` says what they have in common.
+/// A lock on trial: `[lock]`, or `[lock.stock]` of several, for which `[lock]` says what they have
+/// in common.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lock {
@@ -96,18 +98,22 @@ pub struct Lock {
     pub name: Option<String>,
     /// Which lock of the client it is.
     pub kind: LockKind,
-    /// Who implements it: the production client, or a model of another algorithm (`lockstorm list subjects`).
+    /// Who implements it: the production client, or a model of another algorithm (`lockstorm list
+    /// subjects`).
     pub subject: Subject,
-    /// What the subject does otherwise than its name says, such as `{ release = "delete" }` (`lockstorm list traits`).
+    /// What the subject does otherwise than its name says, such as `{ release = "delete" }`
+    /// (`lockstorm list traits`).
     pub traits: OtherTraits,
-    /// The nodes it lives on: one for a plain lock (its replicas follow by themselves), several for a Redlock. All masters if
-    /// left out.
+    /// The nodes it lives on: one for a plain lock (its replicas follow by themselves), several for
+    /// a Redlock. All masters if left out.
     pub nodes: Option<Vec<Name>>,
-    /// The lease of every acquisition that names none; that of the watchdog, which renews it, if left out.
+    /// The lease of every acquisition that names none; that of the watchdog, which renews it, if
+    /// left out.
     pub lease: Option<Span>,
     /// The lease the watchdog keeps renewing.
     pub watchdog: Span,
-    /// How long a client waits for a reply; 3 s if left out. A peer of a trial then does as its library does.
+    /// How long a client waits for a reply; 3 s if left out. A peer of a trial then does as its
+    /// library does.
     pub response_timeout: Option<Span>,
     /// How long a Redlock waits for one node; 50 ms if left out.
     pub node_timeout: Option<Span>,
@@ -115,9 +121,11 @@ pub struct Lock {
     pub retry_delay: Option<Span>,
     /// Which replicas must have acknowledged an acquisition (WAIT).
     pub sync: Sync,
-    /// How long to wait for their acknowledgement; 1 s if left out. A model waits for 100 ms, whatever this says.
+    /// How long to wait for their acknowledgement; 1 s if left out. A model waits for 100 ms,
+    /// whatever this says.
     pub sync_timeout: Option<Span>,
-    /// How long a queued waiter of a fair lock may be silent before it loses its place; 5 min if left out.
+    /// How long a queued waiter of a fair lock may be silent before it loses its place; 5 min if
+    /// left out.
     pub fair_wait: Option<Span>,
     /// How many permits a semaphore has, or a rate limiter in each window; one if left out.
     pub permits: Option<u32>,
@@ -125,11 +133,11 @@ pub struct Lock {
     pub count: Option<u32>,
     /// The time in which a rate limiter has so many permits; one second if left out.
     pub window: Option<Span>,
-    /// Whether a rate limiter has so many permits for each client, and not for all of them together. A client that was started again is
-    /// another one.
+    /// Whether a rate limiter has so many permits for each client, and not for all of them
+    /// together. A client that was started again is another one.
     pub per_client: bool,
-    /// How long after a lease that ended by itself the lock is granted to no other owner, for a model with the trait
-    /// `grant = "after-delay"`; no time if left out.
+    /// How long after a lease that ended by itself the lock is granted to no other owner, for a
+    /// model with the trait `grant = "after-delay"`; no time if left out.
     pub delay: Option<Span>,
 }
 
@@ -254,7 +262,8 @@ pub enum Sync {
     All,
 }
 
-/// The resource that the lock guards: `[resource]`. It is a host of its own, so a write takes its time over the network.
+/// The resource that the lock guards: `[resource]`. It is a host of its own, so a write takes its
+/// time over the network.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resource {

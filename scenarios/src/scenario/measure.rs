@@ -1,7 +1,8 @@
 //! `[measure]`: what a measure of a checker should come to, by a formula of what the scenario says.
 //!
-//! Not every number of a claim is a place on an axis. How long a lock cannot be had, or how many commands a hand-off costs, is measured
-//! in each run, and follows from leases, time-outs and moments that the same file has.
+//! Not every number of a claim is a place on an axis. How long a lock cannot be had, or how many
+//! commands a hand-off costs, is measured in each run, and follows from leases, time-outs and
+//! moments that the same file has.
 
 use std::{fmt, time::Duration};
 
@@ -21,14 +22,17 @@ const WITHIN: Duration = Duration::from_millis(1);
 /// What measures should come to, by checker and name.
 pub type Measures = IndexMap<String, IndexMap<String, Stated>>;
 
-/// What a measure should come to: `[measure]`, as `progress.stalled = { formula = "lease - 1s", within = "5ms" }`.
+/// What a measure should come to: `[measure]`, as `progress.stalled = { formula = "lease - 1s",
+/// within = "5ms" }`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stated {
-    /// A sum as in the formula of a boundary, or two with `..` between them, where the scenario only bounds the measure. What comes to
-    /// less than nothing is nothing, because no measure is negative.
+    /// A sum as in the formula of a boundary, or two with `..` between them, where the scenario
+    /// only bounds the measure. What comes to less than nothing is nothing, because no measure is
+    /// negative.
     pub formula: Formula,
-    /// How far from it the measure may be; a millisecond of a time, as servers count, and nothing of a number, if left out.
+    /// How far from it the measure may be; a millisecond of a time, as servers count, and nothing
+    /// of a number, if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Ticks>,
 }
@@ -76,7 +80,8 @@ impl Stated {
 }
 
 impl Scenario {
-    /// The measures that have a formula, beside what was found; of a checker that decides nothing there is none to compare.
+    /// The measures that have a formula, beside what was found; of a checker that decides nothing
+    /// there is none to compare.
     pub fn compared(&self, findings: &[Finding]) -> Vec<Compared> {
         let all = self
             .measure
@@ -84,8 +89,8 @@ impl Scenario {
             .flat_map(|(checker, of)| of.iter().map(move |(measure, stated)| (checker, measure, stated)));
         let compared = all.filter_map(|(checker, measure, stated)| {
             let finding = findings.iter().find(|finding| finding.checker == checker)?;
-            // In a file each formula has a value. An experiment may put code in the place of the steps that a formula is about: then nothing
-            // is claimed of the measure.
+            // In a file each formula has a value. An experiment may put code in the place of the
+            // steps that a formula is about: then nothing is claimed of the measure.
             let [least, most, within] = stated.value(self).ok()?;
             let found = finding.measure(measure);
             let as_claimed = found.is_some_and(|found| around(least, most, within).contains(found));
@@ -141,7 +146,8 @@ impl fmt::Display for Compared {
     }
 }
 
-/// That there are such checkers with such measures, of which something is expected, and that the formulas have values.
+/// That there are such checkers with such measures, of which something is expected, and that the
+/// formulas have values.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     for (name, measures) in &scenario.measure {
         let Some(checker) = Checker::named(name) else {

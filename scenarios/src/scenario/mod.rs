@@ -1,6 +1,8 @@
-//! A scenario as it is written: what hosts there are, what they do, what goes wrong, and what is expected of it.
+//! A scenario as it is written: what hosts there are, what they do, what goes wrong, and what is
+//! expected of it.
 //!
-//! Nothing is drawn yet and nothing runs: the seed turns a [`Scenario`] into a [`Plan`](crate::plan::Plan).
+//! Nothing is drawn yet and nothing runs: the seed turns a [`Scenario`] into a
+//! [`Plan`](crate::plan::Plan).
 
 mod address;
 mod boundary;
@@ -97,33 +99,37 @@ pub struct Scenario {
     pub fault: IndexMap<String, Fault>,
     /// The expected verdict of each checker that matters here (`lockstorm list checkers`).
     pub expect: IndexMap<String, Expectation>,
-    /// What real servers do otherwise than `expect` says of the simulated ones, by checker, and why: `real.l2 = { comes = "holds",
-    /// because = ".." }`. Only `lockstorm claims --real` looks at it.
+    /// What real servers do otherwise than `expect` says of the simulated ones, by checker, and
+    /// why: `real.l2 = { comes = "holds", because = ".." }`. Only `lockstorm claims --real` looks
+    /// at it.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub real: IndexMap<String, Otherwise>,
     /// Where a verdict changes, if the experiment is about that; nowhere if left out.
     pub boundary: Option<Boundary>,
-    /// What measures should come to, by checker and name: `progress.stalled = { formula = "lease - 1s" }`. A run in virtual time in which
-    /// one is another is not as expected.
+    /// What measures should come to, by checker and name: `progress.stalled = { formula = "lease -
+    /// 1s" }`. A run in virtual time in which one is another is not as expected.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub measure: Measures,
-    /// Keys that take several values, by their paths: the experiment is repeated at every point of their grid. A list of values, or
-    /// `{ from, to, step }`, or `{ from, to, points }`; perhaps with a `name` for the axis.
+    /// Keys that take several values, by their paths: the experiment is repeated at every point of
+    /// their grid. A list of values, or `{ from, to, step }`, or `{ from, to, points }`; perhaps
+    /// with a `name` for the axis.
     #[schemars(with = "IndexMap<String, serde_json::Value>")]
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sweep: IndexMap<String, serde_json::Value>,
-    /// The checker whose violations a picture of the sweep counts; the first that was violated, if left out.
+    /// The checker whose violations a picture of the sweep counts; the first that was violated, if
+    /// left out.
     pub plot: Option<String>,
-    /// Conditions under which the experiment is repeated: each is laid over the rest, key by key; its `expect` replaces the
-    /// common one, and with it `real`; its `without = ["fault.pause"]` names keys that it leaves out. A scenario with variants runs
-    /// each of them.
+    /// Conditions under which the experiment is repeated: each is laid over the rest, key by key;
+    /// its `expect` replaces the common one, and with it `real`; its `without = ["fault.pause"]`
+    /// names keys that it leaves out. A scenario with variants runs each of them.
     #[schemars(with = "IndexMap<String, serde_json::Map<String, serde_json::Value>>")]
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub variant: IndexMap<String, serde_json::Value>,
 }
 
 impl Scenario {
-    /// The nodes that a lock lives on, each without its replicas: those that the file names, or every master.
+    /// The nodes that a lock lives on, each without its replicas: those that the file names, or
+    /// every master.
     pub fn lock_nodes(&self, lock: &Lock) -> Vec<String> {
         let masters = self.node.iter().filter(|(_, node)| node.replica_of.is_none());
         match &lock.nodes {
@@ -162,7 +168,8 @@ impl Scenario {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Otherwise {
-    /// The verdict there; one or the other by chance if left out, because it depends on times that no real process keeps to.
+    /// The verdict there; one or the other by chance if left out, because it depends on times that
+    /// no real process keeps to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comes: Option<Expectation>,
     /// Why it is another one.
@@ -173,19 +180,24 @@ pub struct Otherwise {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// How long faults rage and workloads work, a day at most. When it ends, what can be undone of the faults is undone.
+    /// How long faults rage and workloads work, a day at most. When it ends, what can be undone of
+    /// the faults is undone.
     pub storm: Span,
-    /// How long it goes on afterwards, a day at most, for the locks to show that they still can be had.
+    /// How long it goes on afterwards, a day at most, for the locks to show that they still can be
+    /// had.
     pub calm: Span,
-    /// How many seeds a plain `run` tries, from 0; one if left out, because most experiments draw nothing.
+    /// How many seeds a plain `run` tries, from 0; one if left out, because most experiments draw
+    /// nothing.
     pub seeds: u64,
-    /// How long, once the storm is over, a lock that no owner believes it holds may keep its waiters waiting; 60 s if left out. Beyond
-    /// it `progress` is violated. `latch`, `rate` and `together` have the same bound.
+    /// How long, once the storm is over, a lock that no owner believes it holds may keep its
+    /// waiters waiting; 60 s if left out. Beyond it `progress` is violated. `latch`, `rate` and
+    /// `together` have the same bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Span>,
-    /// Lets lockstorm ask for a lock with a client of its own if in the calm no other owner was granted it, has it or waits for it; `true`
-    /// if left out. So `progress` is decided also where all work is over before. It asks when the longest lease of the file has passed
-    /// since the storm.
+    /// Lets lockstorm ask for a lock with a client of its own if in the calm no other owner was
+    /// granted it, has it or waits for it; `true` if left out. So `progress` is decided also where
+    /// all work is over before. It asks when the longest lease of the file has passed since the
+    /// storm.
     #[serde(skip_serializing_if = "is_true")]
     pub probe: bool,
 }

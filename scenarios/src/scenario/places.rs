@@ -1,4 +1,5 @@
-//! The positions of keys and values in a file, for mistakes that show only once the whole file is understood.
+//! The positions of keys and values in a file, for mistakes that show only once the whole file is
+//! understood.
 
 use std::ops::Range;
 
@@ -13,9 +14,11 @@ impl<'a, 'i> Places<'a, 'i> {
         Places(root)
     }
 
-    /// Where the last key of a path is written, in bytes of the file. Items of arrays are counted from 0.
+    /// Where the last key of a path is written, in bytes of the file. Items of arrays are counted
+    /// from 0.
     ///
-    /// What is written nowhere is a default, and the nearest table around it is where it could have been written.
+    /// What is written nowhere is a default, and the nearest table around it is where it could have
+    /// been written.
     pub(super) fn of_key(&self, path: &[&str]) -> Range<usize> {
         self.find(path, |key, _| key)
     }

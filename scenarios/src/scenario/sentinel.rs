@@ -13,26 +13,30 @@ use serde::{Deserialize, Serialize};
 use super::{Algorithm, Client, Clock, Scenario, error::Mistake, group, places::Places};
 use crate::{name::Name, units::Span};
 
-/// A Sentinel, or `count` of them, with their common settings: `[sentinel.s]`. Each keeps its state over a crash, in the file that
-/// it has.
+/// A Sentinel, or `count` of them, with their common settings: `[sentinel.s]`. Each keeps its state
+/// over a crash, in the file that it has.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sentinel {
-    /// How many Sentinels of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
+    /// How many Sentinels of this kind there are, called by the name and a number from 1; one,
+    /// called by the name alone, if left out.
     pub count: Option<u32>,
-    /// The masters that they watch, by the names of their nodes; every master if left out. A master is known by this name, also when
-    /// another node has taken its place.
+    /// The masters that they watch, by the names of their nodes; every master if left out. A master
+    /// is known by this name, also when another node has taken its place.
     pub watches: Option<Vec<Name>>,
     /// How many must see a master down; the majority of `count` if left out.
     pub quorum: Option<u32>,
-    /// How long a node may be silent until it counts as down (`down-after-milliseconds`); 30 s if left out.
+    /// How long a node may be silent until it counts as down (`down-after-milliseconds`); 30 s if
+    /// left out.
     pub down_after: Option<Span>,
-    /// How long a failover may take, and half of the time until the next attempt (`failover-timeout`); 3 min if left out.
+    /// How long a failover may take, and half of the time until the next attempt
+    /// (`failover-timeout`); 3 min if left out.
     pub failover_timeout: Option<Span>,
     /// How many replicas are told at a time to follow the new master; one if left out.
     pub parallel_syncs: Option<NonZeroU32>,
-    /// Other options as in `sentinel.conf`, with what stands behind them there: of the Sentinel (`sentinel-pass = "secret"`), of each master
-    /// that it watches (`auth-pass = "secret"`, `rename-command = "SLAVEOF FOLLOW"`), or of a server that a Sentinel is as well
+    /// Other options as in `sentinel.conf`, with what stands behind them there: of the Sentinel
+    /// (`sentinel-pass = "secret"`), of each master that it watches (`auth-pass = "secret"`,
+    /// `rename-command = "SLAVEOF FOLLOW"`), or of a server that a Sentinel is as well
     /// (`requirepass`, `maxclients`, `timeout`).
     pub config: IndexMap<String, String>,
     /// How its clocks differ from true time.

@@ -1,6 +1,7 @@
 //! What a client does, one step after the other.
 //!
-//! A step is a type with its parameters and its [`StepKind`], a line in the table below, and what it does in `run/script.rs`.
+//! A step is a type with its parameters and its [`StepKind`], a line in the table below, and what
+//! it does in `run/script.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,12 +20,15 @@ use crate::{
 pub type Steps = Vec<StepEntry>;
 
 one_of! {
-    /// One step: exactly one action, and perhaps the time of it; or a time alone, which it waits for.
+    /// One step: exactly one action, and perhaps the time of it; or a time alone, which it waits
+    /// for.
     pub struct StepEntry {
-        /// Not before this time after the start, in true time; as soon as the step before it is done if left out.
+        /// Not before this time after the start, in true time; as soon as the step before it is
+        /// done if left out.
         pub at: Option<Draw<Span>>,
-        /// Which lock it is about, by the name of its table; the only one, or of several the one that was acquired last, if left out. Of several
-        /// an acquisition must say it, and what is done with a latch or a rate limiter.
+        /// Which lock it is about, by the name of its table; the only one, or of several the one
+        /// that was acquired last, if left out. Of several an acquisition must say it, and what is
+        /// done with a latch or a rate limiter.
         pub of: Option<Name>,
     }
 
@@ -40,7 +44,8 @@ one_of! {
         release: Release,
         /// Hold the lock for longer.
         extend: Extend,
-        /// Keep permits by their ids alone: they are not renewed, and are extended and released by the ids.
+        /// Keep permits by their ids alone: they are not renewed, and are extended and released by
+        /// the ids.
         forget: Forget,
         /// Work inside the critical section for a time, writing to the resource now and then.
         work: Work,
@@ -52,7 +57,8 @@ one_of! {
         set: Set,
         /// Count a latch down by one.
         count_down: CountDown,
-        /// Wait until a latch is open, as long as it takes or no longer than `for`, and end the script if it is not.
+        /// Wait until a latch is open, as long as it takes or no longer than `for`, and end the
+        /// script if it is not.
         wait: Wait,
         /// Open a latch by deleting it.
         delete: Delete,
@@ -104,7 +110,8 @@ pub trait StepKind {
 pub enum Asks {
     /// No more than to release what it has granted.
     Nothing,
-    /// A lock for one owner alone; whether with a lease of its own, and whether a watchdog must renew that of the lock.
+    /// A lock for one owner alone; whether with a lease of its own, and whether a watchdog must
+    /// renew that of the lock.
     Lock {
         /// It says the lease.
         lease: bool,
@@ -309,7 +316,8 @@ impl StepKind for Poll {
 pub struct Release {
     /// Ask again when the outcome is unknown, after this long; never if left out.
     pub retry_after: Option<Span>,
-    /// Of several holds give the first back, not the latest: a writer that reads as well goes on as a reader so.
+    /// Of several holds give the first back, not the latest: a writer that reads as well goes on as
+    /// a reader so.
     pub first: bool,
 }
 
@@ -378,7 +386,8 @@ pub struct Work {
     /// How long; until the time in `until` if left out.
     #[serde(rename = "for")]
     pub length: Option<Draw<Span>>,
-    /// Until this time after the start, in true time, where `for` does not say how long; no time at all if left out.
+    /// Until this time after the start, in true time, where `for` does not say how long; no time at
+    /// all if left out.
     pub until: Option<Span>,
     /// How often to write to the resource meanwhile; never if left out.
     pub write_every: Option<Span>,

@@ -1,4 +1,5 @@
-//! All that a scenario can put on trial, by name: each is the right algorithm but for what its line says.
+//! All that a scenario can put on trial, by name: each is the right algorithm but for what its line
+//! says.
 
 use std::{borrow::Cow, fmt};
 
@@ -57,7 +58,8 @@ const LEASES: Traits = Traits { key: Key::Leases, ..RIGHT };
 const RATE: Traits = Traits { key: Key::Rate, token: Token::OfClient, ..RIGHT };
 const LATCH: Traits = Traits { key: Key::Latch, token: Token::OfClient, ..RIGHT };
 
-/// Every subject, in the order of `lockstorm list subjects`. The first one is on trial where a file names none.
+/// Every subject, in the order of `lockstorm list subjects`. The first one is on trial where a file
+/// names none.
 pub const TABLE: &[Subject] = &[
     client("client", "the production client, unchanged", RIGHT),
     client(

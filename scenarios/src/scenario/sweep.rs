@@ -1,4 +1,5 @@
-//! Sweeps: one experiment at every point of a grid. Each point is laid over the scenario, as a variant is.
+//! Sweeps: one experiment at every point of a grid. Each point is laid over the scenario, as a
+//! variant is.
 
 use std::{borrow::Cow, collections::BTreeSet, ops::Range};
 
@@ -130,7 +131,8 @@ impl Setting {
         Err(Mistake::at(0..0, message))
     }
 
-    /// Gives the key its value. A key of a fault, a host or a link that is not there would make half of a new one.
+    /// Gives the key its value. A key of a fault, a host or a link that is not there would make
+    /// half of a new one.
     pub(super) fn lay<'i>(&'i self, on: &mut DeTable<'i>) -> Result<(), Mistake> {
         self.check()?;
         if let [kind, name, _, ..] = &self.path[..]
@@ -181,7 +183,8 @@ pub(super) fn take<'i>(root: &mut DeTable<'i>) -> Result<Vec<Axis<'i>>, Mistake>
     Ok(axes)
 }
 
-/// Tables that are no axis themselves are parts of paths, so that `"a.b" = [1]` and `a.b = [1]` are the same.
+/// Tables that are no axis themselves are parts of paths, so that `"a.b" = [1]` and `a.b = [1]` are
+/// the same.
 fn collect<'i>(
     table: &DeTable<'i>,
     above: &mut Vec<String>,

@@ -1,4 +1,5 @@
-//! Values that have others between them: the axes of sweeps, boundaries and formulas go through them in whole numbers.
+//! Values that have others between them: the axes of sweeps, boundaries and formulas go through
+//! them in whole numbers.
 
 use std::borrow::Cow;
 
@@ -22,7 +23,8 @@ pub(super) enum Scale {
     Rate,
 }
 
-/// A value that has others between itself and the next: in whole numbers, so that a grid is the same on every machine.
+/// A value that has others between itself and the next: in whole numbers, so that a grid is the
+/// same on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
     pub(super) scale: Scale,
@@ -102,7 +104,8 @@ impl Ticks {
         }
     }
 
-    /// The value as what checkers measure, which is never less than nothing; `None` of a rate, which none of them measures.
+    /// The value as what checkers measure, which is never less than nothing; `None` of a rate,
+    /// which none of them measures.
     pub fn quantity(self) -> Option<Quantity> {
         let ticks = self.ticks.max(0);
         match self.scale {

@@ -19,17 +19,20 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Node {
-    /// How many nodes of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
+    /// How many nodes of this kind there are, called by the name and a number from 1; one, called
+    /// by the name alone, if left out.
     pub count: Option<u32>,
-    /// The node whose replica this one is from the start; none if left out. Replicas of several nodes of one kind follow one each, in turn.
-    /// A replica has nothing of its master until it is synchronized, some five seconds after the start: as soon as it is up if the master
-    /// has `config.repl-diskless-sync-delay = "0"`.
+    /// The node whose replica this one is from the start; none if left out. Replicas of several
+    /// nodes of one kind follow one each, in turn. A replica has nothing of its master until it is
+    /// synchronized, some five seconds after the start: as soon as it is up if the master has
+    /// `config.repl-diskless-sync-delay = "0"`.
     pub replica_of: Option<Name>,
-    /// Whether the node is one of a Redis Cluster; replicas of such a node are. All know each other from the start, and masters answer
-    /// two seconds after it, as masters do that have been restarted.
+    /// Whether the node is one of a Redis Cluster; replicas of such a node are. All know each other
+    /// from the start, and masters answer two seconds after it, as masters do that have been
+    /// restarted.
     pub cluster: bool,
-    /// The slots of a master of a cluster, such as `"0-99 200"`, which several of one kind share; an even share of those that no master
-    /// names, if left out.
+    /// The slots of a master of a cluster, such as `"0-99 200"`, which several of one kind share;
+    /// an even share of those that no master names, if left out.
     pub slots: Option<Slots>,
     /// What a crash leaves. Nothing, unless said otherwise.
     pub durability: Durability,
@@ -39,13 +42,17 @@ pub struct Node {
     pub clock: Clock,
     /// A control, not Redis: expiries count on the monotonic clock, which no operator can step.
     pub expire_by_monotonic: bool,
-    /// A control, not Redis 7: replicas are sent the time to live instead of the time to die, as before Redis 7.
+    /// A control, not Redis 7: replicas are sent the time to live instead of the time to die, as
+    /// before Redis 7.
     pub replicate_relative_ttl: bool,
-    /// A mistake on purpose, not Redis: a key is gone at the very millisecond it expires at, instead of after it.
+    /// A mistake on purpose, not Redis: a key is gone at the very millisecond it expires at,
+    /// instead of after it.
     pub expire_at_the_millisecond: bool,
-    /// A mistake on purpose, not Redis: of all that a script wrote, replicas are sent the first command only.
+    /// A mistake on purpose, not Redis: of all that a script wrote, replicas are sent the first
+    /// command only.
     pub replicate_in_part: bool,
-    /// A mistake on purpose, not Redis: wherever a script has a certain text, the node runs another one; nowhere if left out.
+    /// A mistake on purpose, not Redis: wherever a script has a certain text, the node runs another
+    /// one; nowhere if left out.
     pub script_edit: Option<ScriptEdit>,
 }
 
@@ -83,7 +90,8 @@ pub enum Durability {
     AofAlways,
     /// What was synced with the last full second (`appendfsync everysec`).
     AofEverysec,
-    /// Only what the operating system wrote by itself, which a crash is assumed to beat (`appendfsync no`).
+    /// Only what the operating system wrote by itself, which a crash is assumed to beat
+    /// (`appendfsync no`).
     AofNo,
 }
 
@@ -91,29 +99,34 @@ pub enum Durability {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Client {
-    /// How many clients of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
+    /// How many clients of this kind there are, called by the name and a number from 1; one, called
+    /// by the name alone, if left out.
     pub count: Option<u32>,
     /// What it does, step by step.
     pub steps: Steps,
-    /// What it does over and over, until the end of the storm, instead of steps; nothing if left out.
+    /// What it does over and over, until the end of the storm, instead of steps; nothing if left
+    /// out.
     pub workload: Option<WorkloadEntry>,
-    /// Its lines of work by name, instead of steps or a workload, where it does several things at a time: each is an owner of
-    /// its own, and all share the process, its connections and its clocks.
+    /// Its lines of work by name, instead of steps or a workload, where it does several things at a
+    /// time: each is an owner of its own, and all share the process, its connections and its
+    /// clocks.
     pub line: IndexMap<String, Line>,
     /// How its clocks differ from true time.
     pub clock: Clock,
-    /// The nodes it knows of, where it does not know all, or addresses (`[address.vip]`) that lead to one; those that the lock lives on if left
-    /// out.
+    /// The nodes it knows of, where it does not know all, or addresses (`[address.vip]`) that lead
+    /// to one; those that the lock lives on if left out.
     pub nodes: Option<Vec<Name>>,
-    /// The Sentinels that it asks for the lock's master, instead of knowing any nodes: `["s"]`, or some of them; none if left out. Only the
-    /// production client asks them.
+    /// The Sentinels that it asks for the lock's master, instead of knowing any nodes: `["s"]`, or
+    /// some of them; none if left out. Only the production client asks them.
     pub sentinels: Option<Vec<Name>>,
-    /// The user as whom it logs in at the nodes, one of `[user.some-name]`; `default`, who may do everything, if left out.
+    /// The user as whom it logs in at the nodes, one of `[user.some-name]`; `default`, who may do
+    /// everything, if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Name>,
-    /// How many times its driver, below the lock, sends a command again over a new connection when no reply has come in time or the connection
-    /// is broken; never if left out. Only models have such a driver: the production client ends a connection on the server before it
-    /// sends a request again.
+    /// How many times its driver, below the lock, sends a command again over a new connection when
+    /// no reply has come in time or the connection is broken; never if left out. Only models have
+    /// such a driver: the production client ends a connection on the server before it sends a
+    /// request again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
     /// What it does instead of steps, where that is code; no file can say so.
@@ -121,15 +134,18 @@ pub struct Client {
     pub code: Option<Code>,
 }
 
-/// A line of work of a client, or `count` of them: `[client.c1.line.audit]`. What it asks for, holds and gives back is its own.
+/// A line of work of a client, or `count` of them: `[client.c1.line.audit]`. What it asks for,
+/// holds and gives back is its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Line {
-    /// How many lines of this kind there are, called by the name and a number from 1; one, called by the name alone, if left out.
+    /// How many lines of this kind there are, called by the name and a number from 1; one, called
+    /// by the name alone, if left out.
     pub count: Option<u32>,
     /// What it does, step by step.
     pub steps: Steps,
-    /// What it does over and over, until the end of the storm, instead of steps; nothing if left out.
+    /// What it does over and over, until the end of the storm, instead of steps; nothing if left
+    /// out.
     pub workload: Option<WorkloadEntry>,
 }
 
@@ -155,21 +171,22 @@ pub struct Clock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// How long a packet takes from one host to another: a fixed time, or a range that each packet draws from. Packets of one
-    /// direction never overtake each other.
+    /// How long a packet takes from one host to another: a fixed time, or a range that each packet
+    /// draws from. Packets of one direction never overtake each other.
     pub latency: Draw<Span>,
 }
 
 impl Default for Network {
-    /// Each packet draws its own time. With one time for all of them those who ask at once would be served in the same order
-    /// again and again, which no network does.
+    /// Each packet draws its own time. With one time for all of them those who ask at once would be
+    /// served in the same order again and again, which no network does.
     fn default() -> Network {
         let micros = |micros| Span(Duration::from_micros(micros));
         Network { latency: Draw::Range(micros(500), micros(1_500)) }
     }
 }
 
-/// The links from some hosts to others, where they differ from the rest of the network: `[link.lag]`.
+/// The links from some hosts to others, where they differ from the rest of the network:
+/// `[link.lag]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {

@@ -1,20 +1,24 @@
-//! What lock algorithms differ in: a subject is its traits, and each of its mistakes is one of them.
+//! What lock algorithms differ in: a subject is its traits, and each of its mistakes is one of
+//! them.
 //!
-//! To add a trait, add its enum and its line below, and ask for it in `subject/model/` where it makes the difference.
+//! To add a trait, add its enum and its line below, and ask for it in `subject/model/` where it
+//! makes the difference.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::LockKind;
 
-/// Declares the traits: the right algorithm, what a scenario file may lay over a subject, and the list of both.
+/// Declares the traits: the right algorithm, what a scenario file may lay over a subject, and the
+/// list of both.
 macro_rules! traits {
     ($($(#[doc = $doc:literal])+ $name:ident: $Type:ty = $right:expr,)+) => {
         /// What an algorithm does, and by that what it does wrong. The default is right.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Traits { $($(#[doc = $doc])+ pub $name: $Type,)+ }
 
-        /// Traits that are laid over those of a subject: `traits = { release = "delete" }`. What is left out is as the subject has it.
+        /// Traits that are laid over those of a subject: `traits = { release = "delete" }`. What is
+        /// left out is as the subject has it.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct OtherTraits { $($(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$Type>,)+ }
@@ -83,13 +87,14 @@ traits! {
     window: Window = Window::Sliding,
     /// Whose grants a rate is counted by.
     counted: Counted = Counted::AsAsked,
-    /// What becomes of several locks that are taken together, when one of them cannot be had or given back.
+    /// What becomes of several locks that are taken together, when one of them cannot be had or
+    /// given back.
     together: Together = Together::Undone,
 }
 
 impl Traits {
-    /// Whether an algorithm with these traits implements this kind of lock. Its key decides: one that has neither modes nor permits
-    /// takes the other kinds for a plain lock's.
+    /// Whether an algorithm with these traits implements this kind of lock. Its key decides: one
+    /// that has neither modes nor permits takes the other kinds for a plain lock's.
     pub fn implement(&self, kind: LockKind) -> bool {
         match self.key {
             Key::Mode => kind == LockKind::ReadWrite,
@@ -210,7 +215,8 @@ pub enum Grant {
     WriteUnderRead,
     /// All that matters, but one more level of a writer adds its lease to what is left.
     SumsLeases,
-    /// All that matters, and after a lease that ended by itself, until `lock.delay` has passed as well.
+    /// All that matters, and after a lease that ended by itself, until `lock.delay` has passed as
+    /// well.
     AfterDelay,
 }
 
@@ -226,7 +232,8 @@ pub enum Pace {
     Doubling,
     /// Next to nothing.
     AtOnce,
-    /// A message of the release, or the end of the lease. Once it has subscribed it asks again before it sleeps.
+    /// A message of the release, or the end of the lease. Once it has subscribed it asks again
+    /// before it sleeps.
     Message,
     /// The same, but it sleeps as soon as it has subscribed.
     MessageWithoutRecheck,
@@ -258,7 +265,8 @@ pub enum Replicas {
     Required,
     /// One is asked for, and it makes no difference what comes of it.
     Ignored,
-    /// One must have, whatever the node has answered: otherwise the lock is given back, also if it was not granted.
+    /// One must have, whatever the node has answered: otherwise the lock is given back, also if it
+    /// was not granted.
     RequiredOfAll,
 }
 
@@ -272,10 +280,11 @@ pub enum Release {
     Delete,
     /// GET, and DEL if it was the token; of a latch, SET to one less.
     GetThenDelete,
-    /// A script compares the token, and leaves a key for each release, by which a repeat would be known: of a lock that is a
-    /// string, and whose waiters need no message.
+    /// A script compares the token, and leaves a key for each release, by which a repeat would be
+    /// known: of a lock that is a string, and whose waiters need no message.
     Remember,
-    /// A script compares it, and a reader that writes as well gives the lock the lease of what is still read.
+    /// A script compares it, and a reader that writes as well gives the lock the lease of what is
+    /// still read.
     ShortensWriter,
     /// A script compares it, and emits no message when a writer only reads from now on.
     SilentDowngrade,
@@ -285,7 +294,8 @@ pub enum Release {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Belief {
-    /// The lease, counted from before the request was sent; an acquisition that comes too late is none.
+    /// The lease, counted from before the request was sent; an acquisition that comes too late is
+    /// none.
     FromRequest,
     /// The lease, counted from the reply; however late it comes.
     FromReply,
@@ -321,7 +331,8 @@ pub enum Quorum {
 pub enum Cleanup {
     /// Nothing: every node is asked to release.
     All,
-    /// Nothing, unless a request that was late comes after the release: the two go over different connections.
+    /// Nothing, unless a request that was late comes after the release: the two go over different
+    /// connections.
     NewConnection,
     /// What nodes granted without their reply having come.
     Acknowledged,
@@ -341,7 +352,8 @@ pub enum Renewal {
     EachNode,
     /// On a quorum of nodes that answer, whatever they answer.
     AnyAnswer,
-    /// Not at all: the nodes are asked whether they still have the owner's token, and a quorum that says so is believed.
+    /// Not at all: the nodes are asked whether they still have the owner's token, and a quorum that
+    /// says so is believed.
     Looks,
     /// On every node, whatever token it has.
     Anybody,

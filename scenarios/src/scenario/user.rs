@@ -1,4 +1,5 @@
-//! Users of the nodes (ACL), with passwords and rights of their own, and the clients that log in as them.
+//! Users of the nodes (ACL), with passwords and rights of their own, and the clients that log in as
+//! them.
 
 use indexmap::IndexMap;
 use lockstorm_sim::{
@@ -11,14 +12,16 @@ use serde::{Deserialize, Serialize};
 use super::{Client, Scenario, error::Mistake, places::Places};
 use crate::name::Name;
 
-/// A user of the nodes with rights of its own: `[user.app]`. Clients that name none are the user `default`, which may do everything.
+/// A user of the nodes with rights of its own: `[user.app]`. Clients that name none are the user
+/// `default`, which may do everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct User {
     /// The password; none if left out, and any will do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Its rights, a rule each as in ACL SETUSER, such as `"~app:*"`, `"&*"` or `"+@all"`; none if left out.
+    /// Its rights, a rule each as in ACL SETUSER, such as `"~app:*"`, `"&*"` or `"+@all"`; none if
+    /// left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
     /// The nodes that know it; all if left out.
@@ -49,7 +52,8 @@ impl User {
 pub(super) type Users = IndexMap<String, User>;
 
 impl Scenario {
-    /// The users that the node on this host knows beside the one that all nodes have, as its configuration file has them, word by word.
+    /// The users that the node on this host knows beside the one that all nodes have, as its
+    /// configuration file has them, word by word.
     pub fn users_of(&self, host: &str) -> Vec<Vec<String>> {
         let known = self.user.iter().filter(|(_, user)| user.is_on(self, host));
         known.map(|(name, user)| user.words(name)).collect()

@@ -1,4 +1,5 @@
-//! What a scenario must be beyond its form: every name stands for something, every entry does exactly one thing.
+//! What a scenario must be beyond its form: every name stands for something, every entry does
+//! exactly one thing.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -95,7 +96,8 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     Ok(())
 }
 
-/// That there is such a checker, and that it measures what is expected of it; the path is that of what is expected.
+/// That there is such a checker, and that it measures what is expected of it; the path is that of
+/// what is expected.
 fn check_expected(
     name: &str,
     expected: &Expectation,

@@ -1,7 +1,7 @@
 //! What a client does over and over, until the end of the storm.
 //!
-//! A workload is a type with its parameters and its [`WorkloadKind`], a line in the table below, and its arm in
-//! `run/workload.rs`.
+//! A workload is a type with its parameters and its [`WorkloadKind`], a line in the table below,
+//! and its arm in `run/workload.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,11 +26,14 @@ one_of! {
 
     /// A kind of workload.
     pub enum Workload: WorkloadKind {
-        /// Acquire, hold (writing to the resource), release, think, again, until the end of the storm, and then until it was granted once more.
+        /// Acquire, hold (writing to the resource), release, think, again, until the end of the
+        /// storm, and then until it was granted once more.
         contend: Contend,
-        /// Set a latch, count it down or wait for it, as drawn, think, again, until the end of the storm; and then all of it once more.
+        /// Set a latch, count it down or wait for it, as drawn, think, again, until the end of the
+        /// storm; and then all of it once more.
         count: Count,
-        /// Take permits of a rate limiter, think, again, until the end of the storm, and then until they were granted once more.
+        /// Take permits of a rate limiter, think, again, until the end of the storm, and then until
+        /// they were granted once more.
         take: Take,
     }
 }
@@ -71,8 +74,8 @@ pub trait WorkloadKind {
 pub struct Contend {
     /// How long the lock is held.
     pub hold: Draw<Span>,
-    /// The locks that a round takes together, in this order, by the names of their tables; all if left out, in the order of the
-    /// file. Writes go under the first.
+    /// The locks that a round takes together, in this order, by the names of their tables; all if
+    /// left out, in the order of the file. Writes go under the first.
     #[serde(default)]
     pub of: Option<Vec<Name>>,
     /// The pause between two rounds.
@@ -86,23 +89,23 @@ pub struct Contend {
     /// How many rounds; until the end of the storm if left out.
     #[serde(default)]
     pub rounds: Option<u32>,
-    /// How many levels of a reentrant lock a round takes at most: each round draws how many, takes them one inside the other
-    /// and gives them back one by one. One if left out.
+    /// How many levels of a reentrant lock a round takes at most: each round draws how many, takes
+    /// them one inside the other and gives them back one by one. One if left out.
     #[serde(default)]
     pub levels: Option<u32>,
     /// How many permits of a semaphore a round takes; one if left out.
     #[serde(default)]
     pub permits: Option<u32>,
-    /// Whether a round asks for its locks as for one, all or none: the multi lock. It waits for all of them together, with the lease
-    /// of the first; if left out, one after the other.
+    /// Whether a round asks for its locks as for one, all or none: the multi lock. It waits for all
+    /// of them together, with the lease of the first; if left out, one after the other.
     #[serde(default)]
     pub together: bool,
-    /// In which share of the rounds, such as `"60%"`, read-write locks are held together with others that do so, and nothing is
-    /// written to the resource. None if left out.
+    /// In which share of the rounds, such as `"60%"`, read-write locks are held together with
+    /// others that do so, and nothing is written to the resource. None if left out.
     #[serde(default)]
     pub shared: Option<Rate>,
-    /// In which share of the other rounds the owner keeps them for reading when it gives up writing half-way: a downgrade. None if
-    /// left out.
+    /// In which share of the other rounds the owner keeps them for reading when it gives up writing
+    /// half-way: a downgrade. None if left out.
     #[serde(default)]
     pub downgrades: Option<Rate>,
 }
@@ -164,8 +167,8 @@ impl WorkloadKind for Contend {
 
 /// Set a latch, count it down or wait for it, think, again.
 ///
-/// After the storm a client sets it once more, counts it down as often as it was set to, and waits: whatever the others do, it is open
-/// when all of them have done so.
+/// After the storm a client sets it once more, counts it down as often as it was set to, and waits:
+/// whatever the others do, it is open when all of them have done so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Count {

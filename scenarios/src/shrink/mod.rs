@@ -1,10 +1,13 @@
 //! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
 //!
-//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource, options of the lock and the network, steps,
-//! repetitions, the length of everything, and at last what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same checker is still violated. Every
-//! host, script and fault draws from a stream of its own, so taking one away does not move the others.
+//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource,
+//! options of the lock and the network, steps, repetitions, the length of everything, and at last
+//! what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same
+//! checker is still violated. Every host, script and fault draws from a stream of its own, so
+//! taking one away does not move the others.
 //!
-//! What is left is written into the file that its author wrote (`shape.rs`), so that a key which stays keeps its comments.
+//! What is left is written into the file that its author wrote (`shape.rs`), so that a key which
+//! stays keeps its comments.
 
 mod shape;
 mod values;
@@ -66,8 +69,9 @@ impl Shrink {
         verdict(scenario, self.seed, self.engine, self.checker).witness().is_some()
     }
 
-    /// Removes whatever the violation does not need; `told` is called for each change. `None` if there is no violation. `text` is the
-    /// file that the scenario is a condition of; empty if it is in no file.
+    /// Removes whatever the violation does not need; `told` is called for each change. `None` if
+    /// there is no violation. `text` is the file that the scenario is a condition of; empty if it
+    /// is in no file.
     ///
     /// # Errors
     /// When what is left cannot be written as TOML.
@@ -162,7 +166,8 @@ fn clients(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// What clients have of their own, and the users and addresses that are for them. One that something names stays.
+/// What clients have of their own, and the users and addresses that are for them. One that
+/// something names stays.
 fn access(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
@@ -264,7 +269,8 @@ fn options(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// Lines of work, and steps, but none that asks for the lock: a client that does not even ask proves nothing about it.
+/// Lines of work, and steps, but none that asks for the lock: a client that does not even ask
+/// proves nothing about it.
 fn steps(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
@@ -479,7 +485,8 @@ l3 = "violated"
             .replace("at = \"1.5s\", poll", "at = \"7.5s\", poll")
     }
 
-    /// They are at 1.05 s, 4.05 s, 7.05 s, 10.05 s and 13.05 s. The lock is granted at 7 s, so that the third is what it takes.
+    /// They are at 1.05 s, 4.05 s, 7.05 s, 10.05 s and 13.05 s. The lock is granted at 7 s, so that
+    /// the third is what it takes.
     #[test]
     fn of_a_repeated_fault_the_occurrence_that_matters_is_left() {
         let text = repeated();

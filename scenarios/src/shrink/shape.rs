@@ -1,5 +1,5 @@
-//! The file that an author wrote, changed in the places where a scenario has changed, and nowhere else: comments, order and
-//! the way in which values are written stay.
+//! The file that an author wrote, changed in the places where a scenario has changed, and nowhere
+//! else: comments, order and the way in which values are written stay.
 
 use toml::{Table, Value};
 use toml_edit::{Array, DocumentMut, Item, TableLike};
@@ -17,7 +17,8 @@ const LOCK: &str = "lock";
 pub(super) struct Shape(Option<(DocumentMut, Table)>);
 
 impl Shape {
-    /// Of a file with all its conditions. Nothing of it can be kept if it says nothing without one of them.
+    /// Of a file with all its conditions. Nothing of it can be kept if it says nothing without one
+    /// of them.
     pub(super) fn of(text: &str) -> Shape {
         let read = || {
             let mut document: DocumentMut = text.parse().ok()?;
@@ -95,7 +96,8 @@ fn change(item: &mut Item, before: &Value, after: &Value) {
     }
 }
 
-/// The items of a list: those that are gone are taken out, and what is left is changed in its place.
+/// The items of a list: those that are gone are taken out, and what is left is changed in its
+/// place.
 fn items(written: &mut Array, before: &[Value], after: &[Value]) {
     let mut kept = Vec::new();
     for at in (0..before.len()).rev() {
@@ -120,7 +122,8 @@ fn items(written: &mut Array, before: &[Value], after: &[Value]) {
     }
 }
 
-/// Takes an item out, with the comment behind it: in the document that is the beginning of what stands before the next item.
+/// Takes an item out, with the comment behind it: in the document that is the beginning of what
+/// stands before the next item.
 fn remove(written: &mut Array, at: usize) {
     let before = |item: &toml_edit::Value| {
         item.decor().prefix().and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()

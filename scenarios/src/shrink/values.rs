@@ -1,4 +1,5 @@
-//! Values that a violation does not need as they are: ranges become what was drawn of them, numbers round, and then small.
+//! Values that a violation does not need as they are: ranges become what was drawn of them, numbers
+//! round, and then small.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,9 @@ use crate::{
 
 /// Where values are made rounder, and whether they are also made smaller.
 ///
-/// Latencies and what the lock is are only rounded. With a lease as short as the way to the node another violation takes the place of
-/// the one that is looked for: the lease ends before its grant arrives.
+/// Latencies and what the lock is are only rounded. With a lease as short as the way to the node
+/// another violation takes the place of the one that is looked for: the lease ends before its grant
+/// arrives.
 const GROUPS: [(&str, bool); 7] = [
     ("fault", true),
     ("client", true),
@@ -117,7 +119,8 @@ fn others(value: &Value, drawn: Option<&str>, smaller: bool) -> Vec<Value> {
     }
 }
 
-/// A text that is a number with a unit, as rounder ones: of fewer digits, and perhaps, when it has only one, smaller.
+/// A text that is a number with a unit, as rounder ones: of fewer digits, and perhaps, when it has
+/// only one, smaller.
 fn rounder(text: &str, smaller: bool) -> Vec<String> {
     let (sign, unsigned) = match text.as_bytes().first() {
         Some(b'+' | b'-') => text.split_at(1),
@@ -145,8 +148,9 @@ fn millionths(number: &str) -> Option<u64> {
     (0.0..9e15).contains(&millionths).then_some(millionths as u64)
 }
 
-/// Numbers of fewer digits beside a number, the roundest first. One of a single digit is followed by smaller ones in the steps 5, 2
-/// and 1, down to the least. Whatever is taken, there is an end: digits become fewer, and then the number smaller.
+/// Numbers of fewer digits beside a number, the roundest first. One of a single digit is followed
+/// by smaller ones in the steps 5, 2 and 1, down to the least. Whatever is taken, there is an end:
+/// digits become fewer, and then the number smaller.
 fn rounder_numbers(number: u64, least: Option<u64>) -> Vec<u64> {
     let Some(zeros) = (0..20).rev().find(|zeros| number.is_multiple_of(10_u64.pow(*zeros))) else {
         return Vec::new();

@@ -23,7 +23,8 @@ use crate::{
     units::Span,
 };
 
-/// Makes the clients of a process, and the handles of these locks. Locks with the same settings on the same nodes share a client.
+/// Makes the clients of a process, and the handles of these locks. Locks with the same settings on
+/// the same nodes share a client.
 pub(super) fn make(context: &SubjectContext, locks: &[LockEntry]) -> Result<Production, Failure> {
     let mut made: Vec<(Settings<'_>, Vec<Client>)> = Vec::new();
     let (mut handles, mut others, mut unset) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -59,7 +60,8 @@ pub(super) fn make(context: &SubjectContext, locks: &[LockEntry]) -> Result<Prod
     Ok(Production(Rc::new(Handles { handles, others, unset })))
 }
 
-/// What the lock of a warm-up is called: in a cluster it is in the slot of the lock on trial, whose node is to know the scripts.
+/// What the lock of a warm-up is called: in a cluster it is in the slot of the lock on trial, whose
+/// node is to know the scripts.
 fn warm_up(context: &SubjectContext, lock: LockEntry) -> String {
     let (host, key) = (context.ctx.name(), &context.lock(lock).key);
     let name = format!("warm-up of {host}");
@@ -168,10 +170,11 @@ pub(super) struct Production(Rc<Handles>);
 
 struct Handles {
     handles: BTreeMap<LockEntry, Handle>,
-    /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of
-    /// a process.
+    /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts
+    /// are loaded with the first lock of a process.
     others: Vec<Handle>,
-    /// What has permits, with the lock as it is written: each process sets at its start how many there are, if that is not set.
+    /// What has permits, with the lock as it is written: each process sets at its start how many
+    /// there are, if that is not set.
     unset: Vec<(Handle, ScenarioLock)>,
 }
 

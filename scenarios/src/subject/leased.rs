@@ -1,4 +1,5 @@
-//! The permits of the production client's expirable semaphore: kept by their guard, or by their ids alone.
+//! The permits of the production client's expirable semaphore: kept by their guard, or by their ids
+//! alone.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 

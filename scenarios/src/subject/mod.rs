@@ -1,8 +1,8 @@
 //! Who is on trial: the production client, or a small model of another algorithm.
 //!
-//! Models exist to be judged; nothing of them is in the production client. To add a model, add a line to
-//! [`TABLE`](crate::scenario::TABLE); an algorithm that no traits describe gets a file of its own with its [`Subject`], an
-//! [`Algorithm`] and a line in [`make`].
+//! Models exist to be judged; nothing of them is in the production client. To add a model, add a
+//! line to [`TABLE`](crate::scenario::TABLE); an algorithm that no traits describe gets a file of
+//! its own with its [`Subject`], an [`Algorithm`] and a line in [`make`].
 
 pub(crate) mod client;
 mod leased;
@@ -24,7 +24,8 @@ use crate::{
 /// A future on one host of the world; it never leaves its thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A host with a process whose subjects are made: what they should know, and where they report what they believe.
+/// A host with a process whose subjects are made: what they should know, and where they report what
+/// they believe.
 #[derive(Clone)]
 pub struct SubjectContext {
     /// The host.
@@ -35,7 +36,8 @@ pub struct SubjectContext {
     pub groups: Vec<Vec<Vec<String>>>,
     /// The Sentinels that this client asks for the masters; without any it goes by the nodes.
     pub sentinels: Vec<String>,
-    /// The user and the password by which this client logs in at the nodes; none if it is the user that needs none.
+    /// The user and the password by which this client logs in at the nodes; none if it is the user
+    /// that needs none.
     pub login: Option<(String, String)>,
     /// How many times the driver of a model sends a command again.
     pub retries: u32,
@@ -58,7 +60,8 @@ impl SubjectContext {
 /// What came of asking for several locks: all of them, or none.
 pub type AllOrNone = Result<Option<Rc<dyn HeldTogether>>, Failure>;
 
-/// The subjects of one line of work, by lock; one that has several locks stands there for each of them.
+/// The subjects of one line of work, by lock; one that has several locks stands there for each of
+/// them.
 pub type Subjects = Vec<Rc<dyn Subject>>;
 
 /// Makes the subjects of a process, for each of its lines of work.
@@ -69,7 +72,8 @@ pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, F
     let locks = context.plan.entries().map(|(entry, _)| entry);
     let (ours, models): (Vec<LockEntry>, Vec<LockEntry>) =
         locks.partition(|lock| context.lock(*lock).written.subject.algorithm == Algorithm::Client);
-    // The production client is one for the whole process, with all its locks; a model is made for each line and lock.
+    // The production client is one for the whole process, with all its locks; a model is made for
+    // each line and lock.
     let client = client::make(context, &ours)?;
     let mut all = Vec::new();
     for line in lines {
@@ -121,17 +125,19 @@ pub struct Failure {
 
 /// A lock algorithm on one client.
 pub trait Subject {
-    /// Connects, and does what a process does once at its start, so that an experiment's times are those of the lock alone.
+    /// Connects, and does what a process does once at its start, so that an experiment's times are
+    /// those of the lock alone.
     fn warm_up(&self) -> Local<'static, ()>;
     /// Asks for the lock; `None` when it was refused.
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>>;
-    /// Asks for several locks, all or none; `None` of an algorithm that knows one lock alone, and is
-    /// [composed](together::acquire_all).
+    /// Asks for several locks, all or none; `None` of an algorithm that knows one lock alone, and
+    /// is [composed](together::acquire_all).
     fn acquire_all(&self, asks: Vec<Ask>) -> Option<Local<'_, AllOrNone>> {
         let _ = asks;
         None
     }
-    /// Does something with what has no holder, a latch or a rate limiter; whether it came to what it was to.
+    /// Does something with what has no holder, a latch or a rate limiter; whether it came to what
+    /// it was to.
     fn count(&self, lock: LockEntry, counting: Counting) -> Local<'_, Result<bool, Failure>>;
 }
 
@@ -173,7 +179,8 @@ pub trait Held {
     fn release(&self) -> Local<'_, Result<(), Failure>>;
     /// Holds it for so much longer from now.
     fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>>;
-    /// Keeps it without renewing it, to be given back by the names of its permits; nothing for what has none.
+    /// Keeps it without renewing it, to be given back by the names of its permits; nothing for what
+    /// has none.
     fn forget(&self) {}
     /// Whether the algorithm would say that the lock is still held.
     fn is_held(&self) -> bool;

@@ -41,7 +41,8 @@ impl Library {
         Rc::new(Library { ctx, link, waits, names, history, holds: RefCell::default() })
     }
 
-    /// Takes in what the library reports unasked. About a lock that was released meanwhile it says nothing.
+    /// Takes in what the library reports unasked. About a lock that was released meanwhile it says
+    /// nothing.
     pub(crate) fn hears(&self, unasked: Unasked) {
         let (Unasked::Lost { hold } | Unasked::Renewed { hold, .. }) = unasked;
         let hold = self.holds.borrow().get(&hold).and_then(Weak::upgrade);

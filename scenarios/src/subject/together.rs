@@ -1,4 +1,5 @@
-//! Several locks of models, composed: one after the other, all or none, or with the mistakes of their trait.
+//! Several locks of models, composed: one after the other, all or none, or with the mistakes of
+//! their trait.
 
 use std::{future::poll_fn, rc::Rc, task::Poll};
 

@@ -1,4 +1,5 @@
-//! Runs as a table: a row for each, in columns that depend on what was run and never on what came out.
+//! Runs as a table: a row for each, in columns that depend on what was run and never on what came
+//! out.
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -185,7 +186,8 @@ enum To<W: Write + Send> {
 }
 
 impl<W: Write + Send> Rows<W> {
-    /// Writes CSV (RFC 4180), with the names of the columns in its first line. An empty cell is an empty field.
+    /// Writes CSV (RFC 4180), with the names of the columns in its first line. An empty cell is an
+    /// empty field.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -195,8 +197,8 @@ impl<W: Write + Send> Rows<W> {
         Ok(Rows(To::Csv(Box::new(to))))
     }
 
-    /// Writes Parquet: texts as UTF-8 strings, whole numbers as unsigned ones of 64 bits, numbers as doubles, and an empty cell as
-    /// null.
+    /// Writes Parquet: texts as UTF-8 strings, whole numbers as unsigned ones of 64 bits, numbers
+    /// as doubles, and an empty cell as null.
     ///
     /// # Errors
     /// When it cannot be written.

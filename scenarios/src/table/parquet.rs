@@ -18,7 +18,8 @@ use super::{Cell, Column, Kind};
 /// How many rows are in memory at a time; so few in tests that they have several groups.
 const ROWS_OF_A_GROUP: usize = if cfg!(test) { 8 } else { 10_000 };
 
-/// Which program wrote a file, in the form that the format asks for: its columns are those of this version.
+/// Which program wrote a file, in the form that the format asks for: its columns are those of this
+/// version.
 const CREATED_BY: &str = concat!("lockstorm version ", env!("CARGO_PKG_VERSION"));
 
 /// Rows on their way into groups, and those into a file.

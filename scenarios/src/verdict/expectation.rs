@@ -10,9 +10,9 @@ use super::{
     share::{CONFIDENCE, Count, Share, percent, read_percent},
 };
 
-/// What a scenario expects: `"holds"`, `"violated"`, or either with bounds on what is measured, such as
-/// `{ violated = { overlap = "20s.." } }`, or with its share of many runs, such as `{ violated = "<= 1%", confidence = "95%" }`.
-/// *Undecided* cannot be expected.
+/// What a scenario expects: `"holds"`, `"violated"`, or either with bounds on what is measured,
+/// such as `{ violated = { overlap = "20s.." } }`, or with its share of many runs, such as `{
+/// violated = "<= 1%", confidence = "95%" }`. *Undecided* cannot be expected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
     /// Whether it is to hold.
@@ -58,15 +58,16 @@ impl Expectation {
         if self.holds { "holds" } else { "violated" }
     }
 
-    /// The share that is expected, and what it is of, where so many runs are violated: what is expected to hold is counted by the runs in
-    /// which it does.
+    /// The share that is expected, and what it is of, where so many runs are violated: what is
+    /// expected to hold is counted by the runs in which it does.
     pub fn share_of(&self, violated: Count) -> Option<(&Share, Count)> {
         let holds = Count { yes: violated.no, no: violated.yes, ..violated };
         self.share.as_ref().map(|share| (share, if self.holds { holds } else { violated }))
     }
 
-    /// Compares a finding with it. A time that is out of its bounds by no more than the [tolerance](Finding::tolerance) decides nothing. A
-    /// share of many runs says nothing of a single one, which is as expected either way; see [`Share::judge`].
+    /// Compares a finding with it. A time that is out of its bounds by no more than the
+    /// [tolerance](Finding::tolerance) decides nothing. A share of many runs says nothing of a
+    /// single one, which is as expected either way; see [`Share::judge`].
     pub fn matches(&self, finding: &Finding) -> Match {
         if self.share.is_some() {
             return Match::AsExpected;

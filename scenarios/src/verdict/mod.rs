@@ -61,8 +61,8 @@ pub enum Verdict {
 pub struct Witness {
     /// What was wrong, in one sentence.
     pub summary: String,
-    /// How it came about, in reading order: the holders, from when until when by which clock, how a hold ended, and the faults of the causal
-    /// chain.
+    /// How it came about, in reading order: the holders, from when until when by which clock, how a
+    /// hold ended, and the faults of the causal chain.
     pub story: Vec<String>,
     /// When it began to be wrong, in nanoseconds of true time.
     #[serde(serialize_with = "nanos")]

@@ -91,7 +91,8 @@ impl Serialize for Quantity {
     }
 }
 
-/// Where a measure is expected to lie, ends included: `20s..`, `..2s`, `90ms..98ms`, `3`, and `94ms±2ms`.
+/// Where a measure is expected to lie, ends included: `20s..`, `..2s`, `90ms..98ms`, `3`, and
+/// `94ms±2ms`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     /// No less than this.

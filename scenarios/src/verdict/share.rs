@@ -21,7 +21,8 @@ pub struct Share {
     pub confidence: f64,
 }
 
-/// What may go wrong when runs are counted before all of them are done, as a part of what may go wrong at the end.
+/// What may go wrong when runs are counted before all of them are done, as a part of what may go
+/// wrong at the end.
 const EARLY: f64 = 1.0 / 50.0;
 
 /// How many of how many runs.
@@ -81,7 +82,8 @@ impl Count {
         self.yes + self.no + self.undecided
     }
 
-    /// Where the share lies with this confidence. A run that does not say may be either, which makes the interval wider.
+    /// Where the share lies with this confidence. A run that does not say may be either, which
+    /// makes the interval wider.
     ///
     /// ```
     /// use lockstorm::verdict::Count;
@@ -96,7 +98,8 @@ impl Count {
     }
 }
 
-/// The score interval of a binomial share: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
+/// The score interval of a binomial share: Wilson, *Probable inference, the law of succession, and
+/// statistical inference* (1927).
 fn wilson(yes: u64, runs: u64, confidence: f64) -> Interval {
     if runs == 0 {
         return Interval { low: 0.0, high: 1.0 };
@@ -114,16 +117,18 @@ fn wilson(yes: u64, runs: u64, confidence: f64) -> Interval {
 }
 
 impl Share {
-    /// Whether so many runs decide it before all of them are done. To look again and again, and to stop when the interval
-    /// happens to say something, is wrong more often than the confidence allows. So it takes a wider interval to stop early (for 95 %,
-    /// that of 99.9 %), and the verdict at the end keeps its confidence: Haybittle, *Repeated assessment of results in clinical trials
-    /// of cancer treatment* (1971), and Peto et al. (1976).
+    /// Whether so many runs decide it before all of them are done. To look again and again, and to
+    /// stop when the interval happens to say something, is wrong more often than the confidence
+    /// allows. So it takes a wider interval to stop early (for 95 %, that of 99.9 %), and the
+    /// verdict at the end keeps its confidence: Haybittle, *Repeated assessment of results in
+    /// clinical trials of cancer treatment* (1971), and Peto et al. (1976).
     pub fn is_decided_early(&self, count: Count) -> bool {
         let early = Share { confidence: 1.0 - (1.0 - self.confidence) * EARLY, ..*self };
         !matches!(early.judge(count), Match::Undecided(_))
     }
 
-    /// Whether so many runs show that the share is as it should be: *undecided* while the bound lies in the interval.
+    /// Whether so many runs show that the share is as it should be: *undecided* while the bound
+    /// lies in the interval.
     pub fn judge(&self, count: Count) -> Match {
         let Interval { low, high } = count.interval(self.confidence);
         let (shown, refuted) = if self.at_least {
@@ -196,8 +201,8 @@ impl FromStr for Share {
 mod tests {
     use super::*;
 
-    /// Newcombe, *Two-sided confidence intervals for the single proportion* (1998), table I, method 3: 81 of 263, 15 of 148, 0 of 20
-    /// and 1 of 29.
+    /// Newcombe, *Two-sided confidence intervals for the single proportion* (1998), table I, method
+    /// 3: 81 of 263, 15 of 148, 0 of 20 and 1 of 29.
     #[test]
     fn intervals_are_those_of_the_literature() {
         for (yes, runs, low, high) in [
@@ -235,7 +240,8 @@ mod tests {
         }
     }
 
-    /// Of 64 runs without a violation the interval of 95 % ends at 5.7 %, and that of 99.9 % at 14.5 %.
+    /// Of 64 runs without a violation the interval of 95 % ends at 5.7 %, and that of 99.9 % at
+    /// 14.5 %.
     #[test]
     fn it_takes_a_wider_interval_to_stop_early() {
         let none = Count { no: 64, ..Count::default() };

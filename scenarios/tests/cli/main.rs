@@ -230,7 +230,8 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 fn an_error_that_cannot_be_told_has_its_exit_status() {
     let folder = Folder::with("closed_error", "bad.toml", &GOOD.replace("steps", "stesp"));
     fs::write(folder.0.join("good.toml"), GOOD).expect("written");
-    // Each writes to standard error: a mistake in a file, a page that was written, what was left out.
+    // Each writes to standard error: a mistake in a file, a page that was written, what was left
+    // out.
     let rows: [(&[&str], i32); 4] = [
         (&["run", "bad.toml"], 64),
         (&["run", "absent.toml"], 64),
@@ -278,7 +279,8 @@ fn what_the_seed_has_drawn_is_shown() {
     for file in ["drawn.html", "drawn.jsonl"] {
         assert_eq!(step(&fs::read_to_string(folder.0.join(file)).expect("just written")), by, "{file}");
     }
-    // The same values by the paths of their keys, as a program reads them: in the JSON, in the header of the history, in the columns.
+    // The same values by the paths of their keys, as a program reads them: in the JSON, in the
+    // header of the history, in the columns.
     let values = |text: &str, at: &str| {
         let line = text.lines().next().expect("a line");
         let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");

@@ -1,5 +1,5 @@
-//! The reports that a person reads of a run: the calls that failed, who did what and when, and a chain that
-//! fits on a screen.
+//! The reports that a person reads of a run: the calls that failed, who did what and when, and a
+//! chain that fits on a screen.
 
 use super::*;
 

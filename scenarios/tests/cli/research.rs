@@ -4,10 +4,12 @@ use std::{fs, path::PathBuf};
 
 use crate::{Folder, GOOD, Ran};
 
-/// A lock of ten seconds, of which a jump of its server's clock leaves less than the second client's wait, or more.
+/// A lock of ten seconds, of which a jump of its server's clock leaves less than the second
+/// client's wait, or more.
 const JUMP: &str = include_str!("../jump.toml");
 
-/// Each violated run that is shown says without what it would not have been, in JSON and on its page as well.
+/// Each violated run that is shown says without what it would not have been, in JSON and on its
+/// page as well.
 #[test]
 fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
     let folder = Folder::with("causes", "jump.toml", &format!("{JUMP}[expect]\nl1 = \"violated\"\n"));
@@ -22,7 +24,8 @@ fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
     assert!(page.contains("<li>without the fault jump: <b>holds</b></li>"));
 }
 
-/// Two axes are a heat map, one is a curve; each says what it counts. And holds, of which a jump of the clock has lost one of each run.
+/// Two axes are a heat map, one is a curve; each says what it counts. And holds, of which a jump of
+/// the clock has lost one of each run.
 #[test]
 fn runs_are_drawn_as_pictures() {
     let axis = "[sweep]\nfault.jump.clock_step.by = [\"7s\", \"9s\"]\n";
@@ -55,7 +58,8 @@ fn runs_are_drawn_as_pictures() {
     let ran = folder.run(&["run", "jump.toml", "--plot", "drawn.svg", "--plot-checker", "l1"]);
     assert!(ran.out.contains("1 undecided") && ran.err.contains("one or two axes"), "{}{}", ran.out, ran.err);
     drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 2 lost", "polygon"]);
-    // The page of a run has those that it is a part of: its sweep where there is one, and the holds where they are not too few.
+    // The page of a run has those that it is a part of: its sweep where there is one, and the holds
+    // where they are not too few.
     let pictured = |file: &str, seeds: &str| {
         folder.run(&["run", file, "--seeds", seeds, "--report", "page.html"]);
         let page = fs::read_to_string(folder.0.join("page.html")).expect("the page was written");
@@ -169,7 +173,8 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
     folder.run(&["run", "sweep.toml", "--set", "network.latency"]).ends(64, "expected key=value");
 }
 
-/// The holder dies, and its lease ends at 11 s: 8 s after the storm, and a millisecond and two round trips.
+/// The holder dies, and its lease ends at 11 s: 8 s after the storm, and a millisecond and two
+/// round trips.
 #[test]
 fn a_file_says_how_long_a_free_lock_may_keep_its_waiters_waiting() {
     let text = "[node.m]\n[lock]\nlease = \"10s\"\n[client.c1]\nsteps = [{ at = \"1s\", try_acquire = {} }]\n\
@@ -308,7 +313,8 @@ fn a_share_of_the_runs_is_judged_by_its_interval() {
     }
 }
 
-/// A point stops where its own seeds decide it, on any number of threads, and another goes on to the end.
+/// A point stops where its own seeds decide it, on any number of threads, and another goes on to
+/// the end.
 #[test]
 fn seeds_that_a_decided_share_does_not_need_are_left_out() {
     let sweep =
@@ -386,7 +392,8 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     folder.run(&["boundary", "jump.toml"]).ends(1, "= 9s to 10s, NOT AS FOUND");
 }
 
-/// The jump frees the key for c2 at once, and what was promised to c1 lasts as long as its lease: 10 s + 10 s - 12 s.
+/// The jump frees the key for c2 at once, and what was promised to c1 lasts as long as its lease:
+/// 10 s + 10 s - 12 s.
 #[test]
 fn a_measure_is_judged_by_the_formula_of_its_file() {
     // A holder that never gives the lock back: its promise lasts as long as its lease.
@@ -453,7 +460,8 @@ fn a_measure_is_judged_by_the_formula_of_its_file() {
     folder.run(&["shrink", "jump.toml@0", "--output", "small.toml"]).ends(0, "small.toml is written");
 }
 
-/// Each claim with a number has its boundary beside what was found, and the folder has a page for each condition.
+/// Each claim with a number has its boundary beside what was found, and the folder has a page for
+/// each condition.
 #[test]
 fn claims_are_a_folder_of_pages() {
     let folder = Folder::new("site");
@@ -469,7 +477,8 @@ fn claims_are_a_folder_of_pages() {
         assert!(!read(name).is_empty(), "{name}");
     }
     assert!(read("R1/one-try-after-8890ms.html").contains("R1"));
-    // A number that is measured in a run has its formula as well, for each condition, on the terminal and on the page.
+    // A number that is measured in a run has its formula as well, for each condition, on the
+    // terminal and on the page.
     let measured = "measure#new-token: progress.stalled is ";
     let ran = folder.run(&["claims", "S12", "--report", "measured"]);
     ran.ends(0, measured).ends(0, "formula  lease + ");
@@ -484,7 +493,8 @@ fn claims_are_a_folder_of_pages() {
     assert_eq!(claim["boundaries"][0]["seeds"][0]["changes"][0]["last"], "8.9s", "{claim}");
 }
 
-/// The key is asked for 2 s after the grant of 10 s: of what is drawn only the length of the jump matters.
+/// The key is asked for 2 s after the grant of 10 s: of what is drawn only the length of the jump
+/// matters.
 #[test]
 fn the_drawn_value_that_matters_is_named() {
     let text = JUMP.replace("+1s", "0s..+16s").replace("at = \"11s\"", "at = \"10.5s..11.5s\"");

@@ -8,7 +8,8 @@ use super::play;
 /// The faults that are shown here: clients of the other rows know hosts alone.
 pub(super) const SHOWN: &[&str] = &["move_address"];
 
-/// Who dials after the address has moved reaches the other node. A connection from before stays where it is, unless it is reset.
+/// Who dials after the address has moved reaches the other node. A connection from before stays
+/// where it is, unless it is reset.
 #[test]
 fn an_address_leads_those_who_dial_to_the_node_that_it_points_to() {
     let text = |reset: &str| {

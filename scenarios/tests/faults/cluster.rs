@@ -30,7 +30,8 @@ storm = "30s"
     play("cluster", &text, TraceRetention::Nothing).history
 }
 
-/// Who answered for the slot of the lock and how, who became what, and who granted the lock, with the times in milliseconds.
+/// Who answered for the slot of the lock and how, who became what, and who granted the lock, with
+/// the times in milliseconds.
 fn told(history: &History) -> Vec<String> {
     let told = history.events.iter().filter_map(|event| {
         let what = match &event.kind {

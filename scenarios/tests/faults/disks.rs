@@ -70,8 +70,8 @@ fn a_sentinel_keeps_its_id_over_a_crash_and_not_over_the_loss_of_its_disk() {
     }
 }
 
-/// Sentinels have each node write down with CONFIG REWRITE what they make of it. A promoted node came back as the replica that it was at
-/// first, and a deposed master as a master.
+/// Sentinels have each node write down with CONFIG REWRITE what they make of it. A promoted node
+/// came back as the replica that it was at first, and a deposed master as a master.
 #[test]
 fn nodes_came_back_in_their_first_roles_whatever_sentinels_had_made_of_them() {
     let failover = "[fault.m]\ncrash = \"m\"\nat = \"20s\"\nfor = \"6s\"\n";
@@ -117,7 +117,8 @@ for = "1s"
     assert_eq!(told, ["m crashes".to_owned(), format!("{leader} stands still")]);
 }
 
-/// Without two of five Sentinels the others are a majority and elect a leader, whichever two they are; without three they are none.
+/// Without two of five Sentinels the others are a majority and elect a leader, whichever two they
+/// are; without three they are none.
 #[test]
 fn a_minority_of_sentinels_leaves_enough_to_fail_over() {
     for (lost, crashes, is_replaced) in
@@ -149,8 +150,8 @@ fn a_replica_is_a_node_whatever_the_sentinels_are_called() {
     }
 }
 
-/// What came of a try in each second from the third to the ninth, by the first words of its error, while the disk takes nothing from 4.5 s to
-/// 7.5 s; a try writes, and so does its release.
+/// What came of a try in each second from the third to the ninth, by the first words of its error,
+/// while the disk takes nothing from 4.5 s to 7.5 s; a try writes, and so does its release.
 fn tries(node: &str, fault: &str) -> Vec<String> {
     let steps: Vec<String> = (3..10)
         .map(|at| {
@@ -183,9 +184,10 @@ fn tries(node: &str, fault: &str) -> Vec<String> {
     tries.into_iter().map(|(_, said)| said).collect()
 }
 
-/// A node with an AOF answers the write during which it finds out, and refuses those after it until the disk takes what is left; one that
-/// syncs each write has promised too much, and ends. Snapshots are found out by the first that fails, and the next is tried six seconds later.
-/// A node that keeps nothing notices nothing.
+/// A node with an AOF answers the write during which it finds out, and refuses those after it until
+/// the disk takes what is left; one that syncs each write has promised too much, and ends.
+/// Snapshots are found out by the first that fails, and the next is tried six seconds later. A node
+/// that keeps nothing notices nothing.
 #[test]
 fn a_disk_that_takes_nothing_is_told_by_a_node_that_writes_to_it() {
     for (fault, words) in [("disk_full", "No space left on device"), ("disk_fails", "Input/output error")] {

@@ -1,7 +1,9 @@
-//! What each fault does to the wire, to the clocks and to the lives of hosts: alone, and where it overlaps with others.
+//! What each fault does to the wire, to the clocks and to the lives of hosts: alone, and where it
+//! overlaps with others.
 //!
-//! A client acquires and releases a lock once in each second, over links of 1 ms: undisturbed, each acquisition takes 2 ms. A
-//! row says what differs from the undisturbed run, and everything else must be as it was there.
+//! A client acquires and releases a lock once in each second, over links of 1 ms: undisturbed, each
+//! acquisition takes 2 ms. A row says what differs from the undisturbed run, and everything else
+//! must be as it was there.
 
 mod addresses;
 mod clocks;
@@ -136,7 +138,8 @@ fn seen(outcome: &Outcome, until: i64) -> Seen {
             let (then, zero) = (True::from_secs(s), True::ZERO);
             for clock_id in ClockId::ALL {
                 let off = clock.reading(clock_id, then) - clock.reading(clock_id, zero) - then.as_nanos();
-                // What a step has done at the very beginning is not in the difference; no row has one there.
+                // What a step has done at the very beginning is not in the difference; no row has
+                // one there.
                 if off != 0 {
                     see("clocks", format!("{host}:{clock_id:?}{:+}@{s}s", off / 1_000_000));
                 }
@@ -171,7 +174,8 @@ const WHOLE: i64 = i64::MAX;
 /// A fault, or several, and what differs by it.
 struct Row {
     name: &'static str,
-    /// Until when it is looked at what the client does, in milliseconds: how it recovers afterwards is its own affair.
+    /// Until when it is looked at what the client does, in milliseconds: how it recovers afterwards
+    /// is its own affair.
     until: i64,
     faults: &'static str,
     differs: &'static [&'static str],
@@ -210,8 +214,8 @@ fn measured(text: &str) -> (Vec<String>, String) {
     (measured, acquisitions(&outcome.history, WHOLE))
 }
 
-/// Faults of one kind on one host or link, one within the other, and the longer one alone: after the shorter one is over there
-/// is no difference.
+/// Faults of one kind on one host or link, one within the other, and the longer one alone: after
+/// the shorter one is over there is no difference.
 #[test]
 fn a_short_fault_within_a_long_one_changes_nothing_after_it() {
     // The lock is released at 6 s, while the waiter stands still, or is down, until 20 s.
@@ -261,7 +265,8 @@ storm = "30s"
     );
 }
 
-/// A waiter of which two crashes overlap does not want the lock while it is down, and nothing is held up by it.
+/// A waiter of which two crashes overlap does not want the lock while it is down, and nothing is
+/// held up by it.
 #[test]
 fn the_dead_are_blamed_for_nothing() {
     const TEXT: &str = r#"
@@ -304,7 +309,8 @@ wake-ups = "holds"
     assert_eq!(lives.collect::<Vec<_>>().join(" "), "Started@0 Crashed@2000 Started@8000");
 }
 
-/// Each call has ten seconds by default, whatever it repeats. A try took 55 s on a server that hangs, and a release 49 s.
+/// Each call has ten seconds by default, whatever it repeats. A try took 55 s on a server that
+/// hangs, and a release 49 s.
 #[test]
 fn a_node_that_hangs_kept_callers_for_a_minute() {
     const TEXT: &str = r#"
@@ -345,7 +351,8 @@ storm = "100s"
     assert_eq!(ended, [("c1", true, 10_000), ("c2", false, 10_000), ("c3", false, 10_000)]);
 }
 
-/// A crashed client holds nothing any more: the second crash is of the client that holds the lock then.
+/// A crashed client holds nothing any more: the second crash is of the client that holds the lock
+/// then.
 #[test]
 fn the_holder_is_among_the_living() {
     const TEXT: &str = r#"
@@ -368,7 +375,8 @@ storm = "10s"
     assert_eq!(words, ["c1 crashes", "c2 crashes"]);
 }
 
-/// The master of the lock, where a failover has left two: the one that was promoted last, of those that are masters still.
+/// The master of the lock, where a failover has left two: the one that was promoted last, of those
+/// that are masters still.
 #[test]
 fn the_master_is_the_one_that_was_promoted_last() {
     let promoted = "[fault.p]\npromote = \"r\"\nat = \"1s\"\n";

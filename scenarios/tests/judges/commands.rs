@@ -1,9 +1,11 @@
-//! Commands, as they are defined: a try is a waiter that woke up, or a node's grant before which neither a wake-up nor another
-//! grant has followed the latest call of the same asker for the same lock. An asker is an owner, and for a lock that needs a quorum
-//! a client. `busiest` is how many tries of one owner for one lock lie within less than a second at most, and the
-//! layer is violated iff those are more than the bound. `herd` is how many tries for a lock come between its being free on
-//! some node, all given back, and the next time, at most. `commands` counts what clients sent. A hand-off is a promise of
-//! another owner than that of the promise before it: `hand_offs` counts them, `per_hand_off` is commands by hand-offs.
+//! Commands, as they are defined: a try is a waiter that woke up, or a node's grant before which
+//! neither a wake-up nor another grant has followed the latest call of the same asker for the same
+//! lock. An asker is an owner, and for a lock that needs a quorum a client. `busiest` is how many
+//! tries of one owner for one lock lie within less than a second at most, and the layer is violated
+//! iff those are more than the bound. `herd` is how many tries for a lock come between its being
+//! free on some node, all given back, and the next time, at most. `commands` counts what clients
+//! sent. A hand-off is a promise of another owner than that of the promise before it: `hand_offs`
+//! counts them, `per_hand_off` is commands by hand-offs.
 
 use std::time::Duration;
 

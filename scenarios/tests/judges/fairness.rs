@@ -1,20 +1,23 @@
-//! Fairness, as it is defined. A node's queue is what it was last seen to be, of a master; a replica has none, and when it is
-//! promoted its queue is what it was last seen to have since it became a replica.
+//! Fairness, as it is defined. A node's queue is what it was last seen to be, of a master; a
+//! replica has none, and when it is promoted its queue is what it was last seen to have since it
+//! became a replica.
 //!
-//! An owner stands in line for a fair lock from when it is first in any queue. It has given its place up when a call of its is
-//! over, and from the start if it has no call under way then, until it next says that it waits. The place ends when the owner
-//! is granted the lock; when, given up, it is in no queue at the end of an instant; and when, given up, it comes to be in a
-//! queue that was seen without it, which is another place. A place is alive while it is not given up, its owner has a call under
-//! way, and its host does not stand still. A grant of a first hold overtakes every live place before that of its owner, and every
-//! live place at all if its owner has none.
+//! An owner stands in line for a fair lock from when it is first in any queue. It has given its
+//! place up when a call of its is over, and from the start if it has no call under way then, until
+//! it next says that it waits. The place ends when the owner is granted the lock; when, given up,
+//! it is in no queue at the end of an instant; and when, given up, it comes to be in a queue that
+//! was seen without it, which is another place. A place is alive while it is not given up, its
+//! owner has a call under way, and its host does not stand still. A grant of a first hold overtakes
+//! every live place before that of its owner, and every live place at all if its owner has none.
 //!
-//! A live place is lost when its owner leaves the queue of a node that had it. Whether the owner had given up shows later: if it
-//! is seen to wait on, at a later instant before its call is over, by being woken, granted or in a queue again, by saying
-//! that it waits, or by the run's ending, then it was swept. What passed it in the meantime overtook it only if it was swept.
-//! A place that was lost and is in a queue again at the same instant was not lost.
+//! A live place is lost when its owner leaves the queue of a node that had it. Whether the owner
+//! had given up shows later: if it is seen to wait on, at a later instant before its call is over,
+//! by being woken, granted or in a queue again, by saying that it waits, or by the run's ending,
+//! then it was swept. What passed it in the meantime overtook it only if it was swept. A place that
+//! was lost and is in a queue again at the same instant was not lost.
 //!
-//! The layer is violated iff an owner was overtaken or swept. There is nothing to judge without a fair lock, or if no owner
-//! ever was behind another in a queue.
+//! The layer is violated iff an owner was overtaken or swept. There is nothing to judge without a
+//! fair lock, or if no owner ever was behind another in a queue.
 
 use lockstorm::history::{Event, EventKind, History, Host, Lock, LockKind, Owner, Role};
 
@@ -59,7 +62,8 @@ struct Told<'a> {
     lock: Lock,
     /// Every call to acquire it.
     calls: Vec<Asked<'a>>,
-    /// The numbers of the events about it and about the roles of nodes, and of those that ended a call.
+    /// The numbers of the events about it and about the roles of nodes, and of those that ended a
+    /// call.
     numbers: Vec<usize>,
 }
 
@@ -92,7 +96,8 @@ impl<'a> Told<'a> {
         self.before(node, number).find_map(role) == Some(Role::Replica)
     }
 
-    /// What a node was last seen to have as its queue before an event, its own or a copy, since it was last a replica.
+    /// What a node was last seen to have as its queue before an event, its own or a copy, since it
+    /// was last a replica.
     fn kept(&self, node: Host, number: usize) -> Option<&'a [Owner]> {
         let became = |event: &&Event| !matches!(event.kind, EventKind::Became { role: Role::Replica });
         let mut since = self.before(node, number).take_while(became);

@@ -1,14 +1,17 @@
-//! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it is one of
-//! those that its lock declares as lasting, or belongs to a lock that is in use. A lock is in use when the run ends if an owner
-//! believes it holds it then, or a call about it is under way. A key that its lock declares as passing, and which has a time to live,
-//! was not left behind where its owner is unknown; else, of those that one owner left of one lock on one node, as many were as are
-//! more than one and the calls of its client about that lock that did not come back with success.
+//! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it is
+//! one of those that its lock declares as lasting, or belongs to a lock that is in use. A lock is
+//! in use when the run ends if an owner believes it holds it then, or a call about it is under way.
+//! A key that its lock declares as passing, and which has a time to live, was not left behind where
+//! its owner is unknown; else, of those that one owner left of one lock on one node, as many were
+//! as are more than one and the calls of its client about that lock that did not come back with
+//! success.
 //!
-//! Nor was a key left behind that has a time to live, of a lock of which the last event about some hold, on the nodes that grant it, is that a
-//! node came back with it.
+//! Nor was a key left behind that has a time to live, of a lock of which the last event about some
+//! hold, on the nodes that grant it, is that a node came back with it.
 //!
-//! A hold is left behind as well if its owner's line of work has ended without giving it back, and the owner renewed it later than a lease
-//! after that, without having called or crashed in between. `left_behind` is how long after the end it renewed one at the latest.
+//! A hold is left behind as well if its owner's line of work has ended without giving it back, and
+//! the owner renewed it later than a lease after that, without having called or crashed in between.
+//! `left_behind` is how long after the end it renewed one at the latest.
 //!
 //! There is nothing to judge if no lock was ever granted, all are in use, or the servers were real.
 
@@ -21,7 +24,8 @@ use crate::{
     past::{believes_at_the_end, calls, given_up, of_all, own, pairs, promised},
 };
 
-/// How long after the ends of lines of work holds of theirs were renewed that they did not give back, and whether that was later than a lease.
+/// How long after the ends of lines of work holds of theirs were renewed that they did not give
+/// back, and whether that was later than a lease.
 fn renewed_after_the_end(history: &History) -> Vec<(Duration, bool)> {
     let mut renewed = Vec::new();
     for (end, event) in history.events.iter().enumerate() {

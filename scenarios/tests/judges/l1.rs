@@ -1,7 +1,8 @@
-//! L1, as it is defined: the layer is violated iff promises of two owners, one of whom may not have the lock beside the
-//! other, have an instant in common. `times` counts the pairs of promises that do, `overlap` is the longest time that a pair
-//! has in common. The question arose if a lock was promised that more than one owner wanted. In real time it is undecided what would be
-//! otherwise, had one of the two been earlier or later by 100 ms.
+//! L1, as it is defined: the layer is violated iff promises of two owners, one of whom may not have
+//! the lock beside the other, have an instant in common. `times` counts the pairs of promises that
+//! do, `overlap` is the longest time that a pair has in common. The question arose if a lock was
+//! promised that more than one owner wanted. In real time it is undecided what would be otherwise,
+//! had one of the two been earlier or later by 100 ms.
 
 use lockstorm::history::{History, Lock, Owner};
 

@@ -1,7 +1,9 @@
-//! L3, as it is defined: a critical section runs from the beginning of a hold to the arrival of the last write that came of
-//! it. The layer is violated iff critical sections of two owners have an instant in common, or an owner writes that never had
-//! the lock; that instant is more than the one in which a section ends as the other begins. Of a semaphore's permits many may be out, so its critical sections may overlap. In
-//! real time it is undecided what would be otherwise, had one of the two been earlier or later by 100 ms.
+//! L3, as it is defined: a critical section runs from the beginning of a hold to the arrival of the
+//! last write that came of it. The layer is violated iff critical sections of two owners have an
+//! instant in common, or an owner writes that never had the lock; that instant is more than the one
+//! in which a section ends as the other begins. Of a semaphore's permits many may be out, so its
+//! critical sections may overlap. In real time it is undecided what would be otherwise, had one of
+//! the two been earlier or later by 100 ms.
 
 use std::time::Duration;
 
@@ -29,7 +31,8 @@ pub(crate) fn judge(history: &History) -> Answer {
         }
     }
     let mut clashes = Clashes::among(history, &sections);
-    // A grant and the last write that came of it may be one instant, which another section may have in its middle.
+    // A grant and the last write that came of it may be one instant, which another section may have
+    // in its middle.
     for one in sections.iter().filter(|one| one.from == one.until) {
         for other in sections.iter().filter(|other| other.lock == one.lock && other.owner != one.owner) {
             let is_around = |at: True| other.from < at && at < other.until;

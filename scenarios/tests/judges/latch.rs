@@ -1,11 +1,15 @@
-//! Latches, as they are defined: a latch is closed from when the count of a node that grants it becomes more than zero until it is
-//! zero, and its count is the most that it is told to be meanwhile. `early` is how many times it opened when fewer calls than its
-//! count can have counted it down since it was closed, and none can have deleted it; and how many waits for it came back with success without its having been open at any
-//! time of the call. A call can have done so once it was made until it came back with success; if it is not known what came of it, at
-//! any later time; if it was refused or has failed for certain, never. `lost` is by how much, at any instant at which it is closed, the calls to count it down that were made since
-//! and have succeeded outnumber what its count has gone down by. `kept` is the longest time in one piece that a call waited after
-//! the storm while it was open, `kept_in_storm` the same for the whole run. It is violated iff `early` or `lost` is not zero or
-//! `kept` is more than the bound. It cannot be said if the storm never ended, or no owner waited.
+//! Latches, as they are defined: a latch is closed from when the count of a node that grants it
+//! becomes more than zero until it is zero, and its count is the most that it is told to be
+//! meanwhile. `early` is how many times it opened when fewer calls than its count can have counted
+//! it down since it was closed, and none can have deleted it; and how many waits for it came back
+//! with success without its having been open at any time of the call. A call can have done so once
+//! it was made until it came back with success; if it is not known what came of it, at any later
+//! time; if it was refused or has failed for certain, never. `lost` is by how much, at any instant
+//! at which it is closed, the calls to count it down that were made since and have succeeded
+//! outnumber what its count has gone down by. `kept` is the longest time in one piece that a call
+//! waited after the storm while it was open, `kept_in_storm` the same for the whole run. It is
+//! violated iff `early` or `lost` is not zero or `kept` is more than the bound. It cannot be said
+//! if the storm never ended, or no owner waited.
 
 use std::{collections::BTreeSet, time::Duration};
 

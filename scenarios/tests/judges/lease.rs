@@ -1,23 +1,29 @@
-//! Leases, as they are defined. A hold begins with a grant that a node counts as the owner's first, or as the first that is
-//! known. What a node does later, to grant one more, extend, give back or lose, is about the hold that this node granted
-//! last, or else about the owner's newest, which the node has by replication. A hold is gone when a node has given all of it
-//! back or lost it; when the node, or one in the place of a node that is down or a replica, grants the owner its first hold
-//! anew; when the run ends. It has expired if the node lost it so, or if that node's clock, since the key got the expiry
-//! that it had last, had shown it to be past: then it was gone at that instant.
+//! Leases, as they are defined. A hold begins with a grant that a node counts as the owner's first,
+//! or as the first that is known. What a node does later, to grant one more, extend, give back or
+//! lose, is about the hold that this node granted last, or else about the owner's newest, which the
+//! node has by replication. A hold is gone when a node has given all of it back or lost it; when
+//! the node, or one in the place of a node that is down or a replica, grants the owner its first
+//! hold anew; when the run ends. It has expired if the node lost it so, or if that node's clock,
+//! since the key got the expiry that it had last, had shown it to be past: then it was gone at that
+//! instant.
 //!
-//! With a node comes back the hold that it has, or else the newest that a node has which is down or a replica, or else a new hold begins. It has
-//! the lease of that node from then on. If the owner is told of it with a belief, what came back is promised until the end of that
-//! lease. Levels that the node counts more than had been counted of the hold are below those that it has, which are so much deeper.
+//! With a node comes back the hold that it has, or else the newest that a node has which is down or
+//! a replica, or else a new hold begins. It has the lease of that node from then on. If the owner
+//! is told of it with a belief, what came back is promised until the end of that lease. Levels that
+//! the node counts more than had been counted of the hold are below those that it has, which are so
+//! much deeper.
 //!
-//! Each grant and each extension by its owner promises a hold a lease. What a grant promises is owed until the lease's end, or
-//! until the level that it granted is given back or granted anew; what an extension promises, until the end. Nothing takes
-//! time from the key of a hold when one level is given back: the key may last until the latest end of any of these leases.
+//! Each grant and each extension by its owner promises a hold a lease. What a grant promises is
+//! owed until the lease's end, or until the level that it granted is given back or granted anew;
+//! what an extension promises, until the end. Nothing takes time from the key of a hold when one
+//! level is given back: the key may last until the latest end of any of these leases.
 //!
-//! `cut` is for how much longer anything was owed to a hold when it expired, `outlived` how long one was there after it might
-//! last, `phantom` how long one was there after the end of the last belief in it, or since it began if there was none; each at
-//! most. The layer is violated iff one of the first two exceeds what Redis rounds, two milliseconds, or if a phantom lasts
-//! longer than the lease that the hold had last and a second, or than a second if it had none. Judged are locks that one
-//! group grants.
+//! `cut` is for how much longer anything was owed to a hold when it expired, `outlived` how long
+//! one was there after it might last, `phantom` how long one was there after the end of the last
+//! belief in it, or since it began if there was none; each at most. The layer is violated iff one
+//! of the first two exceeds what Redis rounds, two milliseconds, or if a phantom lasts longer than
+//! the lease that the hold had last and a second, or than a second if it had none. Judged are locks
+//! that one group grants.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -41,7 +47,8 @@ struct Hold {
     expiry: (Option<Wall>, True),
     /// How deep, until when it is owed, and until when it was to last: each grant and each renewal.
     promised: Vec<(u32, True, True)>,
-    /// Until when it may last by the lease with which it came back, and until its owner has been told of that.
+    /// Until when it may last by the lease with which it came back, and until its owner has been
+    /// told of that.
     lasts: True,
     untold: Option<True>,
     gone: Option<(True, bool)>,

@@ -1,13 +1,13 @@
 //! A second judge for every checker, and whether the two agree.
 //!
-//! Each checker of `lockstorm::checker` is written to be quick and to explain itself. Here each has a reference that is
-//! neither: a file that states the definition in plain sentences and works it out from the raw events, however long that
-//! takes. Both judge generated histories, plausible ones and absurd ones, and every stock scenario. Where they differ,
-//! one of them is wrong.
+//! Each checker of `lockstorm::checker` is written to be quick and to explain itself. Here each has
+//! a reference that is neither: a file that states the definition in plain sentences and works it
+//! out from the raw events, however long that takes. Both judge generated histories, plausible ones
+//! and absurd ones, and every stock scenario. Where they differ, one of them is wrong.
 //!
 //! `cargo test -p lockstorm --test judges` tries a few thousand histories.
-//! `LOCKSTORM_SEEDS=0..1000000 cargo test --release -p lockstorm --test judges -- generated` tries a million of each kind, and
-//! `LOCKSTORM_SEEDS=17..18` the one that was found.
+//! `LOCKSTORM_SEEDS=0..1000000 cargo test --release -p lockstorm --test judges -- generated` tries
+//! a million of each kind, and `LOCKSTORM_SEEDS=17..18` the one that was found.
 
 mod commands;
 mod fairness;
@@ -178,7 +178,8 @@ pub(crate) fn told(history: &History, differences: &[(&str, String)]) -> String 
     text
 }
 
-/// A description of the smallest history that the judges of one checker differ about, shrunk from those of one seed.
+/// A description of the smallest history that the judges of one checker differ about, shrunk from
+/// those of one seed.
 fn smallest<S: Strategy>(
     seed: u64,
     strategy: &S,
@@ -207,7 +208,8 @@ fn smallest<S: Strategy>(
 /// How many histories of each kind are tried if the environment does not say.
 const SEEDS: Range<u64> = 0..2_000;
 
-/// For the judges to have been compared: how many histories each checker must find to hold, at the least, and how many violated.
+/// For the judges to have been compared: how many histories each checker must find to hold, at the
+/// least, and how many violated.
 const OF_EACH_VERDICT: u64 = 5;
 
 fn seeds() -> Range<u64> {
@@ -217,7 +219,8 @@ fn seeds() -> Range<u64> {
 /// How often each checker came to each verdict.
 type Verdicts = BTreeMap<(&'static str, &'static str), u64>;
 
-/// Judges histories on every processor, and panics with how many differ: for each checker the first of them, made small.
+/// Judges histories on every processor, and panics with how many differ: for each checker the first
+/// of them, made small.
 fn generated<S: Strategy>(strategy: impl Fn() -> S + Sync, history: fn(S::Value) -> History) -> Verdicts {
     let seeds = seeds();
     let next = AtomicU64::new(seeds.start);
@@ -257,8 +260,8 @@ fn generated<S: Strategy>(strategy: impl Fn() -> S + Sync, history: fn(S::Value)
     verdicts
 }
 
-/// Two judges that never see what one of them is about agree for nothing: among the histories of both kinds are some of every verdict,
-/// where as many seeds are tried as by default.
+/// Two judges that never see what one of them is about agree for nothing: among the histories of
+/// both kinds are some of every verdict, where as many seeds are tried as by default.
 #[test]
 fn the_judges_agree_on_generated_histories() {
     // They could have been.

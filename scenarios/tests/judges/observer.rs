@@ -1,7 +1,9 @@
-//! An observer of the wire, which sees the commands that a node read and the node's clock, and nothing of what the node has.
+//! An observer of the wire, which sees the commands that a node read and the node's clock, and
+//! nothing of what the node has.
 //!
-//! It runs every command on a server of its own, and looks which owner holds the lock afterwards. A change without a command (a key
-//! that expires) it detects with the next command, or when it looks at the node's clock.
+//! It runs every command on a server of its own, and looks which owner holds the lock afterwards. A
+//! change without a command (a key that expires) it detects with the next command, or when it looks
+//! at the node's clock.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +77,8 @@ pub(crate) struct Observer {
     server: Server,
     env: Env,
     connections: u64,
-    /// Whose each hold is: the client's that was granted it, under whatever name, and the connection by which it was.
+    /// Whose each hold is: the client's that was granted it, under whatever name, and the
+    /// connection by which it was.
     whose: BTreeMap<String, (Host, u64)>,
 }
 
@@ -96,7 +99,8 @@ impl Observer {
         }
     }
 
-    /// Executes a command, and says what it means for the locks; of a client with `several` owners a hold may be another one's.
+    /// Executes a command, and says what it means for the locks; of a client with `several` owners
+    /// a hold may be another one's.
     pub(crate) fn hears(&mut self, heard: &Heard, header: &Header, several: bool) -> Vec<Change> {
         let Heard { at, wall, client, connection, .. } = *heard;
         let words = heard.words();
@@ -131,13 +135,15 @@ impl Observer {
         changes
     }
 
-    /// Deletes what has expired by the node's clock, which may step back afterwards: SCAN does so with all that it finds.
+    /// Deletes what has expired by the node's clock, which may step back afterwards: SCAN does so
+    /// with all that it finds.
     pub(crate) fn looks(&mut self, wall: Wall) {
         self.env.wall = wall;
         self.executes(Bytes::from_static(b"SCAN 0 COUNT 1000\r\n"));
     }
 
-    /// Each command has a connection of its own, so that none leaves anything to the next but what it did to the keys.
+    /// Each command has a connection of its own, so that none leaves anything to the next but what
+    /// it did to the keys.
     fn executes(&mut self, command: Bytes) {
         self.connections += 1;
         let conn = ConnId(self.connections);
@@ -182,7 +188,8 @@ impl Observer {
         }
     }
 
-    /// The holders of any value of a group: each value has an owner, and the owner a deadline there.
+    /// The holders of any value of a group: each value has an owner, and the owner a deadline
+    /// there.
     fn holders_of_values(&self, fields: &BTreeMap<String, String>) -> BTreeMap<String, u32> {
         let mut holders = BTreeMap::new();
         for (value, owner) in fields.iter().filter(|(name, _)| !name.contains(':')) {
@@ -196,7 +203,8 @@ impl Observer {
         holders
     }
 
-    /// How many of a reader's levels have ended, from the lowest: each has a lease of its own, and its field stays in the hash.
+    /// How many of a reader's levels have ended, from the lowest: each has a lease of its own, and
+    /// its field stays in the hash.
     fn over(&self, lock: &LockInfo, reader: &str, levels: u32) -> u32 {
         let leases = wire::read_holds(&lock.name, reader);
         let lease = |level| format!("{leases}:{level}");

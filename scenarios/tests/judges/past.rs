@@ -1,8 +1,9 @@
-//! The terms that the definitions share, computed the slow way: which owners were entitled to a lock at an instant, which
-//! believed they held it, which had asked.
+//! The terms that the definitions share, computed the slow way: which owners were entitled to a
+//! lock at an instant, which believed they held it, which had asked.
 //!
-//! Everything is evaluated at instants. A property that is true at one instant stays so until the next instant at which
-//! anything could change it; a stretch is a maximal sequence of such intervals in which it is true.
+//! Everything is evaluated at instants. A property that is true at one instant stays so until the
+//! next instant at which anything could change it; a stretch is a maximal sequence of such
+//! intervals in which it is true.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,7 +13,8 @@ use lockstorm::history::{
 };
 use lockstorm_sim::time::True;
 
-/// A stretch of true time in which an owner had a lock, in whatever sense; its end is not part of it.
+/// A stretch of true time in which an owner had a lock, in whatever sense; its end is not part of
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) lock: Lock,
@@ -46,7 +48,8 @@ pub(crate) fn fence(header: &Header) -> Fence {
     header.resource.as_ref().map_or(Fence::None, |resource| resource.fence)
 }
 
-/// Whether a command was sent by the owner itself: it names this owner, or names none and comes from the owner's client.
+/// Whether a command was sent by the owner itself: it names this owner, or names none and comes
+/// from the owner's client.
 pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
     match by.owner {
         Some(named) => named == owner,
@@ -54,7 +57,8 @@ pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
     }
 }
 
-/// The history as it were without the probe: nothing that it did, nothing that a node or a queue has of its owners.
+/// The history as it were without the probe: nothing that it did, nothing that a node or a queue
+/// has of its owners.
 pub(crate) fn without_probe(history: &History) -> History {
     let is_probe = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Probe;
     let is_its = |owner: &Owner| is_probe(history.client_of(*owner));
@@ -97,11 +101,12 @@ fn about<'a>(
     history.events.iter().enumerate().filter(wanted)
 }
 
-/// The numbers of the events with which an owner has given a hold back in vain: it begins to release what the group has lost, or the
-/// group loses what it has begun to release.
+/// The numbers of the events with which an owner has given a hold back in vain: it begins to
+/// release what the group has lost, or the group loses what it has begun to release.
 ///
-/// A hold is lost if that is the last which the group did with it, beside granting and prolonging it and coming back with it; and given back if
-/// the owner has begun to release it since the group last granted it or [told the owner](told) of it, and since the owner last believed in it.
+/// A hold is lost if that is the last which the group did with it, beside granting and prolonging
+/// it and coming back with it; and given back if the owner has begun to release it since the group
+/// last granted it or [told the owner](told) of it, and since the owner last believed in it.
 fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
     let owner = hold.1;
     let lost = |before: usize| {
@@ -140,11 +145,12 @@ fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
     ends.map(|(number, _)| number).collect()
 }
 
-/// The numbers of the events with which an owner was told of a hold that a node of the group had come back with, each with the end of the lease
-/// that the node came back with.
+/// The numbers of the events with which an owner was told of a hold that a node of the group had
+/// come back with, each with the end of the lease that the node came back with.
 ///
-/// That is the first renewal that the owner sent itself, or, where no other group grants the lock, the first belief in the hold, unless the group
-/// has granted it meanwhile, or has come back with it again, or it was given back or lost.
+/// That is the first renewal that the owner sent itself, or, where no other group grants the lock,
+/// the first belief in the hold, unless the group has granted it meanwhile, or has come back with
+/// it again, or it was given back or lost.
 fn told(history: &History, hold: Hold, group: &[Host]) -> Vec<(usize, True)> {
     let authority = &history.lock(hold.0).authority;
     let mut told = Vec::new();
@@ -188,13 +194,16 @@ fn owed(history: &History, lock: Lock, at: True, lease_ms: Option<u64>) -> True 
     }
 }
 
-/// Why a group owed the lock to an owner, one span per grant and per renewal, and one per hold of which the owner was [told](told) by a reply.
+/// Why a group owed the lock to an owner, one span per grant and per renewal, and one per hold of
+/// which the owner was [told](told) by a reply.
 ///
-/// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift where there is one. So is a
-/// renewal that the owner sent itself, and a hold that came back with a node for the lease *L* at *t*, from when the owner believes in it. The
-/// promise is over when the owner has given all its holds back; that of a nested hold also when the owner has given back so many that it is not
-/// left, or when the node grants a hold of that depth anew; and when it was given back in vain. Nothing else ends one. Levels that come back
-/// while it lasts, as many as the node counts more than it had said last, are below it, and make it so much deeper.
+/// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift where
+/// there is one. So is a renewal that the owner sent itself, and a hold that came back with a node
+/// for the lease *L* at *t*, from when the owner believes in it. The promise is over when the owner
+/// has given all its holds back; that of a nested hold also when the owner has given back so many
+/// that it is not left, or when the node grants a hold of that depth anew; and when it was given
+/// back in vain. Nothing else ends one. Levels that come back while it lasts, as many as the node
+/// counts more than it had said last, are below it, and make it so much deeper.
 fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span> {
     let (lock, owner, _) = hold;
     let in_vain = in_vain(history, hold, group);
@@ -202,7 +211,8 @@ fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span>
     let mut spans = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
         let here = group.contains(&event.host) && event.kind.hold() == Some(hold);
-        // A renewal is for what the owner holds, however often: it is as deep as the outermost hold.
+        // A renewal is for what the owner holds, however often: it is as deep as the outermost
+        // hold.
         let (depth, end) = match &event.kind {
             EventKind::Granted { count, lease_ms, .. } if here => {
                 (*count, owed(history, lock, event.at, *lease_ms))
@@ -240,8 +250,8 @@ fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span>
     spans
 }
 
-/// How many levels of a hold a group has spoken of last before an event: it granted so many, has left so many to the owner or has come back
-/// with so many.
+/// How many levels of a hold a group has spoken of last before an event: it granted so many, has
+/// left so many to the owner or has come back with so many.
 fn levels(history: &History, hold: Hold, group: &[Host], before: usize) -> u32 {
     let said = |(_, event): (usize, &Event)| match &event.kind {
         EventKind::Granted { count, .. } | EventKind::Regained { count, .. } => Some(*count),
@@ -251,7 +261,8 @@ fn levels(history: &History, hold: Hold, group: &[Host], before: usize) -> u32 {
     about(history, hold, group).rev().filter(|(number, _)| *number < before).find_map(said).unwrap_or(0)
 }
 
-/// When an owner was promised a lock: while so many groups as its authority needs owed it to the owner.
+/// When an owner was promised a lock: while so many groups as its authority needs owed it to the
+/// owner.
 ///
 /// A promise that the owner gave back is not the one it gets next, even at the same instant.
 pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
@@ -281,7 +292,8 @@ fn promised_in(history: &History, hold: Hold) -> Vec<Stretch> {
     spans.into_iter().map(|(from, until)| Stretch { lock, owner, mode, from, until }).collect()
 }
 
-/// Whether an event ends what an owner believes of a lock: it says so, or its client loses its memory.
+/// Whether an event ends what an owner believes of a lock: it says so, or its client loses its
+/// memory.
 pub(crate) fn ends_belief(history: &History, hold: Hold, event: &Event) -> bool {
     match &event.kind {
         EventKind::Disbelieves { .. } => event.kind.hold() == Some(hold),
@@ -290,8 +302,8 @@ pub(crate) fn ends_belief(history: &History, hold: Hold, event: &Event) -> bool 
     }
 }
 
-/// Whether an owner still believes it holds a lock when the run is over: that was its latest report, some time ago, and its
-/// clock does not show the end of it yet.
+/// Whether an owner still believes it holds a lock when the run is over: that was its latest
+/// report, some time ago, and its clock does not show the end of it yet.
 pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -> bool {
     let in_mode = |hold: Hold| {
         let events = history.events.iter().rev();
@@ -305,7 +317,8 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
             return false;
         };
         let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
-        // A belief that was given up in the last instant is not the one that was taken up then, which lasts for no time.
+        // A belief that was given up in the last instant is not the one that was taken up then,
+        // which lasts for no time.
         let given_up = |from: True| {
             history.events.iter().any(|event| event.at > from && ends_belief(history, hold, event))
         };
@@ -319,8 +332,9 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
 
 /// When an owner believed it held a lock.
 ///
-/// It does from when it says so until it says otherwise, until its client crashes or starts, or until the clock that it
-/// named has shown the reading that it named. A belief that it gave up is not the one it takes up next.
+/// It does from when it says so until it says otherwise, until its client crashes or starts, or
+/// until the clock that it named has shown the reading that it named. A belief that it gave up is
+/// not the one it takes up next.
 pub(crate) fn believed(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
     in_each_mode(lock, owner).into_iter().flat_map(|hold| believed_in(history, hold)).collect()
 }
@@ -352,8 +366,8 @@ fn within((from, until): Span, at: True) -> bool {
     from <= at && at < until
 }
 
-/// The longest stretches before `end` in which it was so, where only the ends of these spans change anything; none goes on
-/// through a cut.
+/// The longest stretches before `end` in which it was so, where only the ends of these spans change
+/// anything; none goes on through a cut.
 fn stretches(spans: &[Span], cuts: &BTreeSet<True>, end: True, so: impl Fn(True) -> bool) -> Vec<Span> {
     let edges = spans.iter().flat_map(|(from, until)| [*from, *until]).chain(cuts.iter().copied());
     let mut instants: BTreeSet<True> = edges.filter(|at| *at < end).collect();
@@ -371,8 +385,9 @@ fn stretches(spans: &[Span], cuts: &BTreeSet<True>, end: True, so: impl Fn(True)
     found
 }
 
-/// The first instant, not before `from`, at which a host's clock shows a reading or more; the end of time if it does not
-/// while the run lasts. Looked for piece by piece, for within a piece a clock never goes back.
+/// The first instant, not before `from`, at which a host's clock shows a reading or more; the end
+/// of time if it does not while the run lasts. Looked for piece by piece, for within a piece a
+/// clock never goes back.
 pub(crate) fn shown(history: &History, host: Host, reading: Deadline, from: True) -> True {
     let clock = history.clock(host);
     let shows = |at: i64| clock.reading(reading.clock, True::from_nanos(at)) >= reading.nanos;
@@ -405,7 +420,8 @@ pub(crate) fn of_all(history: &History, one: fn(&History, Lock, Owner) -> Vec<St
     pairs(history).into_iter().flat_map(|(lock, owner)| one(history, lock, owner)).collect()
 }
 
-/// From when until when two stretches exclude each other: of different owners in one lock, not both of readers.
+/// From when until when two stretches exclude each other: of different owners in one lock, not both
+/// of readers.
 pub(crate) fn clash(one: &Stretch, other: &Stretch) -> Option<Span> {
     let (from, until) = (one.from.max(other.from), one.until.min(other.until));
     let apart = one.lock != other.lock || one.owner == other.owner;
@@ -418,7 +434,8 @@ pub(crate) fn clash(one: &Stretch, other: &Stretch) -> Option<Span> {
 pub(crate) struct Clashes {
     /// How long each lasted.
     pub(crate) lengths: Vec<Duration>,
-    /// How many there were that would not have been, had one of the two been earlier or later by what a run in real time may be off.
+    /// How many there were that would not have been, had one of the two been earlier or later by
+    /// what a run in real time may be off.
     pub(crate) unsure: usize,
 }
 
@@ -445,7 +462,8 @@ impl Clashes {
     }
 }
 
-/// Whether a clash is one also when the one of the two is moved by as many milliseconds as a run in real time may be off.
+/// Whether a clash is one also when the one of the two is moved by as many milliseconds as a run in
+/// real time may be off.
 pub(crate) fn is_certain(history: &History, is_clash: impl Fn(i64) -> bool) -> bool {
     !history.header.is_real() || [-100, 100].into_iter().all(is_clash)
 }
@@ -466,10 +484,12 @@ pub(crate) struct Asked<'a> {
     pub(crate) lock: Lock,
     pub(crate) owner: Owner,
     pub(crate) call: Call,
-    /// The numbers of the events; there is none that ended it if it was under way when the run ended.
+    /// The numbers of the events; there is none that ended it if it was under way when the run
+    /// ended.
     pub(crate) made: usize,
     pub(crate) ended: Option<usize>,
-    /// With what it came back; a client that crashed or started again never sees the reply to an earlier request.
+    /// With what it came back; a client that crashed or started again never sees the reply to an
+    /// earlier request.
     pub(crate) outcome: Option<&'a Outcome>,
 }
 
@@ -513,7 +533,8 @@ pub(crate) fn calls(history: &History) -> Vec<Asked<'_>> {
     calls
 }
 
-/// Whether a host's software stood still after an event: it had crashed or was held up, and nothing had set it going again.
+/// Whether a host's software stood still after an event: it had crashed or was held up, and nothing
+/// had set it going again.
 pub(crate) fn still(history: &History, host: Host, after: usize) -> bool {
     let life = |event: &Event| match event.kind {
         EventKind::Life { life } if event.host == host => Some(life),

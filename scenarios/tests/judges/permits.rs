@@ -1,7 +1,8 @@
-//! Permits, as they are defined: while an owner is promised a semaphore it has as many permits as the node counted when it last
-//! granted it some or took some back for it, and one at least. `most` is how many all owners of one semaphore had at one
-//! instant at most, `over` how many more than there are that was at most. There is nothing to judge without a semaphore, or
-//! if no permit was ever promised.
+//! Permits, as they are defined: while an owner is promised a semaphore it has as many permits as
+//! the node counted when it last granted it some or took some back for it, and one at least. `most`
+//! is how many all owners of one semaphore had at one instant at most, `over` how many more than
+//! there are that was at most. There is nothing to judge without a semaphore, or if no permit was
+//! ever promised.
 
 use lockstorm::history::{EventKind, History, LockKind, Owner};
 use lockstorm_sim::time::True;

@@ -1,13 +1,16 @@
-//! Progress, as it is defined: an owner wants a lock from the first acquire it makes until one succeeds, through refusals and
-//! failures after which it asks again, and no longer than its last call is under way; a crash ends it. A lock is stalled
-//! while an owner wants it and no owner believes it holds it. `stalled_in_storm` is the longest it was stalled in one piece,
-//! `stalled` the longest of what lies after the storm; the layer is violated iff that is more than the bound, or as much and to
-//! the end of the run. It cannot be said if the storm never ended, if no owner wanted a lock after it, or if a lock was stalled after it for
-//! longer than no time, and when the run ended or with no owner that said at its end or later that it believes it holds the lock: that
-//! might have gone on.
+//! Progress, as it is defined: an owner wants a lock from the first acquire it makes until one
+//! succeeds, through refusals and failures after which it asks again, and no longer than its last
+//! call is under way; a crash ends it. A lock is stalled while an owner wants it and no owner
+//! believes it holds it. `stalled_in_storm` is the longest it was stalled in one piece, `stalled`
+//! the longest of what lies after the storm; the layer is violated iff that is more than the bound,
+//! or as much and to the end of the run. It cannot be said if the storm never ended, if no owner
+//! wanted a lock after it, or if a lock was stalled after it for longer than no time, and when the
+//! run ended or with no owner that said at its end or later that it believes it holds the lock:
+//! that might have gone on.
 //!
-//! A lock never worked if no owner ever said that it believes it holds it, and if its acquisitions that came back, one at least, ended with
-//! an error, the first of them before any fault began. It violates nothing, and leaves it undecided.
+//! A lock never worked if no owner ever said that it believes it holds it, and if its acquisitions
+//! that came back, one at least, ended with an error, the first of them before any fault began. It
+//! violates nothing, and leaves it undecided.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -1,12 +1,15 @@
-//! Rates, as they are defined: a grant is in the window until the wall clock of the node that granted it shows, at some instant since,
-//! more by the window's length than at some instant before that one, from the grant on. `most` is how many permits the grants have
-//! at most that are in the window when one of them is made, itself among them, and `over` by how much that exceeds the rate;
-//! `most_in_true_time` is the same for windows of true time. A request could be granted at an instant when the permits that it asks
-//! for and those in the window are together no more than the rate. `starved_in_storm` is how long it could at most without a break up
-//! to when it was granted, given up, or over with the run, counting only what was granted before; `starved` the same after the storm.
-//! Where each client has a rate by itself, only the grants of one process count together. The own grant of a request that succeeded
-//! is the last one that its client got meanwhile of so many permits. It is violated iff `over` is not zero or `starved` is more than the
-//! bound, and cannot be said if the storm never ended, if nothing was granted or asked for.
+//! Rates, as they are defined: a grant is in the window until the wall clock of the node that
+//! granted it shows, at some instant since, more by the window's length than at some instant before
+//! that one, from the grant on. `most` is how many permits the grants have at most that are in the
+//! window when one of them is made, itself among them, and `over` by how much that exceeds the
+//! rate; `most_in_true_time` is the same for windows of true time. A request could be granted at an
+//! instant when the permits that it asks for and those in the window are together no more than the
+//! rate. `starved_in_storm` is how long it could at most without a break up to when it was granted,
+//! given up, or over with the run, counting only what was granted before; `starved` the same after
+//! the storm. Where each client has a rate by itself, only the grants of one process count
+//! together. The own grant of a request that succeeded is the last one that its client got
+//! meanwhile of so many permits. It is violated iff `over` is not zero or `starved` is more than
+//! the bound, and cannot be said if the storm never ended, if nothing was granted or asked for.
 
 use std::time::Duration;
 
@@ -26,7 +29,8 @@ struct Grant {
     permits: u64,
 }
 
-/// The id of a process: what its owners' names have before the last colon. A grant that names no owner is of its host.
+/// The id of a process: what its owners' names have before the last colon. A grant that names no
+/// owner is of its host.
 fn process(history: &History, client: Host, owner: Option<Owner>) -> String {
     let Some(owner) = owner else { return history.host_name(client).to_owned() };
     let name = &history.owners[owner.0 as usize].name;
@@ -88,7 +92,8 @@ fn grants(history: &History, lock: Lock, window: Duration) -> Vec<Grant> {
     grant.collect()
 }
 
-/// How long a request for some permits could be granted up to an instant, at most since `begin`, beside these grants.
+/// How long a request for some permits could be granted up to an instant, at most since `begin`,
+/// beside these grants.
 fn could(grants: &[&Grant], room: u64, begin: True, end: True) -> Duration {
     let mut instants: Vec<True> = grants.iter().flat_map(|grant| [grant.at, grant.gone]).collect();
     instants.push(begin);

@@ -1,10 +1,12 @@
-//! Read-write, as it is defined: a node's grant is wrong if another owner holds the lock on that node at that moment and one
-//! of the two is to write. An owner holds it there from its grant, or from when the node came back with its hold, until it has given all its holds back, the node has lost
-//! it, or the node's clock has shown that the key is past its expiry. It may hold it to read and to write at once, each for itself,
-//! and is a writer then.
-//! `times` counts the wrong grants, `readers` how many held it to read on one node at most, right after a grant. `writers_waited` and
-//! `readers_waited` are how long an acquisition to write, and to read, took at most, to the end of the run if it is not over. There is
-//! nothing to judge without a read-write lock, or if no grant to write occurred.
+//! Read-write, as it is defined: a node's grant is wrong if another owner holds the lock on that
+//! node at that moment and one of the two is to write. An owner holds it there from its grant, or
+//! from when the node came back with its hold, until it has given all its holds back, the node has
+//! lost it, or the node's clock has shown that the key is past its expiry. It may hold it to read
+//! and to write at once, each for itself, and is a writer then. `times` counts the wrong grants,
+//! `readers` how many held it to read on one node at most, right after a grant. `writers_waited`
+//! and `readers_waited` are how long an acquisition to write, and to read, took at most, to the end
+//! of the run if it is not over. There is nothing to judge without a read-write lock, or if no
+//! grant to write occurred.
 
 use std::time::Duration;
 
@@ -16,7 +18,8 @@ use crate::{
     past::{calls, given_up, shown},
 };
 
-/// Whether an owner holds a lock in a mode on a node right after the first so many events, at that instant.
+/// Whether an owner holds a lock in a mode on a node right after the first so many events, at that
+/// instant.
 fn holds(history: &History, hold: (Lock, Owner, Mode), node: Host, events: usize, now: True) -> bool {
     let expires = |until: Option<Wall>, at: True| {
         // Redis drops a key when its clock has left the millisecond of the expiry behind.

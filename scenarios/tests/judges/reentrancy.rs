@@ -1,25 +1,31 @@
-//! Reentrancy, as it is defined: an owner's calls come to one hold for each acquire that succeeded, less one for each release
-//! that did. A release that was refused says that nothing is held; one that certainly failed may have found nothing, so that the hold
-//! counts as one that may be lost. The node counts what it last granted, has left, or has
-//! lost. When it has lost the hold, or another node has become master and may not have it, the calls come to as many holds as
-//! the node counts at the next acquire that succeeds, but to one at least and to no more than they did. A call that failed
-//! without saying whether it was done leaves room for one hold more or less until the owner's next acquire that succeeds; what the
-//! node counts then says how many of the releases in doubt were done. So does each hold by which the calls came to fewer after a
-//! loss, until a release that finds no other, a refused one, or the owner's learning that it holds nothing; none if it had learned
-//! that since its acquire before. Once a crash has ended a call, nothing is known of the owner: a client that starts again is another.
+//! Reentrancy, as it is defined: an owner's calls come to one hold for each acquire that succeeded,
+//! less one for each release that did. A release that was refused says that nothing is held; one
+//! that certainly failed may have found nothing, so that the hold counts as one that may be lost.
+//! The node counts what it last granted, has left, or has lost. When it has lost the hold, or
+//! another node has become master and may not have it, the calls come to as many holds as the node
+//! counts at the next acquire that succeeds, but to one at least and to no more than they did. A
+//! call that failed without saying whether it was done leaves room for one hold more or less until
+//! the owner's next acquire that succeeds; what the node counts then says how many of the releases
+//! in doubt were done. So does each hold by which the calls came to fewer after a loss, until a
+//! release that finds no other, a refused one, or the owner's learning that it holds nothing; none
+//! if it had learned that since its acquire before. Once a crash has ended a call, nothing is known
+//! of the owner: a client that starts again is another.
 //!
-//! A node may come back with more levels than it counted last: so many may be too many, as long as it counts them, and after an acquire that
-//! succeeds as many as the node counts more than the calls come to. Where it comes back with fewer, a hold is lost.
+//! A node may come back with more levels than it counted last: so many may be too many, as long as
+//! it counts them, and after an acquire that succeeds as many as the node counts more than the
+//! calls come to. Where it comes back with fewer, a hold is lost.
 //!
-//! The two are compared whenever an acquire or a release has succeeded and the owner's other calls of that kind are all over:
-//! `off` is by how much the count was too high or too low at most; it is not too low where a hold was lost since the owner's
-//! last acquire before. `deepest` is the highest count that any node granted. What a real node counts is read a moment later: there
-//! the two are not compared if the owner asks for something again within fifty milliseconds, and else by all that the node has said of
-//! the owner until then.
+//! The two are compared whenever an acquire or a release has succeeded and the owner's other calls
+//! of that kind are all over: `off` is by how much the count was too high or too low at most; it is
+//! not too low where a hold was lost since the owner's last acquire before. `deepest` is the
+//! highest count that any node granted. What a real node counts is read a moment later: there the
+//! two are not compared if the owner asks for something again within fifty milliseconds, and else
+//! by all that the node has said of the owner until then.
 //!
-//! Locks of a quorum are not judged, nor permits. The question arose if a count was two or more, or if a call succeeded for which another
-//! one had left room, or an acquire while a node counted levels with which it had come back, or after an acquire was refused although the node
-//! had granted the lock since the last success.
+//! Locks of a quorum are not judged, nor permits. The question arose if a count was two or more, or
+//! if a call succeeded for which another one had left room, or an acquire while a node counted
+//! levels with which it had come back, or after an acquire was refused although the node had
+//! granted the lock since the last success.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -37,14 +43,16 @@ struct Account {
     more: u32,
     less: u32,
     lost: bool,
-    /// Holds that were lost, which the owner may think it has, and whether it thinks that it has none.
+    /// Holds that were lost, which the owner may think it has, and whether it thinks that it has
+    /// none.
     thought: u32,
     knows: bool,
     /// Levels with which a node came back.
     back: u32,
     /// What the node counts, in each mode.
     counts: BTreeMap<Mode, u32>,
-    /// Whether there was any event of the owner, and whether it was granted the lock since its last success.
+    /// Whether there was any event of the owner, and whether it was granted the lock since its last
+    /// success.
     known: bool,
     granted: bool,
     /// Whether an acquire was refused although it had been.
@@ -57,7 +65,8 @@ impl Account {
     }
 }
 
-/// By how much the count was off at most, how deep it went, and whether a success followed a call that left room.
+/// By how much the count was off at most, how deep it went, and whether a success followed a call
+/// that left room.
 fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> (u32, u32, bool) {
     let authority = &history.lock(lock).authority;
     let mut account = Account::default();
@@ -183,7 +192,8 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
     }
 }
 
-/// Takes in what a real node says of the owner within the time in which it is read; whether that is that a hold was lost.
+/// Takes in what a real node says of the owner within the time in which it is read; whether that is
+/// that a hold was lost.
 fn hears_late(
     history: &History,
     (lock, owner): (Lock, Owner),

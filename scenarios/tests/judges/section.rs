@@ -15,7 +15,8 @@ pub(crate) struct Write {
     pub(crate) token: Option<u64>,
     pub(crate) arrived: True,
     pub(crate) accepted: Accepted,
-    /// When the hold began of which it came; `None` if its owner had never had the lock when it sent it.
+    /// When the hold began of which it came; `None` if its owner had never had the lock when it
+    /// sent it.
     pub(crate) hold: Option<True>,
 }
 
@@ -29,8 +30,9 @@ struct Grant {
 
 /// What an owner was granted by an instant, in the order in which it was.
 ///
-/// Where one group decides, a hold begins whenever a node counts its first, or when another owner was granted the lock since the
-/// owner's last grant; every other grant is of the hold that began last. Of a quorum a hold begins whenever enough nodes have granted it, under no token.
+/// Where one group decides, a hold begins whenever a node counts its first, or when another owner
+/// was granted the lock since the owner's last grant; every other grant is of the hold that began
+/// last. Of a quorum a hold begins whenever enough nodes have granted it, under no token.
 fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> {
     let authority = &history.lock(lock).authority;
     if authority.quorum > 1 {
@@ -55,13 +57,15 @@ fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> 
     grants
 }
 
-/// When an owner learned by an instant that it has a hold, or one more level of it: whenever it believed in more of them than
-/// just before, for some time and not only until the instant in which it heard of it.
+/// When an owner learned by an instant that it has a hold, or one more level of it: whenever it
+/// believed in more of them than just before, for some time and not only until the instant in which
+/// it heard of it.
 fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<True> {
     let mut learned = BTreeSet::new();
     for belief in believed(history, lock, owner) {
         let hold = (lock, owner, belief.mode);
-        // What the owner learns in the instant in which it gives the hold up, it has learned if it came first.
+        // What the owner learns in the instant in which it gives the hold up, it has learned if it
+        // came first.
         let ends = |event: &Event| event.at == belief.until && ends_belief(history, hold, event);
         let end = history.events.iter().position(ends).unwrap_or(usize::MAX);
         let mut had = 0;
@@ -89,9 +93,10 @@ fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<Tr
 
 /// When the hold began of which a write came.
 ///
-/// It is the hold of the latest grant with its token. Where there is none, it is the hold that the owner had learned of last:
-/// that of the latest grant since it had learned of the one before, or, if there was none, one that began when it learned
-/// of it. An owner that has learned of nothing is taken to know of every grant.
+/// It is the hold of the latest grant with its token. Where there is none, it is the hold that the
+/// owner had learned of last: that of the latest grant since it had learned of the one before, or,
+/// if there was none, one that began when it learned of it. An owner that has learned of nothing is
+/// taken to know of every grant.
 fn hold(history: &History, lock: Lock, owner: Owner, token: Option<u64>, sent: True) -> Option<True> {
     let granted = granted(history, lock, owner, sent);
     let named = granted.iter().rfind(|grant| token.is_some() && grant.token == token);
@@ -118,7 +123,8 @@ pub(crate) fn writes(history: &History) -> Vec<Write> {
     writes
 }
 
-/// Whether there was a write to a resource that an exclusive lock guards, and more than one owner had the lock.
+/// Whether there was a write to a resource that an exclusive lock guards, and more than one owner
+/// had the lock.
 pub(crate) fn tested(history: &History, writes: &[Write]) -> bool {
     let had = |lock: Lock, owner: Owner| {
         !promised(history, lock, owner).is_empty() || !believed(history, lock, owner).is_empty()

@@ -1,16 +1,19 @@
-//! Wake-ups, as they are defined: an owner waits for a lock from when it says so until it is granted it, believes in it, leaves
-//! the queue, or its call is over. It is able to if its host does not stand still. A release that leaves nothing held while
-//! an able waiter exists is open, unless another one is, until a waiter wakes up or is granted the lock, until
-//! another owner is granted it, or a node comes back with a hold of it, or until there is no waiter. While it is open and an able waiter exists there is no reaction:
-//! each such stretch, from one end to the other, is a gap; but not the last one if it ends because an owner that did not wait
-//! was granted the lock, or has it again with its node, since then there was nothing to be woken for.
+//! Wake-ups, as they are defined: an owner waits for a lock from when it says so until it is
+//! granted it, believes in it, leaves the queue, or its call is over. It is able to if its host
+//! does not stand still. A release that leaves nothing held while an able waiter exists is open,
+//! unless another one is, until a waiter wakes up or is granted the lock, until another owner is
+//! granted it, or a node comes back with a hold of it, or until there is no waiter. While it is
+//! open and an able waiter exists there is no reaction: each such stretch, from one end to the
+//! other, is a gap; but not the last one if it ends because an owner that did not wait was granted
+//! the lock, or has it again with its node, since then there was nothing to be woken for.
 //!
-//! Of a read-write lock a release counts that leaves nothing held on its node. One by a writer that leaves only readers counts as
-//! well, and only waiters that want to read are waiters then.
+//! Of a read-write lock a release counts that leaves nothing held on its node. One by a writer that
+//! leaves only readers counts as well, and only waiters that want to read are waiters then.
 //!
-//! `longest` is the longest gap, `releases` how many releases were open, and the layer is violated iff the longest gap exceeds
-//! the bound. The question arose if there was a gap. `messages` and `timers` count what woke waiters. Waiters of a quorum
-//! rely on their own timers and are not judged, nor are waiters for permits with leases, which are not called as those who ask.
+//! `longest` is the longest gap, `releases` how many releases were open, and the layer is violated
+//! iff the longest gap exceeds the bound. The question arose if there was a gap. `messages` and
+//! `timers` count what woke waiters. Waiters of a quorum rely on their own timers and are not
+//! judged, nor are waiters for permits with leases, which are not called as those who ask.
 
 use std::{collections::BTreeSet, time::Duration};
 

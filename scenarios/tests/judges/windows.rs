@@ -1,49 +1,59 @@
-//! Windows, as they are defined: of locks that one group of several nodes decides and not more than one owner may have, each pair of
-//! promises that clash at an instant is a double grant. It is made by the host of the first grant or renewal of the later
-//! hold at that instant, or where there is none by the host that came back with the later hold, of which its owner believes to be told then; of
-//! two that begin at once, the later one is that of the owner with the greater number.
+//! Windows, as they are defined: of locks that one group of several nodes decides and not more than
+//! one owner may have, each pair of promises that clash at an instant is a double grant. It is made
+//! by the host of the first grant or renewal of the later hold at that instant, or where there is
+//! none by the host that came back with the later hold, of which its owner believes to be told
+//! then; of two that begin at once, the later one is that of the owner with the greater number.
 //!
-//! A hold begins with its promise. But if the last that its group did with it before (granted, renewed for its owner, given back, lost or come
-//! back with) is that a host came back with it, it begins with that. From then on that host is one that granted it, but for `lag`.
+//! A hold begins with its promise. But if the last that its group did with it before (granted,
+//! renewed for its owner, given back, lost or come back with) is that a host came back with it, it
+//! begins with that. From then on that host is one that granted it, but for `lag`.
 //!
-//! A host is a master of a lock while the lock's slot is its own, where any host says whose it is, and else while it is no replica; one that
-//! has not said what it became is a master. In a cluster a crash ends that. A master serves while it is up and, in a cluster, answers. What
-//! the granting host knows of the earlier hold, from the beginning of that hold to the instant, is the first of these that there is:
+//! A host is a master of a lock while the lock's slot is its own, where any host says whose it is,
+//! and else while it is no replica; one that has not said what it became is a master. In a cluster
+//! a crash ends that. A master serves while it is up and, in a cluster, answers. What the granting
+//! host knows of the earlier hold, from the beginning of that hold to the instant, is the first of
+//! these that there is:
 //!
-//! * what it has last said of it since it became a master, or at all if it has been one from the beginning or does not serve: its own word;
-//! * if there was a grant or renewal of it before the host became a master, what any host has last said of it before that, an heir's word,
-//!   without the losses of hosts that were no masters then; but nothing where that is a loss, and there is a grant or renewal after it
-//!   became one;
+//! * what it has last said of it since it became a master, or at all if it has been one from the
+//!   beginning or does not serve: its own word;
+//! * if there was a grant or renewal of it before the host became a master, what any host has last
+//!   said of it before that, an heir's word, without the losses of hosts that were no masters then;
+//!   but nothing where that is a loss, and there is a grant or renewal after it became one;
 //! * nothing.
 //!
 //! The word, or that there is none, makes the reason:
 //!
 //! * that it vanished in a crash: `crash`;
-//! * that it expired, when the wall clock of the host that says so showed no less than the last expiry that was set before: `clock`, if less
-//!   true time than its lease had passed since it was set; else, if it came back with that expiry, as in the next case, of the last that was set
+//! * that it expired, when the wall clock of the host that says so showed no less than the last
+//!   expiry that was set before: `clock`, if less true time than its lease had passed since it was
+//!   set; else, if it came back with that expiry, as in the next case, of the last that was set
 //!   otherwise;
-//! * that it expired, when the clock showed less than that expiry, but no less than some earlier one of the hold or of one before it of that owner
-//!   and mode: `crash` if the host that says so had set the last one itself and has crashed since; else as for a failover, or, where that is
+//! * that it expired, when the clock showed less than that expiry, but no less than some earlier
+//!   one of the hold or of one before it of that owner and mode: `crash` if the host that says so
+//!   had set the last one itself and has crashed since; else as for a failover, or, where that is
 //!   another host than the granting one, `failover` if it had not set the last one;
 //! * that a failover lost it: as for a failover, and `failover` where that explains nothing;
-//! * an heir's word that the owner has it, with an expiry that the heir's wall clock had reached when it became a master: `clock`, if less true
-//!   time than the lease had passed;
+//! * an heir's word that the owner has it, with an expiry that the heir's wall clock had reached
+//!   when it became a master: `clock`, if less true time than the lease had passed;
 //! * nothing: as for a failover;
 //! * any other word: `unexplained`.
 //!
-//! As for a failover: the last other host that granted or renewed the hold is looked at. If the last thing that it says of the hold is that it was
-//! deleted, overwritten, flushed or evicted, before the granting host became a master, it is `unexplained`. Otherwise it is `two_masters` if
+//! As for a failover: the last other host that granted or renewed the hold is looked at. If the
+//! last thing that it says of the hold is that it was deleted, overwritten, flushed or evicted,
+//! before the granting host became a master, it is `unexplained`. Otherwise it is `two_masters` if
 //! that host has served from its grant to the double grant, and `failover` if it has not.
 //!
-//! `both_served` is the longest time from when the later of two masters began to serve to when the first of them ceased to, or to the end of the
-//! run. `lag` is the longest time from the last grant or renewal of an earlier hold by another host than the granting one, before that became
-//! a master, to that instant, or to when the other host ceased to serve if it served and that came first; it counts where the granting host has said since
-//! that a failover lost the hold.
+//! `both_served` is the longest time from when the later of two masters began to serve to when the
+//! first of them ceased to, or to the end of the run. `lag` is the longest time from the last grant
+//! or renewal of an earlier hold by another host than the granting one, before that became a
+//! master, to that instant, or to when the other host ceased to serve if it served and that came
+//! first; it counts where the granting host has said since that a failover lost the hold.
 //!
-//! Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double grant of the two owners that has a
-//! reason. The layer is violated iff something is unexplained; it holds if something was promised that two owners wanted. In real time it is
-//! undecided what would be otherwise, had one of the two been earlier or later by 100 ms, or had each double grant begun so much earlier and
-//! ended so much later.
+//! Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double
+//! grant of the two owners that has a reason. The layer is violated iff something is unexplained;
+//! it holds if something was promised that two owners wanted. In real time it is undecided what
+//! would be otherwise, had one of the two been earlier or later by 100 ms, or had each double grant
+//! begun so much earlier and ended so much later.
 
 use std::time::Duration;
 
@@ -155,7 +165,8 @@ fn pairs(stretches: &[Stretch]) -> Vec<Pair<'_>> {
 
 /// Of one host and one lock, before the event of this number.
 struct Standing {
-    /// When it became a master, if it is one, as the number of the event and one, or 0 from the beginning.
+    /// When it became a master, if it is one, as the number of the event and one, or 0 from the
+    /// beginning.
     master: Option<usize>,
     /// The same of when it began to serve.
     serves: Option<usize>,
@@ -227,7 +238,8 @@ fn of_earlier<'a>(history: &'a History, first: &Stretch, at: True) -> Vec<(usize
     about(history, first, at).into_iter().filter(|(number, _)| *number >= begin).collect()
 }
 
-/// The event with which the later hold is granted at an instant, or its owner is told of it, and the host that does so.
+/// The event with which the later hold is granted at an instant, or its owner is told of it, and
+/// the host that does so.
 fn granting(history: &History, second: &Stretch, at: True) -> Option<(usize, Host)> {
     let granted = about(history, second, at).into_iter().find(|(_, event)| event.at == at && grants(event));
     let told = || {
@@ -270,7 +282,8 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let here = granting.1;
     let earlier = of_earlier(history, first, at);
     let at_grant = standing(history, first.lock, here, granting.0);
-    // Events from this number on are of the time in which the host is the master that it is; 0 where it always was, or does not serve.
+    // Events from this number on are of the time in which the host is the master that it is; 0
+    // where it always was, or does not serve.
     let since = at_grant.serves.and(at_grant.master).unwrap_or(0);
     let serves = |host, before| standing(history, first.lock, host, before).serves;
     let as_failover = || {

@@ -1,13 +1,17 @@
-//! Two ways to the same history: the recorder, which looks into a node, against an observer of the wire, which sees only the
-//! commands that the node read, that a key has expired, and the node's clock.
+//! Two ways to the same history: the recorder, which looks into a node, against an observer of the
+//! wire, which sees only the commands that the node read, that a key has expired, and the node's
+//! clock.
 //!
-//! A replica must have granted nothing. What it has when it is promoted depends on how much of its master's stream had arrived, which
-//! the wire to clients does not show: from then on it is not compared. What a node has after a restart is known if its disk keeps all
-//! or nothing; so no released hold comes back with one that has no replicas. Not compared are nodes that drop keys for want of memory, refuse writes for want of replicas, keep their time in another way
-//! than Redis, are replicated to in another way, or send clients to other nodes of a cluster, nor locks whose keys do not say who holds
-//! them. Commands that came behind a WAIT count when the WAIT has ended, which its reply shows. Faults that hold up commands between the
-//! wire and the node, or take them away there, are left out of a scenario, and where there are replicas to wait for, those that take
-//! replies away: everything else in it stays as it is.
+//! A replica must have granted nothing. What it has when it is promoted depends on how much of its
+//! master's stream had arrived, which the wire to clients does not show: from then on it is not
+//! compared. What a node has after a restart is known if its disk keeps all or nothing; so no
+//! released hold comes back with one that has no replicas. Not compared are nodes that drop keys
+//! for want of memory, refuse writes for want of replicas, keep their time in another way than
+//! Redis, are replicated to in another way, or send clients to other nodes of a cluster, nor locks
+//! whose keys do not say who holds them. Commands that came behind a WAIT count when the WAIT has
+//! ended, which its reply shows. Faults that hold up commands between the wire and the node, or
+//! take them away there, are left out of a scenario, and where there are replicas to wait for,
+//! those that take replies away: everything else in it stays as it is.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -36,7 +40,8 @@ use crate::{
 /// What happens to a node, as the wire and the roles of nodes show it.
 enum Happens {
     Hears(Heard),
-    /// It notifies of a key that has expired, at this time of its clock. Which key that is the observer has to know by itself.
+    /// It notifies of a key that has expired, at this time of its clock. Which key that is the
+    /// observer has to know by itself.
     Expires(Wall),
     Restarts,
     Becomes(Role, True),
@@ -45,7 +50,8 @@ enum Happens {
 /// What holds up the commands of a connection: a WAIT that has no reply yet.
 #[derive(Default)]
 struct Held {
-    /// How many replies come before that of the WAIT. Commands between it and the WAIT before it each have one.
+    /// How many replies come before that of the WAIT. Commands between it and the WAIT before it
+    /// each have one.
     before: usize,
     /// What came behind the WAIT: the node executes it when the WAIT has ended.
     behind: VecDeque<Heard>,
@@ -114,8 +120,8 @@ impl<'a> Watched<'a> {
         self.written(node).durability == Durability::AofAlways
     }
 
-    /// Tells if levels of a hold end one by one, as readers' do, also while the node is down: how many
-    /// it counts when it starts again the wire does not show.
+    /// Tells if levels of a hold end one by one, as readers' do, also while the node is down: how
+    /// many it counts when it starts again the wire does not show.
     fn has_levels_of_their_own(&self) -> bool {
         self.scenario.lock.values().any(|lock| lock.kind == LockKind::ReadWrite)
     }
@@ -175,7 +181,8 @@ impl<'a> Watched<'a> {
                     if !held.contains_key(&place) {
                         continue;
                     }
-                    // Several replies may be sent at once. The parser keeps what it has read of the others.
+                    // Several replies may be sent at once. The parser keeps what it has read of the
+                    // others.
                     let (mut parser, mut rest) = (Parser::new(), &bytes[..]);
                     while let Ok(reply) = parser.parse_value(&mut rest) {
                         // A message of a subscription ends no WAIT.
@@ -275,7 +282,8 @@ impl<'a> Watched<'a> {
         events.filter_map(change).collect()
     }
 
-    /// Whether a node keeps its keys, they show which owner holds the lock, and it is known what a restart leaves of them.
+    /// Whether a node keeps its keys, they show which owner holds the lock, and it is known what a
+    /// restart leaves of them.
     fn watches(&self, node: Host) -> bool {
         let history = self.history();
         let named = history.header.locks.iter().all(|lock| lock.kind.is_exclusive());
@@ -305,8 +313,8 @@ fn differ(wire: &[Change], recorded: &[Change]) -> Result<(), String> {
     Err(format!("change {first}:\n  on the wire {wire:?}\n  recorded    {recorded:?}"))
 }
 
-/// Whether the nodes of a scenario are Redis, and execute every command as soon as they have read it; and no two owners of one
-/// client write the same name.
+/// Whether the nodes of a scenario are Redis, and execute every command as soon as they have read
+/// it; and no two owners of one client write the same name.
 fn plain(scenario: &Scenario) -> bool {
     // Whether a node has replicas enough is not among the commands that it reads.
     let odd = |node: &Node| node.is_no_redis() || node.config.contains_key("min-replicas-to-write");
@@ -317,7 +325,8 @@ fn plain(scenario: &Scenario) -> bool {
     plain_nodes && !alike
 }
 
-/// Whether a fault comes between what a node reads and what it executes, or hides when a WAIT has ended: with its reply.
+/// Whether a fault comes between what a node reads and what it executes, or hides when a WAIT has
+/// ended: with its reply.
 fn hides(fault: &Fault, is_replicated: bool) -> bool {
     let delays = fault.delay.as_ref().is_some_and(|delay| delay.request.is_some());
     // A node whose disk takes nothing refuses writes.

@@ -1,4 +1,5 @@
-//! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there must be.
+//! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there
+//! must be.
 
 mod two_ways;
 mod unseen;
@@ -98,7 +99,8 @@ l1 = "holds"
 l3 = "violated"
 "#;
 
-/// A client that kills the watcher's connections does not blind it, nor does a script that keeps the server busy.
+/// A client that kills the watcher's connections does not blind it, nor does a script that keeps
+/// the server busy.
 const WATCHED: &str = r#"
 about = "The console ends all connections, keeps the server busy, and then deletes the lock of one who holds it."
 
@@ -204,7 +206,8 @@ calm = "500ms"
 l1 = "holds"
 "#;
 
-/// The clock of the owner is half a minute ahead, and so is the deadline that it writes into the key.
+/// The clock of the owner is half a minute ahead, and so is the deadline that it writes into the
+/// key.
 const AHEAD: &str = r#"
 about = "A key expires, and the deadlines in it are not over."
 
@@ -294,8 +297,9 @@ fn source(text: &str) -> Source {
 /// How often a scenario is played on a machine that is too busy for its times.
 const PLAYS: u32 = 3;
 
-/// Plays a scenario until it comes out as expected: its times are those of the real clock, which a busy machine cannot keep to.
-/// Then less happens than was meant to, and no wrong: a violation that is not expected is one at the first play.
+/// Plays a scenario until it comes out as expected: its times are those of the real clock, which a
+/// busy machine cannot keep to. Then less happens than was meant to, and no wrong: a violation that
+/// is not expected is one at the first play.
 #[track_caller]
 fn comes_out_as_expected(text: &str) {
     let mut told = String::new();
@@ -351,8 +355,9 @@ fn a_line_of_work_that_deletes_the_hold_of_another_is_caught_on_a_real_server() 
     comes_out_as_expected(LINES);
 }
 
-/// A reader that comes in sets the time to live of the hash that all readers share, and extends the hold of no other reader. Regression: the leases of the
-/// others were known to the millisecond only when the keys had been read, and one that two readers had come in before that seemed to have
+/// A reader that comes in sets the time to live of the hash that all readers share, and extends the
+/// hold of no other reader. Regression: the leases of the others were known to the millisecond only
+/// when the keys had been read, and one that two readers had come in before that seemed to have
 /// been changed by the second one.
 #[test]
 fn a_reader_that_comes_in_on_a_real_server_extends_nobody_s_hold() {
@@ -383,7 +388,8 @@ at = "600ms"
     assert_eq!(changes(&told), ["c1:1 granted, 1", "c1:1 Evicted"], "{:?}", told.history.header.ended);
 }
 
-/// What no command was seen to do counted as an eviction, and what was in the key then as a grant that no client had asked for.
+/// What no command was seen to do counted as an eviction, and what was in the key then as a grant
+/// that no client had asked for.
 #[test]
 fn a_change_that_nobody_was_seen_to_make_was_told_as_an_eviction_and_a_grant() {
     if !redis() {
@@ -421,8 +427,8 @@ fn a_key_that_expires_ahead_of_the_deadlines_in_it_has_expired() {
     assert_eq!((changes.len(), &told.history.header.ended), (2, &Ended::Complete));
 }
 
-/// Clients connect when they start, and the servers were not up then: a client that was cut off later had no connection to send its
-/// request on.
+/// Clients connect when they start, and the servers were not up then: a client that was cut off
+/// later had no connection to send its request on.
 #[test]
 fn a_client_is_connected_to_a_real_server_before_anything_happens() {
     if !redis() {
@@ -486,7 +492,8 @@ fn what_a_real_server_did_last_before_its_crash_is_told() {
     if !redis() {
         return;
     }
-    // A server that is killed after its reply and before its output to MONITOR is rare, and its action cannot be known.
+    // A server that is killed after its reply and before its output to MONITOR is rare, and its
+    // action cannot be known.
     let told = (0..PLAYS).any(|_| run(AT_ONCE).verdict() == Match::AsExpected);
     assert!(told, "{PLAYS} times");
 }

@@ -1,4 +1,5 @@
-//! Two ways to the same history: the recorder looks into a simulated node, and sees a real one by MONITOR and a shadow copy.
+//! Two ways to the same history: the recorder looks into a simulated node, and sees a real one by
+//! MONITOR and a shadow copy.
 
 use lockstorm::{
     history::{EventKind, HostKind, LossCause, Owner, Party},
@@ -7,7 +8,8 @@ use lockstorm::{
 
 use crate::{AT_ONCE, FORGOTTEN, HANDOVER, LATE, LINES, PLAYS, UNANSWERED, outcome, outcome_on, redis};
 
-/// Nested holds are given back while their client cannot reach the server: the releases arrive later, each once.
+/// Nested holds are given back while their client cannot reach the server: the releases arrive
+/// later, each once.
 const CUT_OFF: &str = r#"
 about = "A client is cut off while it gives its levels back."
 
@@ -35,7 +37,8 @@ l1 = "holds"
 reentrancy = "holds"
 "#;
 
-/// A replica that has not heard of a release is promoted, and the owner asks for the lock again: it has it twice there.
+/// A replica that has not heard of a release is promoted, and the owner asks for the lock again: it
+/// has it twice there.
 const CAME_BACK: &str = r#"
 about = "A replica is promoted with a hold that was released."
 
@@ -102,9 +105,10 @@ pub(crate) fn changes(outcome: &Outcome) -> Vec<String> {
     told.collect()
 }
 
-/// Holds that are handed over, nested, deleted by another line of work, forgotten by a node that comes up empty or kept by its disk, over
-/// while their client stands still, given to a client that is not answered, given back by one that is cut off, and back with a replica that
-/// did not hear of their release.
+/// Holds that are handed over, nested, deleted by another line of work, forgotten by a node that
+/// comes up empty or kept by its disk, over while their client stands still, given to a client that
+/// is not answered, given back by one that is cut off, and back with a replica that did not hear of
+/// their release.
 #[test]
 fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
     if !redis() {

@@ -1,4 +1,5 @@
-//! What each fault does on the wire of a real server: what a client is answered, and when, and what the server has done.
+//! What each fault does on the wire of a real server: what a client is answered, and when, and what
+//! the server has done.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
@@ -62,8 +63,8 @@ async fn listen(ctx: HostCtx, reading: impl tokio::io::AsyncRead + Unpin) {
     }
 }
 
-/// Has a client 10 ms away increment a number at 100, 200 and 300 ms, and another one ask for it at 700 ms. Returns what the first was
-/// answered, each with its time, and what the second was.
+/// Has a client 10 ms away increment a number at 100, 200 and 300 ms, and another one ask for it at
+/// 700 ms. Returns what the first was answered, each with its time, and what the second was.
 fn conversation(server: SocketAddr, key: &str, verbs: &[(i64, Verb)]) -> (Vec<(String, i64)>, String) {
     let (increment, get) = (format!("INCR {key}\r\n"), format!("GET {key}\r\n"));
     let mut world = World::builder(1)

@@ -149,7 +149,8 @@ const MORE_WRITES: &[(&str, &str)] = &[
     ("EVAL \"return redis.call('append', KEYS[1], 'x')\" 1 text", ":6\r\n"),
 ];
 
-/// Sends what is given, and waits for the beginnings of the answers only: some say more than is known here.
+/// Sends what is given, and waits for the beginnings of the answers only: some say more than is
+/// known here.
 #[track_caller]
 fn writes(stream: &mut TcpStream, commands: &[(&str, &str)]) {
     let mut queued = false;

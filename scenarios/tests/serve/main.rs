@@ -1,5 +1,5 @@
-//! `lockstorm serve` as its operator sees it: where it listens, what it logs, how it ends, how many connections it bears, and
-//! which data it keeps.
+//! `lockstorm serve` as its operator sees it: where it listens, what it logs, how it ends, how many
+//! connections it bears, and which data it keeps.
 
 mod cluster;
 mod data;
@@ -182,7 +182,8 @@ fn a_manual_clock_is_moved_by_clients() {
 
 #[test]
 fn ten_thousand_clients_are_served_at_once() {
-    // As many as the system lets this process have: each of the two has one end of every connection.
+    // As many as the system lets this process have: each of the two has one end of every
+    // connection.
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX).saturating_sub(200).min(10_000);
@@ -220,7 +221,8 @@ fn it_is_there_within_milliseconds() {
     assert!(quickest.as_millis() < 25, "{quickest:?}");
 }
 
-/// Its standard input is a pipe, which the operating system closes with the process that holds the other end.
+/// Its standard input is a pipe, which the operating system closes with the process that holds the
+/// other end.
 #[test]
 fn it_ends_with_who_has_started_it() {
     let mut served = Served::start(&folder("parent"), &[]);
@@ -234,7 +236,8 @@ fn it_ends_with_who_has_started_it() {
     assert_eq!(served.ended().0, 0);
 }
 
-/// The allocator kept what had been freed for as long as the server was quiet: for good, where it was after its last clients.
+/// The allocator kept what had been freed for as long as the server was quiet: for good, where it
+/// was after its last clients.
 #[test]
 fn what_clients_have_left_unread_goes_back_to_the_operating_system() {
     let resident = |served: &Served| {

@@ -7,8 +7,8 @@ use std::{
 
 use crate::served::{PATIENCE, Served, asks, folder, nothing_to_compare_with, redis};
 
-/// An address of this machine that is not its loopback; says so in one line if there is none. A socket that is told its peer has one; no
-/// packet is sent.
+/// An address of this machine that is not its loopback; says so in one line if there is none. A
+/// socket that is told its peer has one; no packet is sent.
 fn own_address() -> Option<IpAddr> {
     let own = routed();
     if own.is_none() {

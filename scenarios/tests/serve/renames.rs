@@ -1,4 +1,5 @@
-//! `rename-command`: what a command is called from then on, and what is said of it. `redis-server` is asked the same.
+//! `rename-command`: what a command is called from then on, and what is said of it. `redis-server`
+//! is asked the same.
 
 use std::fs;
 

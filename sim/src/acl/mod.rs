@@ -1,6 +1,7 @@
 //! Access lists: the users of a node, their permissions, and the log of denials.
 //!
-//! What is here knows no command by name, only by number; `commands/access/` reads and writes rules in words, and decides.
+//! What is here knows no command by name, only by number; `commands/access/` reads and writes rules
+//! in words, and decides.
 
 mod log;
 mod selector;
@@ -86,7 +87,8 @@ impl Acl {
         self.users.get(&DEFAULT).is_some_and(|user| user.nopass)
     }
 
-    /// What `requirepass` does: the default user has this password alone, or needs none if it is empty.
+    /// What `requirepass` does: the default user has this password alone, or needs none if it is
+    /// empty.
     pub fn set_default_password(&mut self, password: &str) {
         if let Some(user) = self.users.get_mut(&DEFAULT) {
             user.passwords.clear();

@@ -9,7 +9,8 @@ use crate::glob::matches;
 /// The number of a command or subcommand.
 pub type CommandId = usize;
 
-/// How many numbers there are. The last one is no command's: it stands for commands that are yet to come.
+/// How many numbers there are. The last one is no command's: it stands for commands that are yet to
+/// come.
 const IDS: usize = 1024;
 
 /// A set of commands.

@@ -44,8 +44,8 @@ impl User {
         User { enabled: true, nopass: true, root, ..User::new(DEFAULT, true) }
     }
 
-    /// The channel patterns that are left, where `before` had any. Redis 7.0 means to pass over changes that take none away, but
-    /// compares them with copies of themselves.
+    /// The channel patterns that are left, where `before` had any. Redis 7.0 means to pass over
+    /// changes that take none away, but compares them with copies of themselves.
     pub fn channels_left(&self, before: &User) -> Option<Vec<&Bytes>> {
         if self.all_selectors().any(|selector| selector.all_channels) {
             return None;

@@ -25,7 +25,8 @@ pub enum SetSlot<'a> {
 }
 
 impl Cluster {
-    /// Gives this node slots that no node has, or takes slots from whichever nodes have them. All or nothing.
+    /// Gives this node slots that no node has, or takes slots from whichever nodes have them. All
+    /// or nothing.
     ///
     /// # Errors
     /// If one of them is taken, or free, or named twice.
@@ -301,7 +302,8 @@ impl Cluster {
         Ok(self.count_reports(around, key))
     }
 
-    /// DEBUG DROP-CLUSTER-PACKET-FILTER: passes over messages of the kind of this number; of none for a negative one.
+    /// DEBUG DROP-CLUSTER-PACKET-FILTER: passes over messages of the kind of this number; of none
+    /// for a negative one.
     pub fn drop_messages(&mut self, number: i64) {
         self.dropped = usize::try_from(number).ok().and_then(|at| super::message::Kind::ALL.get(at).copied());
     }

@@ -3,8 +3,8 @@
 use super::{Around, Cluster, message::Header, node::Key, outbox::Want, slot::key_slot, slot_set::SlotSet};
 
 impl Cluster {
-    /// Takes in what a master claims by its version. If this node loses its last slots so, or its master does, it becomes a replica
-    /// of the new owner.
+    /// Takes in what a master claims by its version. If this node loses its last slots so, or its
+    /// master does, it becomes a replica of the new owner.
     pub(super) fn take_claims(&mut self, around: &mut Around<'_>, of: Key, epoch: u64, claimed: &SlotSet) {
         if of == self.me {
             return self.log("Discarding UPDATE message about myself.");
@@ -81,7 +81,8 @@ impl Cluster {
         self.tell("epoch", epoch.to_string());
     }
 
-    /// Takes a version above all others without asking any node, unless this node has the greatest already. Whether it did.
+    /// Takes a version above all others without asking any node, unless this node has the greatest
+    /// already. Whether it did.
     pub(super) fn bump_epoch(&mut self) -> bool {
         let of_nodes = self.nodes.values().map(|node| node.config_epoch).max().unwrap_or(0);
         let max = self.current_epoch.max(of_nodes);

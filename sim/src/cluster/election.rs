@@ -1,4 +1,5 @@
-//! Elections: a replica asks the masters for votes, and takes over from its master with those of a majority.
+//! Elections: a replica asks the masters for votes, and takes over from its master with those of a
+//! majority.
 
 use super::{
     Around, Cluster,
@@ -8,7 +9,8 @@ use super::{
 };
 use crate::env::Env;
 
-/// How long a replica waits for the news of the failure to spread, and how much may be added to that.
+/// How long a replica waits for the news of the failure to spread, and how much may be added to
+/// that.
 const DELAY_MS: i64 = 500;
 
 /// What each replica with more data adds.
@@ -17,7 +19,8 @@ const DELAY_PER_RANK_MS: i64 = 1000;
 /// The period of PINGs of a master to its replicas: silence so long says nothing.
 const REPLICATION_PING_MS: i64 = 10_000;
 
-/// The election of a replica, the present one or the last. Times are milliseconds of the wall clock, 0 for never.
+/// The election of a replica, the present one or the last. Times are milliseconds of the wall
+/// clock, 0 for never.
 #[derive(Debug, Default)]
 pub(super) struct Election {
     /// When votes are asked for.
@@ -88,7 +91,8 @@ impl Cluster {
         }
     }
 
-    /// Whether this replica has heard nothing of its master for so long that its data is not to be trusted.
+    /// Whether this replica has heard nothing of its master for so long that its data is not to be
+    /// trusted.
     fn is_too_old(&self, around: &Around<'_>, manual: bool) -> bool {
         let factor = around.config.cluster.replica_validity_factor;
         if manual || factor == 0 {

@@ -6,7 +6,8 @@ use super::{
     slot::SLOTS,
 };
 
-/// For so long after its start a master does not answer for keys: others have time to tell it that it was replaced.
+/// For so long after its start a master does not answer for keys: others have time to tell it that
+/// it was replaced.
 const WRITABLE_DELAY_MS: i64 = 2000;
 
 /// The bounds of the time for which a master that was among a minority stays closed.
@@ -47,7 +48,8 @@ impl Cluster {
         self.changed();
     }
 
-    /// A failed node has answered. A master with slots may have been replaced: it counts as failed for a while yet.
+    /// A failed node has answered. A master with slots may have been replaced: it counts as failed
+    /// for a while yet.
     pub(super) fn recover(&mut self, around: &Around<'_>, key: Key) {
         let node = self.known(key);
         let is_late = around.now - node.failed_at > 2 * around.node_timeout();

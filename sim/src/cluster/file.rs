@@ -17,7 +17,8 @@ pub struct Corrupted {
 }
 
 impl Cluster {
-    /// A node that starts with what its file says; one that knows only itself, by a new name, if there is none.
+    /// A node that starts with what its file says; one that knows only itself, by a new name, if
+    /// there is none.
     ///
     /// # Errors
     /// The first line that makes no sense.
@@ -147,8 +148,8 @@ impl Cluster {
         Some(())
     }
 
-    /// Looks after keys that were read and are in slots of other nodes: an unassigned slot is taken, one of another node marked as
-    /// imported from there. A replica has what its master has.
+    /// Looks after keys that were read and are in slots of other nodes: an unassigned slot is
+    /// taken, one of another node marked as imported from there. A replica has what its master has.
     pub fn verify(&mut self, around: &mut Around<'_>) {
         if self.myself().is_replica() {
             return;

@@ -1,4 +1,5 @@
-//! The connections of the bus: each node dials every other one, and answers on the connections that it was dialed by.
+//! The connections of the bus: each node dials every other one, and answers on the connections that
+//! it was dialed by.
 
 use bytes::Bytes;
 
@@ -46,7 +47,8 @@ impl Cluster {
         let Some(key) = self.dialed.remove(&conn) else { return };
         let node = self.known_mut(key);
         let stood = node.link.take().is_some_and(|link| link.connected);
-        // The own machine refuses a connection within the call, before anything could be sent: what would have been sent counts.
+        // The own machine refuses a connection within the call, before anything could be sent: what
+        // would have been sent counts.
         if !stood && node.ping_sent == 0 && is_loopback(&node.address.ip) {
             node.ping_sent = around.now;
         }

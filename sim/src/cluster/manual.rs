@@ -1,5 +1,5 @@
-//! Manual failover (CLUSTER FAILOVER): a replica takes over from a master that is up, without the loss of a write where the master
-//! takes part.
+//! Manual failover (CLUSTER FAILOVER): a replica takes over from a master that is up, without the
+//! loss of a write where the master takes part.
 
 use super::{
     Around, Cluster,

@@ -26,7 +26,8 @@ const IP_LEN: usize = 46;
 /// Bytes of an extension before what it says.
 const EXTENSION_LEN: usize = 8;
 
-/// A message that claims to be longer than this breaks the connection: no message of a simulated node comes near.
+/// A message that claims to be longer than this breaks the connection: no message of a simulated
+/// node comes near.
 const MESSAGE_LEN_MAX: usize = 512 << 20;
 
 /// What a message is.
@@ -385,7 +386,8 @@ impl Body {
 }
 
 impl Gossip {
-    /// An entry, or nothing in place of one without a name. `None` when the message ends before it does.
+    /// An entry, or nothing in place of one without a name. `None` when the message ends before it
+    /// does.
     fn decode(reader: &mut Reader<'_>) -> Option<Option<Gossip>> {
         let id = NodeId::parse(reader.take(ID_LEN)?);
         let (ping_sent_secs, pong_received_secs) = (reader.u32()?, reader.u32()?);

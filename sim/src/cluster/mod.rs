@@ -1,9 +1,11 @@
-//! Redis Cluster: which node has which slots, the bus on which nodes tell each other, failures, elections, and moving slots.
+//! Redis Cluster: which node has which slots, the bus on which nodes tell each other, failures,
+//! elections, and moving slots.
 //!
-//! A [`Cluster`] is what one node knows and what happens to it; it owns no socket, clock or file. The server in cluster mode
-//! (`server/cluster.rs`) gives it the time and what its connections bring, and carries out what is in its [`Outbox`]. The messages
-//! are those of Redis, byte for byte, so that a cluster can have nodes of both. Times are milliseconds of the wall clock, by which
-//! a real node compares, while its timer runs by the monotonic clock.
+//! A [`Cluster`] is what one node knows and what happens to it; it owns no socket, clock or file.
+//! The server in cluster mode (`server/cluster.rs`) gives it the time and what its connections
+//! bring, and carries out what is in its [`Outbox`]. The messages are those of Redis, byte for
+//! byte, so that a cluster can have nodes of both. Times are milliseconds of the wall clock, by
+//! which a real node compares, while its timer runs by the monotonic clock.
 
 mod administer;
 mod claims;

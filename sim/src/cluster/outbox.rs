@@ -55,8 +55,8 @@ pub struct Outbox {
 /// Something that has changed in the view of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
-    /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`, `slots`, `migrating`, `importing`, `stable`,
-    /// `follows` or `state`.
+    /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`,
+    /// `slots`, `migrating`, `importing`, `stable`, `follows` or `state`.
     pub event: &'static str,
     /// Of which node, slots or epoch. Nodes are called by their addresses.
     pub about: String,

@@ -133,7 +133,8 @@ impl Cluster {
         link.map_or("", |link| &link.local)
     }
 
-    /// Where the sender of a message is reached: as it announces, or where the connection comes from.
+    /// Where the sender of a message is reached: as it announces, or where the connection comes
+    /// from.
     fn address_of(&self, conn: ConnId, header: &Header) -> Address {
         let mut address = header.address.clone();
         if address.ip.is_empty() {
@@ -245,7 +246,8 @@ impl Cluster {
         }
     }
 
-    /// Moves a node to where its message comes from, unless it came by the connection that this node has dialed.
+    /// Moves a node to where its message comes from, unless it came by the connection that this
+    /// node has dialed.
     fn update_address(&mut self, key: Key, conn: ConnId, header: &Header) {
         if self.dialed.get(&conn) == Some(&key) {
             return;

@@ -65,7 +65,8 @@ pub struct Request {
 }
 
 impl Cluster {
-    /// Whether this node answers a command with these keys; the slot, if there are keys. `is_here` says whether a key is there.
+    /// Whether this node answers a command with these keys; the slot, if there are keys. `is_here`
+    /// says whether a key is there.
     ///
     /// # Errors
     /// What to answer instead.

@@ -91,7 +91,8 @@ impl Cluster {
         if key == self.me { around.offset() } else { self.known(key).offset }
     }
 
-    /// Where clients are to go for a node, as `cluster-preferred-endpoint-type` says; `None` if that is not to be said.
+    /// Where clients are to go for a node, as `cluster-preferred-endpoint-type` says; `None` if
+    /// that is not to be said.
     fn preferred(&self, around: &Around<'_>, node: &Known) -> Option<String> {
         match around.config.cluster.preferred_endpoint.as_str() {
             "hostname" if node.hostname.is_empty() => Some("?".into()),

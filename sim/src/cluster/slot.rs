@@ -24,7 +24,8 @@ fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// The slot of a key. Keys with the same text between the first `{` and the first `}` after it share a slot, if there is such a text.
+/// The slot of a key. Keys with the same text between the first `{` and the first `}` after it
+/// share a slot, if there is such a text.
 pub fn key_slot(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];

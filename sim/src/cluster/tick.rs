@@ -8,14 +8,16 @@ use super::{
 };
 use crate::env::Env;
 
-/// For so long a master must have been without working replicas before one of another master migrates to it.
+/// For so long a master must have been without working replicas before one of another master
+/// migrates to it.
 const MIGRATION_DELAY_MS: i64 = 5000;
 
 /// How many nodes are drawn for the ping of each second.
 const DRAWN: usize = 5;
 
 impl Cluster {
-    /// Options were set: what this node tells of itself may be otherwise from the end of this step on.
+    /// Options were set: what this node tells of itself may be otherwise from the end of this step
+    /// on.
     pub fn note_options_set(&mut self) {
         self.options_set = true;
     }
@@ -91,7 +93,8 @@ impl Cluster {
         }
     }
 
-    /// Counts the nodes that are down, forgets those that never told their names, and dials those without a connection.
+    /// Counts the nodes that are down, forgets those that never told their names, and dials those
+    /// without a connection.
     fn dial_missing(&mut self, around: &Around<'_>) {
         let limit = around.node_timeout().max(1000);
         self.down_nodes = 0;
@@ -137,7 +140,8 @@ impl Cluster {
             return false;
         }
         let (asked, silent) = (now - node.ping_sent, now - node.data_received);
-        // Perhaps it is the connection that is broken: once in each node timeout another one is tried.
+        // Perhaps it is the connection that is broken: once in each node timeout another one is
+        // tried.
         let is_old = node.link.as_ref().is_some_and(|link| now - link.created > timeout);
         if is_old && node.ping_sent != 0 && asked > timeout / 2 && silent > timeout / 2 {
             self.drop_link(key);

@@ -1,4 +1,5 @@
-//! The categories that access lists know commands by. Most follow from a command's flags and group; the rest is listed here.
+//! The categories that access lists know commands by. Most follow from a command's flags and group;
+//! the rest is listed here.
 
 use super::{Flags, Group, Spec};
 
@@ -63,7 +64,8 @@ impl Categories {
         self.iter_names().map(|(name, _)| name.to_ascii_lowercase())
     }
 
-    /// The categories of a command. A container has none of its group, as it does nothing by itself; COMMAND does.
+    /// The categories of a command. A container has none of its group, as it does nothing by
+    /// itself; COMMAND does.
     pub fn of(spec: &Spec) -> Categories {
         let has = |flag| spec.flags.contains(flag);
         let container = !spec.subcommands.is_empty() && spec.name != "command";

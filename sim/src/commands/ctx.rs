@@ -1,4 +1,5 @@
-//! What a running command sees: the data with expiry already applied, the time frozen, and a place to report effects.
+//! What a running command sees: the data with expiry already applied, the time frozen, and a place
+//! to report effects.
 
 use bytes::Bytes;
 
@@ -42,16 +43,20 @@ bitflags::bitflags! {
         const NO_STATS = 1 << 1;
         /// A miss emits no keyspace event `keymiss`.
         const NO_NOTIFY = 1 << 2;
-        /// The key is about to be written: neither counted nor notified, and an expired key is deleted on a writable replica, too.
+        /// The key is about to be written: neither counted nor notified, and an expired key is
+        /// deleted on a writable replica, too.
         const WRITE = 1 << 3;
-        /// No side effect at all, for a command that comes by the key without being asked for it (SCAN, KEYS).
+        /// No side effect at all, for a command that comes by the key without being asked for it
+        /// (SCAN, KEYS).
         const PASSIVE = Self::NO_TOUCH.bits() | Self::NO_STATS.bits() | Self::NO_NOTIFY.bits();
-        /// For a command that inspects the server rather than the data (OBJECT): it is counted only.
+        /// For a command that inspects the server rather than the data (OBJECT): it is counted
+        /// only.
         const INSPECT = Self::NO_TOUCH.bits() | Self::NO_NOTIFY.bits();
     }
 }
 
-/// The context of one command. Scripts and transactions run several commands with one context each, over the same effects.
+/// The context of one command. Scripts and transactions run several commands with one context each,
+/// over the same effects.
 pub struct Ctx<'a> {
     /// The node, for commands that are about it; data is reached through the methods here.
     pub node: &'a mut Box<Node>,
@@ -126,13 +131,14 @@ impl<'a> Ctx<'a> {
         self.node.clients.sessions.get_mut(self.conn).expect("commands run for live connections")
     }
 
-    /// The wall clock in milliseconds, from which commands compute absolute times. It may advance within a batch; see
-    /// [`Env::clock`](crate::env::Env::clock).
+    /// The wall clock in milliseconds, from which commands compute absolute times. It may advance
+    /// within a batch; see [`Env::clock`](crate::env::Env::clock).
     pub fn wall_ms(&self) -> i64 {
         self.env.wall.as_millis()
     }
 
-    /// Writes one of the node's own files: to its path, or where there is no machine around the node to its own disk, which `keep` does.
+    /// Writes one of the node's own files: to its path, or where there is no machine around the
+    /// node to its own disk, which `keep` does.
     ///
     /// # Errors
     /// Why it cannot be written.
@@ -167,7 +173,8 @@ impl<'a> Ctx<'a> {
         self.node.config.expiry_rule(self.now_ms)
     }
 
-    /// Where a live key is. One that has expired is deleted, where that is for this node to do, and hidden otherwise.
+    /// Where a live key is. One that has expired is deleted, where that is for this node to do, and
+    /// hidden otherwise.
     fn find_for(&mut self, key: &[u8], purpose: Purpose) -> Option<Place> {
         // The master's own stream decides for itself when a key is gone.
         if self.origin == Origin::Replication {
@@ -186,7 +193,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The place of a live key, with the side effects of a lookup that its flags leave on; the touch is the caller's.
+    /// The place of a live key, with the side effects of a lookup that its flags leave on; the
+    /// touch is the caller's.
     fn lookup_place(&mut self, key: &[u8], flags: Lookup) -> Option<Place> {
         if flags.contains(Lookup::WRITE) {
             return self.find_for(key, Purpose::Write);
@@ -221,7 +229,8 @@ impl<'a> Ctx<'a> {
         self.lookup(key, Lookup::empty())
     }
 
-    /// The entry of a live key, for a command that is about to write it or would rather find it missing.
+    /// The entry of a live key, for a command that is about to write it or would rather find it
+    /// missing.
     pub fn lookup_write(&mut self, key: &[u8]) -> Option<&Entry> {
         self.lookup(key, Lookup::WRITE)
     }
@@ -263,7 +272,8 @@ impl<'a> Ctx<'a> {
         T::of_mut(self.touched_mut(place)).ok_or(Error::WRONG_TYPE).map(Some)
     }
 
-    /// The value of a key that this command has looked up already, to change, without a second touch.
+    /// The value of a key that this command has looked up already, to change, without a second
+    /// touch.
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -271,7 +281,8 @@ impl<'a> Ctx<'a> {
         Ok(self.raw_db().typed_mut(key)?)
     }
 
-    /// Whether a live key is there, without side effects of the lookup. It must be of one type then.
+    /// Whether a live key is there, without side effects of the lookup. It must be of one type
+    /// then.
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -282,8 +293,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The value of a key as one type, to change, created empty where there is none. A collection left empty must be given
-    /// to [`Ctx::drop_if_empty`].
+    /// The value of a key as one type, to change, created empty where there is none. A collection
+    /// left empty must be given to [`Ctx::drop_if_empty`].
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -334,7 +345,8 @@ impl<'a> Ctx<'a> {
         self.raw_db().set_usage(key, usage);
     }
 
-    /// Removes a key, even an expired one: a caller that cares looks it up before. Report it with [`Ctx::changed`].
+    /// Removes a key, even an expired one: a caller that cares looks it up before. Report it with
+    /// [`Ctx::changed`].
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         self.node.dbs[self.db].remove(key)
     }
@@ -356,7 +368,8 @@ impl<'a> Ctx<'a> {
         is_empty
     }
 
-    /// Whether a key that is to expire at `when_ms` had better be removed at once. A replica leaves that to its master.
+    /// Whether a key that is to expire at `when_ms` had better be removed at once. A replica leaves
+    /// that to its master.
     pub fn is_past(&self, when_ms: i64) -> bool {
         when_ms <= self.wall_ms() && self.origin != Origin::Replication && !self.node.is_replica()
     }
@@ -377,7 +390,8 @@ impl<'a> Ctx<'a> {
         is_set
     }
 
-    /// On a replica that clients may write to, notes that a key expires of which the master may know nothing.
+    /// On a replica that clients may write to, notes that a key expires of which the master may
+    /// know nothing.
     fn note_own(&mut self, key: &Bytes, expires_ms: Option<i64>) {
         if let Some(when_ms) = expires_ms
             && self.origin != Origin::Replication
@@ -387,7 +401,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Reports that the command changed `key`: one more change, and an event for watchers, waiters and subscribers.
+    /// Reports that the command changed `key`: one more change, and an event for watchers, waiters
+    /// and subscribers.
     pub fn changed(&mut self, key: &Bytes, class: Class, event: &'static str) {
         self.effects.dirty += 1;
         self.touch(key, class, event);
@@ -399,8 +414,8 @@ impl<'a> Ctx<'a> {
         self.touch(key, class, event);
     }
 
-    /// Reports that `changes` elements were taken from a collection, and removes it with its last one. The invalidation for
-    /// clients that track the key follows the events.
+    /// Reports that `changes` elements were taken from a collection, and removes it with its last
+    /// one. The invalidation for clients that track the key follows the events.
     pub fn taken(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
         self.take_out(changes, key, (class, event), false);
     }
@@ -427,9 +442,10 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Notes that a server has written the reply by now: a client that subscribes to the events of its own command gets those from
-    /// here on after it. Where `redis-server` 7.0 writes an event in the midst of a reply (ZPOPMIN, XREADGROUP), it comes before it
-    /// here; so does the removal of the target of SINTERSTORE.
+    /// Notes that a server has written the reply by now: a client that subscribes to the events of
+    /// its own command gets those from here on after it. Where `redis-server` 7.0 writes an event
+    /// in the midst of a reply (ZPOPMIN, XREADGROUP), it comes before it here; so does the removal
+    /// of the target of SINTERSTORE.
     pub fn replied(&mut self) {
         self.replied = true;
     }
@@ -439,12 +455,14 @@ impl<'a> Ctx<'a> {
         self.touch_as(key, class, event, None);
     }
 
-    /// Signals a change of `key` to clients that track or watch it; its event, if there is one, is reported separately.
+    /// Signals a change of `key` to clients that track or watch it; its event, if there is one, is
+    /// reported separately.
     pub fn signal(&mut self, key: &Bytes) {
         self.touch(key, Class::Unannounced, "");
     }
 
-    /// Reports an event about `key`; `signal` says how clients that track or watch the key are notified.
+    /// Reports an event about `key`; `signal` says how clients that track or watch the key are
+    /// notified.
     pub fn touch_as(&mut self, key: &Bytes, class: Class, event: &'static str, signal: Option<Signal>) {
         if self.env.observing || self.node.wants_key_events() {
             let wanted = self.node.config.notify_keyspace_events;
@@ -466,13 +484,14 @@ impl<'a> Ctx<'a> {
         self.effects.publish(Publication { channel, message, sharded });
     }
 
-    /// These commands are propagated instead of the one that was sent: absolute times for relative ones, say, or the
-    /// elements that were drawn. With an empty list nothing is propagated.
+    /// These commands are propagated instead of the one that was sent: absolute times for relative
+    /// ones, say, or the elements that were drawn. With an empty list nothing is propagated.
     pub fn propagate_as(&mut self, commands: Vec<Vec<Bytes>>) {
         self.rewritten = Some(commands);
     }
 
-    /// The protocol that replies are shaped for, where the shape itself differs. A script has one of its own.
+    /// The protocol that replies are shaped for, where the shape itself differs. A script has one
+    /// of its own.
     pub fn protocol(&self) -> Protocol {
         self.node.clients.sessions.get(self.conn).map_or(Protocol::Resp2, |session| session.protocol)
     }
@@ -487,19 +506,20 @@ impl<'a> Ctx<'a> {
         self.block.take()
     }
 
-    /// The keys that a blocking command looks at: all that it names, or the one that is ready when it has waited. The others
-    /// are not for it then, whatever they hold by now.
+    /// The keys that a blocking command looks at: all that it names, or the one that is ready when
+    /// it has waited. The others are not for it then, whatever they hold by now.
     pub fn candidates(&self, keys: &[Bytes]) -> Vec<Bytes> {
         self.ready.as_ref().map_or_else(|| keys.to_vec(), |ready| vec![ready.clone()])
     }
 
-    /// From here on, what the command takes from the key that it has waited for is part of the push that ended its waiting,
-    /// for client-side caching: the pusher has changed it.
+    /// From here on, what the command takes from the key that it has waited for is part of the push
+    /// that ended its waiting, for client-side caching: the pusher has changed it.
     pub fn take_as_pushed_to(&mut self) {
         self.pushed_to = true;
     }
 
-    /// Makes the client wait for data under one of `keys`; where it may not wait, `otherwise` is the answer.
+    /// Makes the client wait for data under one of `keys`; where it may not wait, `otherwise` is
+    /// the answer.
     pub fn wait(&mut self, args: &[Bytes], keys: &[Bytes], wait: Wait, otherwise: Reply) -> Reply {
         if !self.may_block() {
             return otherwise;
@@ -508,7 +528,8 @@ impl<'a> Ctx<'a> {
         Reply::Silence
     }
 
-    /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until `deadline`.
+    /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until
+    /// `deadline`.
     pub fn block(&mut self, args: &[Bytes], keys: Vec<Bytes>, deadline: Option<Monotonic>, on: BlockedOn) {
         let ticket = self.node.clients.tickets;
         self.node.clients.tickets += 1;

@@ -2,7 +2,8 @@
 
 use super::Error;
 
-/// A score, weight or other double: the whole text, neither too large nor too small to be told from zero, and no NaN.
+/// A score, weight or other double: the whole text, neither too large nor too small to be told from
+/// zero, and no NaN.
 ///
 /// # Errors
 /// [`Error::NOT_FLOAT`].
@@ -13,15 +14,16 @@ pub fn double(text: &[u8]) -> Result<f64, Error> {
     if overflows || underflows { Err(Error::NOT_FLOAT) } else { Ok(value) }
 }
 
-/// A double where Redis trusts `strtod` alone: spaces may come first, no text is zero, and what is too large is infinite.
-/// `None` when the number is followed by other text, or for NaN.
+/// A double where Redis trusts `strtod` alone: spaces may come first, no text is zero, and what is
+/// too large is infinite. `None` when the number is followed by other text, or for NaN.
 pub fn double_prefix(text: &[u8]) -> Option<f64> {
     // A zero ends the text, as it does in C.
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() { Some(0.0) } else { strtod(text.trim_ascii_start()) }
 }
 
-/// A number to sort by: as [`double_prefix`] reads it, unless `strtod` would say that it does not fit.
+/// A number to sort by: as [`double_prefix`] reads it, unless `strtod` would say that it does not
+/// fit.
 pub(super) fn sortable(text: &[u8]) -> Option<f64> {
     let value = double_prefix(text)?;
     let overflows = value.is_infinite() && !text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
@@ -48,7 +50,8 @@ fn strtod(text: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// The value of hexadecimal digits with an optional point and an optional binary exponent, as in `1.8p3`.
+/// The value of hexadecimal digits with an optional point and an optional binary exponent, as in
+/// `1.8p3`.
 fn hexadecimal_double(text: &str) -> Option<f64> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
         Some((digits, exponent)) => (digits, exponent_of(exponent)?),
@@ -58,7 +61,8 @@ fn hexadecimal_double(text: &str) -> Option<f64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // Sixty bits are more than a double holds; of the rest it matters only whether there is anything.
+    // Sixty bits are more than a double holds; of the rest it matters only whether there is
+    // anything.
     let (mut mantissa, mut scale) = (0u64, exponent);
     for (index, digit) in whole.chars().chain(fraction.chars()).enumerate() {
         let digit = u64::from(digit.to_digit(16)?);

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Ctx, Error, Origin, parse::integer_in};
 use crate::{env::Env, resp::Reply};
 
-/// The most elements that one command draws with repetition. Redis knows no limit, and a client may bring it down so.
+/// The most elements that one command draws with repetition. Redis knows no limit, and a client may
+/// bring it down so.
 const REPEATS_MAX: u64 = 1 << 20;
 
 /// What an element of a reply takes at the least: an empty string does.
@@ -19,8 +20,9 @@ pub(super) fn random_count(text: &[u8]) -> Result<i64, Error> {
     integer_in(text, -i64::MAX, i64::MAX)
 }
 
-/// The reply to a draw that a client would never get whole: it asks for more elements than one command draws, and they are
-/// more than the client may leave unread. It is closed, as it would be in the middle of the reply.
+/// The reply to a draw that a client would never get whole: it asks for more elements than one
+/// command draws, and they are more than the client may leave unread. It is closed, as it would be
+/// in the middle of the reply.
 pub(super) fn cut_short(ctx: &mut Ctx<'_>, count: i64) -> Option<Reply> {
     let limit = ctx.node.output_limit(ctx.conn).hard;
     let least = count.unsigned_abs().saturating_mul(ELEMENT_MIN);
@@ -32,8 +34,8 @@ pub(super) fn cut_short(ctx: &mut Ctx<'_>, count: i64) -> Option<Reply> {
     Some(Reply::Silence)
 }
 
-/// Draws indices below `len`, which is not 0: as many different ones as there are up to a positive `count`, or exactly as
-/// many as a negative `count` says, with repetition.
+/// Draws indices below `len`, which is not 0: as many different ones as there are up to a positive
+/// `count`, or exactly as many as a negative `count` says, with repetition.
 pub(super) fn draw(env: &mut Env, len: usize, count: i64) -> Result<Vec<usize>, Error> {
     if count < 0 {
         return Ok((0..repeats(count)?).map(|_| env.random_below(len)).collect());
@@ -42,7 +44,8 @@ pub(super) fn draw(env: &mut Env, len: usize, count: i64) -> Result<Vec<usize>, 
     if count >= len {
         return Ok((0..len).collect());
     }
-    // The first steps of a Fisher-Yates shuffle of all indices, of which only those that have moved are written down.
+    // The first steps of a Fisher-Yates shuffle of all indices, of which only those that have moved
+    // are written down.
     let mut moved = BTreeMap::new();
     let drawn = (0..count).map(|at| {
         let from = at + env.random_below(len - at);
@@ -52,8 +55,8 @@ pub(super) fn draw(env: &mut Env, len: usize, count: i64) -> Result<Vec<usize>, 
     Ok(drawn.collect())
 }
 
-/// The same for the elements of a hash table, which have no index: `random` draws one of them, and `all` lists them where
-/// most are wanted.
+/// The same for the elements of a hash table, which have no index: `random` draws one of them, and
+/// `all` lists them where most are wanted.
 pub(super) fn draw_elements<T: Clone + Ord>(
     env: &mut Env,
     len: usize,

@@ -11,7 +11,8 @@ use crate::{
     node::{Node, clients::Role},
 };
 
-/// Whether this node answers a command of a client, or for EXEC all that was queued. Notes the slot of its keys.
+/// Whether this node answers a command of a client, or for EXEC all that was queued. Notes the slot
+/// of its keys.
 ///
 /// # Errors
 /// What to answer instead.

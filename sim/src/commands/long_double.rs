@@ -1,5 +1,6 @@
-//! The arithmetic of INCRBYFLOAT and HINCRBYFLOAT: x87 extended precision, which is what `redis-server` computes in on
-//! x86-64. Its 64 bits of mantissa are why 10.5 plus 0.1 is answered as 10.6.
+//! The arithmetic of INCRBYFLOAT and HINCRBYFLOAT: x87 extended precision, which is what
+//! `redis-server` computes in on x86-64. Its 64 bits of mantissa are why 10.5 plus 0.1 is answered
+//! as 10.6.
 
 use std::fmt;
 
@@ -11,7 +12,8 @@ const DECIMALS: u32 = 17;
 const EXPONENT_MAX: i64 = 16_384;
 /// A value of no more than 2 to this power is read as zero.
 const EXPONENT_MIN: i64 = -16_446;
-/// Decimal exponents outside of this are an overflow, or an underflow to zero, before any arithmetic.
+/// Decimal exponents outside of this are an overflow, or an underflow to zero, before any
+/// arithmetic.
 const DECIMAL_EXPONENT_MAX: i64 = 5_000;
 /// The longest text of a number, as in Redis.
 const TEXT_LEN_MAX: usize = 5 * 1024 - 1;
@@ -30,8 +32,8 @@ impl LongDouble {
     pub(super) const ZERO: LongDouble =
         LongDouble { negative: false, mantissa: 0, exponent: 0, infinite: false };
 
-    /// Reads a decimal or hexadecimal number, or an infinity. `None` for anything else, and for what is too large or too small
-    /// to be held.
+    /// Reads a decimal or hexadecimal number, or an infinity. `None` for anything else, and for
+    /// what is too large or too small to be held.
     pub(super) fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() > TEXT_LEN_MAX {
             return None;
@@ -74,7 +76,8 @@ impl LongDouble {
         let rounded = if exponent >= 0 {
             LongDouble::round(negative, value * power, 0, false)
         } else {
-            // The quotient gets at least 66 bits, so that what is cut off only decides the rounding.
+            // The quotient gets at least 66 bits, so that what is cut off only decides the
+            // rounding.
             let shift = (power.bits() + 66).saturating_sub(value.bits());
             let numerator = value << shift;
             let quotient = &numerator / &power;
@@ -91,7 +94,8 @@ impl LongDouble {
         (!self.infinite && top < EXPONENT_MAX && !is_zero).then_some(self)
     }
 
-    /// Rounds `value` · 2^`exponent` to 64 bits, halves to even; `more` says that a little more was cut off before.
+    /// Rounds `value` · 2^`exponent` to 64 bits, halves to even; `more` says that a little more was
+    /// cut off before.
     fn round(negative: bool, value: BigUint, exponent: i64, more: bool) -> LongDouble {
         let bits = value.bits();
         if bits <= 64 {
@@ -154,7 +158,8 @@ fn decimal_exponent(text: &str) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// Decimal digits with at most seventeen after the point, without trailing zeros. An infinity is never printed.
+/// Decimal digits with at most seventeen after the point, without trailing zeros. An infinity is
+/// never printed.
 impl fmt::Display for LongDouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scaled = BigUint::from(self.mantissa) * BigUint::from(10u8).pow(DECIMALS);

@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::{Error, ranged};
 
-/// Reads `numkeys key [key ...] WHERE [COUNT count]`: the keys, the end to pop from, which `end` reads, and how many elements.
+/// Reads `numkeys key [key ...] WHERE [COUNT count]`: the keys, the end to pop from, which `end`
+/// reads, and how many elements.
 ///
 /// # Errors
 /// What is wrong with the first argument that is.

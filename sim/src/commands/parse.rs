@@ -39,8 +39,8 @@ pub fn ranged(text: &[u8], min: i64, max: i64, error: Error) -> Result<i64, Erro
     keyspace::integer(text).filter(|value| (min..=max).contains(value)).ok_or(error)
 }
 
-/// The indices from `start` to `stop`, both included, of a sequence of `len` elements; negative ones count from its end,
-/// and what lies outside is left out.
+/// The indices from `start` to `stop`, both included, of a sequence of `len` elements; negative
+/// ones count from its end, and what lies outside is left out.
 pub fn index_range(start: i64, stop: i64, len: usize) -> Range<usize> {
     let from_end = |index: i64| {
         let index = i128::from(index) + if index < 0 { len as i128 } else { 0 };

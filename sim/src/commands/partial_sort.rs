@@ -1,7 +1,7 @@
 //! Sorting a part of a sequence, so that equal elements end up where Redis puts them.
 //!
-//! Source: J. L. Bentley and M. D. McIlroy, "Engineering a Sort Function", 1993; parts without a wanted place are left as
-//! they are.
+//! Source: J. L. Bentley and M. D. McIlroy, "Engineering a Sort Function", 1993; parts without a
+//! wanted place are left as they are.
 
 use std::{cmp::Ordering, ops::Range};
 
@@ -10,8 +10,8 @@ const SHORT: usize = 7;
 /// Above this length the pivot is the median of nine.
 const LONG: usize = 40;
 
-/// Sorts `items` so far that the places in `wanted` hold what they would hold if all were sorted. Equal elements do not keep
-/// their order.
+/// Sorts `items` so far that the places in `wanted` hold what they would hold if all were sorted.
+/// Equal elements do not keep their order.
 pub(super) fn partial_sort_by<T>(
     items: &mut [T],
     wanted: Range<usize>,
@@ -43,12 +43,14 @@ pub(super) fn partial_sort_by<T>(
     }
 }
 
-/// Brings what is smaller than a pivot to the front and what is larger to the end; returns how many they are.
+/// Brings what is smaller than a pivot to the front and what is larger to the end; returns how many
+/// they are.
 fn partition<T>(items: &mut [T], compare: &mut impl FnMut(&T, &T) -> Ordering) -> (usize, usize) {
     let len = items.len();
     let pivot = pivot(items, compare);
     items.swap(0, pivot);
-    // Elements equal to the pivot are gathered at both ends: before `low_equal` and after `high_equal`.
+    // Elements equal to the pivot are gathered at both ends: before `low_equal` and after
+    // `high_equal`.
     let (mut low_equal, mut low) = (1, 1);
     let (mut high_equal, mut high) = (len, len);
     loop {

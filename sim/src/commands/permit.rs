@@ -1,9 +1,11 @@
-//! Rules about the state of the node that commands of clients and commands of scripts must both pass.
+//! Rules about the state of the node that commands of clients and commands of scripts must both
+//! pass.
 
 use super::{Error, Flags};
 use crate::node::Node;
 
-/// Whether a write of a client may happen now, as far as the disk, the number of replicas and the node's role are concerned.
+/// Whether a write of a client may happen now, as far as the disk, the number of replicas and the
+/// node's role are concerned.
 ///
 /// # Errors
 /// MISCONF, NOREPLICAS or READONLY, whichever a server finds first.
@@ -26,7 +28,8 @@ pub fn write_in_script(node: &Node) -> Result<(), Error> {
 /// Whether the disk takes what is written.
 ///
 /// # Errors
-/// MISCONF after a failed save, unless `stop-writes-on-bgsave-error` is off, or after a failed write to the append-only file.
+/// MISCONF after a failed save, unless `stop-writes-on-bgsave-error` is off, or after a failed
+/// write to the append-only file.
 pub fn disk(node: &Node) -> Result<(), Error> {
     let stops = node.config.stop_writes_on_bgsave_error && !node.config.save.is_empty();
     if stops && node.persistence.save_failed {

@@ -40,8 +40,9 @@ impl ScanOptions {
         self.pattern.as_ref().is_none_or(|pattern| selects(pattern, name))
     }
 
-    /// Goes on from `cursor` by calling `step`, which adds elements to a list and answers the next cursor, until there are
-    /// as many as COUNT asks for. A sparse table cannot keep the node busy: ten empty steps per wanted element end a call.
+    /// Goes on from `cursor` by calling `step`, which adds elements to a list and answers the next
+    /// cursor, until there are as many as COUNT asks for. A sparse table cannot keep the node busy:
+    /// ten empty steps per wanted element end a call.
     pub(super) fn sweep<T>(
         &self,
         mut cursor: u64,
@@ -58,7 +59,8 @@ impl ScanOptions {
     }
 }
 
-/// Reads a cursor. A minus is taken as C's `strtoul` takes it, which is what Redis reads cursors with.
+/// Reads a cursor. A minus is taken as C's `strtoul` takes it, which is what Redis reads cursors
+/// with.
 pub(super) fn cursor(text: &[u8]) -> Result<u64, Error> {
     let parse = |digits: &[u8]| match digits {
         [b'0'..=b'9', ..] => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),

@@ -1,4 +1,5 @@
-//! Arguments that are secrets: MONITOR and SLOWLOG show others that they are there, and not what they are.
+//! Arguments that are secrets: MONITOR and SLOWLOG show others that they are there, and not what
+//! they are.
 
 use bytes::Bytes;
 

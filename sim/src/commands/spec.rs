@@ -6,7 +6,8 @@ use super::{Ctx, Error};
 use crate::resp::Reply;
 
 bitflags::bitflags! {
-    /// What the server must know of a command before it runs, named as COMMAND INFO names them, and in its order.
+    /// What the server must know of a command before it runs, named as COMMAND INFO names them, and
+    /// in its order.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Flags: u64 {
         /// May change the data.
@@ -57,13 +58,15 @@ bitflags::bitflags! {
         const NOT_QUEUED = 1 << 22;
         /// Ends a transaction that is being queued.
         const ENDS_TRANSACTION = 1 << 23;
-        /// Runs the queued commands: it may do what they may, and to refuse it is to discard them (EXEC).
+        /// Runs the queued commands: it may do what they may, and to refuse it is to discard them
+        /// (EXEC).
         const RUNS_QUEUE = 1 << 24;
         /// Allowed on a RESP2 connection that has subscribed.
         const IN_SUBSCRIBER_MODE = 1 << 25;
         /// Refused like a write while the disk fails, although it is none (PING).
         const NEEDS_DISK = 1 << 26;
-        /// For tests of the server itself: allowed by `enable-debug-command`, and to scripts by DEBUG.
+        /// For tests of the server itself: allowed by `enable-debug-command`, and to scripts by
+        /// DEBUG.
         const DEBUGS = 1 << 27;
         /// Changes the modules: allowed by `enable-module-command`.
         const CHANGES_MODULES = 1 << 28;
@@ -193,7 +196,8 @@ pub struct Spec {
     pub since: &'static str,
     /// A summary, in one line of our own.
     pub summary: &'static str,
-    /// The number of arguments with the name (for a subcommand, with both names); negative for "at least".
+    /// The number of arguments with the name (for a subcommand, with both names); negative for "at
+    /// least".
     pub arity: i32,
     /// What the server must know beforehand.
     pub flags: Flags,

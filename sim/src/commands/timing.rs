@@ -1,4 +1,5 @@
-//! How long commands take, and where that is recorded: INFO commandstats and latencystats, SLOWLOG, LATENCY.
+//! How long commands take, and where that is recorded: INFO commandstats and latencystats, SLOWLOG,
+//! LATENCY.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,8 @@ use crate::{
 pub(super) struct Timing {
     /// When it began, where commands are timed.
     began: Option<Instant>,
-    /// For how long the node was already blocked (DEBUG SLEEP): other commands of a transaction have their own times.
+    /// For how long the node was already blocked (DEBUG SLEEP): other commands of a transaction
+    /// have their own times.
     stood_still: Duration,
     was_busy: bool,
 }
@@ -30,7 +32,8 @@ impl Timing {
         Timing { began, stood_still, was_busy }
     }
 
-    /// Notes that the command is done. One that waits goes on later, a script without an end is not done until it is killed.
+    /// Notes that the command is done. One that waits goes on later, a script without an end is not
+    /// done until it is killed.
     pub(super) fn end(self, ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
         let real = ctx.env.took(self.began);
         if ctx.node.busy.is_some() && !self.was_busy {

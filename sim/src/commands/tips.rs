@@ -1,5 +1,5 @@
-//! Hints about a command for cluster clients and proxies (COMMAND INFO's tips): how to send it to many nodes, how to combine
-//! many replies, and what may differ between two runs of it.
+//! Hints about a command for cluster clients and proxies (COMMAND INFO's tips): how to send it to
+//! many nodes, how to combine many replies, and what may differ between two runs of it.
 
 use super::Spec;
 

@@ -16,7 +16,8 @@ impl Wait {
     /// Reads a timeout in seconds, which may have a fraction; 0 is forever.
     ///
     /// # Errors
-    /// That it is no number, or negative. One too large for 64 bits of milliseconds counts as negative, as in Redis.
+    /// That it is no number, or negative. One too large for 64 bits of milliseconds counts as
+    /// negative, as in Redis.
     pub fn parse(ctx: &Ctx<'_>, text: &[u8]) -> Result<Wait, Error> {
         let seconds = double(text).map_err(|_| Error::of("ERR timeout is not a float or out of range"))?;
         let ms = (seconds * 1000.0).ceil();

@@ -1,6 +1,7 @@
 //! What a replica tells its master and Sentinels about itself.
 
-/// What a replica tells about itself (`replica-announce-ip`, `replica-announce-port`, `replica-announced`, `replica-priority`).
+/// What a replica tells about itself (`replica-announce-ip`, `replica-announce-port`,
+/// `replica-announced`, `replica-priority`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announce {
     /// The host at which it is reached; empty for the address that its connection comes from.

@@ -11,7 +11,8 @@ pub struct ClusterOptions {
     pub port: u16,
     /// How long a node is silent before it counts as down, in milliseconds.
     pub node_timeout_ms: i64,
-    /// How many node timeouts a replica may have been without its master, and be elected still; 0 for any number.
+    /// How many node timeouts a replica may have been without its master, and be elected still; 0
+    /// for any number.
     pub replica_validity_factor: i64,
     /// How many replicas a master keeps when one of them migrates.
     pub migration_barrier: u64,
@@ -67,7 +68,8 @@ impl Default for ClusterOptions {
 const BUS_OFFSET: u16 = 10_000;
 
 impl super::Config {
-    /// The port of the cluster bus; `None` if there is none, because the port for clients is too high.
+    /// The port of the cluster bus; `None` if there is none, because the port for clients is too
+    /// high.
     pub fn bus_port(&self) -> Option<u16> {
         match self.cluster.port {
             0 => self.port.checked_add(BUS_OFFSET),

@@ -1,4 +1,5 @@
-//! The options of a node: what CONFIG GET and CONFIG SET know, with the defaults of `redis-server` 7.0.
+//! The options of a node: what CONFIG GET and CONFIG SET know, with the defaults of `redis-server`
+//! 7.0.
 
 use std::fmt;
 
@@ -291,7 +292,8 @@ pub struct Config {
     pub acllog_max_len: usize,
     /// `user`: the words of each line that makes a user at the start.
     pub users: Vec<Vec<String>>,
-    /// `rename-command`: names of commands in lower case, each with the name it is called by instead; empty for by none.
+    /// `rename-command`: names of commands in lower case, each with the name it is called by
+    /// instead; empty for by none.
     pub renames: Vec<(String, String)>,
     /// `aclfile`; empty for none.
     pub aclfile: String,
@@ -331,29 +333,34 @@ pub struct Config {
     pub shutdown_timeout: u64,
     /// `stop-writes-on-bgsave-error`
     pub stop_writes_on_bgsave_error: bool,
-    /// `enable-debug-command`. On here, where `redis-server` has it off: DEBUG is what a laboratory is for.
+    /// `enable-debug-command`. On here, where `redis-server` has it off: DEBUG is what a laboratory
+    /// is for.
     pub enable_debug_command: Allowed,
     /// `enable-module-command`
     pub enable_module_command: Allowed,
     /// `enable-protected-configs`: whether CONFIG SET may change where the data is kept.
     pub enable_protected_configs: Allowed,
-    /// `protected-mode`: while the default user needs no password, only clients on the node's own host are served. Heeded where
-    /// strangers may come, which is what [`Env::strangers`](crate::env::Env::strangers) says.
+    /// `protected-mode`: while the default user needs no password, only clients on the node's own
+    /// host are served. Heeded where strangers may come, which is what
+    /// [`Env::strangers`](crate::env::Env::strangers) says.
     pub protected_mode: bool,
-    /// `hz`: runs of the periodic work per second, which bounds how late active expiry deletes a key.
+    /// `hz`: runs of the periodic work per second, which bounds how late active expiry deletes a
+    /// key.
     pub hz: u32,
     /// `appendonly`
     pub appendonly: bool,
     /// `appendfsync`
     pub appendfsync: Fsync,
-    /// `aof-timestamp-enabled`: the append-only file says when its commands were written, for `redis-check-aof`.
+    /// `aof-timestamp-enabled`: the append-only file says when its commands were written, for
+    /// `redis-check-aof`.
     pub aof_timestamps: bool,
-    /// `auto-aof-rewrite-percentage`: by how much the append-only file outgrows its base; 0 for any growth.
+    /// `auto-aof-rewrite-percentage`: by how much the append-only file outgrows its base; 0 for any
+    /// growth.
     pub aof_rewrite_percentage: u64,
     /// `auto-aof-rewrite-min-size` in bytes, below which it may.
     pub aof_rewrite_min_size: u64,
-    /// How long a sync to disk in the background takes (`appendfsync everysec`), in milliseconds; what a slow or stuck disk does to
-    /// the promise of one second. Not an option of Redis.
+    /// How long a sync to disk in the background takes (`appendfsync everysec`), in milliseconds;
+    /// what a slow or stuck disk does to the promise of one second. Not an option of Redis.
     pub fsync_ms: u64,
     /// `save` points: after so many seconds if at least so many keys changed.
     pub save: Vec<(u64, u64)>,
@@ -373,13 +380,15 @@ pub struct Config {
     pub repl_timeout: u64,
     /// `repl-ping-replica-period` in seconds
     pub repl_ping_period: u64,
-    /// `repl-diskless-sync`: snapshots for replicas go to the socket, after a delay in which more replicas may come.
+    /// `repl-diskless-sync`: snapshots for replicas go to the socket, after a delay in which more
+    /// replicas may come.
     pub repl_diskless_sync: bool,
     /// `repl-diskless-sync-delay` in seconds
     pub repl_diskless_sync_delay: u64,
     /// `repl-backlog-size` in bytes
     pub repl_backlog_size: usize,
-    /// `repl-backlog-ttl` in seconds: how long a master without replicas keeps the backlog; 0 for no limit.
+    /// `repl-backlog-ttl` in seconds: how long a master without replicas keeps the backlog; 0 for
+    /// no limit.
     pub repl_backlog_ttl: u64,
     /// `busy-reply-threshold` in milliseconds
     pub busy_reply_threshold: u64,
@@ -391,14 +400,15 @@ pub struct Config {
     pub output_limits: [BufferLimit; 3],
     /// `notify-keyspace-events`
     pub notify_keyspace_events: Notify,
-    /// Lua instructions after which a script counts as endless and the node as busy, where scripts go by no clock; see
-    /// [`Env::script_clock`](crate::env::Env::script_clock). Not an option of Redis, which counts seconds: in the simulator a
-    /// script takes no time, and a number of instructions is the same on every machine.
+    /// Lua instructions after which a script counts as endless and the node as busy, where scripts
+    /// go by no clock; see [`Env::script_clock`](crate::env::Env::script_clock). Not an option of
+    /// Redis, which counts seconds: in the simulator a script takes no time, and a number of
+    /// instructions is the same on every machine.
     pub script_budget: u64,
     /// `hash-max-listpack-entries` and its siblings
     pub encodings: Encodings,
-    /// `list-max-listpack-size`: elements in a node of a list, or its size from -1 (4 kilobytes) to -5 (64); where lists are
-    /// cut in snapshots.
+    /// `list-max-listpack-size`: elements in a node of a list, or its size from -1 (4 kilobytes) to
+    /// -5 (64); where lists are cut in snapshots.
     pub list_node_size: i32,
     /// `rdbcompression`: whether long strings are compressed in snapshots and by DUMP.
     pub rdb_compression: bool,
@@ -406,7 +416,8 @@ pub struct Config {
     pub config_file: String,
     /// `loglevel`
     pub loglevel: Level,
-    /// The process that the node is, as INFO reports it; a simulated one is alone on its machine, and the first.
+    /// The process that the node is, as INFO reports it; a simulated one is alone on its machine,
+    /// and the first.
     pub process_id: u32,
     /// `bind`: the addresses that the node listens on.
     pub bind: String,
@@ -424,34 +435,41 @@ pub struct Config {
     pub aof_use_rdb_preamble: bool,
     /// `aof-disable-auto-gc`: append-only files that are not needed any more stay.
     pub aof_disable_auto_gc: bool,
-    /// `no-appendfsync-on-rewrite`: while something is written in the background, when to sync is left to the operating
-    /// system.
+    /// `no-appendfsync-on-rewrite`: while something is written in the background, when to sync is
+    /// left to the operating system.
     pub no_appendfsync_on_rewrite: bool,
-    /// `key-load-delay`: microseconds that each key takes to be loaded, or, negative, keys loaded in one.
+    /// `key-load-delay`: microseconds that each key takes to be loaded, or, negative, keys loaded
+    /// in one.
     pub key_load_delay: i64,
-    /// `rdb-key-save-delay`: microseconds that each key takes to be saved, or, negative, keys saved in one.
+    /// `rdb-key-save-delay`: microseconds that each key takes to be saved, or, negative, keys saved
+    /// in one.
     pub rdb_key_save_delay: i64,
-    /// `loading-process-events-interval-bytes`: after so many bytes of a file clients are looked after; never for 0.
+    /// `loading-process-events-interval-bytes`: after so many bytes of a file clients are looked
+    /// after; never for 0.
     pub loading_process_events_interval_bytes: u64,
     /// `repl-diskless-load`.
     pub repl_diskless_load: DisklessLoad,
-    /// `repl-diskless-sync-max-replicas`: with so many replicas a snapshot begins at once; 0 for any number of them.
+    /// `repl-diskless-sync-max-replicas`: with so many replicas a snapshot begins at once; 0 for
+    /// any number of them.
     pub repl_diskless_sync_max_replicas: usize,
     /// `replica-ignore-disk-write-errors`: a replica continues when its disk fails.
     pub replica_ignore_disk_write_errors: bool,
-    /// `propagation-error-behavior`: `ignore`, or the process ends when a command of the master fails.
+    /// `propagation-error-behavior`: `ignore`, or the process ends when a command of the master
+    /// fails.
     pub propagation_error_behavior: String,
     /// `shutdown-on-sigint`: the words of the SHUTDOWN that the signal stands for.
     pub shutdown_on_sigint: String,
     /// `shutdown-on-sigterm`, likewise.
     pub shutdown_on_sigterm: String,
-    /// `dir`: the folder that the node keeps its data in, as it says; where that is, is for the one who starts it to see to.
+    /// `dir`: the folder that the node keeps its data in, as it says; where that is, is for the one
+    /// who starts it to see to.
     pub dir: String,
     /// `logfile`: where the log goes; to the standard output if empty.
     pub logfile: String,
     /// `unixsocket`: the path of the socket file to listen at; none if empty.
     pub unixsocket: String,
-    /// `unixsocketperm`: the permissions of that file, in octal digits; those that it is made with for 0.
+    /// `unixsocketperm`: the permissions of that file, in octal digits; those that it is made with
+    /// for 0.
     pub unixsocketperm: u32,
     /// The mistakes that it makes on purpose.
     pub mutations: Mutations,

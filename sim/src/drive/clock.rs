@@ -9,7 +9,8 @@ use std::{
 
 use crate::time::{Monotonic, Wall};
 
-/// The two clocks of a host whose time moves only by command (`lockstorm serve --clock manual`). Cheap to clone.
+/// The two clocks of a host whose time moves only by command (`lockstorm serve --clock manual`).
+/// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ManualClock(Rc<Shared>);
 

@@ -1,13 +1,14 @@
-//! What becomes of a message between the network and the server. A platform decides it ([`Platform::request`](super::Platform)),
-//! the driver carries it out.
+//! What becomes of a message between the network and the server. A platform decides it
+//! ([`Platform::request`](super::Platform)), the driver carries it out.
 
 use std::time::Duration;
 
 /// Where a connection breaks; where several rules break it, the later of these decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Break {
-    /// The command is executed and its reply is lost, and with it all that follows on the connection: TCP has no holes,
-    /// so the connection is silent until one side closes or resets it.
+    /// The command is executed and its reply is lost, and with it all that follows on the
+    /// connection: TCP has no holes, so the connection is silent until one side closes or resets
+    /// it.
     LoseReply,
     /// The command is executed and its connection is closed instead of a reply.
     BeforeReply,
@@ -15,7 +16,8 @@ pub enum Break {
     BeforeRequest,
 }
 
-/// What becomes of one command: what every rule whose turn it is does to it, together. Delays add up.
+/// What becomes of one command: what every rule whose turn it is does to it, together. Delays add
+/// up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fate {
     /// How much later the command, and what follows it on the connection, reaches the node.

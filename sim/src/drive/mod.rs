@@ -1,5 +1,6 @@
-//! A server behind sockets. The loop is written once, over what a [`Platform`] offers; three thin platforms carry it: the real
-//! network and a host of a user's own `turmoil::Sim` are here, a host of the world is in [`world::node`](crate::world::node).
+//! A server behind sockets. The loop is written once, over what a [`Platform`] offers; three thin
+//! platforms carry it: the real network and a host of a user's own `turmoil::Sim` are here, a host
+//! of the world is in [`world::node`](crate::world::node).
 
 mod clock;
 mod fate;
@@ -94,8 +95,8 @@ pub trait Platform: 'static {
     /// If it is not connected any more.
     fn ends(&self, stream: &Self::Stream) -> io::Result<Ends>;
 
-    /// The clock, if it only moves when a client says so. [`Self::wall`], [`Self::monotonic`] and [`Self::sleep_until`] go
-    /// by it then.
+    /// The clock, if it only moves when a client says so. [`Self::wall`], [`Self::monotonic`] and
+    /// [`Self::sleep_until`] go by it then.
     fn manual_clock(&self) -> Option<&ManualClock> {
         None
     }
@@ -113,11 +114,12 @@ pub trait Platform: 'static {
     /// A line for the log.
     fn log(&self, _line: &Line) {}
 
-    /// Whether there is an observer: [`Self::request`] gets commands, [`Self::reply`] replies, [`Self::observed`]
-    /// observations.
+    /// Whether there is an observer: [`Self::request`] gets commands, [`Self::reply`] replies,
+    /// [`Self::observed`] observations.
     const WATCHED: bool = false;
 
-    /// A whole command arrived, here as its bytes and as its arguments; the answer is what becomes of it.
+    /// A whole command arrived, here as its bytes and as its arguments; the answer is what becomes
+    /// of it.
     fn request(&self, _peer: IpAddr, _conn: ConnId, _raw: &Bytes, _arguments: &[Bytes]) -> Fate {
         Fate::default()
     }

@@ -1,4 +1,5 @@
-//! One node on its platform: accepts, dials, rings the alarm, and carries events in and actions out.
+//! One node on its platform: accepts, dials, rings the alarm, and carries events in and actions
+//! out.
 
 use std::{
     cell::{Cell, RefCell},
@@ -69,14 +70,14 @@ impl DrivenNode {
         self.0.server.borrow().as_ref().map(look)
     }
 
-    /// From the next start on, calls `watch` with everything the server saw or did in a step, when the step is done; it
-    /// may look at the node then. It replaces the watcher before it.
+    /// From the next start on, calls `watch` with everything the server saw or did in a step, when
+    /// the step is done; it may look at the node then. It replaces the watcher before it.
     pub fn watch(&self, watch: impl FnMut(&Observation) + 'static) {
         self.0.watcher.replace(Some(Box::new(watch)));
     }
 
-    /// Has an event happen to the server that comes from its machine, and from no connection: as soon as the host runs. One that no
-    /// server is there for is lost.
+    /// Has an event happen to the server that comes from its machine, and from no connection: as
+    /// soon as the host runs. One that no server is there for is lost.
     pub fn give(&self, event: Event) {
         if self.0.server.borrow().is_some() {
             self.0.given.borrow_mut().push_back(event);
@@ -103,11 +104,12 @@ type Task = Pin<Box<dyn Future<Output = ()>>>;
 /// How long an orderly end waits for peers that do not read what they were sent last.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a script stands still between two of its turns: long enough for all that has arrived to be read.
+/// How long a script stands still between two of its turns: long enough for all that has arrived to
+/// be read.
 const BREAK: Duration = Duration::from_millis(1);
 
-/// Alarms that one move of a manual clock rings at most; the rest of the way is then one step. However far a client moves
-/// it, the node answers soon.
+/// Alarms that one move of a manual clock rings at most; the rest of the way is then one step.
+/// However far a client moves it, the node answers soon.
 const ALARMS_MAX: usize = 100_000;
 
 /// A node while it is driven.
@@ -126,7 +128,8 @@ pub(super) struct Driver<P: Platform> {
     hung_up: Cell<bool>,
     /// Connections whose unsent output must be reported to the server.
     long: RefCell<Vec<ConnId>>,
-    /// The server neither reads nor answers at the moment; these connections want to know when it does again.
+    /// The server neither reads nor answers at the moment; these connections want to know when it
+    /// does again.
     stalled: Cell<bool>,
     unstalled: RefCell<Vec<Waker>>,
     newborn: RefCell<VecDeque<Task>>,
@@ -134,9 +137,10 @@ pub(super) struct Driver<P: Platform> {
     exit: Cell<bool>,
 }
 
-/// Drives the server in `node` until it exits, and all that it has sent is on its way. `env` is the one the server was
-/// made with: its outbox may already ask for something. `bus` is where other nodes of its cluster connect, if it is in one. Dropping
-/// the future is a crash; what the server knew is still in `node`.
+/// Drives the server in `node` until it exits, and all that it has sent is on its way. `env` is the
+/// one the server was made with: its outbox may already ask for something. `bus` is where other
+/// nodes of its cluster connect, if it is in one. Dropping the future is a crash; what the server
+/// knew is still in `node`.
 ///
 /// # Panics
 /// If `node` is empty.
@@ -227,8 +231,8 @@ impl<P: Platform> Driver<P> {
         self.carry_out();
     }
 
-    /// Whether the server is stalled at the moment; if so, the calling task is woken when it continues. Bytes that peers send
-    /// meanwhile stay in their sockets.
+    /// Whether the server is stalled at the moment; if so, the calling task is woken when it
+    /// continues. Bytes that peers send meanwhile stay in their sockets.
     pub(super) fn is_stalled(&self, cx: &Context<'_>) -> bool {
         if self.stalled.get() {
             self.unstalled.borrow_mut().push(cx.waker().clone());
@@ -277,8 +281,9 @@ impl<P: Platform> Driver<P> {
             self.node.tell(observation);
         }
         log.iter().for_each(|line| self.platform.log(line));
-        // A killed client sees the end before the caller of CLIENT KILL gets its reply, as in Redis, which closes the socket in the
-        // middle of the command. Nothing is written before all of this is done, so what is sent here comes first.
+        // A killed client sees the end before the caller of CLIENT KILL gets its reply, as in
+        // Redis, which closes the socket in the middle of the command. Nothing is written before
+        // all of this is done, so what is sent here comes first.
         for action in &actions {
             if let Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn, .. } = action {
                 self.hung_up.set(true);
@@ -335,7 +340,8 @@ impl<P: Platform> Driver<P> {
     /// Stops reading until then, or continues.
     fn stall(&self, until: Option<Monotonic>) {
         if self.platform.manual_clock().is_some() {
-            // No client can advance the clock of a node that does not listen: waiting takes no time.
+            // No client can advance the clock of a node that does not listen: waiting takes no
+            // time.
             self.travel_to(until);
         }
         self.stalled.set(until.is_some());
@@ -397,10 +403,12 @@ impl<P: Platform> Driver<P> {
         wire
     }
 
-    /// A connection is over: the other side closed, or never was there, or has all that the server had for it.
+    /// A connection is over: the other side closed, or never was there, or has all that the server
+    /// had for it.
     pub(super) fn hung_up(self: &Rc<Self>, conn: ConnId) {
         let wire = self.wires.borrow_mut().remove(&conn);
-        // The server expects no event for a connection that it has closed itself, unless it drains it.
+        // The server expects no event for a connection that it has closed itself, unless it drains
+        // it.
         let is_news = |wire: &Outgoing| !wire.closing || wire.reports_end;
         if wire.is_some_and(|wire| is_news(&wire.borrow())) {
             self.step(Event::Closed { conn });

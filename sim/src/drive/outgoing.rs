@@ -1,14 +1,16 @@
-//! What a node has to write to a connection. How much of it a peer may leave unread is for the server to say.
+//! What a node has to write to a connection. How much of it a peer may leave unread is for the
+//! server to say.
 
 use std::{collections::VecDeque, task::Waker};
 
 use bytes::{Buf, Bytes};
 
-/// What a peer may leave unread at most, in bytes, where it has no limit of its own: ordinary clients of Redis have none.
-/// It only guards the process.
+/// What a peer may leave unread at most, in bytes, where it has no limit of its own: ordinary
+/// clients of Redis have none. It only guards the process.
 const QUEUED_MAX: usize = 1 << 30;
 
-/// What the network takes even from a peer that reads nothing, as a rule: so little is no news for the server.
+/// What the network takes even from a peer that reads nothing, as a rule: so little is no news for
+/// the server.
 const UNCOUNTED: usize = 16 << 10;
 
 /// The pieces that wait to be written, and the task that writes them.
@@ -19,7 +21,8 @@ pub(super) struct Outgoing {
     queued: usize,
     /// The number of waiting bytes that the server was last notified of.
     told: usize,
-    /// The peer has left more unread than it may, or than the process can bear: nothing more is written.
+    /// The peer has left more unread than it may, or than the process can bear: nothing more is
+    /// written.
     pub(super) overrun: bool,
     /// No more follows: close when all is written.
     pub(super) closing: bool,

@@ -1,4 +1,5 @@
-//! The TCP ports of a node on the real network: bound at startup, and again when CONFIG SET changes the port or the addresses.
+//! The TCP ports of a node on the real network: bound at startup, and again when CONFIG SET changes
+//! the port or the addresses.
 
 use std::{
     io,
@@ -12,10 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::env::Ports;
 
-/// Listens on each address; on the same free port everywhere if `port` is 0. Addresses are written as `bind` has them in
-/// `redis.conf`: `*` is all of IPv4 and `::*` all of IPv6, and one with a `-` before it is passed over when the machine does not
-/// have it, of which
-/// `passed_over` is told. As many as `backlog` connections wait to be taken in.
+/// Listens on each address; on the same free port everywhere if `port` is 0. Addresses are written
+/// as `bind` has them in `redis.conf`: `*` is all of IPv4 and `::*` all of IPv6, and one with a `-`
+/// before it is passed over when the machine does not have it, of which `passed_over` is told. As
+/// many as `backlog` connections wait to be taken in.
 ///
 /// # Errors
 /// When one of the others cannot be listened on. The error names it.

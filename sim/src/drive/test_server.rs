@@ -16,7 +16,8 @@ use crate::{
 
 /// A simulated Redis on a loopback port, for tests of code that wants a real connection.
 ///
-/// It lives on a thread of its own, so that it serves tests of any runtime, or of none, and ends when it is dropped.
+/// It lives on a thread of its own, so that it serves tests of any runtime, or of none, and ends
+/// when it is dropped.
 ///
 /// ```
 /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -136,15 +137,16 @@ impl TestServerBuilder {
         self
     }
 
-    /// Time stands still until a client moves it with `DEBUG CLOCK ADVANCE <milliseconds>`; expiries, time-outs of blocking
-    /// commands and the periodic work all go by it.
+    /// Time stands still until a client moves it with `DEBUG CLOCK ADVANCE <milliseconds>`;
+    /// expiries, time-outs of blocking commands and the periodic work all go by it.
     pub fn manual_clock(mut self) -> Self {
         self.manual_clock = true;
         self
     }
 
-    /// The seed of the server's PRNG: what it draws (evicted keys, random members) depends on nothing else. Ids alone, by which
-    /// servers know each other's history, are never the same twice.
+    /// The seed of the server's PRNG: what it draws (evicted keys, random members) depends on
+    /// nothing else. Ids alone, by which servers know each other's history, are never the same
+    /// twice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -1,5 +1,5 @@
-//! A node on the real network, by real time or by a clock that clients move: what `lockstorm serve` runs, for redis-cli
-//! and any other client.
+//! A node on the real network, by real time or by a clock that clients move: what `lockstorm serve`
+//! runs, for redis-cli and any other client.
 
 use std::{
     cell::RefCell,
@@ -85,8 +85,8 @@ impl Machine {
         self
     }
 
-    /// Time stands still at what the machine's clock shows at the start, and moves only when a client says so: DEBUG CLOCK
-    /// ADVANCE, and DEBUG SLEEP, which takes its time.
+    /// Time stands still at what the machine's clock shows at the start, and moves only when a
+    /// client says so: DEBUG CLOCK ADVANCE, and DEBUG SLEEP, which takes its time.
     pub fn manual_clock(mut self) -> Machine {
         self.manual_clock = true;
         self
@@ -110,7 +110,8 @@ impl Machine {
         self
     }
 
-    /// Asks `make_room` for room for so many clients when `maxclients` is set; it answers for how many there is.
+    /// Asks `make_room` for room for so many clients when `maxclients` is set; it answers for how
+    /// many there is.
     pub fn descriptors(mut self, make_room: fn(usize) -> usize) -> Machine {
         self.descriptors = Some(make_room);
         self
@@ -123,8 +124,8 @@ impl Machine {
         self
     }
 
-    /// Serves until the server exits. `start` makes the server; `seed` seeds its PRNG, save for ids, of which no two
-    /// servers have the same.
+    /// Serves until the server exits. `start` makes the server; `seed` seeds its PRNG, save for
+    /// ids, of which no two servers have the same.
     ///
     /// # Panics
     /// If the operating system has no random numbers.
@@ -258,7 +259,8 @@ fn machine_wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Connects from an address of this machine, or from any where it has no such address, as a server does.
+/// Connects from an address of this machine, or from any where it has no such address, as a server
+/// does.
 async fn dial_from(host: &str, port: u16, from: IpAddr) -> io::Result<TcpStream> {
     let mut failed = io::ErrorKind::NotFound.into();
     for address in lookup_host((host, port)).await? {

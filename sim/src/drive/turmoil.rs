@@ -11,8 +11,9 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Runs a node on the current host of a `turmoil` simulation until it exits, on this port. `start` makes the server,
-/// and is given the one that was there before a crash, if `node` still holds it; `seed` seeds its PRNG.
+/// Runs a node on the current host of a `turmoil` simulation until it exits, on this port. `start`
+/// makes the server, and is given the one that was there before a crash, if `node` still holds it;
+/// `seed` seeds its PRNG.
 ///
 /// ```
 /// use lockstorm_sim::{config::Config, drive, server::Server};

@@ -1,4 +1,5 @@
-//! One connection of a node: bytes in, bytes out, and the message faults between the network and the server.
+//! One connection of a node: bytes in, bytes out, and the message faults between the network and
+//! the server.
 
 use std::{
     cell::RefCell,
@@ -21,7 +22,8 @@ use crate::{
 /// Bytes read at once, as Redis does (`PROTO_IOBUF_LEN`).
 pub(super) const READ: usize = 16 << 10;
 
-/// Carries a connection until either side closes it. `client` is the peer's address; the server dialed if there is none.
+/// Carries a connection until either side closes it. `client` is the peer's address; the server
+/// dialed if there is none.
 pub(super) async fn carry<P: Platform>(
     driver: Rc<Driver<P>>,
     conn: ConnId,
@@ -187,8 +189,8 @@ impl<P: Platform> Wire<P> {
             Poll::Pending => Next::Wait,
             Poll::Ready(Err(_)) => self.hang_up(),
             Poll::Ready(Ok(())) if buffer.filled().is_empty() => self.hang_up(),
-            // Input after the end of a connection is drained. If it were left unread, the network would answer it with a
-            // reset, and drop replies that are on their way.
+            // Input after the end of a connection is drained. If it were left unread, the network
+            // would answer it with a reset, and drop replies that are on their way.
             Poll::Ready(Ok(())) if closing => Next::Again,
             Poll::Ready(Ok(())) => match &mut self.tap {
                 None => {
@@ -253,7 +255,8 @@ impl<P: Platform> Wire<P> {
     }
 
     fn give(&mut self, bytes: Bytes) -> Next {
-        // What this brings to send is written right after it, in this poll: no need to be woken for it.
+        // What this brings to send is written right after it, in this poll: no need to be woken for
+        // it.
         self.outgoing.borrow_mut().waker = None;
         self.driver.step(Event::Bytes { conn: self.conn, bytes });
         // The tasks of closed connections have been woken, and run before this one gets its reply.

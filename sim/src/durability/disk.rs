@@ -88,7 +88,8 @@ impl Disk {
         self
     }
 
-    /// The disk after the process was killed: all that it had written, which the operating system still stores.
+    /// The disk after the process was killed: all that it had written, which the operating system
+    /// still stores.
     pub fn after_kill(mut self) -> Disk {
         if let Some(log) = &mut self.log {
             log.synced = log.commands.len();

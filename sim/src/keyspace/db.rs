@@ -98,13 +98,15 @@ impl Db {
         &self.volatile
     }
 
-    /// When to look for a key that has expired, in milliseconds of the wall clock: none expires before.
+    /// When to look for a key that has expired, in milliseconds of the wall clock: none expires
+    /// before.
     pub fn next_expiry_ms(&self) -> Option<i64> {
         self.expiries.first().map(|(when_ms, _)| when_ms)
     }
 
-    /// Checks the key that is due at [`Db::next_expiry_ms`], and returns it if it really expires then, as the first of all.
-    /// A key whose expiry was postponed moves to its new time in the queue.
+    /// Checks the key that is due at [`Db::next_expiry_ms`], and returns it if it really expires
+    /// then, as the first of all. A key whose expiry was postponed moves to its new time in the
+    /// queue.
     pub fn next_expired(&mut self) -> Option<&Blob> {
         let (look_ms, slot) = self.expiries.first()?;
         let (key, entry) = self.entries.at(slot)?;
@@ -143,7 +145,8 @@ impl Db {
         self.entries.at(place.0).expect("the place of a key").1
     }
 
-    /// The entry at a place, with a touch of its LRU and LFU data; `draw` as [`Usage::note`] wants it.
+    /// The entry at a place, with a touch of its LRU and LFU data; `draw` as [`Usage::note`] wants
+    /// it.
     ///
     /// # Panics
     /// When nothing is there any more.
@@ -310,7 +313,8 @@ impl Db {
         })
     }
 
-    /// Computes [`Db::memory`] and stores the result, so that the next call visits changed keys only.
+    /// Computes [`Db::memory`] and stores the result, so that the next call visits changed keys
+    /// only.
     pub fn account(&mut self) -> usize {
         for slot in self.unaccounted.take() {
             if let Some((key, entry)) = self.entries.at_mut(slot) {
@@ -346,7 +350,8 @@ impl Db {
 #[derive(Debug, Clone, Default)]
 struct Slots {
     all: Vec<u32>,
-    /// A bit for each slot: most slots that are added are in the set already, and the bit shows that with one memory access.
+    /// A bit for each slot: most slots that are added are in the set already, and the bit shows
+    /// that with one memory access.
     bits: Vec<u64>,
 }
 
@@ -411,8 +416,8 @@ mod tests {
     #[test]
     fn the_first_to_expire_is_known_after_any_changes() {
         let mut db = Db::default();
-        // Steps of a fixed generator: few times, so that they repeat, one of them the earliest that can be; and ever so often
-        // most keys go, so that the others move together.
+        // Steps of a fixed generator: few times, so that they repeat, one of them the earliest that
+        // can be; and ever so often most keys go, so that the others move together.
         let mut state = 1u64;
         let mut draw = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

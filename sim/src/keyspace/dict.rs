@@ -1,12 +1,15 @@
-//! A hash table in insertion-friendly memory, with a cursor that keeps SCAN's promise while the table changes.
+//! A hash table in insertion-friendly memory, with a cursor that keeps SCAN's promise while the
+//! table changes.
 //!
-//! Entries live in numbered slots, chained per bucket by number. A large table grows by a few buckets with each element that
-//! is added, so that no insertion waits for the whole table to be rehashed. The technique is Witold Litwin's ("Linear hashing: a
-//! new tool for file and table addressing", VLDB 1980).
+//! Entries live in numbered slots, chained per bucket by number. A large table grows by a few
+//! buckets with each element that is added, so that no insertion waits for the whole table to be
+//! rehashed. The technique is Witold Litwin's ("Linear hashing: a new tool for file and table
+//! addressing", VLDB 1980).
 //!
-//! The cursor counts through bucket numbers with their bits reversed, so that growing or shrinking the table splits or joins
-//! buckets without losing any that is yet to come: an element present from the first call to the last is returned at least
-//! once. The technique is Pieter Noordhuis's, as Redis's documentation of SCAN describes it.
+//! The cursor counts through bucket numbers with their bits reversed, so that growing or shrinking
+//! the table splits or joins buckets without losing any that is yet to come: an element present
+//! from the first call to the last is returned at least once. The technique is Pieter Noordhuis's,
+//! as Redis's documentation of SCAN describes it.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,10 +18,12 @@ use crate::blob::Blob;
 
 const NONE: u32 = u32::MAX;
 
-/// A table with at least so many buckets grows incrementally; a smaller one doubles, which takes no longer than a command.
+/// A table with at least so many buckets grows incrementally; a smaller one doubles, which takes no
+/// longer than a command.
 const LARGE: usize = 1 << 10;
 
-/// How many buckets each insertion adds while a table grows to twice its size: more than one, so that growing ends.
+/// How many buckets each insertion adds while a table grows to twice its size: more than one, so
+/// that growing ends.
 const ADDED: usize = 2;
 
 fn hash_of(key: &[u8]) -> u32 {
@@ -27,12 +32,15 @@ fn hash_of(key: &[u8]) -> u32 {
 
 /// A map from byte strings to `V` with O(1) lookup, random choice and incremental scans.
 ///
-/// The order of iteration is that of insertion until something is removed, and always a function of the operations alone.
+/// The order of iteration is that of insertion until something is removed, and always a function of
+/// the operations alone.
 #[derive(Debug, Clone)]
 pub struct Dict<V> {
-    /// To the first entry of each bucket. Their number is 0 or a power of two; or, while a large table grows, between two of them.
+    /// To the first entry of each bucket. Their number is 0 or a power of two; or, while a large
+    /// table grows, between two of them.
     buckets: Segments<Link>,
-    /// The bits of a hash that say which bucket it belongs to: those of all numbers up to the next power of two of buckets.
+    /// The bits of a hash that say which bucket it belongs to: those of all numbers up to the next
+    /// power of two of buckets.
     mask: u32,
     /// One for each slot, to the next in its bucket, or to the next free slot.
     links: Segments<Link>,
@@ -41,7 +49,8 @@ pub struct Dict<V> {
     len: usize,
 }
 
-/// Where an entry is, and its hash with it: most searches then touch one bucket and one slot, and each costs a trip to memory.
+/// Where an entry is, and its hash with it: most searches then touch one bucket and one slot, and
+/// each costs a trip to memory.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     /// The low half of the hash: enough for as many buckets as there can be, and most unequal keys.
@@ -86,7 +95,8 @@ impl<V> Dict<V> {
     /// The bucket of a hash; an empty table has no buckets.
     fn bucket_of(&self, hash: u32) -> usize {
         let bucket = (hash & self.mask) as usize;
-        // Where a bucket is not there yet, its elements are still with those that it will be split from.
+        // Where a bucket is not there yet, its elements are still with those that it will be split
+        // from.
         if bucket < self.buckets.len() { bucket } else { bucket & (self.mask >> 1) as usize }
     }
 
@@ -107,8 +117,8 @@ impl<V> Dict<V> {
         self.find(key, hash_of(key))
     }
 
-    /// The number of the slot that `key` is in, and its value, to change in place. The key stays there until
-    /// [`Dict::compact`] is called.
+    /// The number of the slot that `key` is in, and its value, to change in place. The key stays
+    /// there until [`Dict::compact`] is called.
     pub(super) fn get_slot_mut(&mut self, key: &[u8]) -> Option<(u32, &mut V)> {
         let at = self.find(key, hash_of(key))?;
         Some((at, self.slots[at as usize].as_mut().map(|(_, value)| value)?))
@@ -199,8 +209,8 @@ impl<V> Dict<V> {
         Some((key, value))
     }
 
-    /// Removes `key` without giving memory back; returns the stored value and its slot. The caller must call [`Dict::compact`]
-    /// when [`Dict::is_sparse`] returns true.
+    /// Removes `key` without giving memory back; returns the stored value and its slot. The caller
+    /// must call [`Dict::compact`] when [`Dict::is_sparse`] returns true.
     pub(super) fn take(&mut self, key: &[u8]) -> Option<(u32, Blob, V)> {
         let hash = hash_of(key);
         let at = self.find(key, hash)?;
@@ -289,7 +299,8 @@ impl<V> Dict<V> {
         }
     }
 
-    /// Gives back the memory of a table that was larger, and its long, empty scans. Elements change their slots.
+    /// Gives back the memory of a table that was larger, and its long, empty scans. Elements change
+    /// their slots.
     pub(super) fn compact(&mut self) {
         if self.len == 0 {
             *self = Dict::default();
@@ -308,8 +319,8 @@ impl<V> Dict<V> {
         self.slots.iter().filter_map(|slot| slot.as_ref().map(|(key, value)| (key, value)))
     }
 
-    /// Some elements in the order of their slots, `count` of them unless the gaps are in the way, at a cost that does not grow
-    /// with the table: removals may have left gaps of any length.
+    /// Some elements in the order of their slots, `count` of them unless the gaps are in the way,
+    /// at a cost that does not grow with the table: removals may have left gaps of any length.
     pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &V)> {
         // At least one slot in eight is full.
         let looked_at = 16 * count.max(1);
@@ -317,8 +328,8 @@ impl<V> Dict<V> {
         slots.filter_map(|at| self.slots[at].as_ref().map(|(key, value)| (key, value))).take(count)
     }
 
-    /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`, and returns the cursor to
-    /// go on with, 0 at the end.
+    /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`,
+    /// and returns the cursor to go on with, 0 at the end.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &V)) -> u64 {
         if self.buckets.is_empty() {
             return 0;
@@ -337,7 +348,8 @@ impl<V> Dict<V> {
                 at = self.links[at as usize].at;
             }
         }
-        // Count up in the reversed bits: set the bits above the mask, reverse, add one, reverse back.
+        // Count up in the reversed bits: set the bits above the mask, reverse, add one, reverse
+        // back.
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 

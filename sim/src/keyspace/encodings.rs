@@ -1,6 +1,7 @@
 //! How large a collection may be in Redis's compact encodings.
 
-/// The limits beyond which a collection changes to its general encoding, with the defaults of `redis-server` 7.0.
+/// The limits beyond which a collection changes to its general encoding, with the defaults of
+/// `redis-server` 7.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encodings {
     /// `hash-max-listpack-entries`: fields of a hash.

@@ -1,7 +1,8 @@
 //! Which key of a database expires first.
 //!
-//! Leases are renewed far more often than they run out. So a key that is to expire later than before keeps its place in the
-//! order, and gets its new one when it is looked at in the old one: a renewal costs nothing here.
+//! Leases are renewed far more often than they run out. So a key that is to expire later than
+//! before keeps its place in the order, and gets its new one when it is looked at in the old one: a
+//! renewal costs nothing here.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,8 @@ pub(super) struct Expiries {
     looks_ms: Vec<i64>,
 }
 
-/// In `looks_ms`, for a slot without a time. A key that expired as long ago as can be is looked at a millisecond later.
+/// In `looks_ms`, for a slot without a time. A key that expired as long ago as can be is looked at
+/// a millisecond later.
 const NEVER: i64 = i64::MIN;
 
 impl Expiries {
@@ -23,7 +25,8 @@ impl Expiries {
         self.order.first().copied()
     }
 
-    /// The key in a slot expires then, or no more. Nothing need be said of one that expires later than before.
+    /// The key in a slot expires then, or no more. Nothing need be said of one that expires later
+    /// than before.
     pub(super) fn set(&mut self, slot: u32, when_ms: Option<i64>) {
         let look_ms = self.looks_ms.get(slot as usize).copied().unwrap_or(NEVER);
         self.place(slot, look_ms, when_ms.map_or(NEVER, |when_ms| when_ms.max(NEVER + 1)));

@@ -1,6 +1,7 @@
 //! When a key is past its time.
 
-/// The rule by which a node tells keys that have expired from those that have not, at one moment of its wall clock.
+/// The rule by which a node tells keys that have expired from those that have not, at one moment of
+/// its wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpiryRule {
     /// Keys that expire before this, in milliseconds since the epoch, are past their time.

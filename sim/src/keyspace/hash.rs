@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::{Dict, Encodings, Typed, Value};
 use crate::blob::Blob;
 
-/// A hash. Small ones are held as a list that keeps the order of insertion, as Redis's listpacks do; one entry too many or
-/// too long makes it a table for good.
+/// A hash. Small ones are held as a list that keeps the order of insertion, as Redis's listpacks
+/// do; one entry too many or too long makes it a table for good.
 #[derive(Debug, Clone)]
 pub struct Hash {
     fields: Fields,
@@ -118,7 +118,8 @@ impl Hash {
         list.map(|(field, value)| (field, value)).chain(table)
     }
 
-    /// A field and its value chosen by `draw`, which is given a bound and answers an index below it.
+    /// A field and its value chosen by `draw`, which is given a bound and answers an index below
+    /// it.
     pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Blob, &Blob)> {
         match &self.fields {
             Fields::Listpack(list) if list.is_empty() => None,

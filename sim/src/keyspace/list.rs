@@ -14,8 +14,8 @@ pub enum End {
     Right,
 }
 
-/// Up to so many elements are removed one by one, each at the cost of its distance from the nearer end; more are removed in one
-/// pass.
+/// Up to so many elements are removed one by one, each at the cost of its distance from the nearer
+/// end; more are removed in one pass.
 const FEW: usize = 4;
 
 /// The elements, head first.
@@ -67,7 +67,8 @@ impl List {
         self.0.insert(index, element.into());
     }
 
-    /// Removes up to `limit` elements equal to `element`, the ones nearest to `end` first; returns how many.
+    /// Removes up to `limit` elements equal to `element`, the ones nearest to `end` first; returns
+    /// how many.
     pub fn remove_equal(&mut self, element: &[u8], end: End, limit: usize) -> usize {
         let equal = |at: &usize| *self.0[*at] == *element;
         // The search ends with the last one to remove.

@@ -1,4 +1,5 @@
-//! The size of Redis's compact encoding of a sequence of strings: it decides when a stream node is full.
+//! The size of Redis's compact encoding of a sequence of strings: it decides when a stream node is
+//! full.
 
 use super::integer;
 

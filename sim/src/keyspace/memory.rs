@@ -1,10 +1,11 @@
 //! The estimated memory use of keys and values, for `maxmemory`, INFO and MEMORY USAGE.
 //!
-//! The figures are those of `redis-server` 7.0 on a 64-bit machine with its own allocator, and the same on every machine and in
-//! every build: the sizes below were derived from the replies of MEMORY USAGE for values of many kinds and sizes. The size of a
-//! collection is estimated from a few of its elements, so that the cost does not grow with it. Left out is whatever a value does
-//! not show: tables that are being resized have two arrays for a while, strings that were appended to have spare capacity, and
-//! the heights of the nodes of a skiplist are random.
+//! The figures are those of `redis-server` 7.0 on a 64-bit machine with its own allocator, and the
+//! same on every machine and in every build: the sizes below were derived from the replies of
+//! MEMORY USAGE for values of many kinds and sizes. The size of a collection is estimated from a
+//! few of its elements, so that the cost does not grow with it. Left out is whatever a value does
+//! not show: tables that are being resized have two arrays for a while, strings that were appended
+//! to have spare capacity, and the heights of the nodes of a skiplist are random.
 
 use super::{Entry, Hash, List, Set, SortedSet, Value, listpack};
 use crate::resp::format_double;
@@ -132,7 +133,8 @@ fn of_sorted_set(set: &SortedSet) -> usize {
     (SKIPLIST + TABLE + slots(set.len())).saturating_add(extrapolated(set.len(), sizes))
 }
 
-/// Nodes of a list are filled one after the other; an element that is too large for one has a node of its own.
+/// Nodes of a list are filled one after the other; an element that is too large for one has a node
+/// of its own.
 fn of_list(list: &List) -> usize {
     let bytes = extrapolated(list.len(), list.iter().take(PACKED_SAMPLES).map(packed));
     let each = bytes.div_ceil(list.len().max(1)).max(1);
@@ -161,8 +163,8 @@ pub(super) fn extrapolated(len: usize, sizes: impl Iterator<Item = usize>) -> us
 mod tests {
     use super::*;
 
-    /// Each row was measured on `redis-server` with strings of that length: the allocation for a string with a header of three
-    /// bytes and the zero after it.
+    /// Each row was measured on `redis-server` with strings of that length: the allocation for a
+    /// string with a header of three bytes and the zero after it.
     #[test]
     fn an_allocator_has_steps() {
         let rows = [

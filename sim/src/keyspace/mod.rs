@@ -1,7 +1,8 @@
-//! The data of a node: databases of keys, each with a value of one type and perhaps a time to expire at.
+//! The data of a node: databases of keys, each with a value of one type and perhaps a time to
+//! expire at.
 //!
-//! Nothing here knows the time, a command or a connection: whether a key has expired is asked with a rule ([`ExpiryRule`]), and what
-//! becomes of one that has is for the caller to say.
+//! Nothing here knows the time, a command or a connection: whether a key has expired is asked with
+//! a rule ([`ExpiryRule`]), and what becomes of one that has is for the caller to say.
 
 mod db;
 mod dict;

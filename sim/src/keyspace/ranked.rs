@@ -1,10 +1,11 @@
-//! Members in order of score, each findable by its rank: a B-tree in which every node knows how many members are below each
-//! of its children.
+//! Members in order of score, each findable by its rank: a B-tree in which every node knows how
+//! many members are below each of its children.
 //!
-//! Insert, remove, rank and access by rank are O(log n) in the worst case, without a PRNG. A node holds many members, the
-//! scores side by side: the cost of a search is the number of memory locations it visits, and those are few. The tree is the one
-//! of Bayer and McCreight ("Organization and maintenance of large ordered indices", 1972), counted as Cormen et al. count a
-//! binary one ("Introduction to Algorithms", chapter 14).
+//! Insert, remove, rank and access by rank are O(log n) in the worst case, without a PRNG. A node
+//! holds many members, the scores side by side: the cost of a search is the number of memory
+//! locations it visits, and those are few. The tree is the one of Bayer and McCreight
+//! ("Organization and maintenance of large ordered indices", 1972), counted as Cormen et al. count
+//! a binary one ("Introduction to Algorithms", chapter 14).
 
 use std::{cmp::Ordering, mem, ops::Range};
 
@@ -26,7 +27,8 @@ pub enum Extreme {
     Max,
 }
 
-/// Members with scores, ordered by score and then by the bytes of the member. Scores are never NaN, and both zeros are equal.
+/// Members with scores, ordered by score and then by the bytes of the member. Scores are never NaN,
+/// and both zeros are equal.
 #[derive(Debug, Clone, Default)]
 pub struct Ranked {
     root: Node,
@@ -132,7 +134,8 @@ impl Ranked {
         }
     }
 
-    /// How many members come before the first for which `is_before` is false. It must not turn true again after that.
+    /// How many members come before the first for which `is_before` is false. It must not turn true
+    /// again after that.
     pub fn partition(&self, mut is_before: impl FnMut(f64, &Blob) -> bool) -> usize {
         let (mut node, mut before) = (&self.root, 0);
         loop {
@@ -187,7 +190,8 @@ impl Node {
         self.children.iter().take(children).map(|child| child.len).sum()
     }
 
-    /// Which of the members here has that many before it in this node and below; or which child it is below, and its rank there.
+    /// Which of the members here has that many before it in this node and below; or which child it
+    /// is below, and its rank there.
     fn at(&self, rank: usize) -> (usize, Option<usize>) {
         let mut ahead = rank;
         for (at, child) in self.children.iter().enumerate() {
@@ -288,8 +292,8 @@ impl Node {
         taken
     }
 
-    /// Merges the child at `at`, if it has too few members, with a sibling; and splits them in the middle, if they are too many
-    /// for one.
+    /// Merges the child at `at`, if it has too few members, with a sibling; and splits them in the
+    /// middle, if they are too many for one.
     fn mend(&mut self, at: usize) {
         if self.children[at].node.scores.len() >= NODE_LEN_MIN {
             return;
@@ -319,7 +323,8 @@ fn part<T>(all: &mut Vec<T>, at: usize, room: usize) -> Vec<T> {
 
 /// A walk over members in order, either way.
 pub struct Walk<'a> {
-    /// The nodes on the path, the innermost last, each with the number of its members before the next one.
+    /// The nodes on the path, the innermost last, each with the number of its members before the
+    /// next one.
     trail: Vec<(&'a Node, usize)>,
     left: usize,
     reversed: bool,
@@ -389,7 +394,8 @@ mod tests {
         one.0.partial_cmp(&other.0).expect("a score is a number").then_with(|| one.1.cmp(&other.1))
     }
 
-    /// The height below a node, after checking that it is the same everywhere, and the sizes of all nodes.
+    /// The height below a node, after checking that it is the same everywhere, and the sizes of all
+    /// nodes.
     fn sound(node: &Node, is_root: bool) -> usize {
         let len = node.scores.len();
         assert_eq!(node.members.len(), len);
@@ -486,8 +492,8 @@ mod tests {
         }
     }
 
-    // A node has 15 members at least below the root, and 16 children: four levels hold no fewer than 2 * 16^3 - 1 = 8,191, and
-    // five no fewer than 131,071.
+    // A node has 15 members at least below the root, and 16 children: four levels hold no fewer
+    // than 2 * 16^3 - 1 = 8,191, and five no fewer than 131,071.
     #[test]
     fn the_tree_stays_low_however_members_come_and_go() {
         for from in [Extreme::Min, Extreme::Max] {

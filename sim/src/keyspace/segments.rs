@@ -1,14 +1,15 @@
 //! A vector that grows without moving its elements.
 //!
-//! A table of a million keys would otherwise be copied whole whenever it has doubled, while all clients wait, and would leave
-//! behind as much memory as it had.
+//! A table of a million keys would otherwise be copied whole whenever it has doubled, while all
+//! clients wait, and would leave behind as much memory as it had.
 
 use std::ops::{Index, IndexMut};
 
 /// Bytes of a segment at most.
 const SEGMENT: usize = 64 << 10;
 
-/// Elements by their number, from 0. Those of the first segment are a plain vector; further segments are made whole.
+/// Elements by their number, from 0. Those of the first segment are a plain vector; further
+/// segments are made whole.
 #[derive(Debug, Clone)]
 pub(super) struct Segments<T> {
     /// Apart from the others, for most tables are small.
@@ -90,7 +91,8 @@ impl<T> Segments<T> {
         self.first.iter().chain(self.rest.iter().flatten())
     }
 
-    /// Keeps the elements that `keep` selects, in no more memory than they need. Memory is freed along the way.
+    /// Keeps the elements that `keep` selects, in no more memory than they need. Memory is freed
+    /// along the way.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let Segments { first, rest, .. } = std::mem::take(self);
         for segment in std::iter::once(first).chain(rest) {

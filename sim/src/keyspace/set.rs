@@ -1,4 +1,5 @@
-//! A set of byte strings: sorted integers while it is small and holds nothing else, a hash table from then on.
+//! A set of byte strings: sorted integers while it is small and holds nothing else, a hash table
+//! from then on.
 
 use super::{Dict, Encodings, Typed, Value, integer};
 use crate::blob::Blob;

@@ -10,7 +10,8 @@ use crate::blob::Blob;
 pub struct SortedSet {
     scores: Dict<f64>,
     order: Ranked,
-    /// It has outgrown the compact encoding. Redis never converts back, and SCAN shows the difference.
+    /// It has outgrown the compact encoding. Redis never converts back, and SCAN shows the
+    /// difference.
     large: bool,
 }
 
@@ -25,7 +26,8 @@ impl SortedSet {
         self.scores.is_empty()
     }
 
-    /// Gives a member a score, adding it if it is not there; returns the score it had. The score must not be NaN.
+    /// Gives a member a score, adding it if it is not there; returns the score it had. The score
+    /// must not be NaN.
     pub fn insert(&mut self, member: impl Into<Blob>, score: f64, encodings: &Encodings) -> Option<f64> {
         assert!(!score.is_nan(), "a score is a number");
         let member = member.into();
@@ -111,7 +113,8 @@ impl SortedSet {
         self.order.get(rank)
     }
 
-    /// How many members come before the first for which `is_before` is false, as [`Ranked::partition`].
+    /// How many members come before the first for which `is_before` is false, as
+    /// [`Ranked::partition`].
     pub fn partition(&self, is_before: impl FnMut(f64, &Blob) -> bool) -> usize {
         self.order.partition(is_before)
     }
@@ -126,7 +129,8 @@ impl SortedSet {
         self.range(0..self.len(), false)
     }
 
-    /// One step of an incremental scan, as [`Dict::scan`]; a compact one comes all at once, in order.
+    /// One step of an incremental scan, as [`Dict::scan`]; a compact one comes all at once, in
+    /// order.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, f64)) -> u64 {
         if self.large {
             return self.scores.scan(cursor, |member, score| visit(member, *score));

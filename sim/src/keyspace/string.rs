@@ -11,8 +11,8 @@ const EMBSTR_LEN_MAX: usize = 44;
 /// The length of the longest integer, with its sign.
 const INTEGER_LEN_MAX: usize = 20;
 
-/// A string value. The bytes are kept as they are; the encoding that OBJECT ENCODING names follows from them and from what
-/// last wrote them.
+/// A string value. The bytes are kept as they are; the encoding that OBJECT ENCODING names follows
+/// from them and from what last wrote them.
 ///
 /// ```
 /// use lockstorm_sim::{blob::Blob, keyspace::Str};
@@ -64,7 +64,8 @@ impl Str {
         &self.bytes
     }
 
-    /// The integer it is, written as Redis writes integers: digits with an optional minus, no leading zeros.
+    /// The integer it is, written as Redis writes integers: digits with an optional minus, no
+    /// leading zeros.
     pub fn integer(&self) -> Option<i64> {
         integer(&self.bytes)
     }
@@ -103,7 +104,8 @@ impl Typed for Str {
     }
 }
 
-/// Reads a decimal integer in its one canonical form, so that writing it again gives the same bytes.
+/// Reads a decimal integer in its one canonical form, so that writing it again gives the same
+/// bytes.
 pub fn integer(text: &[u8]) -> Option<i64> {
     // However long the text is, it is not read further than an integer can be long.
     if text.len() > INTEGER_LEN_MAX {

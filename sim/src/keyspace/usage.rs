@@ -36,8 +36,9 @@ pub struct Draw {
 
 /// The use of one key, in one word, because every key has one.
 ///
-/// The upper bits are milliseconds of the wall clock, or `NOT_YET` until the first use after a load, which counts as just
-/// now. Below them is a logarithmic counter: 255 means about a million accesses.
+/// The upper bits are milliseconds of the wall clock, or `NOT_YET` until the first use after a
+/// load, which counts as just now. Below them is a logarithmic counter: 255 means about a million
+/// accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage(i64);
 
@@ -66,8 +67,9 @@ impl Usage {
         Usage::of(now_ms, frequency)
     }
 
-    /// The use of a key that has been idle for this many seconds, as far as the server's 24-bit clock can represent it: times
-    /// before its origin wrap around, and only the bits that fit are kept.
+    /// The use of a key that has been idle for this many seconds, as far as the server's 24-bit
+    /// clock can represent it: times before its origin wrap around, and only the bits that fit are
+    /// kept.
     pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
         let clock = (now_ms / 1000) & CLOCK_MAX;
         // Computed in milliseconds, which may overflow.
@@ -77,9 +79,11 @@ impl Usage {
         Usage::of(now_ms - secs * 1000, INITIAL)
     }
 
-    /// Records an access. Given a draw, the counter is incremented with the probability that it decides.
+    /// Records an access. Given a draw, the counter is incremented with the probability that it
+    /// decides.
     ///
-    /// Source: the chance is 1 / ((counter - 5) * `lfu-log-factor` + 1), as redis.conf describes it.
+    /// Source: the chance is 1 / ((counter - 5) * `lfu-log-factor` + 1), as redis.conf describes
+    /// it.
     pub fn note(&mut self, now_ms: i64, draw: Option<Draw>) {
         let mut counter = self.counter();
         if let Some(Draw { lfu, bits }) = draw {
@@ -103,8 +107,8 @@ impl Usage {
         self.last_ms().map_or(0, |last_ms| now_ms.saturating_sub(last_ms).max(0))
     }
 
-    /// The counter, less what the time without use has taken off it. The time is counted in minutes of the clock, of which one
-    /// may be over at once.
+    /// The counter, less what the time without use has taken off it. The time is counted in minutes
+    /// of the clock, of which one may be over at once.
     pub fn frequency(&self, now_ms: i64, lfu: Lfu) -> u8 {
         let minute = |ms: i64| ms.div_euclid(60_000);
         let minutes = self.last_ms().map_or(0, |last_ms| (minute(now_ms) - minute(last_ms)).max(0));

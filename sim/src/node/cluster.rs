@@ -70,8 +70,9 @@ impl Node {
         }
     }
 
-    /// Deletes the keys of a slot that another node has now. It is no write: replicas and the append-only file do not hear of it and keep
-    /// them, and it does not count as a change, nor is it signalled to watchers and trackers.
+    /// Deletes the keys of a slot that another node has now. It is no write: replicas and the
+    /// append-only file do not hear of it and keep them, and it does not count as a change, nor is
+    /// it signalled to watchers and trackers.
     fn drop_slot(&mut self, effects: &mut Effects, slot: u16) {
         let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
         for key in keys {
@@ -83,7 +84,8 @@ impl Node {
         }
     }
 
-    /// Ends the subscriptions to the shard channels of a slot that another shard has now, and says so to the subscribers.
+    /// Ends the subscriptions to the shard channels of a slot that another shard has now, and says
+    /// so to the subscribers.
     fn end_shard_channels(&mut self, slot: u16) {
         let shards = self.clients.pubsub.of(Subscription::Shard);
         let of_slot = shards.iter().filter(|(channel, _)| key_slot(channel) == slot);

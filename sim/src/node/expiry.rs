@@ -1,5 +1,5 @@
-//! Which keys past their time a node deletes by itself, and how: those of a master, and on a replica those that clients wrote to
-//! it.
+//! Which keys past their time a node deletes by itself, and how: those of a master, and on a
+//! replica those that clients wrote to it.
 
 use bytes::Bytes;
 
@@ -20,14 +20,16 @@ pub enum Purpose {
 }
 
 impl Node {
-    /// Whether an expired key that was found is deleted. While clients are paused it stays, lest the data change under a failover; on
-    /// a replica deleting it is the master's to do, unless clients may write there.
+    /// Whether an expired key that was found is deleted. While clients are paused it stays, lest
+    /// the data change under a failover; on a replica deleting it is the master's to do, unless
+    /// clients may write there.
     pub fn deletes_expired(&self, purpose: Purpose) -> bool {
         let is_ours = || purpose == Purpose::Write && !self.config.replica_read_only;
         !self.is_paused() && (!self.is_replica() || is_ours())
     }
 
-    /// When to look for an expired key that this node deletes without being asked for it, in milliseconds of the wall clock.
+    /// When to look for an expired key that this node deletes without being asked for it, in
+    /// milliseconds of the wall clock.
     pub fn next_expiry_ms(&self) -> Option<i64> {
         if !self.debug.active_expire || self.is_paused() || self.loading.is_some() {
             return None;

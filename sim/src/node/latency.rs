@@ -1,14 +1,17 @@
-//! How long commands took: a histogram per command (LATENCY HISTOGRAM, INFO latencystats), and the spikes that
-//! `latency-monitor-threshold` asks to be kept (LATENCY LATEST, HISTORY, GRAPH, DOCTOR).
+//! How long commands took: a histogram per command (LATENCY HISTOGRAM, INFO latencystats), and the
+//! spikes that `latency-monitor-threshold` asks to be kept (LATENCY LATEST, HISTORY, GRAPH,
+//! DOCTOR).
 
 use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
 };
 
-/// Durations in nanoseconds, counted by slots of at most 1/128 of their value, as `redis-server` counts them.
+/// Durations in nanoseconds, counted by slots of at most 1/128 of their value, as `redis-server`
+/// counts them.
 ///
-/// Own code rather than a library's, because what clients see are the bounds of the slots and how percentiles are rounded.
+/// Own code rather than a library's, because what clients see are the bounds of the slots and how
+/// percentiles are rounded.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     /// By slot, up to the longest duration seen.
@@ -54,7 +57,8 @@ impl Histogram {
         self.total
     }
 
-    /// The duration in nanoseconds that so many percent are not longer than: the upper end of its slot, but for 0 percent.
+    /// The duration in nanoseconds that so many percent are not longer than: the upper end of its
+    /// slot, but for 0 percent.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let wanted = (percent / 100.0 * self.total as f64 + 0.5) as u64;
         let mut seen = 0;
@@ -66,7 +70,8 @@ impl Histogram {
         if percent == 0.0 { least } else { greatest }
     }
 
-    /// How many durations were not longer than each bound in nanoseconds, leaving out the bounds that add none.
+    /// How many durations were not longer than each bound in nanoseconds, leaving out the bounds
+    /// that add none.
     pub fn cumulative(&self) -> Vec<(u64, u64)> {
         let mut out: Vec<(u64, u64)> = Vec::new();
         let (mut bound, mut seen) = (FIRST_BOUND_NS, 0);
@@ -136,7 +141,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Notes what took long in the wall-clock second `at`, if it took as long as `threshold_ms`; 0 is for never.
+    /// Notes what took long in the wall-clock second `at`, if it took as long as `threshold_ms`; 0
+    /// is for never.
     pub fn note(&mut self, event: &'static str, at: i64, took: Duration, threshold_ms: u64) {
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         if threshold_ms > 0 && took_ms >= threshold_ms {
@@ -183,7 +189,8 @@ mod tests {
         }
     }
 
-    /// Each row was asked of `redis-server`: durations in microseconds, then what is counted by microseconds.
+    /// Each row was asked of `redis-server`: durations in microseconds, then what is counted by
+    /// microseconds.
     #[test]
     fn bounds_double_and_those_that_add_nothing_are_left_out() {
         type Row = (&'static [u64], &'static [(u64, u64)]);
@@ -201,7 +208,8 @@ mod tests {
         }
     }
 
-    /// Each row: durations in microseconds, a percentage, and the nanoseconds `redis-server` answers.
+    /// Each row: durations in microseconds, a percentage, and the nanoseconds `redis-server`
+    /// answers.
     #[test]
     fn percentiles_are_the_upper_ends_of_slots() {
         let rows: [(&[u64], f64, u64); 6] = [

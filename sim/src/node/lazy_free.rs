@@ -1,4 +1,5 @@
-//! Lazy freeing: which values a server frees in the background. Here all are freed at once, and only counted.
+//! Lazy freeing: which values a server frees in the background. Here all are freed at once, and
+//! only counted.
 
 use crate::{
     durability::rdb,
@@ -8,12 +9,14 @@ use crate::{
 /// With more pieces than this a value is worth the trouble.
 const PIECES_MAX: usize = 64;
 
-/// Whether a value is made of so many pieces that a server frees it in the background, where it may.
+/// Whether a value is made of so many pieces that a server frees it in the background, where it
+/// may.
 pub fn is_worth_background(value: &Value, list_node_size: i32) -> bool {
     pieces(value, list_node_size) > PIECES_MAX
 }
 
-/// About how many pieces of memory a value is made of. What lies in one listpack or one string is one.
+/// About how many pieces of memory a value is made of. What lies in one listpack or one string is
+/// one.
 fn pieces(value: &Value, list_node_size: i32) -> usize {
     match value {
         Value::List(list) if list.len() > PIECES_MAX => rdb::nodes(list, list_node_size).len(),

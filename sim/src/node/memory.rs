@@ -13,8 +13,8 @@ impl Node {
     /// What a server uses before it has any data, about as `redis-server` 7.0 does.
     pub const STARTUP_MEMORY: usize = 876_336;
 
-    /// Bytes in use: those of the start, those of keys and values as `keyspace/memory.rs` estimates them, and those of
-    /// connections and the backlog.
+    /// Bytes in use: those of the start, those of keys and values as `keyspace/memory.rs` estimates
+    /// them, and those of connections and the backlog.
     pub fn used_memory(&self) -> usize {
         let clients = self.memory_of(|role| role != Role::Replica);
         self.data_memory().saturating_add(clients).saturating_add(self.replication_memory())
@@ -31,7 +31,8 @@ impl Node {
         of.map(Session::evictable_memory).fold(0, usize::saturating_add)
     }
 
-    /// What an interpreter uses before it runs anything: the one of scripts, and the one of functions.
+    /// What an interpreter uses before it runs anything: the one of scripts, and the one of
+    /// functions.
     pub const INTERPRETERS_MEMORY: (usize, usize) = (32_768, 33_792);
 
     /// What the texts and the names of scripts take.

@@ -1,7 +1,8 @@
-//! A migration under way: the keys that MIGRATE has sent to another node, and what that node has answered so far.
+//! A migration under way: the keys that MIGRATE has sent to another node, and what that node has
+//! answered so far.
 //!
-//! A server does nothing else meanwhile, so there is one at most. The connection to the target stays for a while, for the next
-//! migration there.
+//! A server does nothing else meanwhile, so there is one at most. The connection to the target
+//! stays for a while, for the next migration there.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -119,7 +120,8 @@ impl Migration {
         }
     }
 
-    /// The connection stands, on which a database may be selected already. Returns the bytes to send.
+    /// The connection stands, on which a database may be selected already. Returns the bytes to
+    /// send.
     pub fn connected(&mut self, selected: Option<&str>, now: Monotonic) -> Bytes {
         self.connected = true;
         self.deadline = now + self.timeout;
@@ -139,8 +141,9 @@ impl Migration {
         self.deadline = now + self.timeout;
     }
 
-    /// The error that says what could not be done: `late` when the time is up, and otherwise because the connection is lost. A
-    /// server finds out that its connection was refused only when it writes.
+    /// The error that says what could not be done: `late` when the time is up, and otherwise
+    /// because the connection is lost. A server finds out that its connection was refused only when
+    /// it writes.
     pub fn failure(&self, late: bool) -> &'static str {
         match (self.connected, late) {
             (true, _) => "IOERR error or timeout reading to target instance",

@@ -1,4 +1,5 @@
-//! The state of one node, whole: its data, its options, its connections. Behaviour is elsewhere; this is what it works on.
+//! The state of one node, whole: its data, its options, its connections. Behaviour is elsewhere;
+//! this is what it works on.
 
 pub mod clients;
 mod cluster;
@@ -75,7 +76,8 @@ pub struct Node {
     pub latency: latency::Monitor,
     /// SHUTDOWN, or a signal, has asked for the end of the process.
     pub shutdown: Option<Shutdown>,
-    /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to be endless).
+    /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to
+    /// be endless).
     pub stalled_until: Option<Monotonic>,
     /// For how long it was blocked so far (DEBUG SLEEP), for the durations of commands.
     pub stood_still: Duration,
@@ -110,12 +112,14 @@ pub struct Persistence {
     pub save_tried_at: i64,
     /// What is written in the background.
     pub background: Option<Background>,
-    /// A rewrite of the append-only file is to begin when nothing else is written in the background, or when the transaction is
-    /// over that has asked for it: what that does would be written behind the base, and be done twice.
+    /// A rewrite of the append-only file is to begin when nothing else is written in the
+    /// background, or when the transaction is over that has asked for it: what that does would be
+    /// written behind the base, and be done twice.
     pub rewrite_scheduled: bool,
     /// A save is to begin under the same conditions.
     pub save_scheduled: bool,
-    /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
+    /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says
+    /// so.
     pub save_failed: bool,
     /// The client that wants the append-only file to be read again, if one does.
     pub reload_wanted: Option<ConnId>,
@@ -148,8 +152,8 @@ impl Default for DebugSwitches {
     }
 }
 
-/// A script that takes so long that others have turns in between. By a node's own clock it goes on in its next turn; one that
-/// used up a budget has none, and is taken to run until it is killed.
+/// A script that takes so long that others have turns in between. By a node's own clock it goes on
+/// in its next turn; one that used up a budget has none, and is taken to run until it is killed.
 #[derive(Debug)]
 pub struct Busy {
     /// Whose script it is.
@@ -166,7 +170,8 @@ pub struct Busy {
     pub command: Vec<Bytes>,
     /// When it was called.
     pub since: Monotonic,
-    /// When it was called by the wall clock, in milliseconds: the time at which keys expire for the script.
+    /// When it was called by the wall clock, in milliseconds: the time at which keys expire for the
+    /// script.
     pub now_ms: i64,
     /// The database and the protocol of its client, which it has changed for itself.
     pub own: (usize, Protocol),
@@ -195,7 +200,8 @@ pub struct Shutdown {
     pub deadline: Option<Monotonic>,
 }
 
-/// Data that is being read, which takes as long as `key-load-delay` says. Until it is all there, there is none.
+/// Data that is being read, which takes as long as `key-load-delay` says. Until it is all there,
+/// there is none.
 #[derive(Debug)]
 pub struct Loading {
     /// When all is read.
@@ -210,8 +216,8 @@ pub struct Loading {
     pub purpose: Purpose,
 }
 
-/// What Redis's child process writes: what there was when it began, which is on the disk when it ends. A node that goes down
-/// before leaves its disk as it was.
+/// What Redis's child process writes: what there was when it began, which is on the disk when it
+/// ends. A node that goes down before leaves its disk as it was.
 #[derive(Debug)]
 pub struct Background {
     /// What is written.
@@ -247,8 +253,8 @@ pub enum Job {
     },
     /// A snapshot for the replicas that wait for it.
     ForReplicas {
-        /// All of it, if it goes through a file, and the changes that it holds, as above. What goes over connections as it is written
-        /// is no save.
+        /// All of it, if it goes through a file, and the changes that it holds, as above. What goes
+        /// over connections as it is written is no save.
         file: Option<(Bytes, u64)>,
     },
     /// The base of the append-only file.
@@ -360,15 +366,17 @@ impl Node {
         ConnId(ConnId::DIALED + self.dialed)
     }
 
-    /// Answers a client whose command has waited and did nothing more, and has what it sent meanwhile read later in the step.
-    /// Its session has been unblocked by the caller. Where the command has effects, the server finishes it.
+    /// Answers a client whose command has waited and did nothing more, and has what it sent
+    /// meanwhile read later in the step. Its session has been unblocked by the caller. Where the
+    /// command has effects, the server finishes it.
     pub fn answer_waited(&mut self, conn: ConnId, reply: &Reply) {
         self.send(conn, reply);
         self.clients.command_over(conn);
         self.clients.woken.push_back(conn);
     }
 
-    /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because replicas are to catch up.
+    /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because
+    /// replicas are to catch up.
     pub fn pause(&self) -> Option<PauseMode> {
         let catching_up = self.shutdown.is_some_and(|shutdown| shutdown.deadline.is_some());
         let for_cluster = self.cluster.as_ref().is_some_and(|cluster| cluster.pauses_writes());
@@ -379,12 +387,14 @@ impl Node {
         }
     }
 
-    /// Whether commands have to wait. Keys neither expire nor are evicted meanwhile, lest the data change under a failover.
+    /// Whether commands have to wait. Keys neither expire nor are evicted meanwhile, lest the data
+    /// change under a failover.
     pub fn is_paused(&self) -> bool {
         self.pause().is_some()
     }
 
-    /// How many replicas had answered within `min-replicas-max-lag` when the periodic work last looked.
+    /// How many replicas had answered within `min-replicas-max-lag` when the periodic work last
+    /// looked.
     pub fn good_replicas(&self) -> usize {
         self.replication.good_replicas
     }
@@ -409,8 +419,9 @@ impl Node {
         format!("{}:{port}", self.replica_address(conn))
     }
 
-    /// Whether a snapshot of the master is being received that is loaded as it comes (`repl-diskless-load`), and what becomes
-    /// of clients meanwhile. Where it belongs to the history that this node stands in, they see the data so far.
+    /// Whether a snapshot of the master is being received that is loaded as it comes
+    /// (`repl-diskless-load`), and what becomes of clients meanwhile. Where it belongs to the
+    /// history that this node stands in, they see the data so far.
     pub fn receiving(&self) -> Option<Receiving> {
         let link = self.replication.master.as_ref()?;
         let Stage::Transfer { position, payload: Payload::Marked(_) } = &link.stage else { return None };
@@ -446,7 +457,8 @@ impl Node {
         self.config.latency_monitor_threshold > 0
     }
 
-    /// Adds a spike to the latency monitor if work other than a command has taken long since it began.
+    /// Adds a spike to the latency monitor if work other than a command has taken long since it
+    /// began.
     pub fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
         if self.times_spikes() {
             let threshold_ms = self.config.latency_monitor_threshold;

@@ -14,8 +14,9 @@ pub type Counts = [u64; 5];
 
 /// The counts of the last 1.6 seconds.
 ///
-/// A server samples its counters ten times a second. Here they are noted as they change, each under the tenth of a second that it
-/// falls into, so that a node that does nothing has nothing to do for this either.
+/// A server samples its counters ten times a second. Here they are noted as they change, each under
+/// the tenth of a second that it falls into, so that a node that does nothing has nothing to do for
+/// this either.
 #[derive(Debug, Clone, Default)]
 pub struct Rates {
     /// The counters when they were last noted.

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Arguments of a command that are kept at most; the last of them then says how many there were more.
+/// Arguments of a command that are kept at most; the last of them then says how many there were
+/// more.
 const ARGUMENTS_MAX: usize = 32;
 
 /// Bytes of an argument that are kept at most, before it says how many there were more.

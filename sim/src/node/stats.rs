@@ -89,8 +89,8 @@ pub struct Calls {
     pub latencies: Option<Box<latency::Histogram>>,
 }
 
-/// What became of the calls of each command. The names are those of the tables of commands, so one that was counted before is
-/// mostly found by where it is in memory.
+/// What became of the calls of each command. The names are those of the tables of commands, so one
+/// that was counted before is mostly found by where it is in memory.
 #[derive(Debug, Clone, Default)]
 pub struct CallTable {
     by_name: Dict<usize>,
@@ -161,8 +161,9 @@ impl Stats {
         }
     }
 
-    /// Counts the errors in the reply of a script, and answers how often the command that ran it has failed by them: once for
-    /// all that are new, and once for each that has been counted before.
+    /// Counts the errors in the reply of a script, and answers how often the command that ran it
+    /// has failed by them: once for all that are new, and once for each that has been counted
+    /// before.
     pub fn note_script_errors(&mut self, errors: &ScriptErrors) -> u64 {
         errors.codes.iter().for_each(|code| self.note_code(code));
         errors.counted + u64::from(!errors.codes.is_empty())

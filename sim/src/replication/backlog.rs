@@ -9,7 +9,8 @@ pub struct Backlog {
     size: usize,
     /// Offset of the first byte held, counting the stream's first byte as 1.
     first: u64,
-    /// The first byte that a replica still waits for, if one does: all is held from there on, whatever the size.
+    /// The first byte that a replica still waits for, if one does: all is held from there on,
+    /// whatever the size.
     wanted: Option<u64>,
 }
 

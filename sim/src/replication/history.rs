@@ -3,7 +3,8 @@
 /// The id that means *none*.
 pub const NO_ID: &str = "0000000000000000000000000000000000000000";
 
-/// A position in a replication stream: two nodes with the same id and offset have seen the same bytes.
+/// A position in a replication stream: two nodes with the same id and offset have seen the same
+/// bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
     /// The replication id of the stream: 40 hex digits.
@@ -38,7 +39,8 @@ impl History {
         self.adopt(id, self.offset);
     }
 
-    /// Whether a replica that has seen `id` up to the byte before `next` has seen nothing that this history lacks.
+    /// Whether a replica that has seen `id` up to the byte before `next` has seen nothing that this
+    /// history lacks.
     pub fn contains(&self, id: &str, next: u64) -> bool {
         let under_old_name =
             || id.eq_ignore_ascii_case(&self.id2) && self.second_offset.is_some_and(|second| next <= second);

@@ -1,4 +1,5 @@
-//! The link to the master this node follows: from dialing over the handshake and the snapshot to the stream.
+//! The link to the master this node follows: from dialing over the handshake and the snapshot to
+//! the stream.
 
 use std::collections::VecDeque;
 
@@ -42,7 +43,8 @@ pub enum Stage {
     Introducing(VecDeque<Answer>),
     /// PSYNC is sent.
     Asking,
-    /// PSYNC was not understood, SYNC is sent, or a full resynchronisation is promised: the snapshot comes next.
+    /// PSYNC was not understood, SYNC is sent, or a full resynchronisation is promised: the
+    /// snapshot comes next.
     Transfer {
         /// The position of the snapshot, id and offset; `None` with SYNC.
         position: Option<(String, u64)>,
@@ -66,7 +68,8 @@ pub struct MasterLink {
     pub stage: Stage,
     /// The wall-clock second of the last data from the master (or of the begin of the attempt).
     pub last_io_secs: i64,
-    /// Since which wall-clock second the link is down; `None` while it is up, and before the first one.
+    /// Since which wall-clock second the link is down; `None` while it is up, and before the first
+    /// one.
     pub down_since: Option<i64>,
     /// The database selected in the stream, if this node's position in it can be continued from.
     pub resume: Option<usize>,
@@ -160,7 +163,8 @@ pub struct LineTooLong;
 mod tests {
     use super::*;
 
-    /// A replica that slept after it had killed the link dated its data from its waking, and stood for election with old data.
+    /// A replica that slept after it had killed the link dated its data from its waking, and stood
+    /// for election with old data.
     #[test]
     fn a_killed_link_is_down_from_then_on() {
         let conn = ConnId(7);

@@ -1,7 +1,8 @@
 //! The state of replication: a node's id and offset, the master it follows, the replicas it feeds.
 //!
-//! Nothing here sends or dials. Commands change this state, and `server/replication_cron.rs` carries out what follows from it.
-//! Source: the replication chapter of Redis's documentation, and what `redis-server` 7.0 does on the wire.
+//! Nothing here sends or dials. Commands change this state, and `server/replication_cron.rs`
+//! carries out what follows from it. Source: the replication chapter of Redis's documentation, and
+//! what `redis-server` 7.0 does on the wire.
 
 mod backlog;
 mod failover;
@@ -38,9 +39,11 @@ pub struct Replication {
     pub own_expiries: OwnExpiries,
     /// The failover under way, if there is one.
     pub failover: Option<Failover>,
-    /// The connections that introduced themselves as replicas, synchronized or not, in order of connection.
+    /// The connections that introduced themselves as replicas, synchronized or not, in order of
+    /// connection.
     pub replicas: BTreeMap<ConnId, ReplicaLink>,
-    /// Replicas whose last acknowledgement was recent when it was last counted (`min-replicas-to-write`).
+    /// Replicas whose last acknowledgement was recent when it was last counted
+    /// (`min-replicas-to-write`).
     pub good_replicas: usize,
     /// Wall-clock seconds since when there is no replica.
     pub no_replicas_since: i64,
@@ -48,9 +51,11 @@ pub struct Replication {
     pub syncs: Syncs,
     /// Clients that wait for acknowledgements (WAIT), and perhaps some that no longer do.
     pub waiting: BTreeSet<ConnId>,
-    /// The database selected in the stream at the position that came with a snapshot from disk, until it is used.
+    /// The database selected in the stream at the position that came with a snapshot from disk,
+    /// until it is used.
     pub loaded_db: Option<usize>,
-    /// A client waits for acknowledgements: ask the replicas (REPLCONF GETACK) at the end of the step.
+    /// A client waits for acknowledgements: ask the replicas (REPLCONF GETACK) at the end of the
+    /// step.
     pub ack_wanted: bool,
     /// Connections to be closed at the end of the step.
     pub to_close: Vec<ConnId>,
@@ -113,7 +118,8 @@ impl Replication {
             && !self.role_changed
     }
 
-    /// Begins to follow another master. A node that was a master itself first asks to continue from its own history.
+    /// Begins to follow another master. A node that was a master itself first asks to continue from
+    /// its own history.
     pub fn follow(&mut self, host: String, port: u16, backlog_size: usize, now_secs: i64) {
         let (resume, down_since) = match self.master.take() {
             None => {
@@ -134,15 +140,17 @@ impl Replication {
         let Some(old) = self.master.take() else { return };
         self.to_close.extend(old.conn);
         self.history.fork(id);
-        // Replicas learn the new id by having to reconnect, which costs them a partial resynchronization.
+        // Replicas learn the new id by having to reconnect, which costs them a partial
+        // resynchronization.
         self.drop_replicas();
         self.selected = None;
         self.no_replicas_since = now_secs;
         self.role_changed = true;
     }
 
-    /// Has the connections of all replicas closed. None of them receives more of the stream: it has another replication id from
-    /// here on, and a replica that went on reading under the old one could not resynchronize partially.
+    /// Has the connections of all replicas closed. None of them receives more of the stream: it has
+    /// another replication id from here on, and a replica that went on reading under the old one
+    /// could not resynchronize partially.
     pub fn drop_replicas(&mut self) {
         for (&conn, replica) in
             self.replicas.iter_mut().filter(|(_, replica)| replica.feed != Feed::Introduced)
@@ -152,7 +160,8 @@ impl Replication {
         }
     }
 
-    /// Makes the backlog keep the bytes that replicas wait for, and otherwise no more than its size.
+    /// Makes the backlog keep the bytes that replicas wait for, and otherwise no more than its
+    /// size.
     pub fn keep_for_replicas(&mut self) {
         let wanted = self.replicas.values().filter_map(|replica| replica.feed.waits_from()).min();
         self.backlog.iter_mut().for_each(|backlog| backlog.keep(wanted));

@@ -6,8 +6,9 @@ use bytes::Bytes;
 
 use crate::keyspace::ExpiryRule;
 
-/// Keys to which clients of a writable replica have given an expiry. The master may know nothing of them and will not have them
-/// deleted, so the replica does it itself. What has become of a key since is only looked at when its time comes.
+/// Keys to which clients of a writable replica have given an expiry. The master may know nothing of
+/// them and will not have them deleted, so the replica does it itself. What has become of a key
+/// since is only looked at when its time comes.
 #[derive(Debug, Default)]
 pub struct OwnExpiries {
     by_key: BTreeMap<(usize, Bytes), i64>,

@@ -27,8 +27,8 @@ pub enum Feed {
         /// The offset that it stands at.
         offset: u64,
     },
-    /// The snapshot is being transferred; writes since then wait in the backlog until the replica acknowledges that it has
-    /// loaded it. In all other respects it is online.
+    /// The snapshot is being transferred; writes since then wait in the backlog until the replica
+    /// acknowledges that it has loaded it. In all other respects it is online.
     Loading {
         /// The offset that it stands at.
         offset: u64,
@@ -48,7 +48,8 @@ pub struct ReplicaLink {
     pub eof: bool,
     /// It understands a change of the replication id (`capa psync2`).
     pub psync2: bool,
-    /// It wants a snapshot and no stream (`rdb-only`), and in it libraries and no keys (`rdb-filter-only functions`).
+    /// It wants a snapshot and no stream (`rdb-only`), and in it libraries and no keys
+    /// (`rdb-filter-only functions`).
     pub snapshot_only: bool,
     /// See [`snapshot_only`](ReplicaLink::snapshot_only).
     pub libraries_only: bool,
@@ -58,7 +59,8 @@ pub struct ReplicaLink {
     pub feed: Feed,
     /// The last offset that it acknowledged.
     pub acked: u64,
-    /// The wall-clock second of that, or of a later line break, which a replica sends while it is loading.
+    /// The wall-clock second of that, or of a later line break, which a replica sends while it is
+    /// loading.
     pub acked_at: i64,
 }
 
@@ -94,7 +96,8 @@ impl ReplicaLink {
         matches!(self.feed, Feed::Loading { .. } | Feed::Online)
     }
 
-    /// Seconds since its last acknowledgement (or line break while it is loading); 0 while it is not online.
+    /// Seconds since its last acknowledgement (or line break while it is loading); 0 while it is
+    /// not online.
     pub fn lag_secs(&self, now_secs: i64) -> i64 {
         if self.is_online() { now_secs.saturating_sub(self.acked_at) } else { 0 }
     }

@@ -13,8 +13,8 @@ pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the commands of one batch: between MULTI and EXEC if there are several, with SELECT wherever the database
-/// is not the one `selected` so far. The first SELECT stands before MULTI.
+/// Appends the commands of one batch: between MULTI and EXEC if there are several, with SELECT
+/// wherever the database is not the one `selected` so far. The first SELECT stands before MULTI.
 ///
 /// ```
 /// use lockstorm_sim::{effect::{Propagated, PropagateTo}, replication::encode_batch};

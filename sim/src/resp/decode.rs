@@ -36,7 +36,8 @@ impl Limits {
     }
 }
 
-/// A protocol error. The text is the error reply that the peer gets before the connection is closed.
+/// A protocol error. The text is the error reply that the peer gets before the connection is
+/// closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ERR Protocol error: {0}")]
 pub struct ProtocolError(pub String);
@@ -109,12 +110,14 @@ impl Decoder {
         }
     }
 
-    /// Bytes held: those of the command being read and of those after it. Even an empty argument takes memory.
+    /// Bytes held: those of the command being read and of those after it. Even an empty argument
+    /// takes memory.
     pub fn buffered(&self) -> usize {
         self.unread() + self.held
     }
 
-    /// Whether a line has come with nothing on it since this was last asked: by that a replica says that it is still there.
+    /// Whether a line has come with nothing on it since this was last asked: by that a replica says
+    /// that it is still there.
     pub fn take_blank(&mut self) -> bool {
         std::mem::take(&mut self.blank)
     }
@@ -134,7 +137,8 @@ impl Decoder {
         &self.args
     }
 
-    /// The next whole command, or `None` until more bytes have come. Never returns an empty command.
+    /// The next whole command, or `None` until more bytes have come. Never returns an empty
+    /// command.
     ///
     /// # Errors
     /// When the bytes are no command; the stream cannot be read any further then.
@@ -156,7 +160,8 @@ impl Decoder {
                             continue;
                         }
                         self.missing = count as usize;
-                        // The count is not trustworthy: memory is allocated as arguments really arrive.
+                        // The count is not trustworthy: memory is allocated as arguments really
+                        // arrive.
                         self.args.reserve(self.missing.min(ARGS_KEPT));
                     }
                     Some(_) => match self.inline(limits)? {
@@ -193,7 +198,8 @@ impl Decoder {
                 };
                 let Some(bytes) = self.rest().get(..len + 2) else { return Ok(None) };
                 let bytes = &bytes[..len];
-                // A copy of its own, so that a stored argument does not keep the whole read buffer alive.
+                // A copy of its own, so that a stored argument does not keep the whole read buffer
+                // alive.
                 let arg = if !self.args.is_empty() || len > NAME_KEPT {
                     Bytes::copy_from_slice(bytes)
                 } else {
@@ -213,7 +219,8 @@ impl Decoder {
         }
     }
 
-    /// Reads `*3\r\n` or `$3\r\n`: `None` until the line is whole, `Some(None)` when it holds no number.
+    /// Reads `*3\r\n` or `$3\r\n`: `None` until the line is whole, `Some(None)` when it holds no
+    /// number.
     fn length_line(&mut self, limits: &Limits, too_long: &str) -> Result<Option<Option<i64>>, ProtocolError> {
         if let Some((number, len)) = short_line(self.rest()) {
             self.take(len);
@@ -264,7 +271,8 @@ fn error(text: impl Into<String>) -> ProtocolError {
     ProtocolError(text.into())
 }
 
-/// The number of a length line and the length of that line, if it is whole and short, as most are: it is read in one go.
+/// The number of a length line and the length of that line, if it is whole and short, as most are:
+/// it is read in one go.
 fn short_line(rest: &[u8]) -> Option<(i64, usize)> {
     let mut number = 0;
     for (at, byte) in rest.iter().enumerate().skip(1).take(8) {

@@ -5,12 +5,13 @@ use bytes::Bytes;
 use super::Sink;
 use crate::blob::Blob;
 
-/// A value of at least so many bytes is not copied into the reply buffer but shared with its key and with other replies. A client
-/// that requests large values and does not read them then costs no memory beyond the values themselves.
+/// A value of at least so many bytes is not copied into the reply buffer but shared with its key
+/// and with other replies. A client that requests large values and does not read them then costs no
+/// memory beyond the values themselves.
 const SHARED_LEN_MIN: usize = 16 << 10;
 
-/// Bytes that are written into one piece at most. A long reply of short values is cut: a buffer that doubles would copy it
-/// again and again, and hold up to twice its length.
+/// Bytes that are written into one piece at most. A long reply of short values is cut: a buffer
+/// that doubles would copy it again and again, and hold up to twice its length.
 const PIECE_LEN_MAX: usize = 1 << 20;
 
 /// Bytes that wait for the end of the step, in the order in which they were written.

@@ -3,7 +3,8 @@
 /// The longest line that is kept to read a length from; any other line is skipped.
 const LINE_MAX: usize = 32;
 
-/// Counts the replies in a stream of bytes, however it is split. Pushes, which answer no request, are not counted.
+/// Counts the replies in a stream of bytes, however it is split. Pushes, which answer no request,
+/// are not counted.
 ///
 /// ```
 /// use lockstorm_sim::resp::Replies;

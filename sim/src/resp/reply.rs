@@ -16,7 +16,8 @@ pub enum Protocol {
     Resp3,
 }
 
-/// One reply of a server. The richer RESP3 kinds are written in the older form on a RESP2 connection.
+/// One reply of a server. The richer RESP3 kinds are written in the older form on a RESP2
+/// connection.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// `+OK`: a short text without line breaks.
@@ -45,7 +46,8 @@ pub enum Reply {
     Attribute(Vec<(Reply, Reply)>),
     /// `,1.5` in RESP3; a bulk string in RESP2.
     Double(f64),
-    /// `,1.5` in RESP3; a bulk string in RESP2: a number written out by the command, with digits of its own choice.
+    /// `,1.5` in RESP3; a bulk string in RESP2: a number written out by the command, with digits of
+    /// its own choice.
     Decimal(Bytes),
     /// `#t` in RESP3; `:1` or `:0` in RESP2.
     Boolean(bool),
@@ -53,10 +55,11 @@ pub enum Reply {
     Verbatim([u8; 3], Bytes),
     /// `(123` in RESP3: an integer of any size as decimal text; a bulk string in RESP2.
     BigNumber(Bytes),
-    /// Several replies to one command, one after the other, as SUBSCRIBE with many channels answers.
+    /// Several replies to one command, one after the other, as SUBSCRIBE with many channels
+    /// answers.
     Several(Vec<Reply>),
-    /// A reply that is already encoded, in a protocol that the connection has left since (HELLO in a transaction), or because it
-    /// nests so deep (a script's tables).
+    /// A reply that is already encoded, in a protocol that the connection has left since (HELLO in
+    /// a transaction), or because it nests so deep (a script's tables).
     Written(Bytes),
     /// Nothing is written: the reply was suppressed, or comes later (a blocked client).
     Silence,
@@ -250,8 +253,8 @@ impl From<Vec<Reply>> for Reply {
     }
 }
 
-/// Bytes of a client as the text of an error: a character for each byte, for they need not be UTF-8. The encoder makes them
-/// bytes again.
+/// Bytes of a client as the text of an error: a character for each byte, for they need not be
+/// UTF-8. The encoder makes them bytes again.
 ///
 /// ```
 /// use lockstorm_sim::resp::{quotable, quoted};
@@ -313,7 +316,8 @@ fn sequence(out: &mut impl Sink, kind: u8, items: &[Reply], protocol: Protocol) 
     items.iter().for_each(|item| item.encode(protocol, out));
 }
 
-/// A double as Redis prints scores: like C's `%.17g`, with whole numbers written without an exponent or a point.
+/// A double as Redis prints scores: like C's `%.17g`, with whole numbers written without an
+/// exponent or a point.
 ///
 /// ```
 /// use lockstorm_sim::resp::format_double;

@@ -91,7 +91,8 @@ fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
     set(lua, desk, &redis, &functions)?;
     if dialect == Dialect::Scripts {
         let functions: [(&str, Api); 3] = [
-            // Effects are always what replicas get; scripts written when that was a choice still ask for it.
+            // Effects are always what replicas get; scripts written when that was a choice still
+            // ask for it.
             ("replicate_commands", |_, _, _| Ok(Value::Boolean(true))),
             // There is no debugger to stop in.
             ("breakpoint", |_, _, _| Ok(Value::Boolean(false))),
@@ -133,7 +134,8 @@ fn called(desk: &Desk, args: &MultiValue) -> mlua::Result<Result<Reply, &'static
     Ok(Ok(reply))
 }
 
-/// Instructions that a reply counts for: one for each of its elements, and what it takes to copy its bytes.
+/// Instructions that a reply counts for: one for each of its elements, and what it takes to copy
+/// its bytes.
 fn cost(reply: &Reply) -> usize {
     let of = |items: &[Reply]| items.len() + items.iter().map(cost).sum::<usize>();
     match reply {

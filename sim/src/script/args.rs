@@ -5,8 +5,8 @@ use mlua::{Lua, LuaString, MultiValue, Value};
 
 use super::{failure::Failure, position::Caller};
 
-/// The error for the argument of `function` at `at`, counted from 0. Lua names a function as its caller did, and does not
-/// count the object of a method.
+/// The error for the argument of `function` at `at`, counted from 0. Lua names a function as its
+/// caller did, and does not count the object of a method.
 pub(super) fn bad_argument(lua: &Lua, function: &str, at: usize, why: impl std::fmt::Display) -> mlua::Error {
     let Caller { name, is_method, is_tail } = Caller::of(lua);
     let name = name.as_deref().unwrap_or(if is_tail { function } else { "?" });

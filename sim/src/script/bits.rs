@@ -1,11 +1,13 @@
-//! The library `bit`: operations on 32 bits, after Mike Pall's Lua BitOp, whose documentation states the semantics.
+//! The library `bit`: operations on 32 bits, after Mike Pall's Lua BitOp, whose documentation
+//! states the semantics.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::args::Args;
 
-/// A number as 32 bits: the lowest of a double's after it was made so large that they count units. So whole numbers wrap
-/// around, fractions are rounded to the nearest even, and what is larger still has the bits it happens to have.
+/// A number as 32 bits: the lowest of a double's after it was made so large that they count units.
+/// So whole numbers wrap around, fractions are rounded to the nearest even, and what is larger
+/// still has the bits it happens to have.
 fn bits(args: &Args<'_>, at: usize) -> mlua::Result<u32> {
     const UNITS: f64 = 6_755_399_441_055_744.0;
     Ok((args.number(at)? + UNITS).to_bits() as u32)

@@ -1,6 +1,7 @@
 //! Replies to Lua values and back, with Redis's truncations.
 //!
-//! Source: the conversion rules of "Redis Lua API reference" on redis.io, and the replies of `redis-server` 7.0.
+//! Source: the conversion rules of "Redis Lua API reference" on redis.io, and the replies of
+//! `redis-server` 7.0.
 
 use bytes::Bytes;
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
@@ -14,11 +15,12 @@ use crate::{
     script::ScriptErrors,
 };
 
-/// What a script returns is converted with so many places of Lua's stack, of which Redis's interpreter has 8,000. An array takes
-/// one, a map or a set three, and a key of a map one more. Tables can contain themselves.
+/// What a script returns is converted with so many places of Lua's stack, of which Redis's
+/// interpreter has 8,000. An array takes one, a map or a set three, and a key of a map one more.
+/// Tables can contain themselves.
 const PLACES_MAX: usize = 7_995;
-/// A reply is a tree in memory up to this depth; what is deeper is written out already. Whatever follows the branches of a tree
-/// takes its process's stack, of which there is less.
+/// A reply is a tree in memory up to this depth; what is deeper is written out already. Whatever
+/// follows the branches of a tree takes its process's stack, of which there is less.
 const DEPTH_MAX: usize = 256;
 /// Replies hold at most so many elements: tables that share tables describe more than memory holds.
 const ELEMENTS_MAX: usize = 1 << 23;
@@ -27,14 +29,16 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// An argument of `redis.call` as Redis sends it: strings as they are, numbers with all their digits.
+/// An argument of `redis.call` as Redis sends it: strings as they are, numbers with all their
+/// digits.
 pub(super) fn argument(value: &Value) -> Option<Bytes> {
     match value {
         Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
         // Lua has doubles only; beyond seventeen digits they are written as such.
         Value::Integer(n) if n.unsigned_abs() < 100_000_000_000_000_000 => Some(Bytes::from(n.to_string())),
         Value::Integer(n) => Some(Bytes::from(format_double(*n as f64))),
-        // C prints the sign that 0/0 has on this processor family, and nothing else makes a NaN here.
+        // C prints the sign that 0/0 has on this processor family, and nothing else makes a NaN
+        // here.
         Value::Number(n) if n.is_nan() => {
             Some(Bytes::from_static(if n.is_sign_negative() { b"-nan" } else { b"nan" }))
         }
@@ -116,8 +120,9 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
     Ok(Value::Table(table))
 }
 
-/// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script chose: it decides what
-/// booleans become. `client_protocol` is the protocol of the client that gets the reply.
+/// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script
+/// chose: it decides what booleans become. `client_protocol` is the protocol of the client that
+/// gets the reply.
 pub(super) fn to_reply(
     lua: &Lua,
     value: &Value,
@@ -128,7 +133,8 @@ pub(super) fn to_reply(
     let mut stack = Stack { open: Vec::new(), parked: None };
     let mut converted = begin(lua, value, protocol, 0, &mut course)?;
     loop {
-        // A whole value goes into what is around it; what is around a table that has only begun is that table.
+        // A whole value goes into what is around it; what is around a table that has only begun is
+        // that table.
         match converted {
             Converted::Whole(reply) => match stack.open.last_mut() {
                 None => return Ok((reply, course.errors)),
@@ -148,12 +154,12 @@ pub(super) fn to_reply(
     }
 }
 
-/// The tables that are on their way to a reply, each within the one before. A stack of our own: a script may nest them deeper
-/// than the process's stack would carry.
+/// The tables that are on their way to a reply, each within the one before. A stack of our own: a
+/// script may nest them deeper than the process's stack would carry.
 struct Stack {
     open: Vec<Open>,
-    /// The tables that wait for what is deep inside of them, once there is one. Outside of Lua only some thousands can be held at
-    /// once.
+    /// The tables that wait for what is deep inside of them, once there is one. Outside of Lua only
+    /// some thousands can be held at once.
     parked: Option<Table>,
 }
 
@@ -363,7 +369,8 @@ fn bytes(text: &LuaString) -> Bytes {
     Bytes::copy_from_slice(&text.as_bytes())
 }
 
-/// A double as C casts it to a 64-bit integer on x86-64: whatever does not fit is the smallest integer.
+/// A double as C casts it to a 64-bit integer on x86-64: whatever does not fit is the smallest
+/// integer.
 pub(super) fn truncated(n: f64) -> i64 {
     // Both bounds are doubles, so the comparison is exact.
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) { n as i64 } else { i64::MIN }
@@ -389,7 +396,8 @@ mod tests {
         to_reply(lua, value, protocol, protocol).expect("there is memory").0
     }
 
-    /// Replies that scripts see as they are: no nulls, which end arrays, and no integers beyond a double's digits.
+    /// Replies that scripts see as they are: no nulls, which end arrays, and no integers beyond a
+    /// double's digits.
     fn kept() -> impl Strategy<Value = Reply> {
         let leaf = prop_oneof![
             (-(1i64 << 53)..=1 << 53).prop_map(Reply::Integer),

@@ -17,15 +17,15 @@ use crate::resp::{Protocol, Reply};
 /// Bytes that a library copies or compares in the time of an instruction.
 pub(super) const BYTES_PER_INSTRUCTION: usize = 16;
 
-/// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must not take the machine's
-/// memory with it.
+/// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must
+/// not take the machine's memory with it.
 ///
-/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is lifted where Rust makes
-/// values, whose size has a bound of its own.
+/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is
+/// lifted where Rust makes values, whose size has a bound of its own.
 pub(super) const MEMORY_MAX: usize = 256 << 20;
 
-/// Where scripts go by a clock, it is read once in so many instructions: at each look of the hook that counts them, for it
-/// knows nothing of what they took.
+/// Where scripts go by a clock, it is read once in so many instructions: at each look of the hook
+/// that counts them, for it knows nothing of what they took.
 const CLOCK_PERIOD: u64 = 100;
 
 /// What a script may ask of its surroundings while it runs.
@@ -33,7 +33,8 @@ pub trait Host: Any + fmt::Debug {
     /// `redis.call`: runs a command, or answers the error that refuses it.
     fn call(&mut self, words: Vec<Bytes>) -> Reply;
 
-    /// `redis.acl_check_cmd`: whether the command would be allowed; `None` when there is no such command.
+    /// `redis.acl_check_cmd`: whether the command would be allowed; `None` when there is no such
+    /// command.
     fn may_call(&mut self, words: &[Bytes]) -> Option<bool>;
 
     /// `redis.setresp`: the protocol that replies to `call` are to follow.
@@ -72,7 +73,8 @@ pub(super) struct Desk {
     budget: Cell<u64>,
     /// Whether it is to end where it stands.
     pub(super) killed: Cell<bool>,
-    /// Leaves it where it stands until others have had their turn. Code that is loaded has no such way out, and is killed.
+    /// Leaves it where it stands until others have had their turn. Code that is loaded has no such
+    /// way out, and is killed.
     pause: RefCell<Option<Rc<Function>>>,
     /// Where in it a call may stand that leaves no frame of the script.
     pub(super) tail: Cell<Tail>,
@@ -87,7 +89,8 @@ pub(super) struct Desk {
     pub(super) registered: RefCell<Vec<Registered>>,
 }
 
-/// The last `return` of a script: `return f()` leaves no frame of the script behind, and is where a script mostly ends.
+/// The last `return` of a script: `return f()` leaves no frame of the script behind, and is where a
+/// script mostly ends.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Tail {
     /// What the script is called in errors.
@@ -140,7 +143,8 @@ impl Desk {
         if left == 0 { self.see_to() } else { Ok(()) }
     }
 
-    /// What becomes of a script that has nothing left: it goes on, if it still has time; otherwise it waits for its next turn.
+    /// What becomes of a script that has nothing left: it goes on, if it still has time; otherwise
+    /// it waits for its next turn.
     fn see_to(&self) -> mlua::Result<()> {
         if !self.killed.get() && !self.has_time() {
             // Nothing of the desk is borrowed meanwhile.
@@ -157,7 +161,8 @@ impl Desk {
         Ok(())
     }
 
-    /// Whether its turn is not over yet by the clock. Without a clock a script has no more than its budget.
+    /// Whether its turn is not over yet by the clock. Without a clock a script has no more than its
+    /// budget.
     fn has_time(&self) -> bool {
         let (Some(clock), Some(began)) = (self.clock.get(), self.began.get()) else { return false };
         clock().duration_since(began) < self.turn.get()
@@ -191,7 +196,8 @@ impl Desk {
         host.as_deref_mut().map(question).ok_or_else(Failure::killed)
     }
 
-    /// Runs other code in between, and puts back what the script that stands in the middle has left.
+    /// Runs other code in between, and puts back what the script that stands in the middle has
+    /// left.
     pub(super) fn aside<T>(&self, other: impl FnOnce() -> T) -> T {
         let pause = self.pause.borrow().clone();
         let (budget, killed, protocol) = (self.budget.get(), self.killed.get(), self.protocol.get());

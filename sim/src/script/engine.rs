@@ -142,7 +142,8 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Interpreters that compile `edit.1` wherever a script has `edit.0`; a script keeps the name of what was sent.
+    /// Interpreters that compile `edit.1` wherever a script has `edit.0`; a script keeps the name
+    /// of what was sent.
     pub fn editing(edit: Option<(String, String)>) -> Engine {
         Engine { edit: edit.map(Rc::new), ..Engine::default() }
     }
@@ -215,7 +216,8 @@ impl Engine {
         Ok(script)
     }
 
-    /// Compiles the code of a library and lets it register its functions. Nothing else comes of it yet.
+    /// Compiles the code of a library and lets it register its functions. Nothing else comes of it
+    /// yet.
     ///
     /// # Errors
     /// The text of the error reply, without its code.
@@ -245,7 +247,8 @@ impl Engine {
         Err(format!("Error registering functions: {why}"))
     }
 
-    /// Sets the clock that says how long a script has taken; see [`Env::script_clock`](crate::env::Env::script_clock).
+    /// Sets the clock that says how long a script has taken; see
+    /// [`Env::script_clock`](crate::env::Env::script_clock).
     pub fn set_clock(&self, clock: Option<fn() -> Instant>) {
         self.desk.clock.set(clock);
     }
@@ -266,7 +269,8 @@ impl Engine {
         self.idle.replace(Some(host));
     }
 
-    /// Runs a script or a function. The host is lent for the time of the run, and handed back as it was left.
+    /// Runs a script or a function. The host is lent for the time of the run, and handed back as it
+    /// was left.
     pub fn run(&self, host: Box<dyn Host>, run: &Run<'_>) -> (Box<dyn Host>, Outcome) {
         let (dialect, function, tail) = run.callee.parts();
         let vm = self.vm(dialect);

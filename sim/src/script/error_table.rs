@@ -5,7 +5,8 @@ use mlua::{Lua, Table, Value};
 use super::word::Word;
 use crate::resp::quoted;
 
-/// The field that says of an error reply that it has been counted. The name is Redis's own, for scripts can see it.
+/// The field that says of an error reply that it has been counted. The name is Redis's own, for
+/// scripts can see it.
 const COUNTED: &str = "ignore_error_stats_update";
 
 /// An error reply that has not been counted.

@@ -9,7 +9,8 @@ pub(super) enum Failure {
     /// The error reply of a command that was called, which has been counted there.
     #[error("{0}")]
     Called(String),
-    /// A mistake in calling a library, which Lua raises as a text with the caller's position before it.
+    /// A mistake in calling a library, which Lua raises as a text with the caller's position before
+    /// it.
     #[error("{0}")]
     Library(String),
     /// The script is to end where it stands. No script may catch this.

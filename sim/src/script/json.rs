@@ -39,8 +39,8 @@ impl Encoder<'_> {
         Failure::library(self.lua, text)
     }
 
-    /// Writes a value and all that is in it. The tables being written are a stack of our own: a script may nest them deeper
-    /// than the process's stack would carry.
+    /// Writes a value and all that is in it. The tables being written are a stack of our own: a
+    /// script may nest them deeper than the process's stack would carry.
     fn document(&mut self, value: &Value) -> mlua::Result<()> {
         let (desk, mut open) = (Desk::of(self.lua), Vec::<Open>::new());
         if let Some(table) = self.scalar(value)? {
@@ -231,7 +231,8 @@ fn encode(args: &Args<'_>, settings: &Settings, next: &Function) -> mlua::Result
     args.lua.create_string(encoder.out).map(Value::String)
 }
 
-/// A setting's new value, if one is given: a whole number within bounds. C keeps the lower half of it.
+/// A setting's new value, if one is given: a whole number within bounds. C keeps the lower half of
+/// it.
 fn whole(args: &Args<'_>, at: usize, min: i32, max: i32) -> mlua::Result<Option<i32>> {
     if matches!(args.values.get(at), None | Some(Value::Nil)) {
         return Ok(None);

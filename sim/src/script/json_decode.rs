@@ -163,8 +163,8 @@ impl Parser<'_> {
         Token::Number(n)
     }
 
-    /// Reads a whole value. The tables being filled are a stack of our own: text may nest them deeper than the process's
-    /// stack would carry.
+    /// Reads a whole value. The tables being filled are a stack of our own: text may nest them
+    /// deeper than the process's stack would carry.
     fn document(&mut self) -> mlua::Result<Value> {
         let mut open: Vec<Open> = Vec::new();
         let mut token = self.next();
@@ -193,7 +193,8 @@ impl Parser<'_> {
                 }
                 other => return Err(self.expected("value", &other)),
             };
-            // The value is whole: it goes into the table around it, and with the last one that table is whole as well.
+            // The value is whole: it goes into the table around it, and with the last one that
+            // table is whole as well.
             token = loop {
                 let Some(Open { table, place }) = open.last_mut() else { return Ok(value) };
                 match place {
@@ -251,7 +252,8 @@ enum Place {
     Object { key: LuaString },
 }
 
-/// Numbers that C reads and JSON does not have: signs and zeros too many, hexadecimal, infinite, none.
+/// Numbers that C reads and JSON does not have: signs and zeros too many, hexadecimal, infinite,
+/// none.
 fn is_invalid_number(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     match digits {
@@ -297,7 +299,8 @@ fn c_number(text: &[u8]) -> Option<(f64, usize)> {
     Some((factor * n, sign + len))
 }
 
-/// `\uXXXX` at the beginning of `text`, or two of them for a surrogate pair, as UTF-8; answers how long it was.
+/// `\uXXXX` at the beginning of `text`, or two of them for a surrogate pair, as UTF-8; answers how
+/// long it was.
 fn unicode(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let unit = |at: usize| -> Option<u32> {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;

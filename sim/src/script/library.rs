@@ -17,7 +17,8 @@ use crate::resp::{quotable, split_words};
 pub struct Header {
     /// What the library is called.
     pub name: String,
-    /// The length of the line, without its end: what follows is the source, so that lines keep their numbers.
+    /// The length of the line, without its end: what follows is the source, so that lines keep
+    /// their numbers.
     pub(super) len: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The library `cmsgpack`: MessagePack. Source: the MessagePack specification, and the choices among its forms that
-//! `redis-server` makes.
+//! The library `cmsgpack`: MessagePack. Source: the MessagePack specification, and the choices
+//! among its forms that `redis-server` makes.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
@@ -216,7 +216,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads `limit` values from `offset` on, and says in front of them where it stopped; or all values, when both are 0.
+/// Reads `limit` values from `offset` on, and says in front of them where it stopped; or all
+/// values, when both are 0.
 fn read(args: &Args<'_>, limit: f64, offset: f64) -> mlua::Result<MultiValue> {
     let data = args.text(0)?;
     Desk::charge_bytes(args.lua, data.len())?;

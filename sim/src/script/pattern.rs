@@ -1,8 +1,9 @@
-//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual describes them: where one matches, and what it captures.
+//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual describes them: where one matches, and
+//! what it captures.
 //!
-//! A pattern like `.-.-.-x` takes a time that no script should have, inside one instruction of Lua. So each step is
-//! charged to the script's budget, and what is still to be tried is a stack of our own, no deeper than the pattern is
-//! long.
+//! A pattern like `.-.-.-x` takes a time that no script should have, inside one instruction of Lua.
+//! So each step is charged to the script's budget, and what is still to be tried is a stack of our
+//! own, no deeper than the pattern is long.
 
 /// Captures that a pattern may have.
 const CAPTURES_MAX: usize = 32;
@@ -50,7 +51,8 @@ enum Extent {
     Len(usize),
 }
 
-/// What to undo, or to try instead, when the match fails further on. `p` and `rest` are offsets in the pattern.
+/// What to undo, or to try instead, when the match fails further on. `p` and `rest` are offsets in
+/// the pattern.
 enum Choice {
     /// A capture was begun.
     Opened,
@@ -98,8 +100,8 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         Matcher { text, pattern: &pattern[..end], fuel: 0, source, captures, level: 0, choices: Vec::new() }
     }
 
-    /// The first match that begins at `from` or later, or with `anchored` exactly there: where it begins and ends. Each step
-    /// costs a unit of `fuel`.
+    /// The first match that begins at `from` or later, or with `anchored` exactly there: where it
+    /// begins and ends. Each step costs a unit of `fuel`.
     pub(super) fn seek(
         &mut self,
         from: usize,
@@ -129,7 +131,8 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         self.level
     }
 
-    /// Capture `at` of the last match, which was `whole`: a pattern without captures captures all of it.
+    /// Capture `at` of the last match, which was `whole`: a pattern without captures captures all
+    /// of it.
     pub(super) fn capture(&self, at: usize, whole: (usize, usize)) -> Result<Captured, Fault> {
         if at >= self.level {
             return if at == 0 { Ok(Captured::Text(whole.0, whole.1)) } else { Err(NO_SUCH_CAPTURE) };
@@ -353,7 +356,8 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         })
     }
 
-    /// Whether a byte is in the set that begins at `p` with `[`, and whose closing bracket is at `last`.
+    /// Whether a byte is in the set that begins at `p` with `[`, and whose closing bracket is at
+    /// `last`.
     fn in_set(&self, byte: u8, p: usize, last: usize) -> bool {
         let inverted = self.code(p + 1) == b'^';
         let mut p = p + 1 + usize::from(inverted);
@@ -377,7 +381,8 @@ impl<'a, F: Fuel> Matcher<'a, F> {
     }
 }
 
-/// `%a` and its siblings; in upper case, whatever is not in the class. Any other byte stands for itself.
+/// `%a` and its siblings; in upper case, whatever is not in the class. Any other byte stands for
+/// itself.
 fn in_class(byte: u8, class: u8) -> bool {
     let is_in = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -435,7 +440,8 @@ mod tests {
     /// What the interpreter's own matcher finds.
     fn of_lua(lua: &Lua, text: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let string: mlua::Table = lua.globals().get("string").expect("the library is there");
-        // `find` goes its own way where a pattern has no special character, and `gmatch` does not know anchors.
+        // `find` goes its own way where a pattern has no special character, and `gmatch` does not
+        // know anchors.
         let matching: mlua::Function = string.get("match").expect("and has it");
         let arguments = [text, pattern].map(|bytes| lua.create_string(bytes).expect("there is memory"));
         let [text, pattern] = arguments;

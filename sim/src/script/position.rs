@@ -27,8 +27,8 @@ impl Failure {
     }
 }
 
-/// The level of the function that a script called, from the function of ours that runs: more than 0 where the sandbox
-/// stands between.
+/// The level of the function that a script called, from the function of ours that runs: more than 0
+/// where the sandbox stands between.
 fn called_at(lua: &Lua) -> usize {
     let is_sandbox = |debug: &mlua::debug::Debug<'_>| debug.source().short_src.as_deref() == Some(SANDBOX);
     (0..3).find(|level| lua.inspect_stack(level + 1, is_sandbox) != Some(true)).unwrap_or(0)
@@ -41,7 +41,8 @@ pub(super) struct Caller {
     pub(super) name: Option<String>,
     /// Whether it was a method of an object.
     pub(super) is_method: bool,
-    /// Whether the caller has ended with it (`return f()`), which leaves nothing to see of the call.
+    /// Whether the caller has ended with it (`return f()`), which leaves nothing to see of the
+    /// call.
     pub(super) is_tail: bool,
 }
 
@@ -64,10 +65,12 @@ impl Caller {
 /// The chunk name of the sandbox, whose frames are not the script's.
 pub(super) const SANDBOX: &str = "sandbox";
 
-/// What Lua calls the frames that tail calls have replaced, as the sandbox's wrappers are by what they wrap.
+/// What Lua calls the frames that tail calls have replaced, as the sandbox's wrappers are by what
+/// they wrap.
 const TAIL_CALL: &str = "(tail call)";
 
-/// `rust.explain(err)`: what a script is to see of an error that Rust raised, and whether it must not be caught.
+/// `rust.explain(err)`: what a script is to see of an error that Rust raised, and whether it must
+/// not be caught.
 pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
     let Value::Error(err) = err else { return Ok((err, false)) };
     Ok(match fault(&err) {
@@ -78,7 +81,8 @@ pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
     })
 }
 
-/// `rust.locate(err)`: the handler that runs where the error happened. Answers a table with the text and the place.
+/// `rust.locate(err)`: the handler that runs where the error happened. Answers a table with the
+/// text and the place.
 pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
     // Level 0 is this function. A C function above it was called by the script, one level up.
     let mut place = None;
@@ -101,8 +105,9 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
             None => break,
         }
     }
-    // `return load(...)` leaves no frame of the script: the wrapper in the sandbox has taken its place. Redis's functions are
-    // C, which Lua never does that to, so it still knows the line; here it is the last one that such a call can stand on.
+    // `return load(...)` leaves no frame of the script: the wrapper in the sandbox has taken its
+    // place. Redis's functions are C, which Lua never does that to, so it still knows the line;
+    // here it is the last one that such a call can stand on.
     let place = place.unwrap_or_else(|| {
         let Tail { chunk, line } = Desk::of(lua).tail.get();
         (format!("@{chunk}"), chunk.to_owned(), line)
@@ -120,7 +125,8 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
                 Value::String(text) => quotable(&text.as_bytes()),
                 other => other.to_string()?,
             };
-            // A library function that the sandbox wraps was called by the sandbox; the mistake is the script's.
+            // A library function that the sandbox wraps was called by the sandbox; the mistake is
+            // the script's.
             if [SANDBOX, TAIL_CALL].iter().any(|own| text.starts_with(own))
                 && let Some((_, rest)) = text.split_once(": ")
             {

@@ -1,5 +1,6 @@
-//! The PRNG of scripts: the 48-bit linear congruential generator of POSIX `lrand48`, so that scripts draw the same numbers on
-//! every machine. As in Redis 7 the state is the process's: a script goes on where the last one stopped.
+//! The PRNG of scripts: the 48-bit linear congruential generator of POSIX `lrand48`, so that
+//! scripts draw the same numbers on every machine. As in Redis 7 the state is the process's: a
+//! script goes on where the last one stopped.
 
 use std::cell::Cell;
 
@@ -7,7 +8,8 @@ const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const MASK: u64 = (1 << 48) - 1;
 
-/// The state before anything was seeded, which POSIX leaves open and the BSD generator sets to this.
+/// The state before anything was seeded, which POSIX leaves open and the BSD generator sets to
+/// this.
 const UNSEEDED: u64 = 0x1234_ABCD_330E;
 
 /// The generator's state.

@@ -89,7 +89,8 @@ fn from_pair(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Register
     Ok(Registered { name: lossy(&name), description: None, flags: Flags::empty(), callback })
 }
 
-/// `redis.register_function(name, callback)` or `redis.register_function{function_name=..., callback=...}`.
+/// `redis.register_function(name, callback)` or `redis.register_function{function_name=...,
+/// callback=...}`.
 pub(super) fn register(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
     // A function may have kept this one from when its library was loaded.
     if desk.host.borrow().is_some() {

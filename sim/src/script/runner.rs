@@ -1,7 +1,9 @@
-//! Where the scripts of an interpreter run: on a stack of their own. A script can so be left where it stands, in the middle of
-//! whatever it has called, while the node turns to others, and go on from there.
+//! Where the scripts of an interpreter run: on a stack of their own. A script can so be left where
+//! it stands, in the middle of whatever it has called, while the node turns to others, and go on
+//! from there.
 //!
-//! Lua's own coroutines cannot do that: Lua 5.1 cannot yield across `pcall`, a metamethod or an iterator.
+//! Lua's own coroutines cannot do that: Lua 5.1 cannot yield across `pcall`, a metamethod or an
+//! iterator.
 
 use std::rc::Rc;
 
@@ -10,8 +12,9 @@ use mlua::{Function, Lua, Table, Value};
 
 use super::desk::Desk;
 
-/// Bytes of the stack, of which only those that are used take memory. Lua calls itself through C no deeper than 200 times, and what
-/// follows the nesting of a value or of a pattern has a stack of its own.
+/// Bytes of the stack, of which only those that are used take memory. Lua calls itself through C no
+/// deeper than 200 times, and what follows the nesting of a value or of a pattern has a stack of
+/// its own.
 const STACK: usize = 4 << 20;
 
 /// How a script ended: whether it went well, and what it answers or why it failed.

@@ -1,4 +1,5 @@
-//! The first line of a script, `#!lua flags=no-writes,allow-stale`: what the script promises and asks for.
+//! The first line of a script, `#!lua flags=no-writes,allow-stale`: what the script promises and
+//! asks for.
 
 use crate::resp::{quotable, split_words};
 
@@ -52,8 +53,8 @@ pub fn declared(body: &[u8]) -> Option<Flags> {
     read(body).ok().map(|(flags, _)| flags)
 }
 
-/// Reads the line, if there is one; answers the flags and the rest of the script, which begins with the line's break so
-/// that lines keep their numbers.
+/// Reads the line, if there is one; answers the flags and the rest of the script, which begins with
+/// the line's break so that lines keep their numbers.
 pub(super) fn read(body: &[u8]) -> Result<(Flags, &[u8]), ShebangError> {
     if !body.starts_with(b"#!") {
         return Ok((Flags::COMPAT, body));

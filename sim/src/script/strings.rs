@@ -1,8 +1,10 @@
-//! The functions of `string` whose time and memory a script chooses freely, and `table.concat`, charged to its budget: in C they would
-//! run for as long as they like inside one instruction. Patterns and `rep` are done here; others are C's, charged for the text that they
-//! make, or that they were given in vain.
+//! The functions of `string` whose time and memory a script chooses freely, and `table.concat`,
+//! charged to its budget: in C they would run for as long as they like inside one instruction.
+//! Patterns and `rep` are done here; others are C's, charged for the text that they make, or that
+//! they were given in vain.
 //!
-//! What calls back into Lua is a loop in `sandbox.lua` over `seek`, so that errors and budget are those of the script.
+//! What calls back into Lua is a loop in `sandbox.lua` over `seek`, so that errors and budget are
+//! those of the script.
 
 use std::rc::Rc;
 
@@ -60,7 +62,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The captures of a match, behind `values`; a pattern that has none captures `at_least` so many: all of it, or nothing.
+    /// The captures of a match, behind `values`; a pattern that has none captures `at_least` so
+    /// many: all of it, or nothing.
     fn captures(&self, mut values: MultiValue, whole: Span, at_least: usize) -> mlua::Result<MultiValue> {
         for at in 0..self.matcher.count().max(at_least) {
             values.push_back(self.capture(at, whole)?);
@@ -140,8 +143,8 @@ fn gmatch_arguments(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok([text, pattern].into_iter().map(Value::String).collect())
 }
 
-/// The arguments of `gsub` where its third is a function or a table: text, pattern, how many replacements at most, and
-/// whether the pattern has an anchor.
+/// The arguments of `gsub` where its third is a function or a table: text, pattern, how many
+/// replacements at most, and whether the pattern has an anchor.
 fn gsub_arguments(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, pattern) = (args.string(0)?, args.string(1)?);
     let max = replacements(args, text.as_bytes().len())?;
@@ -156,7 +159,8 @@ fn replacements(args: &Args<'_>, len: usize) -> mlua::Result<usize> {
     Ok(usize::try_from(max).unwrap_or(0))
 }
 
-/// `seek(text, pattern, from, anchors)`: the next match as its bounds, counted from 0, and its captures.
+/// `seek(text, pattern, from, anchors)`: the next match as its bounds, counted from 0, and its
+/// captures.
 fn seek(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, pattern) = (args.string(0)?, args.string(1)?);
     let (text, pattern) = (&*text.as_bytes(), &*pattern.as_bytes());
@@ -252,7 +256,8 @@ const CHARGED: [(&str, &str); 6] = [
     ("table", "concat"),
 ];
 
-/// Calls a function of C, and charges the script for the text that it made; where it made none, for what it was given.
+/// Calls a function of C, and charges the script for the text that it made; where it made none, for
+/// what it was given.
 fn charged(function: &Function, args: &Args<'_>) -> mlua::Result<MultiValue> {
     let made: mlua::Result<MultiValue> = function.call(args.values.clone());
     let text = |value: &Value| value.as_string().map_or(0, |text| text.as_bytes().len());

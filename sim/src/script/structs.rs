@@ -1,5 +1,5 @@
-//! The library `struct`: values to and from the bytes of C structures, after Roberto Ierusalimschy's library, whose
-//! documentation states the format.
+//! The library `struct`: values to and from the bytes of C structures, after Roberto
+//! Ierusalimschy's library, whose documentation states the format.
 
 use std::iter::Peekable;
 
@@ -115,7 +115,8 @@ impl<'a> Format<'a> {
     }
 }
 
-/// A double as C casts it to 64 bits on x86-64: negative numbers wrap around, and what is too large is 0.
+/// A double as C casts it to 64 bits on x86-64: negative numbers wrap around, and what is too large
+/// is 0.
 fn unsigned(n: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     if n >= HALF { truncated(n - HALF) as u64 ^ 1 << 63 } else { truncated(n) as u64 }

@@ -16,17 +16,20 @@ use super::{
     runner::Runner,
 };
 
-/// The hook that counts instructions runs once in so many. A single instruction can be expensive: `..` copies its strings, and
-/// `<` compares them, without calling the hook. With strings of [`MEMORY_MAX`] a hundred instructions take some seconds.
+/// The hook that counts instructions runs once in so many. A single instruction can be expensive:
+/// `..` copies its strings, and `<` compares them, without calling the hook. With strings of
+/// [`MEMORY_MAX`] a hundred instructions take some seconds.
 const HOOK_PERIOD: u32 = 100;
 
-/// How much a step of the collector does, in percent of Lua's own measure: a whole round, for a sandbox of usual size. With
-/// small steps, one per allocation, a script that makes large texts would run into the limit over its own garbage.
+/// How much a step of the collector does, in percent of Lua's own measure: a whole round, for a
+/// sandbox of usual size. With small steps, one per allocation, a script that makes large texts
+/// would run into the limit over its own garbage.
 const GC_STEP: i32 = 100_000;
 
-/// The code of the sandbox as Lua has compiled it, with its lines. To compile it for each interpreter takes longer than all else that
-/// makes one, and a short run has one for every start of a server. It is compiled in an interpreter that is thrown away, so that
-/// the memory of those that scripts can ask (`collectgarbage`) is the same in each.
+/// The code of the sandbox as Lua has compiled it, with its lines. To compile it for each
+/// interpreter takes longer than all else that makes one, and a short run has one for every start
+/// of a server. It is compiled in an interpreter that is thrown away, so that the memory of those
+/// that scripts can ask (`collectgarbage`) is the same in each.
 static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
 
 fn sandbox(lua: &Lua) -> mlua::Result<Function> {
@@ -51,7 +54,8 @@ pub(super) struct Vm {
 impl Vm {
     pub(super) fn new(desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
-        // A panic in Rust passes through Lua's own `pcall`, too: the sandbox's hands every error to Rust before a script sees it.
+        // A panic in Rust passes through Lua's own `pcall`, too: the sandbox's hands every error to
+        // Rust before a script sees it.
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().step_multiplier(GC_STEP)));
         lua.set_app_data(Rc::clone(desk));

@@ -54,7 +54,8 @@ impl Sentinel {
         }
     }
 
-    /// Asks the other Sentinels whether they see the master down, too; and for their votes while a failover is in progress.
+    /// Asks the other Sentinels whether they see the master down, too; and for their votes while a
+    /// failover is in progress.
     pub(super) fn ask_others(&mut self, now: i64, master: &mut Master, forced: bool) {
         let period = self.settings.times.ask;
         let address = master.own.address.clone();

@@ -156,7 +156,8 @@ impl Sentinel {
         self.hasten_hellos(master);
     }
 
-    /// Has the other replicas follow the new master, a few at a time, since each may be without data meanwhile.
+    /// Has the other replicas follow the new master, a few at a time, since each may be without
+    /// data meanwhile.
     fn reconfigure_next(&mut self, now: i64, master: &mut Master) {
         let Some(to) = master.promoted.clone() else { return };
         let under_way = Flags::RECONF_SENT | Flags::RECONF_INPROG;

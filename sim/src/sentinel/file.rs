@@ -26,7 +26,8 @@ pub enum Scope {
     Master,
 }
 
-/// The options of the file, what each is about, and what it is set to. The file also has `monitor`, and the state of the Sentinel.
+/// The options of the file, what each is about, and what it is set to. The file also has `monitor`,
+/// and the state of the Sentinel.
 pub const OPTIONS: [(&str, Scope, &str); 14] = [
     ("announce-hostnames", Scope::Sentinel, YES_OR_NO),
     ("announce-ip", Scope::Sentinel, "a host"),
@@ -98,7 +99,8 @@ fn words_behind(keyword: &str, line: &str) -> Option<Result<Vec<String>, Unbalan
     first.eq_ignore_ascii_case(keyword).then(|| Ok(behind.to_vec()))
 }
 
-/// The lines of a file that are not about Sentinel, for the configuration that it shares with every server.
+/// The lines of a file that are not about Sentinel, for the configuration that it shares with every
+/// server.
 pub fn without_directives(text: &str) -> String {
     // Kept as empty lines, so that the numbers of the others stay.
     let kept = text.lines().map(|line| if directive(line).is_some() { "" } else { line });
@@ -232,8 +234,8 @@ impl Sentinel {
         Ok(())
     }
 
-    /// The file: comments, other lines and their order are those of `old`, and a directive stands where one of its kind stood.
-    /// What `old` does not have comes at the end.
+    /// The file: comments, other lines and their order are those of `old`, and a directive stands
+    /// where one of its kind stood. What `old` does not have comes at the end.
     pub(super) fn file(&self, old: &str) -> String {
         let lines = self.lines();
         let mut places: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
@@ -334,10 +336,12 @@ fn lines_of(name: &str, master: &Master, times: &Times) -> Vec<String> {
     lines
 }
 
-/// Directives that stay as they are: they say what goes without saying, or are about scripts, which there are none of.
+/// Directives that stay as they are: they say what goes without saying, or are about scripts, which
+/// there are none of.
 const KEPT: [&str; 3] = ["resolve-hostnames", "announce-hostnames", "deny-scripts-reconfig"];
 
-/// The name under which a directive is written. Redis leaves a line of the older name where it is, and adds another one.
+/// The name under which a directive is written. Redis leaves a line of the older name where it is,
+/// and adds another one.
 fn alias(kind: &str) -> &str {
     if kind == "known-slave" { "known-replica" } else { kind }
 }
@@ -428,8 +432,8 @@ mod tests {
         Sentinel::new(&file, 26379, String::new(), &mut Env::new(1)).map(drop)
     }
 
-    /// The line `sentinel` alone ended the process. Redis ignores that one; every other line that is
-    /// cut off is a mistake there, too.
+    /// The line `sentinel` alone ended the process. Redis ignores that one; every other line that
+    /// is cut off is a mistake there, too.
     #[test]
     fn a_directive_that_is_cut_off_is_a_mistake_of_its_line() {
         for whole in DIRECTIVES {

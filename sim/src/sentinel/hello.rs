@@ -65,7 +65,8 @@ impl Sentinel {
         }
     }
 
-    /// Takes in a hello by PUBLISH. Where another Sentinel announces its address, it sends itself one, and meets itself.
+    /// Takes in a hello by PUBLISH. Where another Sentinel announces its address, it sends itself
+    /// one, and meets itself.
     pub fn take_hello(&mut self, now: i64, text: &str) {
         let Some(hello) = Hello::parse(text) else { return };
         if hello.id.len() != 40 || hello.from.port == 0 || hello.address.port == 0 {

@@ -120,7 +120,8 @@ pub(super) struct Instance {
     /// The id that INFO or the hello message tells; empty if unknown.
     pub(super) run_id: String,
     pub(super) flags: Flags,
-    /// Of a master or replica: a Sentinel's link is in [`Sentinel::peers`](super::Sentinel), as several masters may share it.
+    /// Of a master or replica: a Sentinel's link is in [`Sentinel::peers`](super::Sentinel), as
+    /// several masters may share it.
     pub(super) link: Option<Link>,
     /// When a hello was last accepted by it.
     pub(super) last_hello_sent: i64,

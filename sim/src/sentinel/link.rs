@@ -1,4 +1,5 @@
-//! The connections to an instance: one for commands, and for masters and replicas one that subscribes to their hello channel.
+//! The connections to an instance: one for commands, and for masters and replicas one that
+//! subscribes to their hello channel.
 
 use std::collections::VecDeque;
 
@@ -21,7 +22,8 @@ pub(super) enum Asked {
 /// A command whose reply is outstanding.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// The master for whose sake it was sent: a link to a Sentinel serves all masters that both watch.
+    /// The master for whose sake it was sent: a link to a Sentinel serves all masters that both
+    /// watch.
     pub(super) of: String,
     pub(super) asked: Asked,
 }
@@ -94,7 +96,8 @@ impl Link {
         [&self.commands, &self.pubsub].into_iter().flatten().map(|line| line.conn)
     }
 
-    /// The replies to what was sent for the sake of a master, which is of no interest any more, will be ignored.
+    /// The replies to what was sent for the sake of a master, which is of no interest any more,
+    /// will be ignored.
     pub(super) fn forget(&mut self, master: &str) {
         let forgotten = self.asked.iter_mut().filter(|request| request.of == master);
         forgotten.for_each(|request| request.asked = Asked::Nothing);

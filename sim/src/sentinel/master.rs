@@ -33,7 +33,8 @@ impl Stage {
     }
 }
 
-/// Replicas, and other Sentinels, that are recorded of one master: a peer that sends names without end fills no memory.
+/// Replicas, and other Sentinels, that are recorded of one master: a peer that sends names without
+/// end fills no memory.
 pub(super) const OTHERS_MAX: usize = 1_000;
 
 /// A master that is watched.

@@ -1,9 +1,11 @@
-//! Redis Sentinel: watches masters, agrees with others that one is down, votes for who replaces it, and reconfigures.
+//! Redis Sentinel: watches masters, agrees with others that one is down, votes for who replaces it,
+//! and reconfigures.
 //!
-//! A [`Sentinel`] is the state of one such process and what happens to it; it owns no socket, clock or file. The server in
-//! Sentinel mode ([`Server::sentinel`](crate::server::Server::sentinel)) gives it the time and what its connections bring, and
-//! carries out what is in its [`Outbox`]. The names are those of Redis; times are milliseconds of the wall clock, by which a
-//! real Sentinel compares, while its timer runs by the monotonic clock.
+//! A [`Sentinel`] is the state of one such process and what happens to it; it owns no socket, clock
+//! or file. The server in Sentinel mode ([`Server::sentinel`](crate::server::Server::sentinel))
+//! gives it the time and what its connections bring, and carries out what is in its [`Outbox`]. The
+//! names are those of Redis; times are milliseconds of the wall clock, by which a real Sentinel
+//! compares, while its timer runs by the monotonic clock.
 
 mod connect;
 mod down;

@@ -11,8 +11,8 @@ pub struct Telling {
     pub message: String,
 }
 
-/// What a Sentinel wants done. To be carried out in the order of the fields: its state is on the disk before anyone learns of
-/// it.
+/// What a Sentinel wants done. To be carried out in the order of the fields: its state is on the
+/// disk before anyone learns of it.
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// The configuration file is to be written.
@@ -21,8 +21,8 @@ pub struct Outbox {
     pub tellings: Vec<Telling>,
     /// What to send, dial and close, in order.
     pub actions: Vec<Action>,
-    /// The process is to end at once, as SENTINEL SIMULATE-FAILURE has asked for, after so many of the events; what it would have
-    /// sent is lost.
+    /// The process is to end at once, as SENTINEL SIMULATE-FAILURE has asked for, after so many of
+    /// the events; what it would have sent is lost.
     pub crashes_after: Option<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! Whose link is whose: a master or replica has its own, and another Sentinel has one for all masters that both watch, as these may be
-//! hundreds.
+//! Whose link is whose: a master or replica has its own, and another Sentinel has one for all
+//! masters that both watch, as these may be hundreds.
 
 use std::collections::BTreeMap;
 

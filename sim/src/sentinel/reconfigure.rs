@@ -10,8 +10,8 @@ use super::{
 };
 
 impl Sentinel {
-    /// Tells an instance whom to follow (to be a master, if `to` is `None`), and has it disconnect its clients, who thereby learn that
-    /// something has changed. Answers whether it could be sent.
+    /// Tells an instance whom to follow (to be a master, if `to` is `None`), and has it disconnect
+    /// its clients, who thereby learn that something has changed. Answers whether it could be sent.
     pub(super) fn send_slaveof(&mut self, master: &mut Master, who: &Who, to: Option<&Address>) -> bool {
         let (host, port) = to.map_or(("NO".into(), "ONE".into()), |to| (to.ip.clone(), to.port.to_string()));
         let transaction: [&[&str]; 6] = [

@@ -49,7 +49,8 @@ impl Sentinel {
         Some(self.masters.get(name)?.current_address())
     }
 
-    /// How many Sentinels of a master, this one among them, are usable, and what they are too few for.
+    /// How many Sentinels of a master, this one among them, are usable, and what they are too few
+    /// for.
     pub fn quorum_of(&self, name: &str) -> Option<(usize, bool, bool)> {
         let master = self.masters.get(name)?;
         let (usable, voters) = (master.usable_sentinels(), master.sentinels.len() + 1);
@@ -124,7 +125,8 @@ impl Sentinel {
         true
     }
 
-    /// Forgets all but the addresses of the masters that match a pattern; answers how many there are.
+    /// Forgets all but the addresses of the masters that match a pattern; answers how many there
+    /// are.
     pub fn reset_matching(&mut self, pattern: &[u8], now: i64) -> usize {
         let names: Vec<String> =
             self.masters.keys().filter(|name| matches(pattern, name.as_bytes())).cloned().collect();

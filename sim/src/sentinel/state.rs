@@ -24,7 +24,8 @@ pub struct Sentinel {
     pub(super) requirepass: String,
     pub(super) current_epoch: u64,
     pub(super) masters: BTreeMap<String, Master>,
-    /// The links to the other Sentinels, by their ids: one for all masters that know of one, as there may be many masters.
+    /// The links to the other Sentinels, by their ids: one for all masters that know of one, as
+    /// there may be many masters.
     pub(super) peers: BTreeMap<String, Link>,
     /// Since when it is in TILT.
     pub(super) tilt_since: Option<i64>,
@@ -86,7 +87,8 @@ impl Sentinel {
         &self.saved
     }
 
-    /// The text that the file is to have, with these lines about users. It counts as written from here on.
+    /// The text that the file is to have, with these lines about users. It counts as written from
+    /// here on.
     pub fn save_file(&mut self, users: &[String]) -> String {
         self.saved = self.file(&with_users(&self.saved, users));
         self.saved.clone()

@@ -10,8 +10,8 @@ use super::{
 use crate::env::Env;
 
 impl Sentinel {
-    /// Does the periodic work if it is due. The period is drawn anew each time, so that Sentinels that stand for election at the
-    /// same instant do not do so again and again.
+    /// Does the periodic work if it is due. The period is drawn anew each time, so that Sentinels
+    /// that stand for election at the same instant do not do so again and again.
     pub fn run_due(&mut self, env: &mut Env) {
         if env.monotonic < self.next_tick {
             return;

@@ -17,7 +17,8 @@ pub struct Opinion {
 }
 
 impl Sentinel {
-    /// Answers another Sentinel, which asks about the master at an address, and for a vote if `candidate` is not `*`.
+    /// Answers another Sentinel, which asks about the master at an address, and for a vote if
+    /// `candidate` is not `*`.
     pub fn opinion(&mut self, env: &mut Env, at: &Address, epoch: u64, candidate: &str) -> Opinion {
         let name = self.masters.values().find(|master| master.own.address == *at);
         let Some(mut master) =
@@ -34,8 +35,8 @@ impl Sentinel {
         Opinion { down, leader, leader_epoch }
     }
 
-    /// Votes for a candidate, first come, first served: whether the master is down does not matter. The answer may be an older
-    /// vote for another one.
+    /// Votes for a candidate, first come, first served: whether the master is down does not matter.
+    /// The answer may be an older vote for another one.
     fn vote(
         &mut self,
         env: &mut Env,

@@ -18,15 +18,15 @@ use crate::{
 const RETRY_SECS: i64 = 6;
 
 impl Node {
-    /// When what is appended is made durable, as things are: `no-appendfsync-on-rewrite` leaves it to the operating system while
-    /// something is written in the background.
+    /// When what is appended is made durable, as things are: `no-appendfsync-on-rewrite` leaves it
+    /// to the operating system while something is written in the background.
     fn fsync_policy(&self) -> Fsync {
         let rests = self.writes_aside() && self.config.no_appendfsync_on_rewrite;
         if rests { Fsync::No } else { self.config.appendfsync }
     }
 
-    /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
-    /// a server has promised too much to go on without.
+    /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync`
+    /// says. With `appendfsync always` a server has promised too much to go on without.
     pub(super) fn write_log(&mut self, env: &mut Env) {
         let had_failed = self.persistence.aof.failed.is_some();
         let policy = self.fsync_policy();
@@ -63,7 +63,8 @@ impl Server {
     pub(super) fn follow_configured(&mut self, env: &mut Env) {
         let Some((host, port)) = self.node.config.replicaof.clone() else { return };
         let replication = &mut self.node.replication;
-        // Data that came with its position in a stream can be continued from; without one, all is to be sent.
+        // Data that came with its position in a stream can be continued from; without one, all is
+        // to be sent.
         let resume = replication.loaded_db.take();
         if resume.is_some() {
             let (size, offset) = (self.node.config.repl_backlog_size, replication.history.offset);
@@ -177,8 +178,8 @@ impl Server {
         self.node.persistence.disk = std::mem::take(&mut self.node.persistence.disk).after_kill();
     }
 
-    /// The wall-clock second at which the next snapshot is wanted: because of a save point that is reached, as the changes are
-    /// now, or because a client has asked for it.
+    /// The wall-clock second at which the next snapshot is wanted: because of a save point that is
+    /// reached, as the changes are now, or because a client has asked for it.
     fn save_due_secs(&self) -> Option<i64> {
         let dirty = self.node.stats.dirty;
         let scheduled = self.node.persistence.save_scheduled.then_some(i64::MIN);
@@ -191,7 +192,8 @@ impl Server {
             })
             .chain(scheduled)
             .min()
-            // After a failure it is tried again when some seconds have passed, and not all the time.
+            // After a failure it is tried again when some seconds have passed, and not all the
+            // time.
             .map(|due| {
                 if self.node.persistence.save_failed {
                     due.max(self.node.persistence.save_tried_at + RETRY_SECS)
@@ -208,7 +210,8 @@ impl Server {
         }
         let aof = &self.node.persistence.aof;
         let retry = aof.retry.due_secs().filter(|_| self.node.persistence.rewrite_scheduled);
-        // Nothing begins while something is written aside; what ends that looks at the disk as well.
+        // Nothing begins while something is written aside; what ends that looks at the disk as
+        // well.
         let aside = self.node.persistence.background.is_some();
         let begins = [self.save_due_secs(), retry].into_iter().flatten().min().filter(|_| !aside);
         let begins = begins.map(|due| env.monotonic + Wall::from_secs(due).since(env.wall));

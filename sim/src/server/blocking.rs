@@ -1,5 +1,5 @@
-//! Clients that wait for keys: serving them when data has come, in the order they came, and letting them go when their time
-//! is up.
+//! Clients that wait for keys: serving them when data has come, in the order they came, and letting
+//! them go when their time is up.
 
 use bytes::Bytes;
 
@@ -15,7 +15,8 @@ use crate::{
 };
 
 impl Server {
-    /// Records the touched keys on which clients are blocked. They are served when the whole batch is done.
+    /// Records the touched keys on which clients are blocked. They are served when the whole batch
+    /// is done.
     pub(super) fn note_ready(&mut self, touched: &[Touch]) {
         if self.node.clients.waiting.is_empty() {
             return;
@@ -23,10 +24,12 @@ impl Server {
         for touch in touched {
             let brings_data = match touch.class {
                 Class::New => true,
-                // No client is blocked on an existing value of its type, except where the key was overwritten: and then, as in
-                // Redis, no client is served until the key is created anew.
+                // No client is blocked on an existing value of its type, except where the key was
+                // overwritten: and then, as in Redis, no client is served until the key is created
+                // anew.
                 Class::List | Class::SortedSet => continue,
-                // XREADGROUP is served also when its group ceases to exist, but by no other event of the group.
+                // XREADGROUP is served also when its group ceases to exist, but by no other event
+                // of the group.
                 Class::StreamEntry | Class::StreamGroupGone => true,
                 _ => false,
             };
@@ -35,7 +38,8 @@ impl Server {
                 continue;
             }
             let kind = self.node.dbs[at.0].get(&at.1).map(|entry| entry.value.kind());
-            // No client is blocked on a string: the key is not even looked up, which may expire as soon as it is created.
+            // No client is blocked on a string: the key is not even looked up, which may expire as
+            // soon as it is created.
             let is_new_text = || {
                 let here = || touched.iter().filter(|other| other.db == at.0 && other.key == at.1);
                 let is_new = here().any(|touch| touch.class == Class::New);
@@ -49,7 +53,8 @@ impl Server {
         }
     }
 
-    /// Records the keys of a database on which clients are blocked, when it was swapped or replaced.
+    /// Records the keys of a database on which clients are blocked, when it was swapped or
+    /// replaced.
     pub(super) fn note_replaced(&mut self, db: usize) {
         for key in self.node.clients.waiting.keys(db) {
             let at = (db, key.clone());
@@ -59,8 +64,9 @@ impl Server {
         }
     }
 
-    /// Serves the clients blocked on keys that have become ready, and on those that serving makes ready in turn. While the node
-    /// is stalled no client is served; a key may have expired when it continues.
+    /// Serves the clients blocked on keys that have become ready, and on those that serving makes
+    /// ready in turn. While the node is stalled no client is served; a key may have expired when it
+    /// continues.
     pub(super) fn serve_ready(&mut self, env: &mut Env) {
         while !self.is_stalled()
             && let Some((db, key)) = self.ready.pop_front()
@@ -89,7 +95,8 @@ impl Server {
         }
     }
 
-    /// Runs the command of a waiting client again, on the one key that is ready. It waits on if that is not for it.
+    /// Runs the command of a waiting client again, on the one key that is ready. It waits on if
+    /// that is not for it.
     fn serve(&mut self, env: &mut Env, conn: ConnId, key: &Bytes, kind: Option<Kind>) {
         let Some(session) = self.node.clients.sessions.get(conn) else { return };
         let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
@@ -127,8 +134,9 @@ impl Server {
     }
 }
 
-/// Whether a blocking command is to be run again for a key that holds data of a type, or nothing. Most wait on when a key
-/// comes to hold another type. XREADGROUP, the one of its group that writes, does not wait for a stream to come back.
+/// Whether a blocking command is to be run again for a key that holds data of a type, or nothing.
+/// Most wait on when a key comes to hold another type. XREADGROUP, the one of its group that
+/// writes, does not wait for a stream to come back.
 fn waits_for(spec: &Spec, kind: Option<Kind>) -> bool {
     match spec.group {
         Group::List => kind == Some(Kind::List),
@@ -210,8 +218,9 @@ mod tests {
         assert!(bench.waits_for_nothing());
     }
 
-    /// An observer looks at the node when a step is done. What client 1 had sent behind its WAIT ran in the step in which another client's
-    /// command did, and so did a pipeline: what the last command had left was taken for the work of the first.
+    /// An observer looks at the node when a step is done. What client 1 had sent behind its WAIT
+    /// ran in the step in which another client's command did, and so did a pipeline: what the last
+    /// command had left was taken for the work of the first.
     #[test]
     fn commands_that_run_at_one_instant_are_observed_one_by_one() {
         let mut bench = Bench::new();
@@ -271,7 +280,8 @@ mod tests {
         }
     }
 
-    // A waiter's pop is a change of its own: a third client that watches the list it came from must see it.
+    // A waiter's pop is a change of its own: a third client that watches the list it came from must
+    // see it.
     #[test]
     fn serving_a_waiter_breaks_watches_and_counts_as_a_change() {
         let mut bench = Bench::new();

@@ -1,4 +1,5 @@
-//! The server as a node of a cluster: what the bus brings goes to the state machine, and what that wants is carried out.
+//! The server as a node of a cluster: what the bus brings goes to the state machine, and what that
+//! wants is carried out.
 
 use super::{Server, StartError, finish::Finished};
 use crate::{
@@ -15,7 +16,8 @@ use crate::{
 };
 
 impl Server {
-    /// Begins to be a node of a cluster, if the configuration says so: the one that the node's own file remembers.
+    /// Begins to be a node of a cluster, if the configuration says so: the one that the node's own
+    /// file remembers.
     pub(super) fn start_cluster(&mut self, env: &mut Env) -> Result<(), StartError> {
         if !self.node.config.cluster.enabled {
             return Ok(());
@@ -96,13 +98,15 @@ impl Server {
         });
         self.carry_out_wants(env);
         if ticked == Some(true) {
-            // A master that has just lost its slots is a replica, whose clients are unblocked and not redirected.
+            // A master that has just lost its slots is a replica, whose clients are unblocked and
+            // not redirected.
             self.settle_role(env);
             self.end_foreign_waits(env);
         }
     }
 
-    /// Whether the periodic work of the cluster goes on. A server that loads its data does nothing else.
+    /// Whether the periodic work of the cluster goes on. A server that loads its data does nothing
+    /// else.
     fn cluster_ticks(&self) -> bool {
         self.node.busy.is_none() && self.node.loading.is_none() && !self.node.debug.cron_paused
     }
@@ -142,7 +146,8 @@ impl Server {
         }
     }
 
-    /// Writes the file, and then sends what is to be sent: no node learns of a vote or of an epoch that a crash could undo.
+    /// Writes the file, and then sends what is to be sent: no node learns of a vote or of an epoch
+    /// that a crash could undo.
     pub(super) fn carry_out_for_cluster(&mut self, env: &mut Env) {
         let Some(cluster) = &mut self.node.cluster else { return };
         let out = cluster.take_outbox();

@@ -18,7 +18,8 @@ const FULL: &str = "-ERR max number of clients reached\r\n";
 /// The same in a cluster.
 const FULL_IN_CLUSTER: &str = "-ERR max number of clients + cluster connections reached\r\n";
 
-/// The error for a client of another host that `protected-mode` refuses: Redis's text, which clients look for.
+/// The error for a client of another host that `protected-mode` refuses: Redis's text, which
+/// clients look for.
 const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default \
     user. In this mode connections are only accepted from the loopback interface. If you want to connect from \
     external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode \
@@ -30,7 +31,8 @@ const PROTECTED: &str = "-DENIED Redis is running in protected mode because prot
     option. 4) Setup a an authentication password for the default user. NOTE: You only need to do one of the above \
     things in order for the server to start accepting connections from the outside.\r\n";
 
-/// So many bytes fit into the network's buffers even if the peer reads nothing, so that they need no accounting.
+/// So many bytes fit into the network's buffers even if the peer reads nothing, so that they need
+/// no accounting.
 const ROOM: usize = 16 << 10;
 
 impl Server {
@@ -89,7 +91,8 @@ impl Server {
         self.process(env, conn);
     }
 
-    /// Runs the commands that a connection has sent, until it must wait for one or has no whole one left.
+    /// Runs the commands that a connection has sent, until it must wait for one or has no whole one
+    /// left.
     pub(super) fn process(&mut self, env: &mut Env, conn: ConnId) {
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.reading = session.decoder.unread();
@@ -175,7 +178,8 @@ impl Server {
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { continue };
             let (leaving, killed, is_replica) =
                 (session.is_leaving(), session.killed, session.role == Role::Replica);
-            // A client counts, and can be killed, until the driver says that the network has taken all of it.
+            // A client counts, and can be killed, until the driver says that the network has taken
+            // all of it.
             let unread = session.unsent > 0 || session.out.len() > ROOM;
             session.lingers |= leaving && !killed && unread && session.role == Role::Client;
             let (lingers, discard) = (session.lingers, session.overran);
@@ -187,7 +191,8 @@ impl Server {
                 });
             }
             if !session.out.is_empty() {
-                // A client to which the node writes is not idle: neither one that has waited for its reply, nor a subscriber.
+                // A client to which the node writes is not idle: neither one that has waited for
+                // its reply, nor a subscriber.
                 if session.role != Role::Master {
                     session.last_active = env.monotonic;
                 }

@@ -1,7 +1,9 @@
-//! The cron of a node, `hz` times a second: active expiry, idle clients, background saves and rewrites.
+//! The cron of a node, `hz` times a second: active expiry, idle clients, background saves and
+//! rewrites.
 //!
-//! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
-//! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
+//! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped,
+//! and the alarm is set for the first one on which there is: an idle node sleeps. What happens on a
+//! tick still happens on the same grid.
 
 use std::time::Duration;
 
@@ -15,7 +17,8 @@ use crate::{
     time::Monotonic,
 };
 
-/// Keys that one tick looks at at most; the rest waits for the next tick, so that a mass expiry does not hold up everything.
+/// Keys that one tick looks at at most; the rest waits for the next tick, so that a mass expiry
+/// does not hold up everything.
 const EXPIRED_PER_TICK_MAX: usize = 10_000;
 
 /// Where the node is on the grid of ticks.
@@ -62,8 +65,9 @@ impl Server {
 
     /// When an alarm is wanted for the next tick with work on it.
     ///
-    /// How fast the wall clock will run until a key expires is not known here. So the alarm for a distant expiry is set half
-    /// way, to look again: it comes in time on any clock that runs at up to twice the speed of the monotonic one.
+    /// How fast the wall clock will run until a key expires is not known here. So the alarm for a
+    /// distant expiry is set half way, to look again: it comes in time on any clock that runs at up
+    /// to twice the speed of the monotonic one.
     pub(super) fn cron_due(&self, env: &Env) -> Option<Monotonic> {
         let due = self.work_due(env)?;
         let ahead = due.since(env.monotonic);
@@ -89,8 +93,9 @@ impl Server {
         [expiry, idle, written].into_iter().flatten().min()
     }
 
-    /// Deletes expired keys, the longest expired first. A running server finds them by sampling, and so leaves some of them
-    /// for later ticks where they are few among many; here none waits longer than the limit per tick makes it.
+    /// Deletes expired keys, the longest expired first. A running server finds them by sampling,
+    /// and so leaves some of them for later ticks where they are few among many; here none waits
+    /// longer than the limit per tick makes it.
     fn expire_actively(&mut self, env: &mut Env) {
         let rule = self.node.config.expiry_rule(env.wall.as_millis());
         for _ in 0..EXPIRED_PER_TICK_MAX {
@@ -141,7 +146,8 @@ impl Server {
             && since + after <= env.monotonic
         {
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
-            // A client that may be idle now has subscribed or is blocked, and will be active when that ends.
+            // A client that may be idle now has subscribed or is blocked, and will be active when
+            // that ends.
             let active = if may_idle_out(session) { session.last_active } else { env.monotonic };
             let is_idle = active + after <= env.monotonic;
             let looked = if is_idle { env.monotonic } else { active };

@@ -1,8 +1,8 @@
 //! Making room: keys that go when `maxmemory` is reached.
 //!
-//! As in Redis, the best keys to go are not looked for but sampled: each time `maxmemory-samples` keys of every database are
-//! drawn, and the best of all draws so far wait in a pool. Here the PRNG is the node's own, so that the same node always
-//! evicts the same keys.
+//! As in Redis, the best keys to go are not looked for but sampled: each time `maxmemory-samples`
+//! keys of every database are drawn, and the best of all draws so far wait in a pool. Here the PRNG
+//! is the node's own, so that the same node always evicts the same keys.
 
 use bytes::Bytes;
 
@@ -117,7 +117,8 @@ impl Server {
             }
             return;
         }
-        // A replica holds what its master holds; in a pause the data stays as it is, and in the middle of a script.
+        // A replica holds what its master holds; in a pause the data stays as it is, and in the
+        // middle of a script.
         if self.node.is_replica() || self.node.is_paused() || self.node.busy.is_some() {
             return;
         }
@@ -238,8 +239,8 @@ mod tests {
             self.env.wall = Wall::from_millis(self.env.wall.as_millis() + ms);
         }
 
-        /// Lets memory shrink by about this share of 1000 keys, and answers how many of the first 500 and of the others
-        /// are left.
+        /// Lets memory shrink by about this share of 1000 keys, and answers how many of the first
+        /// 500 and of the others are left.
         fn squeeze(&mut self, keys_left: u64) -> (usize, usize) {
             let used = self.server.node.data_memory() as u64;
             let startup = Node::STARTUP_MEMORY as u64;
@@ -277,7 +278,8 @@ mod tests {
     fn what_is_used_often_stays() {
         for policy in [Eviction::AllKeysLfu, Eviction::VolatileLfu] {
             let mut bench = filled(policy);
-            // By the default factor most keys that were used twenty times have counted no more than two.
+            // By the default factor most keys that were used twenty times have counted no more than
+            // two.
             bench.server.node.config.lfu.log_factor = 1;
             for _ in 0..20 {
                 (0..500).for_each(|n| drop(bench.send(&format!("GET k:{n}"))));

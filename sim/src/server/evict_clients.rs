@@ -1,7 +1,8 @@
-//! Clients that are disconnected when all of them together use more memory than `maxmemory-clients`, the largest first.
+//! Clients that are disconnected when all of them together use more memory than
+//! `maxmemory-clients`, the largest first.
 //!
-//! What counts is what the node holds for them: commands that are not whole, transactions, what they watch and listen to,
-//! replies that they have not read.
+//! What counts is what the node holds for them: commands that are not whole, transactions, what
+//! they watch and listen to, replies that they have not read.
 
 use super::Server;
 use crate::{

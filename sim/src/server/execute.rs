@@ -54,7 +54,8 @@ impl Server {
         self.end_killed(env);
     }
 
-    /// Sends a reply. A replica reads nothing but the stream: one that causes a reply is disconnected.
+    /// Sends a reply. A replica reads nothing but the stream: one that causes a reply is
+    /// disconnected.
     pub(super) fn answer(&mut self, env: &mut Env, conn: ConnId, reply: &Reply) {
         let replica = self.node.clients.sessions.get(conn).filter(|session| session.role == Role::Replica);
         let Some(session) = replica.filter(|_| *reply != Reply::Silence) else {

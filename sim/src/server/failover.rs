@@ -1,12 +1,14 @@
 //! FAILOVER on the old master: waiting for a replica that has caught up, then following it.
 //!
-//! Writes wait meanwhile (`Node::pause`). The replica becomes a master when it is asked for the stream with PSYNC FAILOVER.
+//! Writes wait meanwhile (`Node::pause`). The replica becomes a master when it is asked for the
+//! stream with PSYNC FAILOVER.
 
 use super::Server;
 use crate::{env::Env, log::Level, node::Node, replication::ReplicaLink, time::Monotonic};
 
 impl Node {
-    /// Calls off a hand-over. A node that follows the new master already is a master again, under a new id.
+    /// Calls off a hand-over. A node that follows the new master already is a master again, under a
+    /// new id.
     pub fn abort_failover(&mut self, env: &mut Env) {
         let Some(failover) = self.replication.failover.take() else { return };
         if failover.in_progress {

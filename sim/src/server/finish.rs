@@ -1,5 +1,5 @@
-//! The end of a command, wherever it ends: right after it ran, or after its client has waited for keys, for a script, or for
-//! another node.
+//! The end of a command, wherever it ends: right after it ran, or after its client has waited for
+//! keys, for a script, or for another node.
 
 use bytes::Bytes;
 
@@ -20,20 +20,23 @@ pub(super) struct Finished {
     pub(super) effects: Option<Effects>,
     /// Its reply.
     pub(super) reply: Reply,
-    /// Its client has waited for this and has been unblocked, so that what it sent meanwhile is to be read.
+    /// Its client has waited for this and has been unblocked, so that what it sent meanwhile is to
+    /// be read.
     pub(super) waited: bool,
 }
 
 impl Server {
-    /// Lets what a command did take effect, and gives its client the reply and its own pushes, in the order in which a server writes
-    /// them. A client that waits from here on has its reply later: its command is not over.
+    /// Lets what a command did take effect, and gives its client the reply and its own pushes, in
+    /// the order in which a server writes them. A client that waits from here on has its reply
+    /// later: its command is not over.
     pub(super) fn finish(&mut self, env: &mut Env, conn: ConnId, finished: Finished) {
         let Finished { args, effects, reply, waited } = finished;
-        // Other clients learn of a command while it runs, so a client that subscribes to its own events has the message before the
-        // reply.
+        // Other clients learn of a command while it runs, so a client that subscribes to its own
+        // events has the message before the reply.
         self.carry_out_for_sentinel(env);
         let ran = effects.is_some();
-        // An observer is told of the command before its changes: the words may say for whom they were made.
+        // An observer is told of the command before its changes: the words may say for whom they
+        // were made.
         let args = if env.observing {
             env.observations.push(Observation::Command { conn, args });
             None

@@ -1,5 +1,5 @@
-//! Whether a command may run now: authentication, arity, memory, role, protocol state, pauses, transactions; in the order
-//! in which `redis-server` looks at them.
+//! Whether a command may run now: authentication, arity, memory, role, protocol state, pauses,
+//! transactions; in the order in which `redis-server` looks at them.
 
 use bytes::Bytes;
 
@@ -20,7 +20,8 @@ pub(super) enum Passage {
     Answer(Reply),
     /// It waits for the end of CLIENT PAUSE.
     Hold,
-    /// It was no command of a client but an attempt to make one from a web page: the connection is closed.
+    /// It was no command of a client but an attempt to make one from a web page: the connection is
+    /// closed.
     Close,
 }
 
@@ -98,7 +99,8 @@ impl Server {
         }
     }
 
-    /// The flags of a command: for EXEC also what the queued commands would do, for a script what it declares.
+    /// The flags of a command: for EXEC also what the queued commands would do, for a script what
+    /// it declares.
     fn flags_with_queue(&self, conn: ConnId, spec: &Spec, args: &[Bytes]) -> Flags {
         let queue = match &self.node.clients.sessions.live(conn).transaction {
             Some(transaction) if spec.flags.contains(Flags::RUNS_QUEUE) => &transaction.queue[..],
@@ -190,7 +192,8 @@ impl Server {
         Passage::Answer(error.into())
     }
 
-    /// Refuses a command. A transaction being queued will not run any more; an EXEC that is refused ends it.
+    /// Refuses a command. A transaction being queued will not run any more; an EXEC that is refused
+    /// ends it.
     fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
         let session = self.node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         let mut error = error;

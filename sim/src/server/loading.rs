@@ -1,4 +1,5 @@
-//! Reading data, which takes time only where `key-load-delay` says so: clients are answered LOADING meanwhile.
+//! Reading data, which takes time only where `key-load-delay` says so: clients are answered LOADING
+//! meanwhile.
 
 use std::time::Duration;
 
@@ -15,16 +16,18 @@ use crate::{
 };
 
 impl Node {
-    /// How long it takes to read so many keys: each as many microseconds as `key-load-delay` says. A negative number is how
-    /// many keys one microsecond is enough for.
+    /// How long it takes to read so many keys: each as many microseconds as `key-load-delay` says.
+    /// A negative number is how many keys one microsecond is enough for.
     pub fn load_time(&self, keys: usize) -> Duration {
         key_time(self.config.key_load_delay, keys)
     }
 
-    /// Takes the data away until the time is over that it takes to read `keys`, if it takes any; answers whether it does.
+    /// Takes the data away until the time is over that it takes to read `keys`, if it takes any;
+    /// answers whether it does.
     ///
-    /// A server looks after its clients between two pieces of the file, as `loading-process-events-interval-bytes` cuts it.
-    /// With a shorter file it does nothing else until it is done.
+    /// A server looks after its clients between two pieces of the file, as
+    /// `loading-process-events-interval-bytes` cuts it. With a shorter file it does nothing else
+    /// until it is done.
     pub fn begin_loading(
         &mut self,
         keys: usize,
@@ -56,8 +59,8 @@ impl Node {
     }
 }
 
-/// How long so many keys take, each as many microseconds as `delay` says. A negative number is how many keys one microsecond is
-/// enough for.
+/// How long so many keys take, each as many microseconds as `delay` says. A negative number is how
+/// many keys one microsecond is enough for.
 pub(super) fn key_time(delay: i64, keys: usize) -> Duration {
     let keys = u64::try_from(keys).unwrap_or(u64::MAX);
     Duration::from_micros(match u64::try_from(delay) {

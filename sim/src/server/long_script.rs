@@ -18,7 +18,8 @@ impl Server {
         }
     }
 
-    /// A connection is gone; if its script is running, that goes on without it first. Answers whether so.
+    /// A connection is gone; if its script is running, that goes on without it first. Answers
+    /// whether so.
     pub(super) fn outlived_by_script(&mut self, conn: ConnId) -> bool {
         let busy = self.node.busy.as_mut().filter(|busy| busy.conn == conn);
         busy.is_some_and(|busy| {

@@ -140,8 +140,8 @@ impl Server {
         self.node.replication.keep_for_replicas();
     }
 
-    /// Lets a replica that has just come share the snapshot that is being written through a file, with the first one that it is
-    /// for: if it can all that this one can, and wants the same.
+    /// Lets a replica that has just come share the snapshot that is being written through a file,
+    /// with the first one that it is for: if it can all that this one can, and wants the same.
     fn share_snapshot(&mut self, env: &mut Env) {
         let job = self.node.persistence.background.as_ref().map(|background| &background.job);
         let is_file = matches!(job, Some(Job::ForReplicas { file: Some(_) }));
@@ -189,8 +189,8 @@ impl Server {
         }
     }
 
-    /// Sends the snapshot that has been written to the replicas that wait for it. If the file that it went through could not be
-    /// written, its replicas are disconnected.
+    /// Sends the snapshot that has been written to the replicas that wait for it. If the file that
+    /// it went through could not be written, its replicas are disconnected.
     pub(super) fn send_written_snapshots(&mut self, env: &mut Env, kept: bool) {
         let now_secs = env.wall.as_secs();
         let Node { replication, .. } = &mut *self.node;

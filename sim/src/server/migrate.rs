@@ -1,4 +1,5 @@
-//! The node while MIGRATE runs: it listens to the target alone, and carries on when that has answered or the time is up.
+//! The node while MIGRATE runs: it listens to the target alone, and carries on when that has
+//! answered or the time is up.
 
 use bytes::Bytes;
 
@@ -75,7 +76,8 @@ impl Server {
         self.end_migration(env, failure);
     }
 
-    /// Removes the keys that the target has, continues the transaction if there is one, and replies.
+    /// Removes the keys that the target has, continues the transaction if there is one, and
+    /// replies.
     fn end_migration(&mut self, env: &mut Env, failure: Option<Error>) {
         let Some(migration) = self.node.migration.take() else { return };
         let unused = match failure {

@@ -1,10 +1,12 @@
-//! What a client is pushed of its own command, and where that comes: around the reply, or inside that of EXEC.
+//! What a client is pushed of its own command, and where that comes: around the reply, or inside
+//! that of EXEC.
 
 use bytes::Bytes;
 
 use crate::{event::ConnId, node::Node, resp::Reply};
 
-/// The pushes to a client of what its own command did. They are made while effects are settled and sent with the reply.
+/// The pushes to a client of what its own command did. They are made while effects are settled and
+/// sent with the reply.
 #[derive(Debug, Default)]
 pub(super) struct OwnPushes {
     /// Messages of a transaction.
@@ -52,9 +54,9 @@ impl OwnPushes {
         }
     }
 
-    /// Puts the messages of a transaction where a server writes them: into the reply of EXEC, before the reply of the command that
-    /// published them, or after it. Those that find no place there are sent first; a client that gets no replies (`silent`) still
-    /// gets its messages.
+    /// Puts the messages of a transaction where a server writes them: into the reply of EXEC,
+    /// before the reply of the command that published them, or after it. Those that find no place
+    /// there are sent first; a client that gets no replies (`silent`) still gets its messages.
     pub(super) fn place(&mut self, node: &mut Node, conn: ConnId, mut reply: Reply, silent: bool) -> Reply {
         while let Some(InTransaction { command, after_reply, push }) = self.in_transaction.pop() {
             let slot = match &mut reply {
@@ -66,7 +68,8 @@ impl OwnPushes {
                     self.in_transaction.drain(..).for_each(|earlier| node.send(conn, &earlier.push));
                     node.send(conn, &push);
                 }
-                // The messages are taken from the last to the first, so that the reply is still in front of those after it.
+                // The messages are taken from the last to the first, so that the reply is still in
+                // front of those after it.
                 Some(Reply::Several(all)) => all.insert(usize::from(after_reply), push),
                 Some(slot) => {
                     let reply = std::mem::replace(slot, Reply::Silence);

@@ -1,8 +1,8 @@
 //! Snapshots and AOF rewrites: written at once, or in the background.
 //!
-//! In the background Redis has a child process. Here what it would write is made when it begins, and put on the disk with the
-//! first periodic work after the time that `rdb-key-save-delay` says: the server sees then that its child has ended. A node
-//! that goes down before has written nothing.
+//! In the background Redis has a child process. Here what it would write is made when it begins,
+//! and put on the disk with the first periodic work after the time that `rdb-key-save-delay` says:
+//! the server sees then that its child has ended. A node that goes down before has written nothing.
 
 use bytes::Bytes;
 
@@ -55,8 +55,8 @@ impl Node {
         self.persistence.disk.keep_snapshot(snapshot, env.folder.as_deref(), &self.config.dbfilename)
     }
 
-    /// Keeps a snapshot that has been written in the background, with so many of the changes that count for the next save point.
-    /// Answers whether the disk has taken it.
+    /// Keeps a snapshot that has been written in the background, with so many of the changes that
+    /// count for the next save point. Answers whether the disk has taken it.
     fn keep_written(&mut self, env: &mut Env, snapshot: Bytes, dirty: u64) -> bool {
         let kept = self.keep_snapshot(env, snapshot);
         self.persistence.save_failed = kept.is_err();
@@ -82,7 +82,8 @@ impl Node {
         }
     }
 
-    /// Begins to save a snapshot in the background: the caller does not see a failure, but later writes get MISCONF.
+    /// Begins to save a snapshot in the background: the caller does not see a failure, but later
+    /// writes get MISCONF.
     pub fn begin_snapshot(&mut self, env: &mut Env) {
         let now_secs = env.wall.as_secs();
         self.persistence.save_tried_at = now_secs;
@@ -93,7 +94,8 @@ impl Node {
         self.begin_background(env, job);
     }
 
-    /// Begins to write a snapshot for replicas, through a file or not, and answers when all of it is written.
+    /// Begins to write a snapshot for replicas, through a file or not, and answers when all of it
+    /// is written.
     pub fn begin_snapshot_for_replicas(&mut self, env: &Env, file: Option<Bytes>) -> Monotonic {
         if file.is_some() {
             self.stats.saves += 1;
@@ -112,7 +114,8 @@ impl Node {
         until
     }
 
-    /// Gives up the snapshot that is written in the background, if one is. Replicas that wait for it have to ask again.
+    /// Gives up the snapshot that is written in the background, if one is. Replicas that wait for
+    /// it have to ask again.
     pub fn give_up_snapshot(&mut self, env: &mut Env) {
         let is_snapshot = |background: &mut Background| !matches!(background.job, Job::Rewrite { .. });
         let Some(given_up) = self.persistence.background.take_if(is_snapshot) else { return };
@@ -123,8 +126,9 @@ impl Node {
         }
     }
 
-    /// Gives up a snapshot that the last of the replicas it is for has gone from, if it goes through a file that the node does not
-    /// want for itself. A broken connection shows only when it is written to, mostly at the end.
+    /// Gives up a snapshot that the last of the replicas it is for has gone from, if it goes
+    /// through a file that the node does not want for itself. A broken connection shows only when
+    /// it is written to, mostly at the end.
     pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
         let job = self.persistence.background.as_ref().map(|background| &background.job);
         let is_for_them =
@@ -152,9 +156,10 @@ impl Node {
         self.persistence.background.is_some()
     }
 
-    /// Begins to write the append-only file, with all there is now as its base. Where that cannot be done now (`later`), or
-    /// something else is written in the background, it is done as soon as it can be; until then the file stays as it is, and
-    /// writes meanwhile are appended to the base.
+    /// Begins to write the append-only file, with all there is now as its base. Where that cannot
+    /// be done now (`later`), or something else is written in the background, it is done as soon as
+    /// it can be; until then the file stays as it is, and writes meanwhile are appended to the
+    /// base.
     ///
     /// # Errors
     /// When the disk does not take a file.
@@ -177,7 +182,8 @@ impl Node {
         begun
     }
 
-    /// Stops to write the append-only file, all of which is durable then as far as the disk takes it.
+    /// Stops to write the append-only file, all of which is durable then as far as the disk takes
+    /// it.
     pub fn stop_log(&mut self, env: &mut Env) {
         self.write_log(env);
         self.persistence.aof.close(env.folder.as_deref());
@@ -191,7 +197,8 @@ impl Node {
     /// Begins to rewrite the AOF in the background.
     ///
     /// # Errors
-    /// When the disk does not take a file for what is written meanwhile, or not what is to be before it.
+    /// When the disk does not take a file for what is written meanwhile, or not what is to be
+    /// before it.
     pub fn begin_rewrite(&mut self, env: &mut Env) -> Result<(), SaveError> {
         let now_secs = env.wall.as_secs();
         self.write_log(env);
@@ -257,7 +264,8 @@ impl Node {
         Ok(())
     }
 
-    /// Rewrites the AOF at once, with the present data as its base. Later writes are appended to it.
+    /// Rewrites the AOF at once, with the present data as its base. Later writes are appended to
+    /// it.
     ///
     /// # Errors
     /// When the disk is full, or does not take it; the file stays as it is then.
@@ -281,7 +289,8 @@ impl Node {
         Ok(self.persistence.aof.parts.insert(parts))
     }
 
-    /// All there is, in the form in which the append-only file begins with it, and the ending of such a file's name.
+    /// All there is, in the form in which the append-only file begins with it, and the ending of
+    /// such a file's name.
     fn log_base(&self, in_folder: bool, now_secs: i64) -> (Bytes, &'static str) {
         if !in_folder || self.config.aof_use_rdb_preamble {
             let origin = self.snapshot_origin(now_secs, true);
@@ -302,7 +311,8 @@ impl Server {
         self.end_background_if(env, |_| true);
     }
 
-    /// As [`Server::end_background`], for a snapshot that is only for replicas: they are notified at once.
+    /// As [`Server::end_background`], for a snapshot that is only for replicas: they are notified
+    /// at once.
     pub(super) fn end_snapshot_for_replicas(&mut self, env: &mut Env) {
         self.end_background_if(env, |job| matches!(job, Job::ForReplicas { .. }));
     }
@@ -334,7 +344,8 @@ impl Server {
                     Err(error) => {
                         *failures += 1;
                         self.node.persistence.aof.retry.failed(env.wall.as_secs());
-                        // Without a base there is no file: what is gathered will be in the next one.
+                        // Without a base there is no file: what is gathered will be in the next
+                        // one.
                         self.node.persistence.rewrite_scheduled |=
                             self.node.persistence.aof.state == LogState::Waiting;
                         env.log(Level::Warning, || {

@@ -1,4 +1,5 @@
-//! The replica's side of replication: dialing the master, the handshake, the snapshot, and repeating the stream.
+//! The replica's side of replication: dialing the master, the handshake, the snapshot, and
+//! repeating the stream.
 
 use std::collections::VecDeque;
 
@@ -117,7 +118,8 @@ impl Server {
     /// Processes what the master has sent, as far as possible.
     pub(super) fn resume_master_stream(&mut self, env: &mut Env) {
         loop {
-            // Input that comes while the snapshot is loaded waits for that, and for a running script.
+            // Input that comes while the snapshot is loaded waits for that, and for a running
+            // script.
             if self.node.loading.is_some() || self.node.busy.is_some() {
                 return;
             }
@@ -289,7 +291,8 @@ impl Server {
                 return Ok(true);
             }
             Payload::Sized(len) if link.buffer.len() >= *len => (*len, 0),
-            // The master sends nothing after the mark until the replica acknowledges that the snapshot is loaded.
+            // The master sends nothing after the mark until the replica acknowledges that the
+            // snapshot is loaded.
             Payload::Marked(mark) if link.buffer.ends_with(mark) => {
                 (link.buffer.len() - mark.len(), mark.len())
             }
@@ -350,7 +353,8 @@ impl Server {
                 return Err(Broken);
             }
         };
-        // It comes through a file, which stays, and must not be overwritten by a snapshot of the old data.
+        // It comes through a file, which stays, and must not be overwritten by a snapshot of the
+        // old data.
         self.node.give_up_snapshot(env);
         let file = Bytes::copy_from_slice(snapshot);
         if let Err(error) = self.node.keep_snapshot(env, file) {
@@ -411,7 +415,8 @@ impl Server {
                     let commands = batch.take().unwrap_or_default();
                     self.repeat(env, &commands);
                 }
-                // Half a transaction is as good as none: until EXEC has come, the position stays before MULTI.
+                // Half a transaction is as good as none: until EXEC has come, the position stays
+                // before MULTI.
                 (_, Some(batch)) => {
                     batch.push(args);
                     continue;
@@ -477,8 +482,8 @@ impl Server {
         self.settle_for(env, conn, effects);
     }
 
-    /// A command of the master has failed here: the data may differ from now on. Answers whether the node goes on all the same
-    /// (`propagation-error-behavior`).
+    /// A command of the master has failed here: the data may differ from now on. Answers whether
+    /// the node goes on all the same (`propagation-error-behavior`).
     fn diverge(&mut self, env: &mut Env, error: &str, command: &str) -> bool {
         self.node.stats.unexpected_errors += 1;
         env.log(Level::Warning, || {

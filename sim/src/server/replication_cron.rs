@@ -1,4 +1,5 @@
-//! The node among its peers: the once-a-second work of replication, and carrying out what commands and lost links ask for.
+//! The node among its peers: the once-a-second work of replication, and carrying out what commands
+//! and lost links ask for.
 //!
 //! `server/replica.rs` is the replica's side of a link, `server/master.rs` the master's.
 
@@ -40,8 +41,8 @@ impl Server {
         alone.then(|| replication.no_replicas_since.saturating_add(ttl as i64).saturating_add(1))
     }
 
-    /// Forgets the backlog if no replica has come for long enough. Writes are no longer kept, so the history continues
-    /// under a new replication id.
+    /// Forgets the backlog if no replica has come for long enough. Writes are no longer kept, so
+    /// the history continues under a new replication id.
     fn forget_backlog(&mut self, env: &mut Env) {
         if self.backlog_ends().is_some_and(|at| env.wall.as_secs() >= at) {
             env.log(Level::Notice, || "The replication backlog is freed: there are no replicas".into());
@@ -51,7 +52,8 @@ impl Server {
         }
     }
 
-    /// Runs the periodic work if it is due. Its phase is that of the node's start, so that an idle node needs no alarm.
+    /// Runs the periodic work if it is due. Its phase is that of the node's start, so that an idle
+    /// node needs no alarm.
     pub(super) fn run_peers_due(&mut self, env: &mut Env) {
         if self.node.debug.cron_paused {
             return;
@@ -167,7 +169,8 @@ impl Server {
             }
             replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
             replication.keep_for_replicas();
-            // A replica that this node has disconnected is `Introduced`: it may have waited for the snapshot.
+            // A replica that this node has disconnected is `Introduced`: it may have waited for the
+            // snapshot.
             if matches!(gone.feed, Feed::Saving { .. } | Feed::Introduced) {
                 self.node.give_up_deserted_snapshot(env);
             }

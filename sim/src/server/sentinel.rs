@@ -1,4 +1,5 @@
-//! The server as a Sentinel: what its connections bring goes to the state machine, and what that wants is carried out.
+//! The server as a Sentinel: what its connections bring goes to the state machine, and what that
+//! wants is carried out.
 
 use super::Server;
 use crate::{
@@ -13,8 +14,8 @@ use crate::{
 };
 
 impl Server {
-    /// A Sentinel that starts from what its configuration file says, which it writes anew when its state changes. It has neither
-    /// data nor replication, and its own commands.
+    /// A Sentinel that starts from what its configuration file says, which it writes anew when its
+    /// state changes. It has neither data nor replication, and its own commands.
     ///
     /// # Errors
     /// The first line of the file that cannot be followed.
@@ -39,7 +40,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Takes in an event if it is about a connection that the Sentinel has dialed; gives it back otherwise.
+    /// Takes in an event if it is about a connection that the Sentinel has dialed; gives it back
+    /// otherwise.
     pub(super) fn take_for_sentinel(&mut self, env: &mut Env, event: Event) -> Option<Event> {
         let Some(sentinel) = &mut self.node.sentinel else { return Some(event) };
         let taken = match &event {
@@ -57,7 +59,8 @@ impl Server {
         }
     }
 
-    /// Writes the file, emits the events, and sends what is to be sent: no peer learns of a state that a crash could undo.
+    /// Writes the file, emits the events, and sends what is to be sent: no peer learns of a state
+    /// that a crash could undo.
     pub(super) fn carry_out_for_sentinel(&mut self, env: &mut Env) {
         let Some(sentinel) = &mut self.node.sentinel else { return };
         let out = sentinel.take_outbox();
@@ -86,8 +89,8 @@ impl Server {
     }
 }
 
-/// What its file says of its users: nothing where there is another file for them, or where nothing was ever said of them. (Redis writes a
-/// line of the default user then as well.)
+/// What its file says of its users: nothing where there is another file for them, or where nothing
+/// was ever said of them. (Redis writes a line of the default user then as well.)
 fn lines_of_users(acl: &Acl, config: &Config) -> Vec<String> {
     let present = lines(acl, Table::Sentinel);
     let is_plain =

@@ -1,4 +1,5 @@
-//! Spending what commands did: messages to subscribers, broken watches, woken waiters, the replication stream.
+//! Spending what commands did: messages to subscribers, broken watches, woken waiters, the
+//! replication stream.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,8 @@ struct Author<'a> {
     later: &'a [Resubscription],
 }
 
-/// The client of a batch, where the commands of its transaction end, and its subscriptions over time.
+/// The client of a batch, where the commands of its transaction end, and its subscriptions over
+/// time.
 #[derive(Clone, Copy)]
 struct Batch<'a> {
     by: Option<ConnId>,
@@ -62,8 +64,8 @@ impl Server {
         self.settle_batch(env, None, effects);
     }
 
-    /// Carries out the effects of one batch of a client: a command, a script, or a transaction. Answers what the client itself is
-    /// to be pushed of it, which comes with its reply.
+    /// Carries out the effects of one batch of a client: a command, a script, or a transaction.
+    /// Answers what the client itself is to be pushed of it, which comes with its reply.
     pub(super) fn settle_for(&mut self, env: &mut Env, conn: ConnId, effects: Effects) -> OwnPushes {
         self.settle_batch(env, Some(conn), effects)
     }
@@ -102,7 +104,8 @@ impl Server {
             if touch.signal == Signal::Last {
                 self.signal_change(touch, by, &mut own);
             }
-            // Misses are no changes, and a change without an event of its own goes with one that has.
+            // Misses are no changes, and a change without an event of its own goes with one that
+            // has.
             if env.observing && !matches!(touch.class, Class::Miss | Class::Unannounced) {
                 let (db, key, event) = (touch.db, touch.key.clone(), touch.event);
                 env.observations.push(Observation::Key { db, key, event, by });
@@ -154,8 +157,8 @@ impl Server {
         }
     }
 
-    /// Signals to watchers the keys of a database that was swapped with another one. A key that comes past its time is as good
-    /// as one that is not there.
+    /// Signals to watchers the keys of a database that was swapped with another one. A key that
+    /// comes past its time is as good as one that is not there.
     fn swap_watches(&mut self, db: usize, other: usize, rule: ExpiryRule) {
         let keys = self.node.clients.watchers.keys().filter(|(of, _)| *of == db);
         for (_, key) in keys.cloned().collect::<Vec<_>>() {
@@ -186,7 +189,8 @@ impl Server {
         }
     }
 
-    /// The subscribers of a name, in the order of their connections; the client of the batch counts as it did at that point.
+    /// The subscribers of a name, in the order of their connections; the client of the batch counts
+    /// as it did at that point.
     fn subscribers(&self, kind: Subscription, name: &Bytes, author: Option<Author<'_>>) -> BTreeSet<ConnId> {
         let mut subscribers = self.node.clients.pubsub.of(kind).get(name).cloned().unwrap_or_default();
         if let Some(author) = author
@@ -202,8 +206,8 @@ impl Server {
         subscribers
     }
 
-    /// Sends a message to the subscribers of its channel; what the client of the batch gets itself is added to `own` where that
-    /// comes with its reply.
+    /// Sends a message to the subscribers of its channel; what the client of the batch gets itself
+    /// is added to `own` where that comes with its reply.
     fn deliver(
         &mut self,
         env: &mut Env,

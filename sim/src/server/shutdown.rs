@@ -1,4 +1,5 @@
-//! The end of the process: asked for by SHUTDOWN or by a signal, put off while replicas catch up, and then carried out.
+//! The end of the process: asked for by SHUTDOWN or by a signal, put off while replicas catch up,
+//! and then carried out.
 
 use std::time::Duration;
 
@@ -54,7 +55,8 @@ impl Node {
 }
 
 impl Server {
-    /// A signal asks for the end, in the way that `shutdown-on-sigterm` and `shutdown-on-sigint` say.
+    /// A signal asks for the end, in the way that `shutdown-on-sigterm` and `shutdown-on-sigint`
+    /// say.
     pub(super) fn signalled(&mut self, env: &mut Env, signal: Signal) {
         env.log(Level::Warning, || format!("{} came: shutting down", signal.name()));
         let how = match signal {
@@ -124,8 +126,8 @@ impl Server {
         self.node.refuse_shutdown();
     }
 
-    /// Whether a script is to end first, of which half would be saved. Without a clock an endless script never ends, and SHUTDOWN
-    /// NOSAVE need not wait.
+    /// Whether a script is to end first, of which half would be saved. Without a clock an endless
+    /// script never ends, and SHUTDOWN NOSAVE need not wait.
     fn shutdown_waits_for_script(&self, env: &Env) -> bool {
         let saves_nothing =
             self.node.shutdown.is_some_and(|shutdown| !shutdown.signalled && shutdown.save == Some(false));

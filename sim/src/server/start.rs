@@ -1,4 +1,5 @@
-//! Starting from what an earlier run has left: a snapshot or an append-only file, on a disk in memory or in a folder.
+//! Starting from what an earlier run has left: a snapshot or an append-only file, on a disk in
+//! memory or in a folder.
 
 use std::io;
 
@@ -68,9 +69,10 @@ enum Stop {
 impl Server {
     /// A node that starts with what an earlier run has left on its disk.
     ///
-    /// With `appendonly` it reads the append-only file, otherwise the snapshot, of which a master leaves out the keys that have
-    /// expired by its wall clock. A file that cannot be read stops the start of a real server; here it counts as empty, because
-    /// nothing but this node writes it. Options are those of `config`, unless CONFIG REWRITE has written them to the disk.
+    /// With `appendonly` it reads the append-only file, otherwise the snapshot, of which a master
+    /// leaves out the keys that have expired by its wall clock. A file that cannot be read stops
+    /// the start of a real server; here it counts as empty, because nothing but this node writes
+    /// it. Options are those of `config`, unless CONFIG REWRITE has written them to the disk.
     pub fn restart(mut config: Config, disk: Disk, env: &mut Env) -> Server {
         if let Some(text) = &disk.config {
             file::read_rewritten(text, &mut config).expect("a node has written the file itself");
@@ -91,8 +93,9 @@ impl Server {
         server
     }
 
-    /// A node that starts with what is in its folder ([`Env::folder`]), and keeps its data there: with `appendonly` in an
-    /// append-only file, otherwise in snapshots. What is not there is empty.
+    /// A node that starts with what is in its folder ([`Env::folder`]), and keeps its data there:
+    /// with `appendonly` in an append-only file, otherwise in snapshots. What is not there is
+    /// empty.
     ///
     /// # Errors
     /// When something that is there cannot be read.
@@ -192,8 +195,8 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the append-only file that is on the disk in memory, whether it is written still or not; answers whether there is
-    /// one that can be read.
+    /// Reads the append-only file that is on the disk in memory, whether it is written still or
+    /// not; answers whether there is one that can be read.
     pub(super) fn load_log(&mut self, env: &mut Env) -> bool {
         let Some(log) = self.node.persistence.disk.log.clone() else { return false };
         // Expired keys stay: the commands after the base still work on them.
@@ -222,7 +225,8 @@ impl Server {
         Ok(len)
     }
 
-    /// Reads the files that make up the append-only file of the folder, from the manifest on; answers how many bytes they have.
+    /// Reads the files that make up the append-only file of the folder, from the manifest on;
+    /// answers how many bytes they have.
     pub(super) fn read_parts(&mut self, env: &mut Env) -> Result<usize, LogError> {
         let Some(folder) = &env.folder else { return Ok(0) };
         let (mut parts, moved) = Parts::find(&**folder, &self.node.config)?;
@@ -306,7 +310,8 @@ impl Server {
     fn redo(&mut self, env: &mut Env, args: &[Bytes]) {
         let session = self.node.clients.sessions.get_mut(FILE).expect("the file is being read");
         if args[0].eq_ignore_ascii_case(b"select") {
-            // A node of a cluster refuses any other than the first, and what comes after it is done to the first.
+            // A node of a cluster refuses any other than the first, and what comes after it is done
+            // to the first.
             let dbs = if self.node.cluster.is_some() { 1 } else { self.node.dbs.len() };
             let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());
             session.db = db.filter(|&db| db < dbs).unwrap_or(session.db);

@@ -14,11 +14,12 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// A Redis node without sockets, clocks or threads. Its driver gives it events and carries out its actions.
+/// A Redis node without sockets, clocks or threads. Its driver gives it events and carries out its
+/// actions.
 ///
-/// Keys expire by the wall clock, alarms ring by the monotonic one. A driver whose wall clock was set should send
-/// [`Event::Alarm`] once, which is allowed at any time: as a running server would with its next periodic work, the node then
-/// sees what has become due.
+/// Keys expire by the wall clock, alarms ring by the monotonic one. A driver whose wall clock was
+/// set should send [`Event::Alarm`] once, which is allowed at any time: as a running server would
+/// with its next periodic work, the node then sees what has become due.
 ///
 /// ```
 /// use lockstorm_sim::{config::Config, env::Env, event::{Action, ConnId, Event}, server::Server};
@@ -41,7 +42,8 @@ pub struct Server {
     pub(super) cron: Cron,
     /// Connections that CLIENT PAUSE has made wait, those that have gone since among them.
     pub(super) held: usize,
-    /// Changed keys on which clients are blocked, by database; served after the batch that changed them.
+    /// Changed keys on which clients are blocked, by database; served after the batch that changed
+    /// them.
     pub(super) ready: VecDeque<(usize, Bytes)>,
     /// The pool of eviction candidates.
     pub(super) evictor: Evictor,
@@ -55,7 +57,8 @@ pub struct Server {
     pub(super) turn_asked: bool,
     /// How many observations there were when the step began.
     observed: usize,
-    /// What the two clocks showed at the start, for [`Mutations::wall_from_monotonic`](crate::config::Mutations).
+    /// What the two clocks showed at the start, for
+    /// [`Mutations::wall_from_monotonic`](crate::config::Mutations).
     started: (Wall, Monotonic),
 }
 
@@ -104,8 +107,8 @@ impl Server {
         self.node.config.bus_port()
     }
 
-    /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out as one write per
-    /// connection.
+    /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out
+    /// as one write per connection.
     pub fn step(&mut self, env: &mut Env, event: Event) {
         if self.node.config.mutations.wall_from_monotonic {
             let (wall, monotonic) = self.started;
@@ -190,12 +193,14 @@ impl Server {
         self.node.stalled_until.is_some() || self.node.migration.is_some()
     }
 
-    /// Whether what is left waits for another step: for the end of a stall, or until an observer has seen the node as a command has left it.
+    /// Whether what is left waits for another step: for the end of a stall, or until an observer
+    /// has seen the node as a command has left it.
     fn must_end(&self, env: &Env) -> bool {
         self.is_stalled() || self.is_to_be_seen(env) && self.has_more()
     }
 
-    /// Whether an observer has yet to look at what a command has done. It looks when the step is done, so that it is one command's.
+    /// Whether an observer has yet to look at what a command has done. It looks when the step is
+    /// done, so that it is one command's.
     pub(super) fn is_to_be_seen(&self, env: &Env) -> bool {
         env.observing && env.observations.len() > self.observed
     }
@@ -236,7 +241,8 @@ impl Server {
         self.run_disk(env);
     }
 
-    /// When the node next has work that no event triggers. `None` for an idle node, which needs no alarm.
+    /// When the node next has work that no event triggers. `None` for an idle node, which needs no
+    /// alarm.
     fn due(&self, env: &Env) -> Option<Monotonic> {
         if let Some(until) = self.node.stalled_until {
             return Some(until);
@@ -272,13 +278,14 @@ impl Server {
         .min()
     }
 
-    /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm that is no longer needed
-    /// still rings, and finds nothing to do.
+    /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm
+    /// that is no longer needed still rings, and finds nothing to do.
     pub(super) fn set_alarm(&mut self, env: &mut Env) {
         // At the end of time there is no later: what would be due then never is.
         let Some(at) = self.due(env).filter(|at| *at < Monotonic::MAX) else { return };
-        // Converting a wall-clock deadline to the monotonic clock jitters, since the two are never read at the same instant. An
-        // alarm that is early by so little finds nothing to do, and is set again.
+        // Converting a wall-clock deadline to the monotonic clock jitters, since the two are never
+        // read at the same instant. An alarm that is early by so little finds nothing to do, and is
+        // set again.
         if self.alarm.is_none_or(|alarm| alarm > at || at.since(alarm) > ALARM_EARLY_MAX) {
             self.alarm = Some(at);
             env.outbox.push(Action::Alarm { at });

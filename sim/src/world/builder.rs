@@ -84,9 +84,10 @@ impl Builder {
         self
     }
 
-    /// Adds a host. `software` is called at every start, so what it captures is what survives a crash. Tasks belong to
-    /// the host if they are spawned by [`HostCtx::spawn`](super::HostCtx::spawn) or `tokio::task::spawn_local`; what
-    /// `tokio::spawn` starts belongs to no host and finds no network.
+    /// Adds a host. `software` is called at every start, so what it captures is what survives a
+    /// crash. Tasks belong to the host if they are spawned by
+    /// [`HostCtx::spawn`](super::HostCtx::spawn) or `tokio::task::spawn_local`; what `tokio::spawn`
+    /// starts belongs to no host and finds no network.
     ///
     /// # Panics
     /// If there is a host of this name already.
@@ -125,7 +126,8 @@ impl Builder {
         self
     }
 
-    /// Adds an address that is no host's own: who dials it reaches `host`, until [`Verb::Point`](super::Verb::Point) moves it.
+    /// Adds an address that is no host's own: who dials it reaches `host`, until
+    /// [`Verb::Point`](super::Verb::Point) moves it.
     pub fn address(mut self, name: impl Into<String>, host: impl Into<String>) -> Self {
         self.addresses.insert(name.into(), host.into());
         self
@@ -137,20 +139,22 @@ impl Builder {
         self
     }
 
-    /// Calls `hook` with every record except packets, before time advances, so that it can order faults in reaction to events.
+    /// Calls `hook` with every record except packets, before time advances, so that it can order
+    /// faults in reaction to events.
     pub fn hook(mut self, hook: impl FnMut(&Record, &Control) + 'static) -> Self {
         self.hooks.push(Box::new(hook));
         self
     }
 
-    /// Calls `hook` whenever the state of a host changes, with the old and the new state; first when it starts.
+    /// Calls `hook` whenever the state of a host changes, with the old and the new state; first
+    /// when it starts.
     pub fn state_hook(mut self, hook: impl FnMut(True, &str, HostState, HostState) + 'static) -> Self {
         self.state_hooks.push(Box::new(hook));
         self
     }
 
-    /// How many polls and packets one true instant may take (by default a million) and a whole run may take
-    /// (ten thousand million); more than that counts as an endless loop, and is an error.
+    /// How many polls and packets one true instant may take (by default a million) and a whole run
+    /// may take (ten thousand million); more than that counts as an endless loop, and is an error.
     pub fn limits(mut self, per_instant: u64, per_run: u64) -> Self {
         (self.steps_per_instant, self.steps_per_run) = (per_instant, per_run);
         self
@@ -159,7 +163,8 @@ impl Builder {
     /// The world at true zero, with every host about to start.
     ///
     /// # Panics
-    /// If there is another world on this thread, or a link or clocks name a host that does not exist.
+    /// If there is another world on this thread, or a link or clocks name a host that does not
+    /// exist.
     pub fn build(self) -> World {
         let entropy = Entropy::new(self.seed);
         let sleeper = Arc::new(Sleeper::default());
@@ -225,9 +230,10 @@ impl Builder {
 
 /// lockstorm's own network between hosts of these names, with the id and address of each.
 fn events<'a>(names: impl Iterator<Item = &'a str>) -> (Fabric, Vec<(Option<HostId>, IpAddr)>) {
-    // Retransmission counts calls instead of time, so it is disabled; links never lose a packet anyway.
-    // The receive buffer is large because a closed window is only reopened by a single read of half of it.
-    // Packets may be large because cutting messages up costs time and, on links that keep order, changes nothing.
+    // Retransmission counts calls instead of time, so it is disabled; links never lose a packet
+    // anyway. The receive buffer is large because a closed window is only reopened by a single read
+    // of half of it. Packets may be large because cutting messages up costs time and, on links that
+    // keep order, changes nothing.
     let config = KernelConfig::default().retx_threshold(u32::MAX).recv_buf_cap(256 << 20).mtu(60_000);
     let mut net = Net::with_config(config);
     let addresses = names.map(|name| (Some(net.add_host(name)), net.lookup(name))).collect();

@@ -1,7 +1,9 @@
-//! The clocks of one host: wall, monotonic and boottime, each a pure function of true time and of the faults so far.
+//! The clocks of one host: wall, monotonic and boottime, each a pure function of true time and of
+//! the faults so far.
 //!
-//! A clock is a list of straight pieces. Each piece starts from an exact anchor, kept in billionths of a nanosecond, so
-//! that cutting a piece in two changes no reading. Readings are rounded down to whole nanoseconds.
+//! A clock is a list of straight pieces. Each piece starts from an exact anchor, kept in billionths
+//! of a nanosecond, so that cutting a piece in two changes no reading. Readings are rounded down to
+//! whole nanoseconds.
 
 use std::{fmt, time::Duration};
 
@@ -41,7 +43,8 @@ impl Rate {
     /// As fast as true time.
     pub const NOMINAL: Self = Self(UNIT);
 
-    /// So many parts per million fast (or slow, if negative); a clock cannot run slower than standing still.
+    /// So many parts per million fast (or slow, if negative); a clock cannot run slower than
+    /// standing still.
     pub const fn ppm(ppm: i64) -> Self {
         let rate = UNIT.saturating_add(ppm.saturating_mul(1_000));
         Self(if rate < 0 { 0 } else { rate })
@@ -77,8 +80,8 @@ pub struct Reading {
 
 /// A linear piece of a host's clocks, valid from `from` until the next one, in plain numbers.
 ///
-/// Readings are whole nanoseconds; the clock itself keeps the rounding error, so that a reading computed from a segment may
-/// be a nanosecond less than the clock's own.
+/// Readings are whole nanoseconds; the clock itself keeps the rounding error, so that a reading
+/// computed from a segment may be a nanosecond less than the clock's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// The true instant it begins at.
@@ -95,7 +98,8 @@ struct Piece {
     from: True,
     /// Readings at `from`, in billionths of a nanosecond.
     anchors: [i128; 3],
-    /// Billionths of true time; the wall clock's may be negative while it is slewed back faster than time goes.
+    /// Billionths of true time; the wall clock's may be negative while it is slewed back faster
+    /// than time goes.
     rates: [i64; 3],
 }
 
@@ -120,7 +124,8 @@ struct Slew {
     until: True,
     /// Added to the wall clock's rate until then, in billionths.
     rate: i64,
-    /// The rounding error of the rate, in billionths of a nanosecond, never negative; added at the end.
+    /// The rounding error of the rate, in billionths of a nanosecond, never negative; added at the
+    /// end.
     rest: i128,
 }
 
@@ -169,8 +174,8 @@ impl Clock {
         Reading { wall: self.wall(at), monotonic: self.monotonic(at), boottime: self.boottime(at) }
     }
 
-    /// The first true instant, not before `from`, at which this clock shows `nanos` or more, as far as is known
-    /// today; `None` if that never comes.
+    /// The first true instant, not before `from`, at which this clock shows `nanos` or more, as far
+    /// as is known today; `None` if that never comes.
     pub fn first_true(&self, clock_id: ClockId, nanos: i64, from: True) -> Option<True> {
         let target = i128::from(nanos) * i128::from(UNIT);
         let first = self.index(from);
@@ -194,12 +199,14 @@ impl Clock {
         None
     }
 
-    /// The first true instant, not before `from`, at which the monotonic clock shows `target` or more.
+    /// The first true instant, not before `from`, at which the monotonic clock shows `target` or
+    /// more.
     pub fn true_at_monotonic(&self, target: Monotonic, from: True) -> Option<True> {
         self.first_true(ClockId::Monotonic, target.as_nanos(), from)
     }
 
-    /// The straight pieces of these clocks, in order, as far as they are known or planned: what a recorder writes down.
+    /// The straight pieces of these clocks, in order, as far as they are known or planned: what a
+    /// recorder writes down.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         self.pieces.iter().map(|piece| Segment {
             from: piece.from,
@@ -216,8 +223,9 @@ impl Clock {
         });
     }
 
-    /// Moves the wall clock by so many nanoseconds, evenly over so much true time. Slews add up; while the clock is frozen none
-    /// moves it, and a slew does not catch up on the time that it misses.
+    /// Moves the wall clock by so many nanoseconds, evenly over so much true time. Slews add up;
+    /// while the clock is frozen none moves it, and a slew does not catch up on the time that it
+    /// misses.
     pub fn slew(&mut self, at: True, by_nanos: i64, over: Duration) {
         let until = at + over;
         let over = i128::from(until.as_nanos()) - i128::from(at.as_nanos());
@@ -492,7 +500,8 @@ mod tests {
         for (from, by, over) in slews {
             clock.slew(True::from_secs(from), by, Duration::from_secs(over));
         }
-        // By 8 s: eight of the ten, thirty of the hundred, all of the two short ones, an eighth of the thirty.
+        // By 8 s: eight of the ten, thirty of the hundred, all of the two short ones, an eighth of
+        // the thirty.
         for (at, moved) in [(5, 5), (8, 8 + 30 - 7 + 3 + 3), (100, 10 + 100 - 7 + 3 + 30)] {
             let at = True::from_secs(at);
             assert_eq!(clock.wall(at).as_nanos(), start().wall(at).as_nanos() + moved, "at {at}");
@@ -508,7 +517,8 @@ mod tests {
         }
     }
 
-    /// The clock would show the target at 5 s, and is set back by 2 s at that very instant: it shows it at 7 s.
+    /// The clock would show the target at 5 s, and is set back by 2 s at that very instant: it
+    /// shows it at 7 s.
     #[test]
     fn a_reading_is_not_reached_in_the_instant_in_which_the_clock_is_set_back() {
         let mut clock = start();

@@ -1,7 +1,8 @@
 //! Conditions: effects that last until they are ended, each with its causes.
 //!
-//! Every cause holds its own conditions and ends no other's, so that each of several faults that overlap on one host or link
-//! lasts exactly as long as it says: a link that two have cut heals when both are over, and delays of one link add up.
+//! Every cause holds its own conditions and ends no other's, so that each of several faults that
+//! overlap on one host or link lasts exactly as long as it says: a link that two have cut heals
+//! when both are over, and delays of one link add up.
 
 use std::{fmt, time::Duration};
 
@@ -14,23 +15,27 @@ use super::{
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are hosts, links and amounts, named after what they are")]
 pub enum Condition {
-    /// The machine has lost its power: tasks, sockets and all unsent data are gone, and no peer is notified. When no cause is
-    /// left, the host's software is restarted, with the next incarnation.
+    /// The machine has lost its power: tasks, sockets and all unsent data are gone, and no peer is
+    /// notified. When no cause is left, the host's software is restarted, with the next
+    /// incarnation.
     Down { host: String },
-    /// The host's code does not run; its kernel still acknowledges and receives. A host that restarts is still paused.
+    /// The host's code does not run; its kernel still acknowledges and receives. A host that
+    /// restarts is still paused.
     Paused { host: String },
     /// As `Paused`, but caused by its own process, and over when that ends.
     Blocked { host: String },
-    /// The whole machine is suspended: no code, no kernel, and monotonic time stops. A host that restarts is still suspended.
+    /// The whole machine is suspended: no code, no kernel, and monotonic time stops. A host that
+    /// restarts is still suspended.
     Suspended { host: String },
     /// Packets of this direction wait until it heals, including those of new connections.
     Cut { from: String, to: String },
     /// Added to the latency. Delays add up.
     Slow { from: String, to: String, by: Duration },
-    /// How many packets of a million are late by one retransmission time-out. Losses of several causes are independent.
+    /// How many packets of a million are late by one retransmission time-out. Losses of several
+    /// causes are independent.
     Lossy { from: String, to: String, per_million: u32 },
-    /// The rate of a clock; without one, of all. The errors of several causes add up, together with the clock's own; no clock runs
-    /// backwards.
+    /// The rate of a clock; without one, of all. The errors of several causes add up, together with
+    /// the clock's own; no clock runs backwards.
     ClockRate { host: String, clock_id: Option<ClockId>, rate: Rate },
     /// A clock is frozen; without one, of all.
     ClockFrozen { host: String, clock_id: Option<ClockId> },

@@ -1,8 +1,9 @@
 //! A connection between two hosts of a world in real time, which the links of the world carry.
 //!
-//! The dialing end is in memory; the other end is a real socket that [`proxy`](super::proxy) opens to the listener. What passes between
-//! the two goes over the links of the world, in [parcels](Carried), so that latencies, cuts, delays and losses of links are the same for
-//! real servers, which know of them by what arrives and what does not.
+//! The dialing end is in memory; the other end is a real socket that [`proxy`](super::proxy) opens
+//! to the listener. What passes between the two goes over the links of the world, in
+//! [parcels](Carried), so that latencies, cuts, delays and losses of links are the same for real
+//! servers, which know of them by what arrives and what does not.
 
 use std::{
     collections::VecDeque,
@@ -76,7 +77,8 @@ impl Sent {
     }
 }
 
-/// How many bytes of one direction may be on their way or unread: beyond it the writer waits, as for a window of TCP.
+/// How many bytes of one direction may be on their way or unread: beyond it the writer waits, as
+/// for a window of TCP.
 const WINDOW: usize = 1 << 20;
 
 /// The state of the dialing end.
@@ -127,7 +129,8 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    /// A connection that is yet to be opened, from one host to a port of another one; each host with its number.
+    /// A connection that is yet to be opened, from one host to a port of another one; each host
+    /// with its number.
     pub(super) fn new(
         sent: Arc<Sent>,
         (from, client): (usize, HostName),
@@ -156,7 +159,8 @@ impl Conn {
         self.sent.sleeper.wake();
     }
 
-    /// A parcel has arrived at the far end. Returns what the far end needs to start, if this is what starts it.
+    /// A parcel has arrived at the far end. Returns what the far end needs to start, if this is
+    /// what starts it.
     pub(super) fn arrive_far(self: &Arc<Self>, carried: Carried) -> Option<UnboundedReceiver<Carried>> {
         if let Carried::Connect = carried {
             // An attempt that was given up is not repeated by any kernel.

@@ -23,15 +23,20 @@ pub enum Verb {
     Begin { cause: Cause, condition: Condition },
     /// Ends the condition for this cause; it lasts on if another cause holds it.
     End { cause: Cause, condition: Condition },
-    /// The process dies and the machine stays: its sockets are closed by the kernel, so peers are notified.
+    /// The process dies and the machine stays: its sockets are closed by the kernel, so peers are
+    /// notified.
     Kill { host: String },
-    /// The process is asked to end: its code may react to [`super::HostCtx::stopping`] within this instant, then as `Kill`.
+    /// The process is asked to end: its code may react to [`super::HostCtx::stopping`] within this
+    /// instant, then as `Kill`.
     Stop { host: String },
-    /// The host's software is restarted, with the next incarnation, whatever kept it down; one that still runs crashes first.
+    /// The host's software is restarted, with the next incarnation, whatever kept it down; one that
+    /// still runs crashes first.
     Restart { host: String },
-    /// Both ends of every connection between the two hosts get a reset, and packets on their way are lost.
+    /// Both ends of every connection between the two hosts get a reset, and packets on their way
+    /// are lost.
     Reset { one: String, other: String },
-    /// An address, by whose name hosts dial, leads to this host from now on. Connections that were opened before stay as they are.
+    /// An address, by whose name hosts dial, leads to this host from now on. Connections that were
+    /// opened before stay as they are.
     Point { address: String, host: String },
     /// Sets the latency from now on.
     Latency { from: String, to: String, latency: Latency },
@@ -41,7 +46,8 @@ pub enum Verb {
     ClockSlew { host: String, by_nanos: i64, over: Duration },
     /// Sets the clock's own rate from now on; without one, of all.
     ClockRate { host: String, clock_id: Option<ClockId>, rate: Rate },
-    /// Ends every cut, delay, loss, pause, suspension and rule. Clocks stay wrong, and crashed hosts stay down.
+    /// Ends every cut, delay, loss, pause, suspension and rule. Clocks stay wrong, and crashed
+    /// hosts stay down.
     Calm,
     /// Ends the run.
     Finish,
@@ -108,7 +114,8 @@ struct Orders {
 pub struct Control(Arc<Mutex<Orders>>);
 
 impl Control {
-    /// Orders a verb for this true instant, or for now if that has passed. Verbs of one instant take effect in the order given.
+    /// Orders a verb for this true instant, or for now if that has passed. Verbs of one instant
+    /// take effect in the order given.
     pub fn at(&self, at: True, verb: Verb) {
         self.with(|orders| {
             let number = orders.next;

@@ -3,15 +3,17 @@
 /// What advances time and delivers packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
-    /// lockstorm's own timeline over `turmoil-net`: it jumps from event to event, to the nanosecond.
+    /// lockstorm's own timeline over `turmoil-net`: it jumps from event to event, to the
+    /// nanosecond.
     #[default]
     Event,
-    /// `turmoil`, which runs every host once in each millisecond. A world behaves as on lockstorm's timeline,
-    /// to the millisecond; this engine is slower, and exists to check the other.
+    /// `turmoil`, which runs every host once in each millisecond. A world behaves as on lockstorm's
+    /// timeline, to the millisecond; this engine is slower, and exists to check the other.
     Turmoil,
-    /// Real time and the sockets of this machine, for code that talks to real servers. The links carry what passes between hosts, and
-    /// the clocks of code can be bent as in virtual time; those of real servers cannot. Only the random choices of such a run are a
-    /// function of its seed.
+    /// Real time and the sockets of this machine, for code that talks to real servers. The links
+    /// carry what passes between hosts, and the clocks of code can be bent as in virtual time;
+    /// those of real servers cannot. Only the random choices of such a run are a function of its
+    /// seed.
     Real,
 }
 

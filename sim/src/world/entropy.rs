@@ -1,4 +1,5 @@
-//! One seed, many named streams of random numbers: a new draw in one stream does not move the others.
+//! One seed, many named streams of random numbers: a new draw in one stream does not move the
+//! others.
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ impl Entropy {
         self.seed
     }
 
-    /// The stream of this name from its beginning: ChaCha8 keyed with SHA-256(seed || name). Asking twice gives the
-    /// same numbers twice.
+    /// The stream of this name from its beginning: ChaCha8 keyed with SHA-256(seed || name). Asking
+    /// twice gives the same numbers twice.
     pub fn stream(&self, name: &str) -> Stream {
         let key = Sha256::new().chain_update(self.seed.to_le_bytes()).chain_update(name).finalize();
         Stream(ChaCha8Rng::from_seed(key.into()))
@@ -62,7 +63,8 @@ impl Stream {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A duration of whole nanoseconds from `min` to `max`, both included; `min` if the two are in the wrong order.
+    /// A duration of whole nanoseconds from `min` to `max`, both included; `min` if the two are in
+    /// the wrong order.
     pub fn between(&mut self, min: Duration, max: Duration) -> Duration {
         let span = u64::try_from(max.saturating_sub(min).as_nanos()).unwrap_or(u64::MAX - 1);
         min + Duration::from_nanos(self.below(span.saturating_add(1)))

@@ -1,4 +1,5 @@
-//! A host, from inside ([`HostCtx`], the interface for code on it) and from outside (its tasks, and whether they run).
+//! A host, from inside ([`HostCtx`], the interface for code on it) and from outside (its tasks, and
+//! whether they run).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -47,7 +48,8 @@ struct Life {
     spawned: Mutex<VecDeque<Task>>,
 }
 
-/// What code on a host can reach: its clocks, its PRNG, its sockets, its tasks. Nothing of it survives a crash.
+/// What code on a host can reach: its clocks, its PRNG, its sockets, its tasks. Nothing of it
+/// survives a crash.
 #[derive(Clone)]
 pub struct HostCtx {
     machine: Arc<Machine>,
@@ -80,19 +82,21 @@ impl HostCtx {
         lock(&self.machine.clock).boottime(self.machine.shared.now())
     }
 
-    /// True time, and the readings of the host's clocks. For recorders only: no real program can know true time, so code that is
-    /// under test must not use it.
+    /// True time, and the readings of the host's clocks. For recorders only: no real program can
+    /// know true time, so code that is under test must not use it.
     pub fn moment(&self) -> (True, Reading) {
         let now = self.machine.shared.now();
         (now, lock(&self.machine.clock).read(now))
     }
 
-    /// Resolves when the host's monotonic clock shows `at`, at that very true instant if the host runs then.
+    /// Resolves when the host's monotonic clock shows `at`, at that very true instant if the host
+    /// runs then.
     pub fn sleep_until(&self, at: Monotonic) -> Sleep {
         Sleep { machine: self.machine.clone(), alarm: Alarm::Clock(at), timer: None }
     }
 
-    /// Resolves after a length of true time, which the host's clocks do not affect: for delays of messages on the wire.
+    /// Resolves after a length of true time, which the host's clocks do not affect: for delays of
+    /// messages on the wire.
     pub fn wire_delay(&self, delay: Duration) -> Sleep {
         let at = self.machine.shared.now() + delay;
         Sleep { machine: self.machine.clone(), alarm: Alarm::Wire(at), timer: None }
@@ -112,7 +116,8 @@ impl HostCtx {
     /// Connects to a port of a host; over a cut link this waits until it is healed.
     ///
     /// # Errors
-    /// `NotFound` for an unknown host, `ConnectionRefused` if no process listens there, as a real `connect` otherwise.
+    /// `NotFound` for an unknown host, `ConnectionRefused` if no process listens there, as a real
+    /// `connect` otherwise.
     pub async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         TcpStream::connect(&self.machine, host, port).await
     }
@@ -125,8 +130,8 @@ impl HostCtx {
         TcpListener::bind(&self.machine, port).await
     }
 
-    /// With real sockets: maps this port of this host to a real address, where a server process listens. `None` announces that a
-    /// server is about to listen: connection attempts wait for it.
+    /// With real sockets: maps this port of this host to a real address, where a server process
+    /// listens. `None` announces that a server is about to listen: connection attempts wait for it.
     pub fn stand_for(&self, port: u16, address: Option<SocketAddr>) {
         let real = &mut lock(&self.machine.shared.real);
         let listener = RealListener { address, is_server: true };
@@ -139,8 +144,8 @@ impl HostCtx {
         lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port))?.address
     }
 
-    /// With real sockets: a real address at which a server process on this host reaches a port of another one, over the links between
-    /// the two.
+    /// With real sockets: a real address at which a server process on this host reaches a port of
+    /// another one, over the links between the two.
     ///
     /// # Errors
     /// If no more sockets can be opened.
@@ -174,7 +179,8 @@ impl HostCtx {
         self.machine.queue();
     }
 
-    /// Resolves when the host is asked to stop. What runs from then on within the same instant still runs.
+    /// Resolves when the host is asked to stop. What runs from then on within the same instant
+    /// still runs.
     pub fn stopping(&self) -> Stopping {
         Stopping(self.life.clone())
     }

@@ -1,6 +1,6 @@
-//! A link: one direction between two hosts. It is always first in, first out, because a TCP receiver of `turmoil-net`
-//! drops segments that arrive out of order, without retransmission; so loss is delay here, and a cut makes packets wait, as
-//! retransmission would.
+//! A link: one direction between two hosts. It is always first in, first out, because a TCP
+//! receiver of `turmoil-net` drops segments that arrive out of order, without retransmission; so
+//! loss is delay here, and a cut makes packets wait, as retransmission would.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,7 +32,8 @@ pub enum Latency {
         /// The maximum of the additional delay.
         cap: Duration,
     },
-    /// Log-normal: half of the packets are faster than `median`; `sigma` is the length of the tail (0.5 is a calm network).
+    /// Log-normal: half of the packets are faster than `median`; `sigma` is the length of the tail
+    /// (0.5 is a calm network).
     LogNormal {
         /// The median.
         median: Duration,
@@ -44,8 +45,8 @@ pub enum Latency {
 }
 
 impl Latency {
-    /// Draws a latency. Floating-point results are rounded to microseconds, so that the last bit of a platform's logarithm
-    /// does not matter.
+    /// Draws a latency. Floating-point results are rounded to microseconds, so that the last bit of
+    /// a platform's logarithm does not matter.
     pub fn draw(&self, stream: &mut Stream) -> Duration {
         let micros = |seconds: f64, cap: Duration| {
             Duration::from_micros((seconds * 1e6).clamp(0.0, cap.as_secs_f64() * 1e6) as u64)
@@ -96,7 +97,8 @@ pub(super) struct Link {
     losses: BTreeMap<Cause, u32>,
     /// The sum of all delays, added to the latency.
     delay: Duration,
-    /// How many packets of a million are lost by all causes together, and so late by one retransmission time-out.
+    /// How many packets of a million are lost by all causes together, and so late by one
+    /// retransmission time-out.
     loss_per_million: u32,
     queue: VecDeque<InFlight>,
     last_due: True,
@@ -222,7 +224,8 @@ mod tests {
     #[test]
     fn latencies_keep_their_promises() {
         let ms = Duration::from_millis;
-        // Each row: the latency, its least and its greatest draw, and the bounds of the middle one of 4,001 draws.
+        // Each row: the latency, its least and its greatest draw, and the bounds of the middle one
+        // of 4,001 draws.
         let rows = [
             (Latency::Fixed(ms(3)), ms(3), ms(3), ms(3), ms(3)),
             (
@@ -274,7 +277,8 @@ mod tests {
         }
     }
 
-    /// What was due while the link was cut starts when it heals; what becomes due just then was never held up.
+    /// What was due while the link was cut starts when it heals; what becomes due just then was
+    /// never held up.
     #[test]
     fn a_packet_that_is_due_when_the_link_heals_arrives_in_time() {
         for (healed, arrives) in [(0, 1), (1, 1), (2, 3)] {
@@ -286,7 +290,8 @@ mod tests {
         }
     }
 
-    /// A normal number's deviation of one is passed by 15.87 % of the draws: a factor of e to the power of sigma.
+    /// A normal number's deviation of one is passed by 15.87 % of the draws: a factor of e to the
+    /// power of sigma.
     #[test]
     fn a_log_normal_latency_spreads_as_its_sigma_says() {
         let latency = Latency::LogNormal {

@@ -1,4 +1,5 @@
-//! What outlives a host's software: its name, its clocks, and their timers; and what all hosts share.
+//! What outlives a host's software: its name, its clocks, and their timers; and what all hosts
+//! share.
 
 use std::{
     any::Any,
@@ -34,8 +35,8 @@ use crate::time::{Monotonic, True};
 /// The payload of a panic.
 pub(super) type Panic = Box<dyn Any + Send>;
 
-/// State that the world shares with the code on its hosts. One thread uses it, so that no lock is ever contended; locks are
-/// needed because client code requires futures that are `Send`.
+/// State that the world shares with the code on its hosts. One thread uses it, so that no lock is
+/// ever contended; locks are needed because client code requires futures that are `Send`.
 pub(super) struct Shared {
     pub(super) now: AtomicI64,
     pub(super) entropy: Entropy,
@@ -59,7 +60,8 @@ impl Shared {
         True::from_nanos(self.now.load(Ordering::Relaxed))
     }
 
-    /// The host that is dialed by this name: the one that an address leads to, or the one that is called so.
+    /// The host that is dialed by this name: the one that an address leads to, or the one that is
+    /// called so.
     pub(super) fn dialed_by(&self, name: &str) -> String {
         lock(&self.addresses).get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
@@ -104,7 +106,8 @@ pub(super) enum Alarm {
 const CLOCK: Alarm = Alarm::Clock(Monotonic::from_nanos(i64::MIN));
 const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
 
-/// The wakers of timers; the number distinguishes timers of one instant, in the order of their creation.
+/// The wakers of timers; the number distinguishes timers of one instant, in the order of their
+/// creation.
 pub(super) type Timers = BTreeMap<(Alarm, u64), Waker>;
 
 /// What outlives a host's software: its name, its clocks, their timers.
@@ -114,7 +117,8 @@ pub(super) struct Machine {
     pub(super) shared: Arc<Shared>,
     pub(super) clock: Mutex<Clock>,
     pub(super) timers: Mutex<Timers>,
-    /// When the next timer fires, in nanoseconds of true time; recomputed when a timer or the clock has changed.
+    /// When the next timer fires, in nanoseconds of true time; recomputed when a timer or the clock
+    /// has changed.
     next_due: AtomicI64,
     pub(super) next_due_known: AtomicBool,
     pub(super) next_number: AtomicU64,
@@ -168,7 +172,8 @@ impl Machine {
         self.next_due_known.store(false, Ordering::Relaxed);
     }
 
-    /// When the next of this host's timers fires, by the present rate of its clock; the end of time if none does.
+    /// When the next of this host's timers fires, by the present rate of its clock; the end of time
+    /// if none does.
     pub(super) fn next_timer(&self) -> True {
         if !self.next_due_known.swap(true, Ordering::Relaxed) {
             let timers = lock(&self.timers);

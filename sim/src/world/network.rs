@@ -1,4 +1,5 @@
-//! The network of the world: from a host's kernel onto a link, and from the link into another host's kernel.
+//! The network of the world: from a host's kernel onto a link, and from the link into another
+//! host's kernel.
 
 use std::{
     cmp::Reverse,
@@ -129,7 +130,8 @@ impl World {
         }
     }
 
-    /// Waiting packets stand for retransmissions by the kernel, and no kernel retransmits for an abandoned connection attempt.
+    /// Waiting packets stand for retransmissions by the kernel, and no kernel retransmits for an
+    /// abandoned connection attempt.
     fn forget_given_up(&mut self, index: usize) {
         // `turmoil` drops such an attempt when it arrives.
         let Fabric::Event(_) = &self.fabric else { return };
@@ -192,9 +194,10 @@ impl World {
     }
 }
 
-/// Whether a packet would reset a connection that its receiver has not finished opening. The receiving kernel would keep such
-/// a socket, closed but bound, until the host's end and beyond: no software owns it, and closing the listener closes only what
-/// is still half open. The port could never be listened at again. Left half open, it goes with the listener.
+/// Whether a packet would reset a connection that its receiver has not finished opening. The
+/// receiving kernel would keep such a socket, closed but bound, until the host's end and beyond: no
+/// software owns it, and closing the listener closes only what is still half open. The port could
+/// never be listened at again. Left half open, it goes with the listener.
 fn resets_half_open(packet: &Packet) -> bool {
     let Transport::Tcp(segment) = &packet.payload else { return false };
     let peer = SocketAddr::new(packet.src, segment.src_port);

@@ -14,14 +14,14 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind the port that the
-/// configuration names. This is what to give to [`crate::world::Builder::host`].
+/// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind
+/// the port that the configuration names. This is what to give to [`crate::world::Builder::host`].
 pub async fn run(ctx: HostCtx, config: Config, node: DrivenNode) {
     run_with(ctx, config.port, node, |env, _| Server::new(config, env)).await;
 }
 
-/// As [`run`], with a server that `start` makes; it is given the one that was there before the last crash or exit, if
-/// any, to take what was durable.
+/// As [`run`], with a server that `start` makes; it is given the one that was there before the last
+/// crash or exit, if any, to take what was durable.
 pub async fn run_with(
     ctx: HostCtx,
     port: u16,
@@ -121,8 +121,8 @@ mod tests {
         world::{Builder, Condition, Latency, MessageFault, Rule, TraceRetention, Verb, World},
     };
 
-    /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in milliseconds, whatever has
-    /// been answered, and tells what it reads.
+    /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in
+    /// milliseconds, whatever has been answered, and tells what it reads.
     fn conversation(commands: &'static [(i64, &'static str)]) -> Builder {
         let node = DrivenNode::new();
         World::builder(1)
@@ -190,7 +190,8 @@ mod tests {
                 &[get(9, MessageFault::Break(Break::LoseReply))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320",
             ),
-            // Of several rules each does its part: 50 ms on the way there and 100 ms on the way back.
+            // Of several rules each does its part: 50 ms on the way there and 100 ms on the way
+            // back.
             (
                 &[get(2, MessageFault::DelayRequest(ms(50))), get(2, MessageFault::DelayReply(ms(100)))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370",
@@ -348,8 +349,9 @@ mod tests {
         world.control().at(True::from_millis(10), Condition::Paused { host: "r".into() }.begin("it"));
         world.control().at(True::from_millis(500), Condition::Paused { host: "r".into() }.end("it"));
         world.run(True::from_secs(1)).expect("it runs");
-        // The way there passes during the pause. The answer is sixteen windows of 65,535 bytes and a rest, one window per
-        // round trip of 2 ms; the rest leaves after sixteen of them and is on its way for 1 ms.
+        // The way there passes during the pause. The answer is sixteen windows of 65,535 bytes and
+        // a rest, one window per round trip of 2 ms; the rest leaves after sixteen of them and is
+        // on its way for 1 ms.
         assert_eq!(replies(&world), "all@533");
     }
 

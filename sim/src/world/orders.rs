@@ -261,8 +261,9 @@ impl World {
         }
     }
 
-    /// Powers a host off. Its connections are aborted first, without notifying their peers, so that its kernel drops them
-    /// instead of closing them; packets that its destructors still send are lost.
+    /// Powers a host off. Its connections are aborted first, without notifying their peers, so that
+    /// its kernel drops them instead of closing them; packets that its destructors still send are
+    /// lost.
     fn crash(&mut self, host: usize) {
         self.collect();
         self.hosts[host].crashed = true;

@@ -1,8 +1,9 @@
-//! The far end of a [connection](super::conn) in real time: a proxy that passes on what the links of the world bring to a real socket,
-//! and what the socket brings to the links.
+//! The far end of a [connection](super::conn) in real time: a proxy that passes on what the links
+//! of the world bring to a real socket, and what the socket brings to the links.
 //!
-//! To servers it speaks RESP: it splits what a client sends into commands, so that message rules pick some of them, and counts
-//! the replies, so that a rule about one reply spares those before it.
+//! To servers it speaks RESP: it splits what a client sends into commands, so that message rules
+//! pick some of them, and counts the replies, so that a rule about one reply spares those before
+//! it.
 
 use std::{
     collections::VecDeque, future::pending, io, net::SocketAddr, pin::pin, sync::Arc, sync::atomic::Ordering,
@@ -33,7 +34,8 @@ const READ: usize = 16 << 10;
 const ANSWERED_BY_PUSHES: [&[u8]; 6] =
     [b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"];
 
-/// Starts the far end of a connection, outside of all hosts: a kernel goes on while its host's software stands still.
+/// Starts the far end of a connection, outside of all hosts: a kernel goes on while its host's
+/// software stands still.
 #[expect(clippy::disallowed_methods, reason = "only in real time, and the task of no host")]
 pub(super) fn start(shared: Arc<Shared>, conn: Arc<Conn>, arrived: UnboundedReceiver<Carried>) {
     tokio::spawn(async move {
@@ -46,8 +48,8 @@ pub(super) fn start(shared: Arc<Shared>, conn: Arc<Conn>, arrived: UnboundedRece
     });
 }
 
-/// Connects to the listener, as soon as there is one, and says whether it is that of a server process. `None` if the attempt was
-/// given up.
+/// Connects to the listener, as soon as there is one, and says whether it is that of a server
+/// process. `None` if the attempt was given up.
 async fn open(
     shared: &Shared,
     conn: &Arc<Conn>,
@@ -215,7 +217,8 @@ impl Proxy {
         }
     }
 
-    /// Passes on every command whose time has come, and what was held back, and carries out what the rules say.
+    /// Passes on every command whose time has come, and what was held back, and carries out what
+    /// the rules say.
     async fn pass_on(&mut self, writing: &mut Writing<'_>) -> io::Result<Next> {
         loop {
             self.let_go();
@@ -308,7 +311,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A real address at which a server process on one host reaches a port of another one over the links of the world.
+/// A real address at which a server process on one host reaches a port of another one over the
+/// links of the world.
 pub(super) async fn gate(machine: Arc<Machine>, host: String, port: u16) -> io::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;

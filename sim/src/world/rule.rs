@@ -1,5 +1,5 @@
-//! Faults that look at a message: "lose the reply of the k-th command matching ...", "delay the request matching ...".
-//! Rules are data; the driver of a node evaluates them for every command.
+//! Faults that look at a message: "lose the reply of the k-th command matching ...", "delay the
+//! request matching ...". Rules are data; the driver of a node evaluates them for every command.
 
 use std::{fmt, time::Duration};
 

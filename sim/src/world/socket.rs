@@ -35,15 +35,17 @@ enum Kind {
     Real(tokio::net::TcpStream),
     /// From one host to another, in real time.
     Dialed(Dialed),
-    /// From a host to itself, on `turmoil`, whose own loopback takes a tick where a kernel takes no time.
+    /// From a host to itself, on `turmoil`, whose own loopback takes a tick where a kernel takes no
+    /// time.
     Loopback(DuplexStream, IpAddr),
 }
 
 /// The buffer size in bytes of a connection from a host to itself.
 const LOOPBACK: usize = 1 << 20;
 
-/// The first byte that an acceptor sends on `turmoil`. `turmoil` establishes a connection as soon as the request has arrived; the
-/// connecting side must not see it before an answer can have come back.
+/// The first byte that an acceptor sends on `turmoil`. `turmoil` establishes a connection as soon
+/// as the request has arrived; the connecting side must not see it before an answer can have come
+/// back.
 const GREETING: u8 = b'!';
 
 impl TcpStream {

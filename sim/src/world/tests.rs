@@ -31,7 +31,8 @@ async fn echo(ctx: HostCtx) {
     }
 }
 
-/// Sends byte n when its monotonic clock shows n times 100 ms, and waits for the answer before the next.
+/// Sends byte n when its monotonic clock shows n times 100 ms, and waits for the answer before the
+/// next.
 async fn ping(ctx: HostCtx) {
     let pings = async {
         let mut stream = ctx.dial("s", 7).await?;
@@ -75,7 +76,8 @@ fn observed(world: &World, wanted: &str) -> String {
     lines.join(" ")
 }
 
-/// An order in words. What begins a condition may name its cause behind a colon, as `pause:a s`; what ends it does the same.
+/// An order in words. What begins a condition may name its cause behind a colon, as `pause:a s`;
+/// what ends it does the same.
 fn verb(text: &str) -> Verb {
     let words: Vec<&str> = text.split(' ').collect();
     let name = |at: usize| words[at].to_owned();
@@ -155,7 +157,8 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "pause:a s"), (160, "pause:b s"), (170, "resume:a s"), (350, "resume:b s")],
             "connected@20 1@120 2@360 3@380 4@420 5@520",
         ),
-        // A machine that comes up is still paused; a process that blocked itself is gone with what it did.
+        // A machine that comes up is still paused; a process that blocked itself is gone with what
+        // it did.
         (
             &[(50, "pause s"), (60, "crash s"), (70, "up s"), (350, "resume s")],
             "connected@20 ConnectionReset@120",
@@ -175,7 +178,8 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "suspend:a c"), (200, "suspend:b c"), (250, "wake:a c"), (350, "wake:b c")],
             "connected@20 1@120 2@420 3@520",
         ),
-        // A pause that outlasts the suspension stops the code and not the clock: 100 ms are missing, and 2 is late.
+        // A pause that outlasts the suspension stops the code and not the clock: 100 ms are
+        // missing, and 2 is late.
         (
             &[(150, "suspend c"), (200, "pause c"), (250, "wake c"), (350, "resume c")],
             "connected@20 1@120 2@370 3@420 4@520",
@@ -197,10 +201,12 @@ fn every_verb_shows_on_the_wire() {
         (&[(5, "reset s c")], "ConnectionRefused@5"),
         // No packet tells the client that the machine is gone.
         (&[(150, "crash s")], "connected@20 1@120"),
-        // The new kernel knows no such connection: ping 2 sets out again at 350 and comes back as a reset.
+        // The new kernel knows no such connection: ping 2 sets out again at 350 and comes back as a
+        // reset.
         (&[(150, "crash s"), (350, "up s")], "connected@20 1@120 ConnectionReset@370"),
         (&[(150, "crash s"), (350, "restart s")], "connected@20 1@120 ConnectionReset@370"),
-        // Two crashes: up with the end of the last, or when it is started by hand; then no end of them means anything.
+        // Two crashes: up with the end of the last, or when it is started by hand; then no end of
+        // them means anything.
         (
             &[(150, "crash:a c"), (200, "crash:b c"), (250, "up:a c"), (350, "up:b c")],
             "connected@20 1@120 connected@370 1@390 2@410 3@430 4@450 5@520",
@@ -246,7 +252,8 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "freeze:a c"), (160, "freeze:b c"), (170, "unfreeze:b c"), (350, "unfreeze:a c")],
             "connected@20 1@120 2@420 3@520",
         ),
-        // Half as fast again, twice: as fast as double, until 300 shows 450; then as before, with what the clock has of its own.
+        // Half as fast again, twice: as fast as double, until 300 shows 450; then as before, with
+        // what the clock has of its own.
         (
             &[(0, "faster:a c"), (0, "faster:b c"), (300, "unfaster:a c"), (300, "unfaster:b c")],
             "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@420 8@520",
@@ -435,8 +442,8 @@ fn sleeps_end_at_the_very_nanosecond_and_foreign_timers_to_the_millisecond() {
 
 #[test]
 fn a_cut_link_drops_packets_that_no_kernel_retransmits() {
-    // The server tells what reaches it. The link is cut from 50 to 300; what was sent over it waits in a kernel, and
-    // goes with that kernel or with the attempt to connect.
+    // The server tells what reaches it. The link is cut from 50 to 300; what was sent over it waits
+    // in a kernel, and goes with that kernel or with the attempt to connect.
     let server = |ctx: HostCtx| async move {
         let listener = ctx.listen(7).await.expect("free");
         loop {
@@ -549,7 +556,8 @@ fn turmoil_tells_the_same_story_to_the_millisecond() {
         &[(205, "slow s c 45")],
         &[(5, "latency c s")],
         &[(405, "reset s c")],
-        // What comes for a connection that the new incarnation does not know is answered with a reset.
+        // What comes for a connection that the new incarnation does not know is answered with a
+        // reset.
         &[(405, "crash s"), (650, "up s")],
         &[(405, "crash:a c"), (500, "crash:b c"), (600, "up:a c"), (650, "up:b c")],
         &[(405, "pause c"), (500, "crash c"), (600, "up c"), (650, "resume c")],

@@ -1,7 +1,9 @@
-//! The loop of the world: poll every host that can run, move its packets onto the links, jump to the next event.
+//! The loop of the world: poll every host that can run, move its packets onto the links, jump to
+//! the next event.
 //!
-//! True time is kept here, in nanoseconds. tokio's paused clock follows it in whole milliseconds, which is as fine as its
-//! timers are; code on a host that sleeps by tokio instead of by the host's clock is woken to the millisecond.
+//! True time is kept here, in nanoseconds. tokio's paused clock follows it in whole milliseconds,
+//! which is as fine as its timers are; code on a host that sleeps by tokio instead of by the host's
+//! clock is woken to the millisecond.
 
 use std::{
     cmp::Reverse,
@@ -196,7 +198,8 @@ impl World {
         (lock(&self.shared.trace).count(), self.packets)
     }
 
-    /// Runs until `until` by true time, or until [`super::Verb::Finish`] is ordered. It can be called again to continue.
+    /// Runs until `until` by true time, or until [`super::Verb::Finish`] is ordered. It can be
+    /// called again to continue.
     ///
     /// # Errors
     /// If the world cannot go on, see [`WorldError`].

@@ -1,5 +1,5 @@
-//! The trace: what happened, when by true time, and what the clocks of the host showed. Its SHA-256 is the fingerprint
-//! of the run.
+//! The trace: what happened, when by true time, and what the clocks of the host showed. Its SHA-256
+//! is the fingerprint of the run.
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
@@ -57,8 +57,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Appends the stable byte form that the fingerprint is made of: integers little-endian, texts and bytes with
-    /// their length in front, one tag per kind of event.
+    /// Appends the stable byte form that the fingerprint is made of: integers little-endian, texts
+    /// and bytes with their length in front, one tag per kind of event.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let int = |out: &mut Vec<u8>, n: i64| out.extend_from_slice(&n.to_le_bytes());
         let bytes = |out: &mut Vec<u8>, bytes: &[u8]| {
@@ -246,7 +246,8 @@ impl Trace {
     }
 }
 
-/// The first divergence of two traces: the first pair of records that differ, or `None` if they are equal.
+/// The first divergence of two traces: the first pair of records that differ, or `None` if they are
+/// equal.
 pub fn first_divergence<'a>(
     one: impl IntoIterator<Item = &'a Record>,
     other: impl IntoIterator<Item = &'a Record>,

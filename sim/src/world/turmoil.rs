@@ -1,7 +1,7 @@
 //! The network of a world on `turmoil`, and the software of its hosts there.
 //!
-//! Every link of `turmoil` is held, and its packets are released one by one when they are due on the world's own links: this
-//! makes it possible to cut a single direction, and keeps the order.
+//! Every link of `turmoil` is held, and its packets are released one by one when they are due on
+//! the world's own links: this makes it possible to cut a single direction, and keeps the order.
 
 use std::{
     cell::{Cell, RefCell},

@@ -23,8 +23,8 @@ impl World {
         self.in_turmoil(|sim, desk| {
             desk.polls_max.set(polls_max);
             desk.wakers.borrow_mut().resize(addresses.len(), None);
-            // Within a tick hosts run in this order. The host added last directs the others, and runs before them, so that an
-            // order is still for the instant that it is given in.
+            // Within a tick hosts run in this order. The host added last directs the others, and
+            // runs before them, so that an order is still for the instant that it is given in.
             for (index, address) in addresses.iter().enumerate().rev() {
                 let desk = desk.clone();
                 sim.host(*address, move || Body::start(desk.clone(), index));

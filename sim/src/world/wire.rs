@@ -12,7 +12,8 @@ use std::{
 
 use super::lock::lock;
 
-/// One end of a connection on `turmoil`, as the faults see it: they can abort it, which `turmoil` cannot.
+/// One end of a connection on `turmoil`, as the faults see it: they can abort it, which `turmoil`
+/// cannot.
 #[derive(Debug)]
 pub(super) struct Wire {
     peer: IpAddr,
@@ -27,7 +28,8 @@ impl Wire {
         Wire { peer, aborted: AtomicBool::new(false), reader: Mutex::default(), writer: Mutex::default() }
     }
 
-    /// An error if the connection was aborted; otherwise registers the waiting task to be woken when it is.
+    /// An error if the connection was aborted; otherwise registers the waiting task to be woken
+    /// when it is.
     pub(super) fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
         if self.aborted.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::ConnectionReset.into());

@@ -24,8 +24,8 @@ fn append(appendfsync: Fsync) -> Config {
     Config { appendonly: true, appendfsync, ..nothing() }
 }
 
-/// Plays `script` on a node, ends it, starts it again, and answers the keys of `a`, `b` and `c` that are there. A script is
-/// commands and waits in milliseconds, parted by semicolons.
+/// Plays `script` on a node, ends it, starts it again, and answers the keys of `a`, `b` and `c`
+/// that are there. A script is commands and waits in milliseconds, parted by semicolons.
 fn survivors(config: &Config, script: &str, end: fn(Server) -> Disk) -> String {
     let mut net = Switch::new([config.clone()]);
     let disk = play(&mut net, script, end);
@@ -59,7 +59,8 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
         (nothing(), "SET a 1; 5000", ""),
         (append(Always), "SET a 1", "a"),
         (append(No), "SET a 1; 60000", ""),
-        // The node starts a quarter into a second, and what is written in that second waits for the next.
+        // The node starts a quarter into a second, and what is written in that second waits for the
+        // next.
         (append(EverySecond), "SET a 1; 740", ""),
         (append(EverySecond), "SET a 1; 750", "a"),
         // The first write of a new second takes the sync with it, the ones behind it do not.
@@ -69,10 +70,12 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
         (slow.clone(), "3000; SET a 1; 699", ""),
         (slow.clone(), "3000; SET a 1; SET b 1; 700", "a"),
         (slow, "3000; SET a 1; SET b 1; 1450", "ab"),
-        // The save point: two changes, and more than two seconds since the last save, which counts from the start.
+        // The save point: two changes, and more than two seconds since the last save, which counts
+        // from the start.
         (points.clone(), "SET a 1; 60000", ""),
         (points.clone(), "SET a 1; SET b 1; 2700", ""),
-        // It begins in the next second of the wall clock, and the periodic work sees that it is over.
+        // It begins in the next second of the wall clock, and the periodic work sees that it is
+        // over.
         (points.clone(), "SET a 1; SET b 1; 2750; SET c 1; 40", ""),
         (points.clone(), "SET a 1; SET b 1; 2750; SET c 1; 50", "ab"),
         (nothing(), "SET a 1; SAVE; SET b 1", "a"),

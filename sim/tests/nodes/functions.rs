@@ -1,4 +1,5 @@
-//! Libraries of functions, which are a node's as its data is: they outlive it, and its replicas have them.
+//! Libraries of functions, which are a node's as its data is: they outlive it, and its replicas
+//! have them.
 
 use crate::switch::Switch;
 use lockstorm_sim::{

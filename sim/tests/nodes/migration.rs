@@ -1,4 +1,5 @@
-//! MIGRATE between two nodes: what has gone over, what has stayed, and that nothing else happens meanwhile.
+//! MIGRATE between two nodes: what has gone over, what has stayed, and that nothing else happens
+//! meanwhile.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Replication between nodes: what a replica sees, and what is left after links break and roles change.
+//! Replication between nodes: what a replica sees, and what is left after links break and roles
+//! change.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use lockstorm_sim::{
     server::Server,
 };
 
-/// Replicas get their snapshot at once: the five seconds that a server waits for more of them are tested once.
+/// Replicas get their snapshot at once: the five seconds that a server waits for more of them are
+/// tested once.
 fn prompt() -> Config {
     Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..Config::default() }
 }
@@ -81,7 +83,8 @@ fn a_broken_link_costs_only_what_was_missed() {
     assert_eq!((syncs.full, syncs.partial, syncs.partial_refused), (1, 1, 1));
 }
 
-/// As `redis-server` answers: with `replicaof` from the start there is no position yet, and no link that was lost.
+/// As `redis-server` answers: with `replicaof` from the start there is no position yet, and no link
+/// that was lost.
 #[test]
 fn a_replica_from_the_start_that_never_reached_its_master_says_so() {
     let mut env = Env::new(1);
@@ -312,7 +315,8 @@ fn a_node_without_peers_asks_for_nothing() {
 
 #[test]
 fn an_expiry_reaches_replicas_as_an_instant_or_as_before_redis_7_as_the_time_left() {
-    // The replica's clock is a minute ahead. An instant is nearer for it by that minute; a time left is not.
+    // The replica's clock is a minute ahead. An instant is nearer for it by that minute; a time
+    // left is not.
     for (replicate_relative_ttl, expire, set) in [(false, ":39999", ":29999"), (true, ":100000", ":90000")] {
         let mut net = Switch::following(
             1,
@@ -382,8 +386,9 @@ fn a_stream_that_goes_on_under_a_new_name_is_not_fed_under_the_old_one() {
     net.run_secs(1);
     net.call(1, "REPLICAOF NO ONE");
     net.call(1, "SET k 2");
-    // The new name and what was written under it come in one piece. The replica below must not be handed that before it knows
-    // the name: it would ask for a continuation that is behind the point where the two part.
+    // The new name and what was written under it come in one piece. The replica below must not be
+    // handed that before it knows the name: it would ask for a continuation that is behind the
+    // point where the two part.
     net.call(0, "REPLICAOF n1 6379");
     net.run_secs(3);
     assert_eq!(net.call(2, "GET k"), "$1 2");

@@ -1,5 +1,5 @@
-//! Several servers in one process, joined by links whose delivery the test decides. Time is a number, and goes on only when
-//! the test lets it.
+//! Several servers in one process, joined by links whose delivery the test decides. Time is a
+//! number, and goes on only when the test lets it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -131,7 +131,8 @@ impl Switch {
         conn
     }
 
-    /// Sends a command on a new connection, and returns what was answered at once, line breaks as spaces.
+    /// Sends a command on a new connection, and returns what was answered at once, line breaks as
+    /// spaces.
     pub(crate) fn call(&mut self, node: usize, line: &str) -> String {
         let conn = self.connect(node);
         self.send(node, conn, line);
@@ -161,7 +162,8 @@ impl Switch {
         }
     }
 
-    /// Closes every connection between two nodes, on both sides at once; what was under way is lost.
+    /// Closes every connection between two nodes, on both sides at once; what was under way is
+    /// lost.
     pub(crate) fn reset(&mut self, a: usize, b: usize) {
         let between = |node: usize, end: &End| match end {
             End::Node(other, _) => (node, *other) == (a, b) || (node, *other) == (b, a),

@@ -127,7 +127,8 @@ fn slow_reader(server: &TestServer) -> (Peer, Peer) {
     (slow, other)
 }
 
-/// As on a server: the memory is free at once, even if the client still reads, and no old replies arrive after its end.
+/// As on a server: the memory is free at once, even if the client still reads, and no old replies
+/// arrive after its end.
 #[test]
 fn who_is_killed_is_not_waited_for() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -137,8 +138,8 @@ fn who_is_killed_is_not_waited_for() {
     assert!(read < REPLIES << 19, "{read}");
 }
 
-/// Regression: it was forgotten at once, with replies that could never be freed. As in Redis, it can be killed until it has
-/// read them.
+/// Regression: it was forgotten at once, with replies that could never be freed. As in Redis, it
+/// can be killed until it has read them.
 #[test]
 fn who_goes_without_reading_can_be_killed() {
     for goes in ["QUIT\r\n", "*1\r\n:no bulk\r\n"] {

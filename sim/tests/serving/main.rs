@@ -1,4 +1,5 @@
-//! A node behind real sockets, as its clients meet it: limits, slow and dying peers, a clock that clients move.
+//! A node behind real sockets, as its clients meet it: limits, slow and dying peers, a clock that
+//! clients move.
 
 mod clock;
 mod dying;

@@ -1,4 +1,5 @@
-//! Scripts that take longer than `busy-reply-threshold`: others have turns in between, and they end by themselves.
+//! Scripts that take longer than `busy-reply-threshold`: others have turns in between, and they end
+//! by themselves.
 
 use std::time::{Duration, Instant};
 
@@ -62,7 +63,8 @@ fn what_a_script_took_is_counted_once() {
 #[test]
 fn more_work_than_any_budget_is_no_endless_script() {
     let server = TestServer::start_blocking().expect("a free port");
-    // More than `Config::script_budget`, and far less than the five seconds of `busy-reply-threshold`.
+    // More than `Config::script_budget`, and far less than the five seconds of
+    // `busy-reply-threshold`.
     Peer::connect(&server).asks("EVAL \"for i = 1, 6e7 do end return 'done'\" 0", "$4\r\ndone\r\n");
 }
 
@@ -95,8 +97,8 @@ fn a_script_is_killed_in_whatever_it_calls() {
     }
 }
 
-/// Regression: they delayed BUSY and SCRIPT KILL for over 90 seconds, since a time slice was a number of instructions, and each
-/// of these is one instruction that takes some milliseconds.
+/// Regression: they delayed BUSY and SCRIPT KILL for over 90 seconds, since a time slice was a
+/// number of instructions, and each of these is one instruction that takes some milliseconds.
 #[test]
 fn a_script_is_killed_between_instructions_that_are_dear() {
     // A hundred of the dearest are at the most two seconds of a machine with nothing else to do.

@@ -1,9 +1,11 @@
-//! A process that shares locks with others: `lockstorm-client`, with one command per line of its input.
+//! A process that shares locks with others: `lockstorm-client`, with one command per line of its
+//! input.
 //!
-//! `peer WATCHDOG_MS URL...` reads `ID<tab>THREAD<tab>VERB<tab>ARGUMENT...` from standard input, does in each thread
-//! one thing after another, and answers `ID<tab>OUTCOME`. `Peer.java` in the folder of the JVM's clients understands the
-//! same words, and `suite.py` gives them to both. A thread is an owner; the locks stand on the first server or group of
-//! servers, a Redlock on all of them, and `KIND@2` is a lock on the second.
+//! `peer WATCHDOG_MS URL...` reads `ID<tab>THREAD<tab>VERB<tab>ARGUMENT...` from standard input,
+//! does in each thread one thing after another, and answers `ID<tab>OUTCOME`. `Peer.java` in the
+//! folder of the JVM's clients understands the same words, and `suite.py` gives them to both. A
+//! thread is an owner; the locks stand on the first server or group of servers, a Redlock on all of
+//! them, and `KIND@2` is a lock on the second.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -179,7 +181,8 @@ impl Peer {
         })
     }
 
-    /// What is done with permits, which have no owner: they are taken here, and given back in any process.
+    /// What is done with permits, which have no owner: they are taken here, and given back in any
+    /// process.
     async fn permits(&self, words: &[&str]) -> Result<String, Failure> {
         let client = &self.clients[0];
         let counted = |name| client.semaphore(name);

@@ -33,7 +33,8 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
         return without_counts(ours) == without_counts(theirs);
     }
     if name == b"EXEC" {
-        // One in a transaction: the first of its replies is among those of the commands, the others follow.
+        // One in a transaction: the first of its replies is among those of the commands, the others
+        // follow.
         let [(mine, others_of_mine), (yours, others_of_yours)] = [ours, theirs].map(goodbyes);
         if mine.len() > 1 && others_of_mine == others_of_yours {
             return without_counts(&mine) == without_counts(&yours);
@@ -69,16 +70,18 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
         })
 }
 
-/// Whether the keys that a command misses, and so the `keymiss` events, may differ: the order of a hash table decides which of
-/// equal elements are within the LIMIT of SORT, and GET looks up the keys of these.
+/// Whether the keys that a command misses, and so the `keymiss` events, may differ: the order of a
+/// hash table decides which of equal elements are within the LIMIT of SORT, and GET looks up the
+/// keys of these.
 fn misses_by_chance(words: &[Vec<u8>]) -> bool {
     let sorts = words.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"SORT"));
     let has = |wanted: &str| words.iter().any(|word| word.eq_ignore_ascii_case(wanted.as_bytes()));
     sorts && has("LIMIT") && has("GET") && rule::of(words) != Rule::Exact
 }
 
-/// The replies of a transaction that subscribed to several channels, which is one reply for each: the array of EXEC is not
-/// meant for so many, and the last ones come behind it. Subscription replies and all other replies, each in order.
+/// The replies of a transaction that subscribed to several channels, which is one reply for each:
+/// the array of EXEC is not meant for so many, and the last ones come behind it. Subscription
+/// replies and all other replies, each in order.
 fn spilled(all: &[Received]) -> Option<(Vec<Wire>, Wire)> {
     let replies: Option<Vec<&Wire>> = all
         .iter()

@@ -1,4 +1,5 @@
-//! The state of connections in a duel: their ids, which are blocked, which have CLIENT REPLY OFF, what each has queued.
+//! The state of connections in a duel: their ids, which are blocked, which have CLIENT REPLY OFF,
+//! what each has queued.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,8 @@ use crate::{
 };
 
 impl Duel {
-    /// Makes a connection on both servers. The real one counts them, so that the number is known before it is asked.
+    /// Makes a connection on both servers. The real one counts them, so that the number is known
+    /// before it is asked.
     pub(super) fn open(&mut self, conn: usize) {
         self.conns.push(conn);
         self.last_id += 1;
@@ -75,7 +77,8 @@ impl Duel {
         }
     }
 
-    /// The rules of frames that came on a connection; it does not wait any more when all that it asked for is among them.
+    /// The rules of frames that came on a connection; it does not wait any more when all that it
+    /// asked for is among them.
     pub(super) fn settle(&mut self, conn: usize, frames: &[Received]) -> Vec<Rule> {
         let mut rules = Vec::new();
         for frame in frames {
@@ -120,8 +123,8 @@ impl Duel {
         }
     }
 
-    /// How the simulator keeps a key of the first database, if it is there. The question has no side effects: an expired
-    /// key stays, and a miss is no event.
+    /// How the simulator keeps a key of the first database, if it is there. The question has no
+    /// side effects: an expired key stays, and a miss is no event.
     pub(super) fn encoding(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let pattern = key.iter().flat_map(|byte| [b'\\', *byte]).collect();
         let Received::Reply(Wire::Items(_, there)) = self.ask_sim(&[b"KEYS".to_vec(), pattern]) else {
@@ -146,10 +149,12 @@ impl Duel {
         let Some(encoding) = self.encoding(key) else { return true };
         let name = words[0].to_ascii_uppercase();
         match &encoding[..] {
-            // What a value was before decides where long lists are cut, and how wide a set of integers is.
+            // What a value was before decides where long lists are cut, and how wide a set of
+            // integers is.
             b"intset" | b"quicklist" if name == b"DUMP" => true,
             b"intset" | b"quicklist" => false,
-            // What is sorted is a list, whose order counts, or a sorted set, which becomes a table before it is read.
+            // What is sorted is a list, whose order counts, or a sorted set, which becomes a table
+            // before it is read.
             b"listpack" => name.starts_with(b"SORT"),
             b"int" | b"embstr" | b"raw" | b"skiplist" => name != b"DUMP",
             // A group remembers when it was last read from.
@@ -182,7 +187,8 @@ pub(super) fn stands_alone(step: &Step) -> bool {
     }
 }
 
-/// What a client is sent because others publish; several to one client come in the order of a hash table.
+/// What a client is sent because others publish; several to one client come in the order of a hash
+/// table.
 pub(super) fn is_message(received: &Received) -> bool {
     let Received::Reply(Wire::Items(Kind::Array | Kind::Push, items)) = received else { return false };
     matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"message"))

@@ -44,7 +44,8 @@ impl Duel {
         Rule::Among { all, valued, skip, distinct: count.is_some_and(|count| count > 0) }
     }
 
-    /// After SPOP: what the real server took is taken, and what the simulator took instead is put back.
+    /// After SPOP: what the real server took is taken, and what the simulator took instead is put
+    /// back.
     pub(super) fn even_out(&mut self, step: &Step, ours: &[Received], theirs: &[Received]) {
         let Step::Send(_, words) = step else { return };
         if words.len() < 2 || !words[0].eq_ignore_ascii_case(b"spop") {

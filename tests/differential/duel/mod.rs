@@ -20,7 +20,8 @@ use crate::{
     wire::{Wire, command},
 };
 
-/// The connection that asks about what the others did. It has a user of its own, so that no rule locks it out.
+/// The connection that asks about what the others did. It has a user of its own, so that no rule
+/// locks it out.
 const CONTROL: &str = "control";
 
 /// Something that the two servers do not agree on.
@@ -237,7 +238,8 @@ impl Duel {
         self.silence(steps.len()).or_else(|| self.keys(steps.len()))
     }
 
-    /// Waits until the real server has read all that was sent to it before, and written what it answers.
+    /// Waits until the real server has read all that was sent to it before, and written what it
+    /// answers.
     fn barrier(&mut self, times: usize) {
         for _ in 0..times {
             self.real.send(CONTROL, b"PING\r\n");

@@ -18,7 +18,8 @@ use crate::{
 /// Commands that are sent at once.
 const BATCH: usize = 64;
 
-/// Bytes that are sent at once; what `redis-server` reads at once, so that it cannot come back to a connection later.
+/// Bytes that are sent at once; what `redis-server` reads at once, so that it cannot come back to a
+/// connection later.
 const BATCH_BYTES: usize = 12 << 10;
 
 /// What a step brought on a connection of the simulator.
@@ -39,9 +40,11 @@ impl Duel {
     /// How many steps from `at` on are delivered together.
     pub(super) fn batch_end(&self, steps: &[Step], at: usize) -> usize {
         let Some(conn) = steps[at].conn() else { return at + 1 };
-        // What stands behind something that waits is read when that is over, which others must not come before.
+        // What stands behind something that waits is read when that is over, which others must not
+        // come before.
         let one = self.single || self.record.is_some() || !self.waiting.is_empty();
-        // Bytes that are no command may close the connection at once, with all that was to be written before.
+        // Bytes that are no command may close the connection at once, with all that was to be
+        // written before.
         if one || may_wait(steps[at].words()) || stands_alone(&steps[at]) {
             return at + 1;
         }
@@ -76,7 +79,8 @@ impl Duel {
             }
             step => {
                 let conn = step.conn()?;
-                // A client with CLIENT REPLY OFF is not even disconnected for a protocol error, and would be waited for forever.
+                // A client with CLIENT REPLY OFF is not even disconnected for a protocol error, and
+                // would be waited for forever.
                 let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
                 // Nor can a value be carried across whose DUMP gets no reply during a pause.
                 let lost = lost || matches!(step, Step::Cross(..)) && self.paused;
@@ -109,7 +113,8 @@ impl Duel {
             }
         }
         if let Some(conn) = steps[end - 1].conn() {
-            // What brings no reply has perhaps not been read yet; the next connection must come after it.
+            // What brings no reply has perhaps not been read yet; the next connection must come
+            // after it.
             let answers = |group: &Group| {
                 group.conn == conn && group.step == end - 1 && group.frames.iter().any(is_answer)
             };
@@ -161,7 +166,8 @@ impl Duel {
             }
             step => {
                 if step.words().first().is_some_and(|word| word.eq_ignore_ascii_case(b"randomkey")) {
-                    // RANDOMKEY deletes the expired keys that it draws: a SCAN over all keys deletes them on both servers before.
+                    // RANDOMKEY deletes the expired keys that it draws: a SCAN over all keys
+                    // deletes them on both servers before.
                     let scan = [b"SCAN".to_vec(), b"0".to_vec(), b"COUNT".to_vec(), b"1000000".to_vec()];
                     self.ask_real(&scan);
                     self.ask_sim(&scan);
@@ -190,7 +196,8 @@ impl Duel {
             let found = played.map_err(|why| (step, why))?;
             groups.extend(found.into_iter().map(|(conn, rules, frames)| Group { step, conn, rules, frames }));
         }
-        // The own connection's replies come last of each step, so that the last group shows whether it answered.
+        // The own connection's replies come last of each step, so that the last group shows whether
+        // it answered.
         Ok(groups)
     }
 
@@ -267,7 +274,8 @@ impl Duel {
         found
     }
 
-    /// What a command will be answered: by what the simulator has where it will look, if it runs at once.
+    /// What a command will be answered: by what the simulator has where it will look, if it runs at
+    /// once.
     fn owed(&mut self, conn: usize, words: &[Vec<u8>], together: bool) -> Owed {
         let later = rule::of(words);
         let rule = match later.clone() {
@@ -315,15 +323,17 @@ impl Duel {
     }
 }
 
-/// What `redis-server` 7.0 does not survive, and what would keep it from answering any client. It does not survive
-/// `EVAL "error({})" 0` and two functions of one library whose names differ in case either; those are never drawn.
+/// What `redis-server` 7.0 does not survive, and what would keep it from answering any client. It
+/// does not survive `EVAL "error({})" 0` and two functions of one library whose names differ in
+/// case either; those are never drawn.
 fn kills(words: &[Vec<u8>], paused: bool, transacting: bool) -> bool {
     let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     match (&upper(0)[..], &upper(1)[..]) {
         (b"CLIENT", b"UNBLOCK") => paused,
         // It would search forever for a key that has not expired.
         (b"RANDOMKEY", _) => paused,
-        // Of two pauses the longer and the stricter counts; what will be in force when a transaction runs is unknown.
+        // Of two pauses the longer and the stricter counts; what will be in force when a
+        // transaction runs is unknown.
         (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && (paused || transacting || upper(2).len() > 2),
         _ => false,
     }

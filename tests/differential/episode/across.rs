@@ -1,4 +1,5 @@
-//! What goes elsewhere: commands in pieces, to other databases, as other users, values from one server to the other.
+//! What goes elsewhere: commands in pieces, to other databases, as other users, values from one
+//! server to the other.
 
 use crate::{
     episode::{Draw, spoil::tame},

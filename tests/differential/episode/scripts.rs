@@ -68,7 +68,8 @@ impl Draw<'_> {
             } else {
                 self.draw_plain()
             };
-            // What is drawn at random, or comes in the order of a table, is not what a script should hide.
+            // What is drawn at random, or comes in the order of a table, is not what a script
+            // should hide.
             let mut words = vec![eval.as_bytes().to_vec(), body.as_bytes().to_vec(), b"0".to_vec()];
             words.extend(inner);
             self.command(client, words);

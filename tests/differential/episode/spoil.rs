@@ -1,12 +1,13 @@
-//! What wrong clients send, and hostile ones; and what is kept from the servers because it would try nothing but the machine.
+//! What wrong clients send, and hostile ones; and what is kept from the servers because it would
+//! try nothing but the machine.
 
 use crate::{episode::Draw, steps::Step, vocabulary::odd};
 
 impl Draw<'_> {
     /// What a wrong client, or a hostile one, would send.
     pub(super) fn spoil(&mut self, words: &mut Vec<Vec<u8>>) {
-        // What a range by name takes of members with several scores depends on the levels that redis-server has drawn, so
-        // those keys are never given any.
+        // What a range by name takes of members with several scores depends on the levels that
+        // redis-server has drawn, so those keys are never given any.
         if let [command, key, ..] = &words[..]
             && command.eq_ignore_ascii_case(b"zadd")
             && key.starts_with(b"y")
@@ -81,8 +82,8 @@ impl Draw<'_> {
     }
 }
 
-/// Takes out what either server would answer with gigabytes: a bit that is far away, elements drawn a billion times; and
-/// what would make the machine decide: times that end while others are played.
+/// Takes out what either server would answer with gigabytes: a bit that is far away, elements drawn
+/// a billion times; and what would make the machine decide: times that end while others are played.
 pub(super) fn tame(words: &mut [Vec<u8>]) {
     let names = |name: &str| words.iter().any(|word| word.to_ascii_uppercase().starts_with(name.as_bytes()));
     let (bits, draws) = (

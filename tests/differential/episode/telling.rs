@@ -1,4 +1,5 @@
-//! Pushed messages and suppressed replies: client-side caching, keyspace notifications, CLIENT REPLY.
+//! Pushed messages and suppressed replies: client-side caching, keyspace notifications, CLIENT
+//! REPLY.
 
 use crate::{
     episode::{Draw, Scene},
@@ -58,8 +59,8 @@ impl Draw<'_> {
         self.scenes.iter().any(|(scene, _)| *scene == Scene::Events)
     }
 
-    /// Channels and patterns. Where there are events, only a client that does nothing else subscribes: events of a
-    /// client's own commands may come in the middle of their replies.
+    /// Channels and patterns. Where there are events, only a client that does nothing else
+    /// subscribes: events of a client's own commands may come in the middle of their replies.
     pub(super) fn pubsub(&mut self, client: usize) {
         let command = self.groups.pubsub.draw(&mut self.prng, &self.words);
         self.command(if self.hears_events() { LISTENER } else { client }, command);

@@ -3,7 +3,8 @@
 use crate::{episode::Draw, steps::Step};
 
 impl Draw<'_> {
-    /// Clients that wait, in the order in which they came, and others that bring what they wait for.
+    /// Clients that wait, in the order in which they came, and others that bring what they wait
+    /// for.
     pub(super) fn waiting(&mut self, client: usize) {
         for step in 0..1 + self.prng.below(3) {
             let waiter = (client + step) % self.clients;

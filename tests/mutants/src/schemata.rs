@@ -1,8 +1,9 @@
 //! A source file in which every mutant is a branch.
 //!
-//! `a < b` becomes `(if on(7){a <= b}else{a < b})`, a function that returns a fixed value begins with `if on(8){return 0;}`, an arm
-//! that is deleted gets the guard `if !on(9)`. What a branch contains is the text as it was, without the branches of other
-//! mutants: only one mutant is on at a time, and the file would grow beyond measure.
+//! `a < b` becomes `(if on(7){a <= b}else{a < b})`, a function that returns a fixed value begins
+//! with `if on(8){return 0;}`, an arm that is deleted gets the guard `if !on(9)`. What a branch
+//! contains is the text as it was, without the branches of other mutants: only one mutant is on at
+//! a time, and the file would grow beyond measure.
 
 use std::ops::Range;
 
@@ -63,7 +64,8 @@ struct Site {
     after: &'static str,
 }
 
-/// The file with its branches, and where they are. A mutant without a branch cannot be expressed as one.
+/// The file with its branches, and where they are. A mutant without a branch cannot be expressed as
+/// one.
 pub(crate) fn mutate(text: &str, mutants: &[&Mutant]) -> syn::Result<(String, Vec<Branch>)> {
     let file = syn::parse_file(text)?;
     let lines = Lines::of(text);

@@ -9,7 +9,8 @@ use serde::Serialize;
 pub(crate) struct Mistake {
     /// The number of the line, from 1.
     pub(crate) number: usize,
-    /// The line with its mistake, without its indentation; a statement that is left out reads `-- ...`.
+    /// The line with its mistake, without its indentation; a statement that is left out reads `--
+    /// ...`.
     pub(crate) line: String,
     /// The whole script.
     pub(crate) text: String,
@@ -41,8 +42,8 @@ const SWAPS: &[(&str, &str)] = &[
     ("if not ", "if "),
 ];
 
-/// Every mistake of the known kinds in a script: operators and constants that stand for their neighbours, conditions that are
-/// turned round, statements that are left out.
+/// Every mistake of the known kinds in a script: operators and constants that stand for their
+/// neighbours, conditions that are turned round, statements that are left out.
 pub(crate) fn mistakes(script: &str) -> Vec<Mistake> {
     let lines: Vec<&str> = script.lines().collect();
     let mut all = Vec::new();

@@ -1,8 +1,8 @@
 //! Which mutant is on. `run.py` puts this file into each crate of the copy; the original has none.
 //!
-//! `LOCKSTORM_MUTANT=7` is the mutant 7. `LOCKSTORM_MUTANTS_REACHED=FILE` has the number of each branch that is reached written to
-//! a file instead, and the path of each script that is used. `LOCKSTORM_MUTANT_SCRIPT=FOLDER` has `replace` of that folder sent
-//! wherever a script has `find`.
+//! `LOCKSTORM_MUTANT=7` is the mutant 7. `LOCKSTORM_MUTANTS_REACHED=FILE` has the number of each
+//! branch that is reached written to a file instead, and the path of each script that is used.
+//! `LOCKSTORM_MUTANT_SCRIPT=FOLDER` has `replace` of that folder sent wherever a script has `find`.
 //!
 //! The environment is read once: nothing that runs can depend on it but by the mutant itself.
 

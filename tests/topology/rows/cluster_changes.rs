@@ -1,4 +1,5 @@
-//! A cluster that is changed while it is well: manual failovers, replicas that migrate, slots that move.
+//! A cluster that is changed while it is well: manual failovers, replicas that migrate, slots that
+//! move.
 
 use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
@@ -27,7 +28,8 @@ const TWO_OF_A: Rig = Rig { more: &[("p", "A")], ..C6 };
 const THREE_OF_A: Rig = Rig { more: &[("p", "A"), ("q", "A")], ..C6 };
 const ALONE: (i64, crate::row::Act) = (0, Cut("A", "a p q"));
 
-/// Of the two masters that are left `a` reaches `B`, so that it has one vote of the two that it needs.
+/// Of the two masters that are left `a` reaches `B`, so that it has one vote of the two that it
+/// needs.
 const ONE_VOTE: [(i64, crate::row::Act); 2] = [(0, Cut("a", "C")), (200, Run("a", FORCE))];
 
 /// The slot of `bar` moves from `A` to `B`, with the key.
@@ -420,7 +422,8 @@ pub(super) const ROWS: &[Row] = &[
             // A second grant.
             Answers("a", "SET bar 2 NX", "OK"),
             Answers("B", "CLUSTER COUNTKEYSINSLOT 5061", "1"),
-            // It takes no news of a slot that it imports: for B the slot is with a master that has failed.
+            // It takes no news of a slot that it imports: for B the slot is with a master that has
+            // failed.
             Answers("B", "MIGRATE {a} 6379 bar 0 5000", "CLUSTERDOWN The cluster is down"),
             Answers("B", "CLUSTER SETSLOT 5061 NODE <B>", "OK"),
             // Of the two locks there is the first one.

@@ -61,7 +61,8 @@ pub(super) const ROWS: &[Row] = &[
         watches: &[Views],
         lasts: 60_000,
         expect: &[
-            // One a second, and those to nodes that were silent for half the node timeout: five nodes in turn.
+            // One a second, and those to nodes that were silent for half the node timeout: five
+            // nodes in turn.
             Count(see("ping").by("A").from(0), 60, 320),
             Never(see("fail?")),
             Never(see("state")),
@@ -77,7 +78,8 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 12_000,
         expect: &[
             Takes("all is well", At(0), First(see("made")), 2_000, 7_000),
-            // All begin without one: of two with the same, the one with the smaller id takes the next.
+            // All begin without one: of two with the same, the one with the smaller id takes the
+            // next.
             Count(see("epoch").by("A").about("A"), 0, 6),
             Never(see("epoch").about("{last A B C a b c} ")),
             Differ(epoch_of("A "), epoch_of("B ")),
@@ -293,7 +295,8 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 10_000,
         expect: &[
             Takes("`fail` at the majority", At(0), First(A_FAILED.by("B")), 1_900, 4_400),
-            // As after any failure: the master is healthy, and the majority still takes it for failed.
+            // As after any failure: the master is healthy, and the majority still takes it for
+            // failed.
             Takes("promotion after the heal", At(4_500), First(PROMOTED), 480, 1_300),
             Takes("the healthy master is a replica", First(PROMOTED), First(DEMOTED), -100, 300),
             // Its replica has all that it took.
@@ -340,8 +343,8 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 24_000,
         expect: &[
             Takes("`fail`", At(0), First(A_FAILED.by("a")), 1_900, 9_700),
-            // Every four node timeouts. The request of the first election arrives late: the other master votes then, and refuses the
-            // next one within two node timeouts.
+            // Every four node timeouts. The request of the first election arrives late: the other
+            // master votes then, and refuses the next one within two node timeouts.
             Takes("promotion after the heal", At(9_500), First(PROMOTED), 400, 14_000),
         ],
         note: "Late is worse than never: but for the vote about the request that has waited, the second election would have been won. Where the other master is the one to find the majority, the replica hears nothing of it \
@@ -362,7 +365,8 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Answers("a", FORCE, "OK"),
             Takes("`fail`, after the kill", At(1_200), First(A_FAILED.by("a")), 1_900, 4_500),
-            // Four node timeouts after the election that has failed, and half a second to a second and some ticks.
+            // Four node timeouts after the election that has failed, and half a second to a second
+            // and some ticks.
             Takes("promotion, after FORCE", At(200), First(PROMOTED), 8_450, 9_400),
         ],
         ..CLUSTER_ROW
@@ -374,7 +378,8 @@ pub(super) const ROWS: &[Row] = &[
         rig: Rig { node_timeout: 4_000, ..C6 },
         watches: &[Views],
         acts: &[
-            // The master goes on answering its replica, which therefore does not find the majority itself, and tells none of it.
+            // The master goes on answering its replica, which therefore does not find the majority
+            // itself, and tells none of it.
             (0, Cut("A", "B C b c")),
             (0, Slow("b c", "B C", 1_500)),
             // Neither finds it with the other.
@@ -399,7 +404,8 @@ pub(super) const ROWS: &[Row] = &[
                 1_200,
                 1_800,
             ),
-            // The delay of the first election, four node timeouts, the delay of the second one, and some ticks.
+            // The delay of the first election, four node timeouts, the delay of the second one, and
+            // some ticks.
             Takes(
                 "promotion after the first `fail`",
                 First(A_FAILED.by("a")),
@@ -464,7 +470,8 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Freeze("B")), (1_200, Step("A", 4_000)), (1_500, Thaw("B"))],
         lasts: 6_000,
         expect: &[
-            // It is asked again when its last answer is half a node timeout old: by now a ping is outstanding, for four seconds by the new time.
+            // It is asked again when its last answer is half a node timeout old: by now a ping is
+            // outstanding, for four seconds by the new time.
             Takes("`fail?` after the step", At(1_200), First(see("fail?").by("A").about("B")), 0, 150),
             Takes("`well` after its answer", At(1_500), First(see("well").by("A").about("B")), 0, 150),
             Count(see("fail?").by("A").about("B"), 1, 1),
@@ -514,7 +521,8 @@ pub(super) const ROWS: &[Row] = &[
             open_after("the eighth", 7),
             open_after("the ninth", 8),
             open_after("the tenth", 9),
-            // The client writes one number at a time: at each kill one may have been answered that no replica has.
+            // The client writes one number at a time: at each kill one may have been answered that
+            // no replica has.
             Count(LOST, 0, 10),
         ],
         ..CLUSTER_ROW

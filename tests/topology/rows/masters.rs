@@ -22,7 +22,8 @@ const fn back(what: &'static str, link: Moment) -> Expect {
     Takes(what, First(see("+failover-state-wait-promotion")), link, 0, 1_150)
 }
 
-/// Whether a key from before the kill is there, when the old master is back and when it has been told.
+/// Whether a key from before the kill is there, when the old master is back and when it has been
+/// told.
 const WAS_THERE: &str = "GET before";
 const IS_THERE: &str = "EXISTS before";
 const RETURNS: &[(i64, Act)] = &[
@@ -33,7 +34,8 @@ const RETURNS: &[(i64, Act)] = &[
     (35_000, Run("m", IS_THERE)),
 ];
 
-/// What becomes of an old master that is started again after 20 s, with what it answers of its data at first.
+/// What becomes of an old master that is started again after 20 s, with what it answers of its data
+/// at first.
 const fn returned(was_there: &'static str) -> [Expect; 10] {
     [
         InOrder("", &["+switch-master", "-role-change", "+convert-to-slave"]),
@@ -104,7 +106,8 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 1_150,
             ),
-            // As in redis-sentinel: a hello that is answered just then puts the next one off by two seconds.
+            // As in redis-sentinel: a hello that is answered just then puts the next one off by two
+            // seconds.
             Takes("observers switch after that", First(PROMOTED), Last(SWITCHED.by("observers")), 0, 2_300),
             Takes(
                 "the leader switches after them",
@@ -211,7 +214,8 @@ pub(super) const ROWS: &[Row] = &[
                 80,
             ),
             Takes("the observers do", Last(SWITCHED.by("observers")), Last(see("answers").from(1)), 0, 80),
-            // The leader answers with the promoted one from the promotion on, but is informed of it as of its master only when it switches.
+            // The leader answers with the promoted one from the promotion on, but is informed of it
+            // as of its master only when it switches.
             Count(INFORMED, 3, 3),
             Takes(
                 "INFO of the leader shows the promoted one, after its switch",
@@ -266,8 +270,9 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 50,
             ),
-            // Each Sentinel has two to each replica, and begins anew with both when it switches. What the leader tells a replica closes all links
-            // but the one by which it does: it may be about then that the observers switch.
+            // Each Sentinel has two to each replica, and begins anew with both when it switches.
+            // What the leader tells a replica closes all links but the one by which it does: it may
+            // be about then that the observers switch.
             Count(LINKED.about("cmd"), 8, 10),
             Count(LINKED.about("pubsub"), 9, 12),
             back("links of s1 are back, after SLAVEOF NO ONE", First(LINKED.by("s1"))),
@@ -314,7 +319,8 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Count(PROMOTED.about("slave r1"), 1, 1),
             Takes("told, after the start", At(5_000), First(CONVERTED), 9_900, 13_300),
-            // Each has written down what the Sentinels have made of it: CONFIG REWRITE comes with SLAVEOF.
+            // Each has written down what the Sentinels have made of it: CONFIG REWRITE comes with
+            // SLAVEOF.
             Answers("r1", "ROLE", "[master *"),
             Answers("r2", "ROLE", "[slave r1 6379 connected *"),
             Answers("m", "ROLE", "[slave r1 6379 connected *"),

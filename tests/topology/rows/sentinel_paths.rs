@@ -54,7 +54,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         lasts: 10_000,
         expect: &[
-            // Its link is dialed again a second after the last time, and INFO follows within a second.
+            // Its link is dialed again a second after the last time, and INFO follows within a
+            // second.
             Takes("first `+reboot`", At(300), First(REBOOTED), 0, 2_300),
             Takes("first `+sdown` after it", First(REBOOTED), First(MASTER_DOWN), 2_000, 2_110),
             Takes("promotion after that", First(MASTER_DOWN), First(PROMOTED), 0, 2_500),
@@ -107,7 +108,8 @@ pub(super) const ROWS: &[Row] = &[
                 4_000,
                 4_110,
             ),
-            // The others see it with their next INFO, and with the one after it that it has remained a master.
+            // The others see it with their next INFO, and with the one after it that it has
+            // remained a master.
             Takes(
                 "another one demotes it, after SLAVEOF NO ONE",
                 First(WAITS),
@@ -205,7 +207,8 @@ pub(super) const ROWS: &[Row] = &[
             Count(see("+reset-master"), 1, 1),
             Count(see("-monitor"), 1, 1),
             Count(see("+monitor").from(1), 1, 1),
-            // It learns of the replicas by INFO, which after RESET comes when it is due, and of the other Sentinels by their hellos.
+            // It learns of the replicas by INFO, which after RESET comes when it is due, and of the
+            // other Sentinels by their hellos.
             Count(FOUND.from(0), 4, 4),
             Count(MET.from(0), 4, 4),
             Takes("the replicas are known again, after RESET", At(0), First(FOUND), 0, 10_300),
@@ -228,7 +231,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         lasts: 21_000,
         expect: &[
-            // By one of the hellos; in the record of the other master its address is changed at once.
+            // By one of the hellos; in the record of the other master its address is changed at
+            // once.
             Count(see("+sentinel-address-switch").by("s1"), 3, 3),
             Count(see("+sentinel-address-update").by("s1").about("1 additional matching instances"), 3, 3),
             Takes(
@@ -245,7 +249,8 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 2_300,
             ),
-            // s2 greets s3 at its own address, and so itself: of two with one address the second one to come takes the place of the first one.
+            // s2 greets s3 at its own address, and so itself: of two with one address the second
+            // one to come takes the place of the first one.
             InOrder("s2", &["+sentinel-address-switch", "+sentinel-invalid-addr"]),
             // When s1 has forgotten both, so it is there.
             Takes(

@@ -38,7 +38,8 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[
             (0, Cut("s1", "s2 s3")),
             (0, Cut("s2", "s3")),
-            // A hello by way of a replica would tell one of the epoch of another, and have it stand in the next.
+            // A hello by way of a replica would tell one of the epoch of another, and have it stand
+            // in the next.
             (0, Cut(ALL_SENTINELS, "r1 r2")),
             (10, Kill("m")),
             (3_000, Heal("s1", "s2 s3")),
@@ -129,7 +130,8 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
             Never(SWITCHED),
-            // For the two others the old master is the one, and back; they have not known the promoted one as a master for eight seconds before.
+            // For the two others the old master is the one, and back; they have not known the
+            // promoted one as a master for eight seconds before.
             Takes("the promoted one is told", At(0), First(CONVERTED.about("slave r")), 10_200, 16_800),
             Takes("that is after it goes on", At(6_000), First(CONVERTED), 4_200, 10_800),
         ],
@@ -207,7 +209,8 @@ pub(super) const ROWS: &[Row] = &[
             ),
             Takes("the script is killed, after it", First(MASTER_DOWN), First(see(ENDLESS)), 0, 2_500),
             Answers("m", ENDLESS, "*cript killed by user with SCRIPT KILL*"),
-            // Of each Sentinel one at most: those that find the master answering again have no reason to.
+            // Of each Sentinel one at most: those that find the master answering again have no
+            // reason to.
             Count(see("SCRIPT"), 1, 3),
             Count(see("SCRIPT").by("s1"), 0, 1),
             Count(see("SCRIPT").by("s2"), 0, 1),
@@ -393,7 +396,8 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 10_000,
         expect: &[
             Never(see("+sdown")),
-            // None, where the replicas have acknowledged again by the time that the master next counts them.
+            // None, where the replicas have acknowledged again by the time that the master next
+            // counts them.
             Count(REFUSED.about("NOREPLICAS"), 0, 105),
             Count(REFUSED.about("NOREPLICAS").from(2_100), 0, 0),
         ],

@@ -1,4 +1,5 @@
-//! A peer of `lockstorm trial` with rslock, a Redlock of Rust. It retries by itself, and is told not to: lockstorm asks again.
+//! A peer of `lockstorm trial` with rslock, a Redlock of Rust. It retries by itself, and is told
+//! not to: lockstorm asks again.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};

@@ -1,22 +1,24 @@
 //! The fair lock, Redisson's `RFairLock`: waiters stand in a queue, and the lock goes to its head.
 //!
-//! Each place in the queue has a deadline by its client's wall clock, its own wait after that of the place before it; when
-//! it has passed at the head, the waiter counts as dead and is swept out. The head that asks again is alive: its
-//! deadline is set anew, and those behind it keep their distances. That suffices for all, because
+//! Each place in the queue has a deadline by its client's wall clock, its own wait after that of
+//! the place before it; when it has passed at the head, the waiter counts as dead and is swept out.
+//! The head that asks again is alive: its deadline is set anew, and those behind it keep their
+//! distances. That suffices for all, because
 //!
 //! * each queued waiter asks again within half of its wait ([`Attempt::abandon`]), and
-//! * a waiter that becomes the head has its own wait left at least: a head that is granted the lock or leaves brings the others
-//!   nearer by its wait, and by no more than it had left itself.
+//! * a waiter that becomes the head has its own wait left at least: a head that is granted the lock
+//!   or leaves brings the others nearer by its wait, and by no more than it had left itself.
 //!
 //! A waiter that dies is out a wait after it has asked for the last time, also if others die with
 //! it, whose deadlines come one after another: each place has a second end, its waiter's next
 //! question, in a key of these scripts' own (`sweep.lua`).
 //!
-//! Where Redisson's scripts differ: they never set a deadline anew, so that a live waiter loses its place when the holder
-//! works for longer than its lease and the wait; a place without a deadline counts as dead at once, instead of
-//! blocking the queue forever; and to release a lock that is not held is an error also when it is free. A waiter
-//! of Redisson's behind one of ours keeps its place as long as ours does; as the head it loses it as among its own kind,
-//! and the waiter right behind it may then lose its place, too.
+//! Where Redisson's scripts differ: they never set a deadline anew, so that a live waiter loses its
+//! place when the holder works for longer than its lease and the wait; a place without a deadline
+//! counts as dead at once, instead of blocking the queue forever; and to release a lock that is not
+//! held is an error also when it is free. A waiter of Redisson's behind one of ours keeps its place
+//! as long as ours does; as the head it loses it as among its own kind, and the waiter right behind
+//! it may then lose its place, too.
 
 use redis::{Cmd, Value};
 

@@ -1,5 +1,5 @@
-//! The faster multi-lock, Redisson's `getMultiLock(group, values)`: several values of one group, all or none, in one hash and
-//! one round trip.
+//! The faster multi-lock, Redisson's `getMultiLock(group, values)`: several values of one group,
+//! all or none, in one hash and one round trip.
 
 use std::time::Duration;
 
@@ -28,17 +28,21 @@ script!(LEFT, "group.lua", "left.lua");
 script!(FORCE_RELEASE, "group.lua", "force_release.lua");
 
 impl Client {
-    /// A lock on several values of a group, all or none, in one hash and one round trip: for objects that are locked together, such as
-    /// the rows that one transaction changes. Locks of one group exclude each other where they have a value in common.
+    /// A lock on several values of a group, all or none, in one hash and one round trip: for
+    /// objects that are locked together, such as the rows that one transaction changes. Locks of
+    /// one group exclude each other where they have a value in common.
     ///
-    /// A value is what it is encoded as: bytes, which are compared as they are. Redisson encodes values by the codec of its
-    /// configuration, so that text is the same here and there with its `StringCodec`, and other values are what its codec
-    /// makes of them. Of a value only a hash is stored. Named twice it counts once; there may be 1,000 of them.
+    /// A value is what it is encoded as: bytes, which are compared as they are. Redisson encodes
+    /// values by the codec of its configuration, so that text is the same here and there with its
+    /// `StringCodec`, and other values are what its codec makes of them. Of a value only a hash is
+    /// stored. Named twice it counts once; there may be 1,000 of them.
     ///
     /// The handle is that of every lock, and says of the values what it says of a lock: it is
-    /// [locked](crate::Handle::is_locked) when any of them is held, its owner [holds](crate::Handle::hold_count) as many levels as of
-    /// the value that it holds fewest of, what is [left](crate::Handle::remaining) is until the last of them is over, and
-    /// [force](crate::Handle::force_release) frees these values and no others. A guard is lost with the first value that is.
+    /// [locked](crate::Handle::is_locked) when any of them is held, its owner
+    /// [holds](crate::Handle::hold_count) as many levels as of the value that it holds fewest of,
+    /// what is [left](crate::Handle::remaining) is until the last of them is over, and
+    /// [force](crate::Handle::force_release) frees these values and no others. A guard is lost with
+    /// the first value that is.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -58,21 +62,24 @@ impl Client {
     ///
     /// # Clocks
     ///
-    /// The server's clock says until when a value is held, here; Redisson's clients each go by their own, and write deadlines by it.
-    /// So a value that Redisson took is over earlier or later for this client by as much as that clock is wrong. A Redisson client
-    /// whose clock is ahead takes values of this client that are not over, which only a synchronized clock prevents. The watchdog
-    /// notices that, and the guard is lost, where Redisson's owner is not told.
+    /// The server's clock says until when a value is held, here; Redisson's clients each go by
+    /// their own, and write deadlines by it. So a value that Redisson took is over earlier or later
+    /// for this client by as much as that clock is wrong. A Redisson client whose clock is ahead
+    /// takes values of this client that are not over, which only a synchronized clock prevents. The
+    /// watchdog notices that, and the guard is lost, where Redisson's owner is not told.
     ///
     /// # Releases
     ///
     /// When some of its values were lost, a release gives back the others and is an error:
-    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). It is decided before anything is changed, and remembered, so that a
-    /// repeat does not take another level, as in Redisson.
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). It is decided before anything is changed,
+    /// and remembered, so that a repeat does not take another level, as in Redisson.
     ///
     /// # What the user of the server must be allowed to do
     ///
-    /// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do). A [plain
-    /// lock](Client::lock) of the same name as the group has its key, and must not be used beside it.
+    /// It is [in the documentation of the
+    /// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do). A [plain
+    /// lock](Client::lock) of the same name as the group has its key, and must not be used beside
+    /// it.
     pub fn faster_multi_lock<V: AsRef<[u8]>>(
         &self,
         group: &str,
@@ -94,7 +101,8 @@ impl FasterMulti {
     }
 
     fn levels(&self, key: &str, owner: &str) -> Cmd {
-        // With its text: the question is rarely asked, and a server that was restarted knows no script.
+        // With its text: the question is rarely asked, and a server that was restarted knows no
+        // script.
         self.with_values(LEVELS.call([key]).arg(owner)).eval()
     }
 }

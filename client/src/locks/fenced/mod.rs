@@ -1,4 +1,5 @@
-//! The fenced lock, Redisson's `RFencedLock`: the plain lock with a number that grows with each grant.
+//! The fenced lock, Redisson's `RFencedLock`: the plain lock with a number that grows with each
+//! grant.
 
 use redis::{Cmd, Value};
 
@@ -23,9 +24,9 @@ script!(ACQUIRE, "acquire.lua");
 impl Client {
     /// A lock whose guards carry a [fencing token](crate::FencedGuard::token).
     ///
-    /// A lease can end while its holder is standing still. A resource that remembers the largest token it has seen,
-    /// and refuses smaller ones, is safe from a holder that goes on too late. The counter lives in the same Redis: it
-    /// starts again if that loses its data.
+    /// A lease can end while its holder is standing still. A resource that remembers the largest
+    /// token it has seen, and refuses smaller ones, is safe from a holder that goes on too late.
+    /// The counter lives in the same Redis: it starts again if that loses its data.
     ///
     /// ```
     /// # async fn store(_token: u64) {}
@@ -56,7 +57,8 @@ impl Attempt for Fenced {
     fn read(&self, reply: &Value) -> Result<Answer<Token>> {
         let Value::Array(pair) = reply else { return Err(Error::unexpected(reply)) };
         match pair.as_slice() {
-            // The token decides: a remaining time of -1 is also that of a key without a time to live.
+            // The token decides: a remaining time of -1 is also that of a key without a time to
+            // live.
             [Value::Int(_), Value::Int(token @ 1..)] => Ok(Answer::Got(Token(token.unsigned_abs()))),
             [Value::Int(left), Value::Int(_)] => Ok(Answer::Busy(sleep_for(*left))),
             _ => Err(Error::unexpected(reply)),

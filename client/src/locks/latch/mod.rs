@@ -1,4 +1,5 @@
-//! The count-down latch, Redisson's `RCountDownLatch`: a number that is counted down, and those who wait for it to be used up.
+//! The count-down latch, Redisson's `RCountDownLatch`: a number that is counted down, and those who
+//! wait for it to be used up.
 
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ script!(DELETE, "repeat.lua", "delete.lua");
 impl Client {
     /// A count that several count down, and several wait for.
     ///
-    /// It is closed from [`try_set`](Latch::try_set) until it was counted down so many times. A latch that was never set, is used
-    /// up, was deleted or has expired is open.
+    /// It is closed from [`try_set`](Latch::try_set) until it was counted down so many times. A
+    /// latch that was never set, is used up, was deleted or has expired is open.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -47,25 +48,29 @@ impl Client {
 ///
 /// # Lost replies
 ///
-/// Nothing is counted down twice. The server remembers each change for ten minutes, in a key beside the latch's that Redisson
-/// does not see; a client that misses a reply ends the old connection on the server and sends the same request again, for five
-/// minutes. What it does not learn in that time it reports as an error that is not [definite](Error::is_definite).
+/// Nothing is counted down twice. The server remembers each change for ten minutes, in a key beside
+/// the latch's that Redisson does not see; a client that misses a reply ends the old connection on
+/// the server and sends the same request again, for five minutes. What it does not learn in that
+/// time it reports as an error that is not [definite](Error::is_definite).
 ///
 /// # Latches that vanish
 ///
-/// The key of a latch may vanish without a message: it may expire, if someone gave it a time to live, or be gone with FLUSHALL.
-/// A waiter therefore looks again after [`watchdog_timeout`](crate::Builder::watchdog_timeout), 30 s by default, and whenever
-/// its client has subscribed anew; it goes on when there is no latch any more. Redisson's waiters wait on.
+/// The key of a latch may vanish without a message: it may expire, if someone gave it a time to
+/// live, or be gone with FLUSHALL. A waiter therefore looks again after
+/// [`watchdog_timeout`](crate::Builder::watchdog_timeout), 30 s by default, and whenever its client
+/// has subscribed anew; it goes on when there is no latch any more. Redisson's waiters wait on.
 ///
 /// # Names with braces, in a cluster
 ///
-/// The channel of a latch has braces of its own, so that with a name such as `my{tag}` its slot differs from the key's. Redisson
-/// declares the channel as a key of its scripts, and each of them fails with CROSSSLOT there. Here it is none, and where other
-/// messages stay within the node of their slot (SPUBLISH) this one goes to all nodes (PUBLISH).
+/// The channel of a latch has braces of its own, so that with a name such as `my{tag}` its slot
+/// differs from the key's. Redisson declares the channel as a key of its scripts, and each of them
+/// fails with CROSSSLOT there. Here it is none, and where other messages stay within the node of
+/// their slot (SPUBLISH) this one goes to all nodes (PUBLISH).
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// It is [in the documentation of the
+/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct Latch(Counter);
 
@@ -73,12 +78,13 @@ impl Latch {
     /// Sets the count if there is none; false when the latch is closed already.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when the client's
-    /// [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped the request is seen through in the background, and so it is when
+    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
     ///
     /// # Errors
     /// When no server answers in time, and when `count` is zero, which is a latch that is open.
-    /// [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when it is set, but the user may not publish that.
+    /// [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when it is set, but the user may
+    /// not publish that.
     pub async fn try_set(&self, count: u32) -> Result<bool> {
         if !LATCH_COUNT.takes(count) {
             return Err(Error::config("a latch with a count of zero is open already"));
@@ -86,14 +92,15 @@ impl Latch {
         Ok(self.change(&TRY_SET, Some(count)).await? == 1)
     }
 
-    /// Counts down by one, and returns what is left. `None` when there is nothing to count down, which stays so.
+    /// Counts down by one, and returns what is left. `None` when there is nothing to count down,
+    /// which stays so.
     ///
     /// # Cancel safety
     /// As [`Latch::try_set`].
     ///
     /// # Errors
-    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when this has opened the
-    /// latch, but the user may not publish that.
+    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
+    /// when this has opened the latch, but the user may not publish that.
     pub async fn count_down(&self) -> Result<Option<u64>> {
         Ok(u64::try_from(self.change(&COUNT_DOWN, None).await?).ok())
     }
@@ -130,20 +137,22 @@ impl Latch {
         Ok(u64::try_from(self.0.left().await?).unwrap_or(0))
     }
 
-    /// Waits until the latch is open, however long that takes. It was open at some time during the call.
+    /// Waits until the latch is open, however long that takes. It was open at some time during the
+    /// call.
     ///
     /// # Cancel safety
     /// Nothing is left behind when the future is dropped.
     ///
     /// # Errors
-    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), and when the server refuses
-    /// what waiting needs.
+    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
+    /// and when the server refuses what waiting needs.
     pub async fn wait(&self) -> Result<()> {
         // Without a limit there is no coming to nothing.
         self.wait_within(WaitLimit::Unbounded).await?.ok_or_else(Error::shutdown)
     }
 
-    /// Waits until the latch is open, for at most `limit`; false when it is closed then. Cancel safe as [`Latch::wait`].
+    /// Waits until the latch is open, for at most `limit`; false when it is closed then. Cancel
+    /// safe as [`Latch::wait`].
     ///
     /// # Errors
     /// As [`Latch::wait`].
@@ -185,7 +194,8 @@ impl Wanted for Opening {
     fn listen(&self) -> Option<Subscription> {
         let channel = latch_channel(self.0.key());
         let (hub, slot) = (&self.0.0.session.hub, self.0.0.key.slot());
-        // All that is published is worth a look of all: that the latch is open, that it was set anew or, by Redisson, deleted.
+        // All that is published is worth a look of all: that the latch is open, that it was set
+        // anew or, by Redisson, deleted.
         Some(Subscription::to(
             hub,
             Wakes { channel, policy: |_| Wake::All, exclusive: false, in_turns: false },

@@ -8,7 +8,8 @@ use super::member::Part;
 use crate::error::{Error, Result};
 use crate::observer::LossCause;
 
-/// Proof that all locks of a [`MultiLock`](crate::MultiLock) were granted, and the means to give them back.
+/// Proof that all locks of a [`MultiLock`](crate::MultiLock) were granted, and the means to give
+/// them back.
 ///
 /// It is lost as soon as one of them is; the others stay held until it is released or dropped.
 ///
@@ -37,28 +38,31 @@ impl MultiGuard {
         Self { parts }
     }
 
-    /// Gives all locks back, each as [`Guard::release`](crate::Guard::release) does. The release of one does not wait for
-    /// another's, and happens whatever becomes of the others.
+    /// Gives all locks back, each as [`Guard::release`](crate::Guard::release) does. The release of
+    /// one does not wait for another's, and happens whatever becomes of the others.
     ///
     /// # Errors
-    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of those that could not be given back.
+    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of those that could not be
+    /// given back.
     pub async fn release(self) -> Result<()> {
         let keys: Vec<_> = self.parts.iter().map(|part| part.key().to_owned()).collect();
         let released = join_all(self.parts.into_iter().map(|part| part.release())).await;
         Error::of_members(keys.iter().map(String::as_str).zip(released))
     }
 
-    /// Extends the lease of each lock to `lease` from now, once. A lease that is longer already stays.
+    /// Extends the lease of each lock to `lease` from now, once. A lease that is longer already
+    /// stays.
     ///
     /// # Errors
-    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of those that could not be extended.
+    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of those that could not be
+    /// extended.
     pub async fn extend(&self, lease: Duration) -> Result<()> {
         let extended = join_all(self.parts.iter().map(|part| part.extend(lease))).await;
         Error::of_members(self.parts.iter().map(|part| part.key()).zip(extended))
     }
 
-    /// How long all of the locks are still held for sure, by the clocks of their clients, if they are not renewed; zero when one
-    /// is lost.
+    /// How long all of the locks are still held for sure, by the clocks of their clients, if they
+    /// are not renewed; zero when one is lost.
     pub fn validity(&self) -> Duration {
         self.parts.iter().map(|part| part.validity()).min().unwrap_or_default()
     }

@@ -37,7 +37,8 @@ impl<O: Acquirable> Member for O {
     }
 }
 
-/// The servers that a member lives on, as its clients know them, with the numbers of their databases.
+/// The servers that a member lives on, as its clients know them, with the numbers of their
+/// databases.
 pub(super) fn places(member: &dyn Member) -> Vec<(String, i64)> {
     let configs = member.sessions().iter().map(|session| &session.config);
     configs.flat_map(|config| config.deployment().map(|place| (place, config.database()))).collect()

@@ -1,13 +1,15 @@
-//! The multi lock, Redisson's `getMultiLock(locks)`: several locks of any kinds, of one or more clients, all or none.
+//! The multi lock, Redisson's `getMultiLock(locks)`: several locks of any kinds, of one or more
+//! clients, all or none.
 //!
-//! The locks are asked for one after another, in the order of their keys, whatever order they were named in: two multi locks of
-//! this crate do not wait for each other in a circle. Others, Redisson's among them, may ask in another order. So no lock is
-//! waited for without end while another is held: after [`PATIENCE`] at most all are given back, and the next round begins with
+//! The locks are asked for one after another, in the order of their keys, whatever order they were
+//! named in: two multi locks of this crate do not wait for each other in a circle. Others,
+//! Redisson's among them, may ask in another order. So no lock is waited for without end while
+//! another is held: after [`PATIENCE`] at most all are given back, and the next round begins with
 //! the one that was not to be had, waiting for it with empty hands.
 //!
-//! Each member is acquired, renewed, lost and given back as if it stood alone, and nothing about the others is known to its
-//! server. The caller's own future does the work: dropping it ends the request under way and drops the guards that were got,
-//! which both give back what they have.
+//! Each member is acquired, renewed, lost and given back as if it stood alone, and nothing about
+//! the others is known to its server. The caller's own future does the work: dropping it ends the
+//! request under way and drops the guards that were got, which both give back what they have.
 
 mod guard;
 mod member;
@@ -28,8 +30,8 @@ use crate::wait::WaitLimit;
 pub use guard::{HeldMember, MultiGuard};
 use member::{Member, Part};
 
-/// The longest time for which one lock is waited for while another is held. Half of it is drawn, so that two that block each
-/// other do not give way at the same moment.
+/// The longest time for which one lock is waited for while another is held. Half of it is drawn, so
+/// that two that block each other do not give way at the same moment.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The longest pause between two rounds, which is drawn.
@@ -54,8 +56,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Ok(()) }
 /// ```
 ///
-/// The users of the clients need the rights that each of the locks needs, and no others. Waiting is not fair: a lock that gives way
-/// loses its place in the queue of a [fair](crate::Client::fair_lock) member.
+/// The users of the clients need the rights that each of the locks needs, and no others. Waiting is
+/// not fair: a lock that gives way loses its place in the queue of a
+/// [fair](crate::Client::fair_lock) member.
 #[derive(Clone)]
 pub struct MultiLock {
     members: Arc<[Box<dyn Member>]>,
@@ -103,20 +106,22 @@ impl MultiLock {
         MultiLockBuilder::default()
     }
 
-    /// Waits until all locks are granted, however long that takes. Without a lease the watchdogs of their clients renew them.
+    /// Waits until all locks are granted, however long that takes. Without a lease the watchdogs of
+    /// their clients renew them.
     ///
-    /// A [lease](AcquireAll::lease) runs from the moment at which all are had: those that were granted long before are
-    /// extended. Without an [owner](AcquireAll::owner) the owner is a new one, the same for all members.
+    /// A [lease](AcquireAll::lease) runs from the moment at which all are had: those that were
+    /// granted long before are extended. Without an [owner](AcquireAll::owner) the owner is a new
+    /// one, the same for all members.
     ///
     /// # Errors
-    /// Those of any of the members, as of [`Handle::acquire`]; what the others had granted is given back. The error is
-    /// [definite](Error::is_definite) when it is known that nothing is held.
+    /// Those of any of the members, as of [`Handle::acquire`]; what the others had granted is given
+    /// back. The error is [definite](Error::is_definite) when it is known that nothing is held.
     pub fn acquire(&self) -> AcquireAll {
         AcquireAll(self.pending(WaitLimit::Unbounded))
     }
 
-    /// Takes the locks if all are free now. `None` means that another owner has one of them, and that the others were given
-    /// back; one that could not be given back ends with its lease.
+    /// Takes the locks if all are free now. `None` means that another owner has one of them, and
+    /// that the others were given back; one that could not be given back ends with its lease.
     ///
     /// # Errors
     /// As [`MultiLock::acquire`].
@@ -124,8 +129,9 @@ impl MultiLock {
         TryAcquireAll(self.pending(WaitLimit::NoWait))
     }
 
-    /// Waits for all of the locks, for at most `wait` altogether. `None` means that another owner has one of them; what is held
-    /// or under way when the time runs out is given back in the background.
+    /// Waits for all of the locks, for at most `wait` altogether. `None` means that another owner
+    /// has one of them; what is held or under way when the time runs out is given back in the
+    /// background.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -209,7 +215,8 @@ enum Round {
     Got(Vec<Box<dyn Part>>),
     /// Another owner has the member at this place of the order.
     Refused(usize),
-    /// The member at this place of the order could not be asked in the time that there was while others were held.
+    /// The member at this place of the order could not be asked in the time that there was while
+    /// others were held.
     Unanswered(usize, Error),
     /// Members were lost before the last one was granted.
     Lost(Error),
@@ -275,7 +282,8 @@ impl Collector {
         }
     }
 
-    /// How long one member is waited for: as long as the caller waits, but no longer than `patience`.
+    /// How long one member is waited for: as long as the caller waits, but no longer than
+    /// `patience`.
     fn limit(&self, patience: Option<Monotonic>) -> WaitLimit {
         let end = match self.options.limit {
             WaitLimit::NoWait => return WaitLimit::NoWait,
@@ -289,8 +297,9 @@ impl Collector {
         half + drawn(&*self.env, half)
     }
 
-    /// Makes what was granted one by one last for the lease from now, where that has taken a while, and makes sure that nothing
-    /// was lost meanwhile. `None` when a server does not answer in the time that there is with locks held.
+    /// Makes what was granted one by one last for the lease from now, where that has taken a while,
+    /// and makes sure that nothing was lost meanwhile. `None` when a server does not answer in the
+    /// time that there is with locks held.
     async fn complete(&self, held: &Held, begun: Boottime) -> Option<Result<()>> {
         let of_all =
             |outcomes: Vec<_>| Error::of_members(held.iter().map(|(_, part)| part.key()).zip(outcomes));
@@ -307,7 +316,8 @@ impl Collector {
         Some(of_all(held.iter().map(|(_, part)| still(&**part)).collect()))
     }
 
-    /// Gives all back, within the caller's time or in the background; false when it is not known that nothing is held.
+    /// Gives all back, within the caller's time or in the background; false when it is not known
+    /// that nothing is held.
     async fn give_back(&self, held: Held) -> bool {
         let released = join_all(held.into_iter().map(|(_, part)| part.release()));
         let done = match self.end {
@@ -336,11 +346,13 @@ fn drawn(env: &dyn Env, most: Duration) -> Duration {
     Duration::from_micros(draw(env, u64::try_from(most.as_micros()).unwrap_or(u64::MAX)))
 }
 
-/// An acquisition of several locks that waits until all are granted. Await it, after setting what differs from the defaults.
+/// An acquisition of several locks that waits until all are granted. Await it, after setting what
+/// differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct AcquireAll(PendingAcquire<MultiGuard>);
 
-/// An acquisition of several locks that may come to nothing. Await it, after setting what differs from the defaults.
+/// An acquisition of several locks that may come to nothing. Await it, after setting what differs
+/// from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct TryAcquireAll(PendingAcquire<MultiGuard>);
 
@@ -365,7 +377,8 @@ impl IntoFuture for TryAcquireAll {
     }
 }
 
-/// How long one of so many members is waited for at most: what the first was granted must last until the last one is.
+/// How long one of so many members is waited for at most: what the first was granted must last
+/// until the last one is.
 fn most_patience(lease: Option<Duration>, members: usize) -> Duration {
     let members = u32::try_from(members).unwrap_or(u32::MAX);
     lease.map_or(PATIENCE, |lease| PATIENCE.min(lease / members.saturating_mul(2)))

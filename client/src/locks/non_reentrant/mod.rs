@@ -1,5 +1,6 @@
-//! Locks that do not nest, Redisson's `getNonReentrantLock` and `getNonReentrantFairLock`: keys, scripts and messages of the
-//! plain and the fair lock, except that an owner that asks again is refused.
+//! Locks that do not nest, Redisson's `getNonReentrantLock` and `getNonReentrantFairLock`: keys,
+//! scripts and messages of the plain and the fair lock, except that an owner that asks again is
+//! refused.
 
 use super::fair::Fair;
 use super::reentrant::Plain;
@@ -8,8 +9,8 @@ use crate::lock::Lock;
 
 impl Client {
     /// A lock whose owner cannot take it a second time: it is refused with
-    /// [`ErrorKind::AlreadyHeld`](crate::ErrorKind::AlreadyHeld) instead of waiting for itself. The [plain
-    /// lock](Client::lock) of the same name shares its key and excludes it.
+    /// [`ErrorKind::AlreadyHeld`](crate::ErrorKind::AlreadyHeld) instead of waiting for itself. The
+    /// [plain lock](Client::lock) of the same name shares its key and excludes it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -21,12 +21,14 @@ use crate::wait::WaitLimit;
 use crate::wire::permit_deadlines;
 
 impl Client {
-    /// A number of permits that have ids, and leases after which they come back by themselves: those of a process that dies are
-    /// not gone.
+    /// A number of permits that have ids, and leases after which they come back by themselves:
+    /// those of a process that dies are not gone.
     ///
-    /// There are none until some are [set](PermitSemaphore::set_permits) or [added](PermitSemaphore::add_permits). Without a
-    /// lease the watchdog renews permits until their release; Redisson's permits without a lease never end. The [plain
-    /// semaphore](Client::semaphore) of the same name shares the key that has their number, and should not be used beside it.
+    /// There are none until some are [set](PermitSemaphore::set_permits) or
+    /// [added](PermitSemaphore::add_permits). Without a lease the watchdog renews permits until
+    /// their release; Redisson's permits without a lease never end. The [plain
+    /// semaphore](Client::semaphore) of the same name shares the key that has their number, and
+    /// should not be used beside it.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -52,8 +54,8 @@ impl Client {
     }
 }
 
-/// The guard of permits with ids: what [`Guard`] says of a lock is true of all of them together. It is lost with the first of
-/// its permits that is gone.
+/// The guard of permits with ids: what [`Guard`] says of a lock is true of all of them together. It
+/// is lost with the first of its permits that is gone.
 pub type PermitGuard = Guard<PermitIds>;
 
 impl PermitGuard {
@@ -62,8 +64,9 @@ impl PermitGuard {
         self.got().as_slice()
     }
 
-    /// Keeps the permits without this guard, and returns their ids for [`PermitSemaphore::release`]. They are not renewed any
-    /// more: they come back with their lease, or what [`PermitSemaphore::update_lease`] makes of it.
+    /// Keeps the permits without this guard, and returns their ids for
+    /// [`PermitSemaphore::release`]. They are not renewed any more: they come back with their
+    /// lease, or what [`PermitSemaphore::update_lease`] makes of it.
     #[must_use = "the permits are to be given back by their ids"]
     pub fn forget(self) -> Vec<PermitId> {
         let ids = self.ids().to_vec();
@@ -72,35 +75,41 @@ impl PermitGuard {
     }
 }
 
-/// The handle of an expirable semaphore: [`Client::permit_semaphore`]. Cheap to clone; holds nothing by itself.
+/// The handle of an expirable semaphore: [`Client::permit_semaphore`]. Cheap to clone; holds
+/// nothing by itself.
 ///
 /// # Clocks
 ///
-/// The server's clock says when a permit expires, here; Redisson's clients each go by their own, and write deadlines by it. So a
-/// permit that Redisson took ends earlier or later for this client by as much as that clock is wrong. A Redisson client
-/// whose clock is ahead takes back permits of this client that have not expired, which only a synchronized clock prevents.
+/// The server's clock says when a permit expires, here; Redisson's clients each go by their own,
+/// and write deadlines by it. So a permit that Redisson took ends earlier or later for this client
+/// by as much as that clock is wrong. A Redisson client whose clock is ahead takes back permits of
+/// this client that have not expired, which only a synchronized clock prevents.
 ///
 /// # Lost replies
 ///
-/// Ids are drawn before a permit is asked for, so that a client that misses a reply looks whether they are there. A permit that is
-/// leaked all the same, because no server answered, comes back with its lease.
+/// Ids are drawn before a permit is asked for, so that a client that misses a reply looks whether
+/// they are there. A permit that is leaked all the same, because no server answered, comes back
+/// with its lease.
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// It is [in the documentation of the
+/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct PermitSemaphore(Counter);
 
 impl PermitSemaphore {
-    /// Waits until so many permits can be had and takes them, all at once, at most 10,000. Without a
-    /// [lease](AcquirePermits::lease) the watchdog renews them until their release. No order is kept among waiters.
+    /// Waits until so many permits can be had and takes them, all at once, at most 10,000. Without
+    /// a [lease](AcquirePermits::lease) the watchdog renews them until their release. No order is
+    /// kept among waiters.
     ///
     /// # Cancel safety
-    /// When the future is dropped no permits are kept: what a request under way takes is given back in the background.
+    /// When the future is dropped no permits are kept: what a request under way takes is given back
+    /// in the background.
     ///
     /// # Errors
-    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), when the server refuses what
-    /// waiting needs, and when no permits or too many are asked for.
+    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
+    /// when the server refuses what waiting needs, and when no permits or too many are asked for.
     pub fn acquire(&self, permits: u32) -> AcquirePermits {
         AcquirePermits(self.ask(permits, WaitLimit::Unbounded))
     }
@@ -125,15 +134,16 @@ impl PermitSemaphore {
         PermitRequest { of: self.0.clone(), permits, lease: None, limit }
     }
 
-    /// Gives permits back by their ids, whichever client took them: all, or none and false when any of them is not out any more.
+    /// Gives permits back by their ids, whichever client took them: all, or none and false when any
+    /// of them is not out any more.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when the client's
-    /// [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped the request is seen through in the background, and so it is when
+    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
     ///
     /// # Errors
-    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when the permits are back,
-    /// but the user may not publish that.
+    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
+    /// when the permits are back, but the user may not publish that.
     pub async fn release(&self, permits: &[PermitId]) -> Result<bool> {
         if permits.is_empty() {
             return self.0.router().map(|_| true);
@@ -143,8 +153,8 @@ impl PermitSemaphore {
         Ok(reply == Value::Int(1))
     }
 
-    /// Sets a new lease on a permit, from now on, be it longer or shorter; false when it is not out any more. The guard of a
-    /// permit, if there is one, knows nothing of it.
+    /// Sets a new lease on a permit, from now on, be it longer or shorter; false when it is not out
+    /// any more. The guard of a permit, if there is one, knows nothing of it.
     ///
     /// # Errors
     /// When Redis cannot be asked.
@@ -154,8 +164,8 @@ impl PermitSemaphore {
         Ok(self.0.run_repeatable(&call).await? == Value::Int(1))
     }
 
-    /// How many permits can be had, expired ones among them: zero when there is no such semaphore, negative when more are out
-    /// than there are.
+    /// How many permits can be had, expired ones among them: zero when there is no such semaphore,
+    /// negative when more are out than there are.
     ///
     /// # Errors
     /// When Redis cannot be asked.
@@ -185,8 +195,8 @@ impl PermitSemaphore {
         self.0.set(permits).await
     }
 
-    /// Adds permits for good, or takes some away when the number is negative, whether or not they are out: what is
-    /// [available](PermitSemaphore::available) may be negative then.
+    /// Adds permits for good, or takes some away when the number is negative, whether or not they
+    /// are out: what is [available](PermitSemaphore::available) may be negative then.
     ///
     /// # Errors
     /// As [`PermitSemaphore::release`].
@@ -228,18 +238,21 @@ impl PermitRequest {
     }
 }
 
-/// An acquisition of permits that waits until it is granted. Await it, after setting what differs from the defaults.
+/// An acquisition of permits that waits until it is granted. Await it, after setting what differs
+/// from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct AcquirePermits(PermitRequest);
 
-/// An acquisition of permits that may come to nothing. Await it, after setting what differs from the defaults.
+/// An acquisition of permits that may come to nothing. Await it, after setting what differs from
+/// the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct TryAcquirePermits(PermitRequest);
 
 macro_rules! lease {
     ($name:ident) => {
         impl $name {
-            /// Holds the permits for `lease` and does not renew them. Without this the watchdog renews them until release.
+            /// Holds the permits for `lease` and does not renew them. Without this the watchdog
+            /// renews them until release.
             pub fn lease(mut self, lease: Duration) -> Self {
                 self.0.lease = Some(lease);
                 self

@@ -8,8 +8,8 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::guard::Got;
 
-/// The id of one permit of a [`PermitSemaphore`](crate::PermitSemaphore): 16 random bytes, which Redisson shows, as this does,
-/// as 32 hexadecimal digits.
+/// The id of one permit of a [`PermitSemaphore`](crate::PermitSemaphore): 16 random bytes, which
+/// Redisson shows, as this does, as 32 hexadecimal digits.
 ///
 /// ```
 /// use lockstorm_client::PermitId;

@@ -1,5 +1,5 @@
-//! The expirable semaphore, Redisson's `RPermitExpirableSemaphore`: permits that have ids, and leases after which they come
-//! back by themselves.
+//! The expirable semaphore, Redisson's `RPermitExpirableSemaphore`: permits that have ids, and
+//! leases after which they come back by themselves.
 
 mod handle;
 mod ids;
@@ -28,8 +28,8 @@ script!(RENEW, "now.lua", "renew.lua");
 script!(UPDATE, "now.lua", "update.lua");
 script!(COUNT, "now.lua", "count.lua");
 
-/// Permits that are acquired together, by the ids that were drawn for them. Their owner is named after these, which is how the
-/// server knows them.
+/// Permits that are acquired together, by the ids that were drawn for them. Their owner is named
+/// after these, which is how the server knows them.
 struct Permits {
     ids: PermitIds,
 }
@@ -103,7 +103,8 @@ fn keys(key: &str) -> [String; 3] {
     [key.to_owned(), permit_deadlines(key), semaphore_channel(key)]
 }
 
-/// Gives permits back by their ids: with `extent` "all" none unless all of them are out, with "rest" those that are.
+/// Gives permits back by their ids: with `extent` "all" none unless all of them are out, with
+/// "rest" those that are.
 fn release(change: &Change<'_>, extent: &str, publish: &str, ids: &[PermitId]) -> Call {
     let memory = unlock_latch(change.key, change.request);
     let keys = keys(change.key).into_iter().chain([memory]).chain(change.spent.iter().cloned());

@@ -2,7 +2,8 @@
 //!
 //! # What it is in Redis
 //!
-//! Observed from Redisson 4.7 on a real server, for the limiter `name`; `{name}` is `name` itself where that has braces.
+//! Observed from Redisson 4.7 on a real server, for the limiter `name`; `{name}` is `name` itself
+//! where that has braces.
 //!
 //! | key | type | content |
 //! | --- | --- | --- |
@@ -10,22 +11,26 @@
 //! | `{name}:value` | string | the permits that are left, as of the last look |
 //! | `{name}:permits` | sorted set | the grants of the window, by their time in Unix ms. A member is the byte 16, 16 random bytes, and the number of permits in four bytes, the lowest first |
 //!
-//! Of type 1 the last two are `{name}:value:CLIENT` and `{name}:permits:CLIENT`, with the id of the client.
+//! Of type 1 the last two are `{name}:value:CLIENT` and `{name}:permits:CLIENT`, with the id of the
+//! client.
 //!
-//! * A look takes grants out whose time plus the window is over, adds their permits to those that are left, and grants by a new
-//!   member and fewer permits left. The time is that of the client, which sends it along. Without `value` there are as
-//!   many permits left as the rate has, whatever is in the set.
-//! * A refused caller learns when the oldest grant ends, and asks again then: no message is published. A request for more permits
-//!   than the rate has is an error, and so is one to a limiter without a rate. `tryAcquire(n, wait)` is false at the end of `wait`.
-//! * `trySetRate` sets the four fields where they are missing, `setRate` overwrites them and deletes `value` and `permits`, of
-//!   type 1 those of its own client: all permits are there again.
-//! * With a `keepAliveTime` each request, refused or not, gives the three keys that time to live. Otherwise the last two get the
-//!   time to live of the first, if it has one.
+//! * A look takes grants out whose time plus the window is over, adds their permits to those that
+//!   are left, and grants by a new member and fewer permits left. The time is that of the client,
+//!   which sends it along. Without `value` there are as many permits left as the rate has, whatever
+//!   is in the set.
+//! * A refused caller learns when the oldest grant ends, and asks again then: no message is
+//!   published. A request for more permits than the rate has is an error, and so is one to a
+//!   limiter without a rate. `tryAcquire(n, wait)` is false at the end of `wait`.
+//! * `trySetRate` sets the four fields where they are missing, `setRate` overwrites them and
+//!   deletes `value` and `permits`, of type 1 those of its own client: all permits are there again.
+//! * With a `keepAliveTime` each request, refused or not, gives the three keys that time to live.
+//!   Otherwise the last two get the time to live of the first, if it has one.
 //!
-//! Processes of both kinds share a limiter. What is different here: the time is the server's, that of a grant in its
-//! future is taken for now; a grant counts 1 ms longer, because times are whole milliseconds; a lost `value` is counted anew
-//! from the set; `set_rate` forgets no grant; a refused caller sleeps until enough grants have ended; and the two keys of a client
-//! end after two windows without a grant.
+//! Processes of both kinds share a limiter. What is different here: the time is the server's, that
+//! of a grant in its future is taken for now; a grant counts 1 ms longer, because times are whole
+//! milliseconds; a lost `value` is counted anew from the set; `set_rate` forgets no grant; a
+//! refused caller sleeps until enough grants have ended; and the two keys of a client end after two
+//! windows without a grant.
 
 use std::time::Duration;
 
@@ -91,37 +96,42 @@ pub struct RateConfig {
 
 /// The handle of a rate limiter: [`Client::rate_limiter`]. Cheap to clone; holds nothing by itself.
 ///
-/// In any window of the interval there are no more grants than the rate, by the clock of the server. When that is set forward,
-/// or a failover loses grants, there may be more in true time. When it is set back, those granted before count for one more
-/// interval. It needs Redis 5 or later, whose scripts may read the clock.
+/// In any window of the interval there are no more grants than the rate, by the clock of the
+/// server. When that is set forward, or a failover loses grants, there may be more in true time.
+/// When it is set back, those granted before count for one more interval. It needs Redis 5 or
+/// later, whose scripts may read the clock.
 ///
 /// # Lost replies
 ///
-/// A request whose reply is lost is sent again under the name of the first, which the server finds among the grants of the window:
-/// permits are taken once. When it is found only after the window, there is nothing left of it to count.
+/// A request whose reply is lost is sent again under the name of the first, which the server finds
+/// among the grants of the window: permits are taken once. When it is found only after the window,
+/// there is nothing left of it to count.
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// It is [in the documentation of the
+/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct RateLimiter(Counter);
 
 impl RateLimiter {
-    /// Sets the rate, unless there is one; false when there is. The interval counts in whole milliseconds.
+    /// Sets the rate, unless there is one; false when there is. The interval counts in whole
+    /// milliseconds.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when the client's
-    /// [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped the request is seen through in the background, and so it is when
+    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
     ///
     /// # Errors
-    /// When no server answers in time, when the rate is zero or above 2,147,483,647, and when the interval is below 10 ms or above ten
-    /// years.
+    /// When no server answers in time, when the rate is zero or above 2,147,483,647, and when the
+    /// interval is below 10 ms or above ten years.
     pub async fn try_set_rate(&self, mode: RateMode, rate: u32, interval: Duration) -> Result<bool> {
         self.set(mode, rate, interval, true).await
     }
 
-    /// Sets the rate. What was granted before counts on, so that a lower rate may leave nothing for a while. Of
-    /// [`RateMode::PerClient`] another client may use its old number of permits up until its window is empty once.
+    /// Sets the rate. What was granted before counts on, so that a lower rate may leave nothing for
+    /// a while. Of [`RateMode::PerClient`] another client may use its old number of permits up
+    /// until its window is empty once.
     ///
     /// # Cancel safety
     /// As [`RateLimiter::try_set_rate`].
@@ -176,20 +186,24 @@ impl RateLimiter {
         u32::try_from(left).map_err(|_| self.no_rate())
     }
 
-    /// Waits until so many permits are there and takes them, all at once. No order is kept among waiters.
+    /// Waits until so many permits are there and takes them, all at once. No order is kept among
+    /// waiters.
     ///
     /// # Cancel safety
-    /// When the future is dropped, a request that is under way may still take permits, which end with the window.
+    /// When the future is dropped, a request that is under way may still take permits, which end
+    /// with the window.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRate`] when no rate is set, [`ErrorKind::OverRate`] when the rate is lower, when no permits are asked for, and
-    /// when no server answers within the client's [`call_timeout`](crate::Builder::call_timeout).
+    /// [`ErrorKind::NoRate`] when no rate is set, [`ErrorKind::OverRate`] when the rate is lower,
+    /// when no permits are asked for, and when no server answers within the client's
+    /// [`call_timeout`](crate::Builder::call_timeout).
     pub async fn acquire(&self, permits: u32) -> Result<()> {
         // Without a limit there is no coming to nothing.
         self.acquire_within(permits, WaitLimit::Unbounded).await?.ok_or_else(Error::shutdown)
     }
 
-    /// Takes so many permits if they are there now; false when they are not. Cancel safe as [`RateLimiter::acquire`].
+    /// Takes so many permits if they are there now; false when they are not. Cancel safe as
+    /// [`RateLimiter::acquire`].
     ///
     /// # Errors
     /// As [`RateLimiter::acquire`].
@@ -197,7 +211,8 @@ impl RateLimiter {
         Ok(self.acquire_within(permits, WaitLimit::NoWait).await?.is_some())
     }
 
-    /// Waits for so many permits for at most `limit`; false when they were not there. Cancel safe as [`RateLimiter::acquire`].
+    /// Waits for so many permits for at most `limit`; false when they were not there. Cancel safe
+    /// as [`RateLimiter::acquire`].
     ///
     /// # Errors
     /// As [`RateLimiter::acquire`].

@@ -1,4 +1,5 @@
-//! The read-write lock, Redisson's `RReadWriteLock`: many readers, or one writer, who may read as well.
+//! The read-write lock, Redisson's `RReadWriteLock`: many readers, or one writer, who may read as
+//! well.
 
 mod read;
 mod write;
@@ -19,13 +20,15 @@ script!(LOOK, "look.lua");
 impl Client {
     /// A lock that many owners may hold for reading, or one for writing.
     ///
-    /// Both halves nest. The writer may read as well, and when it gives up writing before reading it becomes a reader without a
-    /// moment in between (*downgrade*). A reader that asks to write waits for itself, until its own lease ends: it must
-    /// give up reading first. Readers do not wait for waiting writers, so that readers who never leave a gap keep a writer out;
-    /// neither here nor in Redisson is there a fair lock of this kind.
+    /// Both halves nest. The writer may read as well, and when it gives up writing before reading
+    /// it becomes a reader without a moment in between (*downgrade*). A reader that asks to write
+    /// waits for itself, until its own lease ends: it must give up reading first. Readers do not
+    /// wait for waiting writers, so that readers who never leave a gap keep a writer out; neither
+    /// here nor in Redisson is there a fair lock of this kind.
     ///
-    /// Each level of a read hold has a key of its own for its lease, `{doc}:<owner>:rwlock_timeout:<level>`, which the user [must be
-    /// allowed to use](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+    /// Each level of a read hold has a key of its own for its lease,
+    /// `{doc}:<owner>:rwlock_timeout:<level>`, which the user [must be allowed to
+    /// use](crate#what-the-user-of-the-server-must-be-allowed-to-do).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -59,8 +62,9 @@ pub struct ReadWriteLock {
 }
 
 impl ReadWriteLock {
-    /// The lock for reading, which many owners may hold at once. [`Handle::remaining`](crate::Handle::remaining) is the time left of
-    /// the longest hold of any owner, and [`Handle::force_release`](crate::Handle::force_release) frees nothing while the
+    /// The lock for reading, which many owners may hold at once.
+    /// [`Handle::remaining`](crate::Handle::remaining) is the time left of the longest hold of any
+    /// owner, and [`Handle::force_release`](crate::Handle::force_release) frees nothing while the
     /// lock is held for writing.
     ///
     /// ```
@@ -80,8 +84,9 @@ impl ReadWriteLock {
         self.read.clone()
     }
 
-    /// The lock for writing, which one owner holds alone. [`Handle::force_release`](crate::Handle::force_release) ends the
-    /// writer's read holds with it, and frees nothing while the lock is held for reading only.
+    /// The lock for writing, which one owner holds alone.
+    /// [`Handle::force_release`](crate::Handle::force_release) ends the writer's read holds with
+    /// it, and frees nothing while the lock is held for reading only.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -113,7 +118,8 @@ fn force_release(key: &str, mode: &str, message: &str, publish: &str) -> Call {
     FORCE_RELEASE.call([key.to_owned(), rw_channel(key)]).arg(mode).arg(message).arg(publish)
 }
 
-/// Reads the reply of the script that tells in which mode the lock is taken, and whether anyone reads.
+/// Reads the reply of the script that tells in which mode the lock is taken, and whether anyone
+/// reads.
 fn read_look(reply: &Value) -> Result<(Option<&[u8]>, bool)> {
     match reply {
         Value::Array(items) => match items.as_slice() {

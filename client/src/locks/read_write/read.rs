@@ -42,7 +42,8 @@ impl Attempt for Read {
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
         let keys = [ask.key.to_owned(), read_holds(ask.key, ask.owner)];
-        // With its text: the question is rarely asked, and a server that was restarted knows no script.
+        // With its text: the question is rarely asked, and a server that was restarted knows no
+        // script.
         vec![PROBE.call(keys).arg(ask.owner).eval()]
     }
 

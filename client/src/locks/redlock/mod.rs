@@ -1,8 +1,8 @@
-//! Redlock as published ("Distributed Locks with Redis", redis.io): one lock on N independent servers, held by the owner that
-//! has a majority of them.
+//! Redlock as published ("Distributed Locks with Redis", redis.io): one lock on N independent
+//! servers, held by the owner that has a majority of them.
 //!
-//! The validity is what is left of the lease when the majority has answered, less an allowance for clocks that run at
-//! different rates. It is measured by the clock that continues during suspend.
+//! The validity is what is left of the lease when the majority has answered, less an allowance for
+//! clocks that run at different rates. It is measured by the clock that continues during suspend.
 
 mod options;
 mod word;
@@ -32,16 +32,17 @@ use round::{Held, Round, Tally};
 
 /// The handle of a lock on several independent servers.
 ///
-/// On the nodes stands a random value, a new one for each grant. Acquisitions of one [owner](crate::Acquire::owner) nest:
-/// the inner ones extend what the outermost was granted, by a majority as ever, and the last release frees the nodes.
-/// Nesting is known to the first client alone, as no other can have that owner.
+/// On the nodes stands a random value, a new one for each grant. Acquisitions of one
+/// [owner](crate::Acquire::owner) nest: the inner ones extend what the outermost was granted, by a
+/// majority as ever, and the last release frees the nodes. Nesting is known to the first client
+/// alone, as no other can have that owner.
 ///
 /// # Servers that forget
 ///
 /// A server that restarts without its data has lost its vote. A renewal or extension to which a
-/// majority says yes sets the lock again on servers that say no owner has it, for what is left of the
-/// lease; such a vote counts from the next renewal on. So servers without a disk can be restarted
-/// one after the other while a lock is held, if
+/// majority says yes sets the lock again on servers that say no owner has it, for what is left of
+/// the lease; such a vote counts from the next renewal on. So servers without a disk can be
+/// restarted one after the other while a lock is held, if
 ///
 /// * each is away for longer than the longest lease in use, so that no grant counts any more that
 ///   it has forgotten, and
@@ -70,9 +71,10 @@ pub struct RedlockBuilder {
 }
 
 impl Redlock {
-    /// A lock on the servers of `clients`, which must be independent masters, best five. Clocks, random numbers, tasks and
-    /// the observer are those of the first client. No replicas are asked, whatever
-    /// [`replica_wait`](crate::Builder::replica_wait) the clients have: a server that is replaced by a replica without the grant votes again.
+    /// A lock on the servers of `clients`, which must be independent masters, best five. Clocks,
+    /// random numbers, tasks and the observer are those of the first client. No replicas are asked,
+    /// whatever [`replica_wait`](crate::Builder::replica_wait) the clients have: a server that is
+    /// replaced by a replica without the grant votes again.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -106,14 +108,15 @@ impl Redlock {
 }
 
 impl RedlockBuilder {
-    /// How long to wait for each server, all of which are asked at once; small against the lease. Default 50 ms.
+    /// How long to wait for each server, all of which are asked at once; small against the lease.
+    /// Default 50 ms.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.options.node_timeout = timeout;
         self
     }
 
-    /// The allowance for clocks that run at different rates, in millionths of the lease, to which 2 ms are added.
-    /// Default 10 000: 1 %.
+    /// The allowance for clocks that run at different rates, in millionths of the lease, to which 2
+    /// ms are added. Default 10 000: 1 %.
     pub fn drift_ppm(mut self, ppm: u32) -> Self {
         self.options.drift_ppm = ppm;
         self
@@ -162,7 +165,8 @@ impl OnMajority {
         for reply in futures_util::future::join_all(asked).await {
             match reply {
                 Some(Ok(reply)) => replies.push(reply),
-                // Taken all the same, by a lock of another kind, such as Redisson's RedLock, which is a hash.
+                // Taken all the same, by a lock of another kind, such as Redisson's RedLock, which
+                // is a hash.
                 Some(Err(error)) if error.is_server("WRONGTYPE") => replies.push(Value::Boolean(true)),
                 Some(Err(error)) => failure = Some(error),
                 None => failure = None,
@@ -182,15 +186,16 @@ impl OnMajority {
     fn owner(&self, owner: Option<OwnerId>) -> Arc<OwnerState> {
         let first = self.first();
         let Some(owner) = owner else { return first.ctx.ledger.anonymous(&self.key) };
-        // Not what the owner holds of a lock on one master or of a Redlock over other masters, which are counted and renewed
-        // by themselves. An owner's field ends with its number.
+        // Not what the owner holds of a lock on one master or of a Redlock over other masters,
+        // which are counted and renewed by themselves. An owner's field ends with its number.
         let masters: Vec<_> = self.nodes.iter().flat_map(|node| node.config.deployment()).collect();
         let name = format!("{} (Redlock over {})", first.field(owner), masters.join(" "));
         first.ctx.ledger.owner(&self.key, &name)
     }
 
-    /// One attempt on all nodes, in `owner`'s turn. On failure all are freed again, in the background. `None` when it was
-    /// granted to a caller that is gone, and given back: the owner's next request must not find that level still counted.
+    /// One attempt on all nodes, in `owner`'s turn. On failure all are freed again, in the
+    /// background. `None` when it was granted to a caller that is gone, and given back: the owner's
+    /// next request must not find that level still counted.
     async fn attempt(
         &self,
         owner: &Arc<OwnerState>,
@@ -215,7 +220,8 @@ impl OnMajority {
         session.ctx.emit(&self.key, round.value(), EventKind::Attempt);
         let tally = round.count(session.env(), self.quorum(), self.options.node_timeout).await;
         let deadline = round.begun + actual.saturating_sub(self.options.drift(actual));
-        // The second look at the clock: replies that were long under way leave nothing of the lease.
+        // The second look at the clock: replies that were long under way leave nothing of the
+        // lease.
         if tally.yes < self.quorum() || session.env().boottime() >= deadline {
             return Err(tally);
         }

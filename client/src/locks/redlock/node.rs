@@ -34,7 +34,8 @@ pub(super) enum Vote {
 #[derive(Clone)]
 pub(super) struct Claim {
     pub(super) lock: Key,
-    /// Random, and never used for a second acquisition, so that no late request can be taken for a newer one.
+    /// Random, and never used for a second acquisition, so that no late request can be taken for a
+    /// newer one.
     pub(super) value: String,
     pub(super) lease: Duration,
 }
@@ -152,7 +153,8 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Troubl
         }
         pause(env, session.config.retry_delay(env, repeats)).await;
         repeats += 1;
-        // The way to a new connection ends the old one, so that no request still on its way there arrives after this.
+        // The way to a new connection ends the old one, so that no request still on its way there
+        // arrives after this.
         if let Ok(next) = session.router.lane(slot).await {
             lane = next;
         }

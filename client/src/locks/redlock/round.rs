@@ -37,8 +37,9 @@ impl Tally {
         self.yes + self.no
     }
 
-    /// The error of a count that decides nothing: definite if the nodes that may have done what was asked are no quorum. What keeps
-    /// a quorum from ever coming about, such as a wrong password, is told in the place of the count.
+    /// The error of a count that decides nothing: definite if the nodes that may have done what was
+    /// asked are no quorum. What keeps a quorum from ever coming about, such as a wrong password,
+    /// is told in the place of the count.
     pub(super) fn no_quorum(&self, quorum: usize) -> Error {
         let too_many = self.nodes - quorum;
         if let Some(refusal) = self.refusals().nth(too_many) {
@@ -54,7 +55,8 @@ impl Tally {
         self.failures.iter().filter(|error| error.is_final())
     }
 
-    /// Whether it takes more votes to tell what comes of it: a quorum, none, or refusals that never end, if they may still be too many.
+    /// Whether it takes more votes to tell what comes of it: a quorum, none, or refusals that never
+    /// end, if they may still be too many.
     fn is_open(&self, quorum: usize) -> bool {
         let too_many = self.nodes - quorum;
         let missing = self.nodes - self.answered() - self.failures.len();
@@ -152,7 +154,8 @@ impl Round {
         self.release.0.give(Fate::Left);
     }
 
-    /// Frees all nodes, also those that did not answer. Done when a majority was freed, or when that is hopeless.
+    /// Frees all nodes, also those that did not answer. Done when a majority was freed, or when
+    /// that is hopeless.
     pub(super) async fn free(mut self, quorum: usize) -> Result<bool> {
         self.release.0.give(Fate::Freed);
         let (mut freed, mut failure) = (0, None);
@@ -173,7 +176,8 @@ impl Round {
 
 /// A held Redlock: one value on the nodes, and the levels that its owner has taken with it.
 ///
-/// The nodes know a random value and nothing of owners, so that it is here that acquisitions of one owner nest.
+/// The nodes know a random value and nothing of owners, so that it is here that acquisitions of one
+/// owner nest.
 pub(super) struct Held {
     nodes: Arc<[Arc<Session>]>,
     owner: Arc<OwnerState>,
@@ -230,8 +234,8 @@ impl Held {
         Guard::new(hold, keeper, (), first.ctx.env.clone())
     }
 
-    /// Room for one more level of the same owner: the nodes are asked for `lease` from now, which shortens nothing. Returns
-    /// until when it lasts.
+    /// Room for one more level of the same owner: the nodes are asked for `lease` from now, which
+    /// shortens nothing. Returns until when it lasts.
     pub(super) async fn nest(&self, lease: Duration) -> Result<Boottime, Tally> {
         let (tally, deadline) = self.ask_for_more(lease).await;
         if self.is_gone(&tally) {
@@ -340,7 +344,8 @@ mod tests {
     const NODES: usize = 5;
     const QUORUM: usize = 3;
 
-    /// What a node may say. `Refused` is final, `Down` may be well a little later, and `Lost` may have been obeyed.
+    /// What a node may say. `Refused` is final, `Down` may be well a little later, and `Lost` may
+    /// have been obeyed.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Said {
         Yes,

@@ -1,4 +1,5 @@
-//! What becomes of the nodes that a Redlock has set: one word to all of them, and the tasks that wait for it.
+//! What becomes of the nodes that a Redlock has set: one word to all of them, and the tasks that
+//! wait for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,8 +17,8 @@ pub(super) enum Fate {
 
 /// The word on the fate of the nodes. The first one counts.
 ///
-/// A semaphore wakes waiters in the order of their arrival. A `tokio::sync::watch` would draw the order from
-/// the thread's own random numbers, and a simulated run would not repeat itself.
+/// A semaphore wakes waiters in the order of their arrival. A `tokio::sync::watch` would draw the
+/// order from the thread's own random numbers, and a simulated run would not repeat itself.
 pub(super) struct Word {
     /// Has no permits: all that can come is its end.
     given: Semaphore,

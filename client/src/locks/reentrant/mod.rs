@@ -21,7 +21,8 @@ script!(pub(super) RELEASE_WITHOUT_LATCH, "../without_latch.lua", "release.lua")
 script!(FORCE_RELEASE, "force_release.lua");
 
 impl Client {
-    /// A lock that its owner may take several times, and that the first request gets after its release.
+    /// A lock that its owner may take several times, and that the first request gets after its
+    /// release.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -114,8 +115,8 @@ pub(super) fn read_acquired(reply: &Value) -> Result<Answer<()>> {
     }
 }
 
-/// What a message on a lock's channel means, as Redisson's clients publish and read it: `1` that several may get the lock,
-/// anything else that one can.
+/// What a message on a lock's channel means, as Redisson's clients publish and read it: `1` that
+/// several may get the lock, anything else that one can.
 pub(super) fn wakes(message: &[u8]) -> Wake {
     if message == b"1" { Wake::All } else { Wake::One }
 }

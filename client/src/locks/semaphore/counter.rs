@@ -100,8 +100,9 @@ impl Counter {
         read_count(&reply).map(drop)
     }
 
-    /// Makes a change, which `write` puts into words with the command that publishes: once, however often it is sent. It is
-    /// seen through in the background when the caller is gone, or its time is over.
+    /// Makes a change, which `write` puts into words with the command that publishes: once, however
+    /// often it is sent. It is seen through in the background when the caller is gone, or its time
+    /// is over.
     pub(crate) async fn change(
         &self,
         write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync + 'static,

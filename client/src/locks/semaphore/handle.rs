@@ -16,9 +16,10 @@ use crate::wait::WaitLimit;
 impl Client {
     /// A number of permits, which anyone may take and anyone may give back.
     ///
-    /// There are none until some are [set](Semaphore::set_permits) or [added](Semaphore::add_permits). Permits have no
-    /// lease: those of a process that dies are gone until they are added again. The [expirable semaphore](Client::permit_semaphore)
-    /// takes them back by itself.
+    /// There are none until some are [set](Semaphore::set_permits) or
+    /// [added](Semaphore::add_permits). Permits have no lease: those of a process that dies are
+    /// gone until they are added again. The [expirable semaphore](Client::permit_semaphore) takes
+    /// them back by itself.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -44,27 +45,30 @@ impl Client {
 ///
 /// # Lost replies
 ///
-/// A permit is neither leaked nor invented when a reply is lost. The server remembers each request for ten minutes, in a key
-/// beside the semaphore's that Redisson does not see. A client that misses a reply ends the old connection on the server, and
-/// asks there what became of the request, or repeats it, for five minutes. What it does not learn in that time it reports as an
-/// error that is not [definite](Error::is_definite), and the permits may be gone then.
+/// A permit is neither leaked nor invented when a reply is lost. The server remembers each request
+/// for ten minutes, in a key beside the semaphore's that Redisson does not see. A client that
+/// misses a reply ends the old connection on the server, and asks there what became of the request,
+/// or repeats it, for five minutes. What it does not learn in that time it reports as an error that
+/// is not [definite](Error::is_definite), and the permits may be gone then.
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// It is [in the documentation of the
+/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct Semaphore(Counter);
 
 impl Semaphore {
-    /// Waits until so many permits are there and takes them, all at once. No order is kept among waiters: one that wants
-    /// fewer may be served before one that wants more.
+    /// Waits until so many permits are there and takes them, all at once. No order is kept among
+    /// waiters: one that wants fewer may be served before one that wants more.
     ///
     /// # Cancel safety
-    /// When the future is dropped no permits are kept: what a request under way takes is given back in the background.
+    /// When the future is dropped no permits are kept: what a request under way takes is given back
+    /// in the background.
     ///
     /// # Errors
-    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), when the server refuses what
-    /// waiting needs, and when no permits at all are asked for.
+    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
+    /// when the server refuses what waiting needs, and when no permits at all are asked for.
     pub async fn acquire(&self, permits: u32) -> Result<SemaphorePermits> {
         // Without a limit there is no coming to nothing.
         self.wait(permits, WaitLimit::Unbounded).await?.ok_or_else(Error::shutdown)
@@ -97,16 +101,17 @@ impl Semaphore {
         Ok(acquire(request).await?.map(|guard| SemaphorePermits { guard, permits }))
     }
 
-    /// Gives so many permits back, also those that another client took: those of a guard that was [forgotten](SemaphorePermits::forget), here or
-    /// in another process. Creates the semaphore if there is none.
+    /// Gives so many permits back, also those that another client took: those of a guard that was
+    /// [forgotten](SemaphorePermits::forget), here or in another process. Creates the semaphore if
+    /// there is none.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when the client's
-    /// [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped the request is seen through in the background, and so it is when
+    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
     ///
     /// # Errors
-    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when the permits are back,
-    /// but the user may not publish that.
+    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
+    /// when the permits are back, but the user may not publish that.
     pub async fn release(&self, permits: u32) -> Result<()> {
         if permits == 0 {
             return self.0.router().map(drop);
@@ -114,7 +119,8 @@ impl Semaphore {
         self.0.add(permits.into()).await
     }
 
-    /// How many permits are left: zero when there is no such semaphore, negative when more are out than there are.
+    /// How many permits are left: zero when there is no such semaphore, negative when more are out
+    /// than there are.
     ///
     /// # Errors
     /// When Redis cannot be asked.
@@ -122,8 +128,8 @@ impl Semaphore {
         self.0.left().await
     }
 
-    /// Sets the number of permits, if there is no such semaphore yet; false when there is one. One without any permits left
-    /// counts.
+    /// Sets the number of permits, if there is no such semaphore yet; false when there is one. One
+    /// without any permits left counts.
     ///
     /// # Errors
     /// As [`Semaphore::release`].
@@ -131,8 +137,8 @@ impl Semaphore {
         self.0.set(permits).await
     }
 
-    /// Adds permits for good, or takes some away when the number is negative, whether or not they are out: what is
-    /// [available](Semaphore::available) may be negative then.
+    /// Adds permits for good, or takes some away when the number is negative, whether or not they
+    /// are out: what is [available](Semaphore::available) may be negative then.
     ///
     /// # Errors
     /// As [`Semaphore::release`].
@@ -160,8 +166,8 @@ impl std::fmt::Debug for Semaphore {
     }
 }
 
-/// Permits of a [`Semaphore`] in the hand of the application. Dropping this gives them back in the background, as well as that
-/// is possible; [`Client::close`] waits for it.
+/// Permits of a [`Semaphore`] in the hand of the application. Dropping this gives them back in the
+/// background, as well as that is possible; [`Client::close`] waits for it.
 #[must_use = "the permits are given back when this is dropped"]
 pub struct SemaphorePermits {
     guard: Guard,
@@ -172,18 +178,19 @@ impl SemaphorePermits {
     /// Gives the permits back.
     ///
     /// # Cancel safety
-    /// When the future is dropped the release goes on in the background, and so it does when the client's
-    /// [`call_timeout`](crate::Builder::call_timeout) is over: for five minutes, or until the client is closed.
+    /// When the future is dropped the release goes on in the background, and so it does when the
+    /// client's [`call_timeout`](crate::Builder::call_timeout) is over: for five minutes, or until
+    /// the client is closed.
     ///
     /// # Errors
-    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when the permits are back,
-    /// but the user may not publish that.
+    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
+    /// when the permits are back, but the user may not publish that.
     pub async fn release(self) -> Result<()> {
         self.guard.release().await
     }
 
-    /// Keeps the permits without this guard, which their new user gives back with [`Semaphore::release`]. Returns how
-    /// many they are.
+    /// Keeps the permits without this guard, which their new user gives back with
+    /// [`Semaphore::release`]. Returns how many they are.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -214,7 +221,8 @@ impl SemaphorePermits {
         self.guard.key()
     }
 
-    /// The name under which the client's [`Observer`](crate::Observer) is notified of these permits.
+    /// The name under which the client's [`Observer`](crate::Observer) is notified of these
+    /// permits.
     pub fn owner(&self) -> &str {
         self.guard.owner()
     }

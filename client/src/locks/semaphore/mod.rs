@@ -1,4 +1,5 @@
-//! The semaphore, Redisson's `RSemaphore`: a number of permits, which anyone may take and give back.
+//! The semaphore, Redisson's `RSemaphore`: a number of permits, which anyone may take and give
+//! back.
 
 mod counter;
 mod handle;
@@ -21,8 +22,8 @@ script!(ADD, "repeat.lua", "add.lua");
 script!(DRAIN, "repeat.lua", "drain.lua");
 script!(SET, "repeat.lua", "set.lua");
 
-/// So many permits of a semaphore. Each acquisition is an owner of its own, under whose name the server remembers that it was
-/// granted: the number of permits does not tell.
+/// So many permits of a semaphore. Each acquisition is an owner of its own, under whose name the
+/// server remembers that it was granted: the number of permits does not tell.
 struct Permits(u32);
 
 impl Attempt for Permits {
@@ -103,8 +104,8 @@ impl Change<'_> {
     }
 }
 
-/// What a message on the channel of a semaphore means: how many permits there are, or how many came back. Anything else, as
-/// Redisson's negative totals, is worth a look.
+/// What a message on the channel of a semaphore means: how many permits there are, or how many came
+/// back. Anything else, as Redisson's negative totals, is worth a look.
 pub(super) fn wakes(message: &[u8]) -> Wake {
     let permits = std::str::from_utf8(message).ok().and_then(|text| text.parse().ok());
     permits.map_or(Wake::One, Wake::UpTo)

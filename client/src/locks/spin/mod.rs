@@ -1,4 +1,5 @@
-//! The spin lock, Redisson's `RSpinLock`: the plain lock without messages. Its waiters ask again and again.
+//! The spin lock, Redisson's `RSpinLock`: the plain lock without messages. Its waiters ask again
+//! and again.
 
 use redis::{Cmd, Value};
 
@@ -20,11 +21,13 @@ script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "release.lua");
 script!(FORCE_RELEASE, "force_release.lua");
 
 impl Client {
-    /// A lock without messages: nothing is published, and a waiter asks again after 1 ms, 2 ms, 4 ms and so on up to 128 ms.
+    /// A lock without messages: nothing is published, and a waiter asks again after 1 ms, 2 ms, 4
+    /// ms and so on up to 128 ms.
     ///
-    /// For locks that are held for a moment by many, where a subscription for each wait costs more than asking again. Its user
-    /// needs no right to any channel. The [plain lock](Client::lock) of the same name shares its key and excludes it, but its
-    /// waiters are not woken by a release of this one.
+    /// For locks that are held for a moment by many, where a subscription for each wait costs more
+    /// than asking again. Its user needs no right to any channel. The [plain lock](Client::lock) of
+    /// the same name shares its key and excludes it, but its waiters are not woken by a release of
+    /// this one.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -42,7 +42,8 @@ impl Authority {
     }
 }
 
-/// A server whose certificate is for `localhost`, and which asks its clients for one of the same authority.
+/// A server whose certificate is for `localhost`, and which asks its clients for one of the same
+/// authority.
 struct Secure {
     server: RedisServer,
     tls_port: u16,
@@ -104,7 +105,8 @@ async fn a_lock_over_tls_is_waited_for_renewed_and_survives_its_connections() {
     let guard = mine.lock("stock").acquire().await.unwrap();
     assert!(other.lock("stock").try_acquire_for(Duration::from_secs(2)).await.unwrap().is_none());
     assert!(guard.is_valid());
-    // A message wakes the waiter: its next look is a lease of 1.5 s away, which is longer than a release takes.
+    // A message wakes the waiter: its next look is a lease of 1.5 s away, which is longer than a
+    // release takes.
     let (waited, released) =
         futures_util::future::join(other.lock("stock").acquire().into_future(), guard.release()).await;
     released.unwrap();
@@ -181,8 +183,8 @@ async fn sides_that_do_not_accept_each_other_say_why_at_once() {
     secure.client().env(in_the_year(2029)).connect().await.unwrap();
 }
 
-/// A `redis-server` that is greeted in TLS waits for the end of the line, and one that is not closes the connection: neither says
-/// why, and both may pass as far as anyone knows.
+/// A `redis-server` that is greeted in TLS waits for the end of the line, and one that is not
+/// closes the connection: neither says why, and both may pass as far as anyone knows.
 #[tokio::test]
 async fn a_port_without_tls_and_a_url_without_tls_do_not_connect() {
     let Some(secure) = Secure::start("ports") else { return };

@@ -47,8 +47,8 @@ async fn a_lock_on_a_unix_socket_is_waited_for_and_renewed() {
     waited.unwrap().release().await.unwrap();
 }
 
-/// All connections of a Unix socket have one address, which is the socket's path. The id tells them apart: the one that is
-/// left behind is ended, and no other.
+/// All connections of a Unix socket have one address, which is the socket's path. The id tells them
+/// apart: the one that is left behind is ended, and no other.
 #[tokio::test]
 async fn a_connection_of_a_unix_socket_is_fenced() {
     let socket = Socket::new("fence");

@@ -1,5 +1,5 @@
-//! The scripts of the faster multi-lock against recorded replies of Redisson's. Deadlines are the server's, which cannot be set: where
-//! the vectors say when a client asks, the field is written.
+//! The scripts of the faster multi-lock against recorded replies of Redisson's. Deadlines are the
+//! server's, which cannot be set: where the vectors say when a client asks, the field is written.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,8 @@ impl Vectors {
         secs * 1000 + micros / 1000
     }
 
-    /// The fields of the group: owners and levels as they are, and of each deadline how many seconds are left, rounded up.
+    /// The fields of the group: owners and levels as they are, and of each deadline how many
+    /// seconds are left, rounded up.
     async fn fields(&mut self) -> Vec<String> {
         let now = self.now().await;
         let fields: BTreeMap<String, String> = self.get("HGETALL g").await;
@@ -178,8 +179,9 @@ async fn faster_multi_levels() {
     assert_eq!(v.get::<i64>("PTTL g").await, -1);
 }
 
-/// H-27: of three values one is another's now. Redisson gives the others back, forgets that it did, and takes a level more when it is
-/// asked again; its release of the thief's value would even free that, since it looks at nothing but the deadline of the owner.
+/// H-27: of three values one is another's now. Redisson gives the others back, forgets that it did,
+/// and takes a level more when it is asked again; its release of the thief's value would even free
+/// that, since it looks at nothing but the deadline of the owner.
 #[tokio::test]
 async fn faster_multi_release_of_what_is_partly_lost() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -202,15 +204,16 @@ async fn faster_multi_release_of_what_is_partly_lost() {
     assert_eq!(messages.next().await, "0");
     assert_eq!(v.give_values("A", "q3", "f2").await, NIL);
     assert_eq!(v.give_values("A", "q4", "f3").await, int(1));
-    // Once the thief's time is over the value is free, and its next owner leaves nothing of its fields.
+    // Once the thief's time is over the value is free, and its next owner leaves nothing of its
+    // fields.
     v.set_deadline("f2", "B", 0).await;
     assert_eq!(v.of_group(LEFT, &["g"], &[], "f1 f2").await, int(-2));
     assert_eq!(v.take_values("A", LEASE, "f2").await, NIL);
     assert_eq!(v.fields().await, ["f2:A:expire_time=30s", "f2:A:lock_count=1", "f2=A"]);
 }
 
-/// The owner in the hash is freed, be its time over or not, and no other value is. H-27: what has no deadline is free, where
-/// Redisson's script fails.
+/// The owner in the hash is freed, be its time over or not, and no other value is. H-27: what has
+/// no deadline is free, where Redisson's script fails.
 #[tokio::test]
 async fn faster_multi_forced_release() {
     let Some(mut v) = Vectors::start().await else { return };

@@ -1,4 +1,5 @@
-//! What scripts make of the millisecond in which a lease ends. It can be met by a clock that is set by hand, which only the simulator has.
+//! What scripts make of the millisecond in which a lease ends. It can be met by a clock that is set
+//! by hand, which only the simulator has.
 
 use redis::aio::MultiplexedConnection;
 
@@ -19,7 +20,8 @@ async fn simulated() -> (lockstorm_sim::TestServer, MultiplexedConnection, Strin
     (server, redis, url)
 }
 
-/// In the millisecond of its deadline a permit has expired: nothing renews it or gives it a new lease.
+/// In the millisecond of its deadline a permit has expired: nothing renews it or gives it a new
+/// lease.
 #[tokio::test]
 async fn a_permit_ends_with_the_millisecond_before_its_deadline() {
     const RENEW: &str = concat!(
@@ -50,7 +52,8 @@ async fn a_permit_ends_with_the_millisecond_before_its_deadline() {
     }
 }
 
-/// Redis keeps a key through the millisecond in which it expires, with 0 ms left. A reader's level has ended by then.
+/// Redis keeps a key through the millisecond in which it expires, with 0 ms left. A reader's level
+/// has ended by then.
 #[tokio::test]
 async fn a_read_hold_ends_with_the_millisecond_before_its_key_does() {
     let holds = "{rw}:A:rwlock_timeout";

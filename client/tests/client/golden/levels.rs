@@ -6,9 +6,10 @@ use super::{
     read_write::{WRITE_ACQUIRE, WRITE_RELEASE},
 };
 
-/// Each script that takes one more level leaves a lease that is longer than its own, which Redisson cuts, and extends a shorter one.
-/// Each that gives one back leaves the lease as it is, which Redisson sets. Who does not hold the lock gives nothing back, and a request
-/// that is sent again gets its reply again.
+/// Each script that takes one more level leaves a lease that is longer than its own, which Redisson
+/// cuts, and extends a shorter one. Each that gives one back leaves the lease as it is, which
+/// Redisson sets. Who does not hold the lock gives nothing back, and a request that is sent again
+/// gets its reply again.
 #[tokio::test]
 async fn levels_never_cut_a_lease() {
     let Some(mut v) = Vectors::start().await else { return };

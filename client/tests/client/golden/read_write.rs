@@ -128,7 +128,8 @@ async fn read_write_of_one_owner() {
 #[tokio::test]
 async fn read_write_of_several() {
     let Some(mut v) = Vectors::start().await else { return };
-    // The level that is given back is the one with 100 ms. Redisson keeps that lease, and all is gone.
+    // The level that is given back is the one with 100 ms. Redisson keeps that lease, and all is
+    // gone.
     assert_eq!((v.read("A", 100).await, v.read("A", 100_000).await), (NIL, NIL));
     assert_eq!(v.unread("A", "q1", 99_000).await, int(0));
     v.check_pttl("{rw}:A:rwlock_timeout:1", 99_000).await;
@@ -202,7 +203,8 @@ async fn read_write_of_several() {
         v.check_pttl(key, left).await;
     }
 
-    // After a lost reply a reader is told of the levels that have not ended, and of what the last one has left.
+    // After a lost reply a reader is told of the levels that have not ended, and of what the last
+    // one has left.
     for (ended, owner, levels, left) in
         [("none", "A", 2, 30_000), ("none", "B", 0, -2), ("1", "A", 1, 30_000), ("2", "A", 0, -2)]
     {

@@ -28,8 +28,8 @@ const PERMIT_RELEASE: &str = concat!(
     include_str!("../../../src/locks/permit_semaphore/release.lua")
 );
 
-/// Section 19: the plain semaphore. Each change has a request of its own; the third key of each is its memory, which Redisson
-/// has not.
+/// Section 19: the plain semaphore. Each change has a request of its own; the third key of each is
+/// its memory, which Redisson has not.
 #[tokio::test]
 async fn semaphore() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -90,8 +90,8 @@ async fn semaphore() {
     assert_eq!(v.get::<i64>(&format!("EXISTS {taken}")).await, 0);
 }
 
-/// Section 19: the expirable semaphore. Deadlines are the server's, which cannot be set: where a permit must have expired, its
-/// score is written.
+/// Section 19: the expirable semaphore. Deadlines are the server's, which cannot be set: where a
+/// permit must have expired, its score is written.
 #[tokio::test]
 async fn permit_semaphore() {
     const NEVER: &str = "922337203685477";
@@ -124,11 +124,13 @@ async fn permit_semaphore() {
     // Redisson's reply is the moment by its own clock; here it is the time until then.
     assert!(matches!(acquire(&mut v, 9_000, "id3").await, Value::Int(3_000..=5_000)));
     v.get::<i64>("ZADD {p}:timeout 1000 id1").await;
-    // Redisson publishes 1 before it takes the permit that came back; here what is left after, which is none.
+    // Redisson publishes 1 before it takes the permit that came back; here what is left after,
+    // which is none.
     assert_eq!(acquire(&mut v, 9_000, "id3").await, okay);
     assert_eq!((v.get::<i64>("GET p").await, v.get::<i64>("ZCARD {p}:timeout").await), (0, 2));
     assert_eq!(release(&mut v, "q1", "all", &["id1"]).await, NIL, "it is not out any more");
-    // Expired, and no script has run since: Redisson puts it back and says that it has not. Here the next script does.
+    // Expired, and no script has run since: Redisson puts it back and says that it has not. Here
+    // the next script does.
     v.get::<i64>("ZADD {p}:timeout 1000 id3").await;
     assert_eq!(release(&mut v, "q2", "all", &["id3"]).await, NIL);
     v.get::<i64>("ZREM {p}:timeout id3").await;
@@ -154,7 +156,8 @@ async fn permit_semaphore() {
     assert_eq!(v.run(PERMIT_RELEASE, &all, &args).await.unwrap(), int(1));
     assert_eq!(v.get::<i64>(&format!("EXISTS {}", spent.join(" "))).await, 0);
     assert_eq!((v.get::<i64>("GET p").await, messages.next().await.as_str()), (3, "3"));
-    // Two have expired, of which one is taken at once: waiters learn of the other. They learn of it also when neither suffices.
+    // Two have expired, of which one is taken at once: waiters learn of the other. They learn of it
+    // also when neither suffices.
     for (asked, reply, left) in [(1, okay.clone(), 1), (3, NIL, 2)] {
         v.get::<String>("SET p 0").await;
         v.get::<i64>("DEL {p}:timeout").await;

@@ -30,8 +30,8 @@ async fn hlen(server: &RedisServer) -> Value {
     server.command(&["HLEN", GROUP]).await
 }
 
-/// The fields of a value that another client holds, as Redisson writes them, until so many milliseconds from now by the server's
-/// clock.
+/// The fields of a value that another client holds, as Redisson writes them, until so many
+/// milliseconds from now by the server's clock.
 async fn take(server: &RedisServer, value: &str, ms: i64) {
     let time: (i64, i64) = redis::from_redis_value(server.command(&["TIME"]).await).unwrap();
     let field = lockstorm_client::wire::group_field(value.as_bytes());
@@ -40,7 +40,8 @@ async fn take(server: &RedisServer, value: &str, ms: i64) {
     server.command(&["HSET", GROUP, &field, "thief:1", &deadline, &until, &levels, "1"]).await;
 }
 
-/// All or none, in whatever order they are named: locks of one group exclude each other where they have a value in common.
+/// All or none, in whatever order they are named: locks of one group exclude each other where they
+/// have a value in common.
 #[tokio::test]
 async fn values_are_locked_all_or_none() {
     let Some(server) = RedisServer::start() else { return };
@@ -107,8 +108,9 @@ async fn what_is_held_is_said_of_every_value() {
     drop(stranger);
 }
 
-/// H-21: a client whose clock is ahead takes a value that is held. The owner is told, where Redisson's is not; its release gives back
-/// what is left to it, and takes nothing away from the thief, as Redisson's does.
+/// H-21: a client whose clock is ahead takes a value that is held. The owner is told, where
+/// Redisson's is not; its release gives back what is left to it, and takes nothing away from the
+/// thief, as Redisson's does.
 #[tokio::test]
 async fn a_value_that_was_taken_away_makes_the_guard_lost() {
     let Some(server) = RedisServer::start() else { return };
@@ -129,8 +131,9 @@ async fn a_value_that_was_taken_away_makes_the_guard_lost() {
     assert_eq!(held(&client, "ab").await, "a");
 }
 
-/// The server's clock decides when a value is over, whatever the hash has until then: also one of Redisson's, without its owner's
-/// fields, and nothing of an earlier owner stays. H-27: Redisson's script fails at a value that has no deadline.
+/// The server's clock decides when a value is over, whatever the hash has until then: also one of
+/// Redisson's, without its owner's fields, and nothing of an earlier owner stays. H-27: Redisson's
+/// script fails at a value that has no deadline.
 #[tokio::test]
 async fn values_whose_time_is_over_are_free() {
     let Some(server) = RedisServer::start() else { return };
@@ -169,7 +172,8 @@ async fn values_of_one_owner_are_kept_apart() {
     drop(one);
 }
 
-/// A hold is over, and its owner has taken one of its values anew: its release takes no level of the newer one.
+/// A hold is over, and its owner has taken one of its values anew: its release takes no level of
+/// the newer one.
 #[tokio::test]
 async fn a_late_release_leaves_what_was_taken_anew() {
     let Some(server) = RedisServer::start() else { return };
@@ -189,7 +193,8 @@ async fn a_late_release_leaves_what_was_taken_anew() {
     keeper.release().await.unwrap();
 }
 
-/// A grant whose reply is lost is found by the levels of each value, of which another hold of the owner has some.
+/// A grant whose reply is lost is found by the levels of each value, of which another hold of the
+/// owner has some.
 #[tokio::test]
 async fn a_grant_whose_reply_is_lost_is_found() {
     let Some(server) = RedisServer::start() else { return };
@@ -274,8 +279,8 @@ async fn what_cannot_work_is_refused() {
     assert!(error.to_string().contains("WRONGTYPE"), "{error}");
 }
 
-/// Redis keeps a key through the millisecond in which it expires, with 0 ms left. A grant in that millisecond was not to be dropped
-/// with what was there before it.
+/// Redis keeps a key through the millisecond in which it expires, with 0 ms left. A grant in that
+/// millisecond was not to be dropped with what was there before it.
 #[tokio::test]
 async fn a_grant_in_the_last_millisecond_of_the_group_outlives_it() {
     let server = lockstorm_sim::TestServer::builder().manual_clock().start().await.unwrap();

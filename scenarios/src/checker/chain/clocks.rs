@@ -1,5 +1,5 @@
-//! Clocks that were wrong while they decided: when a key expired, until when an owner believed, when a waiter tried again, in whose turn a
-//! waiter was thrown out.
+//! Clocks that were wrong while they decided: when a key expired, until when an owner believed,
+//! when a waiter tried again, in whose turn a waiter was thrown out.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::history::{ClockId, Event, EventKind, Fault, Host, Lock, LossCause, Ow
 /// From so much on a clock is wrong for what is counted in milliseconds.
 const WRONG: Duration = Duration::from_millis(1);
 
-/// A timer that is wrong by one part in so many is late for what its client meant to do several times meanwhile.
+/// A timer that is wrong by one part in so many is late for what its client meant to do several
+/// times meanwhile.
 const LATE_PART: u32 = 10;
 
 /// A clock counted another time than has passed.
@@ -23,16 +24,19 @@ pub(crate) struct Shown {
     pub(crate) clock: ClockId,
     /// The instant from which it counted.
     pub(crate) since: True,
-    /// By whose clock it was that instant: a replica counts from when its master says, and a client from when another one said.
+    /// By whose clock it was that instant: a replica counts from when its master says, and a client
+    /// from when another one said.
     pub(crate) of: Host,
-    /// How much passed by the clock, in nanoseconds; less than nothing if it is behind that of the other.
+    /// How much passed by the clock, in nanoseconds; less than nothing if it is behind that of the
+    /// other.
     pub(crate) passed: i64,
     /// The event from which it counted.
     from_event: usize,
 }
 
 impl Chain<'_> {
-    /// Notes a clock that counted wrong from an event on, by so much at least, and the event that came of it.
+    /// Notes a clock that counted wrong from an event on, by so much at least, and the event that
+    /// came of it.
     fn find_clock(
         &mut self,
         host: Host,
@@ -117,7 +121,8 @@ impl Chain<'_> {
         }
     }
 
-    /// A place in a queue has a deadline by the wall clock of its client, which another client compares with its own.
+    /// A place in a queue has a deadline by the wall clock of its client, which another client
+    /// compares with its own.
     fn find_clocks_of_queue(&mut self, at: usize, lock: Lock) {
         let (history, host) = (self.history, self.history.events[at].host);
         let before = |event: &Event| {
@@ -208,7 +213,8 @@ impl Chain<'_> {
         faults.filter(|(_, fault)| meanwhile(fault)).map(|(number, _)| number).collect()
     }
 
-    /// What a clock that was wrong came of: the event from which it counted, and what was done to it.
+    /// What a clock that was wrong came of: the event from which it counted, and what was done to
+    /// it.
     pub(super) fn causes_of_clock(&self, shown: &Shown) -> Vec<What> {
         let faults = self.faults_of_clock(shown).into_iter().map(What::Fault);
         faults.chain([What::Event(shown.from_event)]).collect()

@@ -1,10 +1,13 @@
-//! What a violation came of: the causal chain from the first call to the instant at which two owners held a lock.
+//! What a violation came of: the causal chain from the first call to the instant at which two
+//! owners held a lock.
 //!
-//! What happens on one host happens in an order. What a client asked happens before what a node did about it, and that before what the client
-//! made of the reply: *happens-before* of Lamport, "Time, Clocks, and the Ordering of Events in a Distributed System" (1978). Much more
-//! happened before a violation than led to it. A chain has, from the end to the beginning, what each event needed: a belief the grants
-//! that it is made of, a grant the call and the end of the hold that was in its way, an end the grant that ended and what promoted the
-//! node, a wake-up its message. A fault is in it if it was in force on a host between an event and what that needed, and a clock if it was
+//! What happens on one host happens in an order. What a client asked happens before what a node did
+//! about it, and that before what the client made of the reply: *happens-before* of Lamport, "Time,
+//! Clocks, and the Ordering of Events in a Distributed System" (1978). Much more happened before a
+//! violation than led to it. A chain has, from the end to the beginning, what each event needed: a
+//! belief the grants that it is made of, a grant the call and the end of the hold that was in its
+//! way, an end the grant that ended and what promoted the node, a wake-up its message. A fault is
+//! in it if it was in force on a host between an event and what that needed, and a clock if it was
 //! wrong meanwhile and decided ([`clocks`]). Where a chain begins to be followed, [`roots`] says.
 
 mod clocks;
@@ -33,7 +36,8 @@ const LINKS_MAX: usize = 24;
 /// How many faults a chain may have of those that led to these events: the latest.
 const FAULTS_MAX: usize = 24;
 
-/// So long ago is what an order, or a fault that is over, has done to a host that does something by itself.
+/// So long ago is what an order, or a fault that is over, has done to a host that does something by
+/// itself.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// An event or a fault of a history, by its place there, or a clock that was wrong.
@@ -57,7 +61,8 @@ pub(crate) fn of_witness(history: &History, witness: &Witness) -> Vec<Link> {
     Chain::of(history, witness).map_or_else(Vec::new, |chain| chain.links())
 }
 
-/// The faults in the chain of a witness, by their places in the history and so in the order they began, each with the end of its effect.
+/// The faults in the chain of a witness, by their places in the history and so in the order they
+/// began, each with the end of its effect.
 pub(super) fn faults(history: &History, witness: &Witness) -> BTreeMap<usize, True> {
     let Some(chain) = Chain::of(history, witness) else { return BTreeMap::new() };
     let of_link = |link: Link| if let What::Fault(number) = link.what { Some(number) } else { None };
@@ -69,7 +74,8 @@ pub(super) fn faults(history: &History, witness: &Witness) -> BTreeMap<usize, Tr
 struct Chain<'a> {
     history: &'a History,
     lock: Lock,
-    /// Where the call begins of which the first owner has its hold: what led to that is another story.
+    /// Where the call begins of which the first owner has its hold: what led to that is another
+    /// story.
     begin: usize,
     /// Whether it is about what became of one owner's hold, and not about two at once.
     is_of_one: bool,
@@ -139,7 +145,8 @@ impl<'a> Chain<'a> {
         self.last(before, is).filter(|at| *at >= self.begin)
     }
 
-    /// Where an owner called last to have the lock. Where each hold has a name of its own, it is its client that calls.
+    /// Where an owner called last to have the lock. Where each hold has a name of its own, it is
+    /// its client that calls.
     fn call(&self, before: usize, owner: Owner) -> Option<usize> {
         let of_client = self.history.lock(self.lock).names_its_holds();
         let calls = |event: &Event| {
@@ -204,7 +211,8 @@ impl<'a> Chain<'a> {
             EventKind::Extended { .. } => {
                 self.last(at, |event| on_host(event) && of(event) && has(event)).into_iter().collect()
             }
-            // It has what was granted before, and not what came after: by its disk, or by what had reached it.
+            // It has what was granted before, and not what came after: by its disk, or by what had
+            // reached it.
             EventKind::Regained { how, .. } => {
                 let granted = self.last(at, |event| of(event) && gives(event));
                 let ended = self.last(at, |event| of(event) && ends(event));
@@ -305,7 +313,8 @@ impl<'a> Chain<'a> {
             EventKind::Queue { waiters, .. } => {
                 let queue = |event: &Event| self.is_queue(event);
                 let here = latest(&|event| event.host == host && queue(event));
-                // A node that has replaced another one goes on from the queue that it had got of that one.
+                // A node that has replaced another one goes on from the queue that it had got of
+                // that one.
                 let is_later = |promoted: usize| here.is_none_or(|here| here < promoted);
                 let took_over = here.is_none() || self.promoted(at, host).is_some_and(is_later);
                 let elsewhere = latest(&queue).filter(|_| took_over);
@@ -341,7 +350,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The latest grant to another owner, which a refused one waits for, unless that hold has ended.
+    /// The latest grant to another owner, which a refused one waits for, unless that hold has
+    /// ended.
     fn in_the_way(&self, before: usize, owner: Owner) -> Option<usize> {
         let grants = |event: &Event| {
             let of_other = event.kind.owner() != Some(owner) && event.kind.lock() == Some(self.lock);
@@ -366,8 +376,9 @@ impl<'a> Chain<'a> {
         if releases { self.last(call, believes) } else { None }
     }
 
-    /// What a node had counted last of a hold, where that is what the chain is about or where its owner believed to have it still: a nested grant
-    /// and a release count on from it, and what is lost meanwhile is lost to both.
+    /// What a node had counted last of a hold, where that is what the chain is about or where its
+    /// owner believed to have it still: a nested grant and a release count on from it, and what is
+    /// lost meanwhile is lost to both.
     fn counted_before(&self, at: usize, owner: Owner) -> Option<usize> {
         let host = self.history.events[at].host;
         let counts = |event: &Event| {
@@ -401,15 +412,16 @@ impl<'a> Chain<'a> {
         self.last_within(before, lives).filter(|at| self.history.events[*at].at > True::ZERO)
     }
 
-    /// Where a node became the master, if it was not one from the start. That may have been before the first owner's call: the other one has
-    /// its hold of it all the same.
+    /// Where a node became the master, if it was not one from the start. That may have been before
+    /// the first owner's call: the other one has its hold of it all the same.
     fn promoted(&self, before: usize, node: Host) -> Option<usize> {
         let became =
             |event: &Event| event.host == node && event.kind == EventKind::Became { role: Role::Master };
         self.last(before, became).filter(|at| self.history.events[*at].at > True::ZERO)
     }
 
-    /// Finds the faults that were in force on the hosts of an event and of what it needed, from the one to the other.
+    /// Finds the faults that were in force on the hosts of an event and of what it needed, from the
+    /// one to the other.
     fn find_faults_before(&mut self, at: usize, needed: &[usize]) {
         let event = &self.history.events[at];
         let mut hosts = vec![event.host];
@@ -447,7 +459,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The nodes of all locks that a client called for at once: several that are taken together fail together.
+    /// The nodes of all locks that a client called for at once: several that are taken together
+    /// fail together.
     fn nodes_called_with(&self, call: &Event) -> Vec<Host> {
         let events = &self.history.events;
         let at_once = events.partition_point(|event| event.at < call.at)
@@ -458,8 +471,8 @@ impl<'a> Chain<'a> {
         locks.flat_map(|lock| self.history.lock(lock).authority.groups.concat()).collect()
     }
 
-    /// Finds the commands after which these nodes answered otherwise than before: until they are changed back, they may turn away what comes
-    /// later.
+    /// Finds the commands after which these nodes answered otherwise than before: until they are
+    /// changed back, they may turn away what comes later.
     fn find_commands_before(&mut self, nodes: &[Host], until: True, event: usize) {
         let given = |fault: &Fault| fault.reconfigures && fault.from <= until;
         for (number, fault) in self.history.faults.iter().enumerate().filter(|(_, fault)| given(fault)) {
@@ -507,15 +520,17 @@ impl<'a> Chain<'a> {
                 }
             };
             let all = causes.into_iter().filter_map(|what| places.get(&what).copied());
-            // A fault that begins while a belief goes on is why it has lasted, and not why it began.
+            // A fault that begins while a belief goes on is why it has lasted, and not why it
+            // began.
             all.filter(|cause| *cause < places[what]).collect()
         };
         order.iter().map(|(at, what)| Link { at: *at, what: *what, after: after(what) }).collect()
     }
 }
 
-/// Until when a fault had its effect. What is done at once has one for as long as hosts are down for it, and else until a call has ended that it may
-/// have been done to: a message is lost when there is one. What is done to a clock is over at once, and told of the clock.
+/// Until when a fault had its effect. What is done at once has one for as long as hosts are down
+/// for it, and else until a call has ended that it may have been done to: a message is lost when
+/// there is one. What is done to a clock is over at once, and told of the clock.
 fn in_force_until(history: &History, fault: &Fault) -> True {
     if fault.until.is_some() || fault.lasts {
         return fault.until.unwrap_or(True::MAX);
@@ -558,7 +573,8 @@ fn gives(event: &Event) -> bool {
     has(event) || matches!(event.kind, EventKind::Extended { .. })
 }
 
-/// Whether an owner has a hold on a node from this event on: the node grants it, or comes back with it.
+/// Whether an owner has a hold on a node from this event on: the node grants it, or comes back with
+/// it.
 fn has(event: &Event) -> bool {
     matches!(event.kind, EventKind::Granted { .. } | EventKind::Regained { .. })
 }

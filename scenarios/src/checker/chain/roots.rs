@@ -1,4 +1,5 @@
-//! From which events a chain is followed: what the owners of a witness have and did at its instants.
+//! From which events a chain is followed: what the owners of a witness have and did at its
+//! instants.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +12,10 @@ use crate::history::{Call, Event, EventKind, Host, HostKind, LockKind, Outcome, 
 const PASSED_MAX: usize = 6;
 
 impl Chain<'_> {
-    /// What these owners have at `from`, and what they wrote until `until`. Of one that has nothing, for what it waits and how long; of a witness
-    /// that is about no two holds at once, what happened at its instants. Where it names no owner, those that waited then, or those of what
-    /// was left.
+    /// What these owners have at `from`, and what they wrote until `until`. Of one that has
+    /// nothing, for what it waits and how long; of a witness that is about no two holds at once,
+    /// what happened at its instants. Where it names no owner, those that waited then, or those of
+    /// what was left.
     pub(super) fn roots(&mut self, owners: &[Owner], from: True, until: True) -> Vec<usize> {
         let history = self.history;
         let end = history.events.partition_point(|event| event.at <= from);
@@ -57,7 +59,8 @@ impl Chain<'_> {
         roots
     }
 
-    /// The belief, the grants and the ends of the holds of an owner that has asked for them, and its last write.
+    /// The belief, the grants and the ends of the holds of an owner that has asked for them, and
+    /// its last write.
     fn of_owner(&mut self, owner: Owner, end: usize, late: usize, from: True) -> Vec<usize> {
         let history = self.history;
         let of = |event: &Event| event.kind.lock() == Some(self.lock) && event.kind.owner() == Some(owner);
@@ -87,7 +90,8 @@ impl Chain<'_> {
         roots
     }
 
-    /// The promotion since an owner's last grant, in the group of the node that granted it: its hold is on the new master as that had got it.
+    /// The promotion since an owner's last grant, in the group of the node that granted it: its
+    /// hold is on the new master as that had got it.
     fn carried_over(&self, owner: Owner, before: usize) -> Option<usize> {
         let authority = &self.history.lock(self.lock).authority;
         let granted = self.last(before, |event| self.grants(event, owner))?;
@@ -111,7 +115,8 @@ impl Chain<'_> {
         self.last(before, acts)
     }
 
-    /// Where the latest of an owner's calls for the lock came back with an error, if it has not been granted the lock since.
+    /// Where the latest of an owner's calls for the lock came back with an error, if it has not
+    /// been granted the lock since.
     fn turned_away(&self, owner: Owner, before: usize) -> Option<usize> {
         let events = &self.history.events;
         let granted = self.last(before, |event| self.grants(event, owner)).unwrap_or(0);
@@ -124,8 +129,9 @@ impl Chain<'_> {
         events[granted..before].iter().rposition(fails).map(|at| granted + at)
     }
 
-    /// Where the place in the queue was lost that an owner has had since it called: its node dropped it, or another node that has none for it took
-    /// over. Nothing where it left the queue because its turn had come.
+    /// Where the place in the queue was lost that an owner has had since it called: its node
+    /// dropped it, or another node that has none for it took over. Nothing where it left the queue
+    /// because its turn had come.
     fn lost_place(&self, owner: Owner, before: usize) -> Option<usize> {
         let events = &self.history.events;
         let had = |at: &usize| self.is_queue(&events[*at]) && self.waiters(*at).contains(&owner);
@@ -134,7 +140,8 @@ impl Chain<'_> {
         (!events[had..=lost].iter().any(|event| self.grants(event, owner))).then_some(lost)
     }
 
-    /// What was done to the client of an owner that waited, to those of whom it waited for and to the nodes of the lock, and how its clock went.
+    /// What was done to the client of an owner that waited, to those of whom it waited for and to
+    /// the nodes of the lock, and how its clock went.
     fn kept_waiting(&mut self, owner: Owner, acted: Option<usize>, from: True, until: True) {
         let Some(acted) = acted else { return };
         let since = self.history.events[acted].at.min(from);
@@ -150,7 +157,8 @@ impl Chain<'_> {
         self.find_clock_of_wait(owner, acted, until);
     }
 
-    /// Whom an owner waits for at an instant: the head of the queue, for which alone the lock is free, and who was granted the lock last.
+    /// Whom an owner waits for at an instant: the head of the queue, for which alone the lock is
+    /// free, and who was granted the lock last.
     fn waits_for(&self, owner: Owner, at: True) -> impl Iterator<Item = Owner> {
         let end = self.history.events.partition_point(|event| event.at <= at);
         let queue = self.last(end, |event| self.is_queue(event));
@@ -196,8 +204,8 @@ impl Chain<'_> {
         self.history.events.iter().any(call)
     }
 
-    /// The latest of what is about the lock and not about one owner's hold: how it became free, the message, the count, the permits in one
-    /// window.
+    /// The latest of what is about the lock and not about one owner's hold: how it became free, the
+    /// message, the count, the permits in one window.
     fn latest(&mut self, end: usize, late: usize) -> Vec<usize> {
         let events = &self.history.events;
         let of_lock = |event: &Event| event.kind.lock() == Some(self.lock);
@@ -227,7 +235,8 @@ impl Chain<'_> {
         self.history.events[self.last(before, grants)?].kind.owner()
     }
 
-    /// Those that a witness without owners is about: who waited at its instant, or who has left a key at the end.
+    /// Those that a witness without owners is about: who waited at its instant, or who has left a
+    /// key at the end.
     fn concerned(&self, end: usize, from: True) -> Vec<Owner> {
         let history = self.history;
         let mut waiting = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! `lockstorm campaign`: more seeds than one process runs, in a folder or a bucket that many processes and machines work on.
+//! `lockstorm campaign`: more seeds than one process runs, in a folder or a bucket that many
+//! processes and machines work on.
 
 mod place;
 
@@ -45,13 +46,15 @@ const SHARD_RUNS: u64 = 1000;
 /// Make the folder of a campaign: the plan, and copies of the files
 #[derive(Debug, Args)]
 struct Plan {
-    /// Scenario files and folders of them, on the disk or among the stock scenarios; of a file with variants one alone: FILE#VARIANT
+    /// Scenario files and folders of them, on the disk or among the stock scenarios; of a file with
+    /// variants one alone: FILE#VARIANT
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// The seeds of each variant, the last one not included
     #[arg(long, value_name = "A..B", value_parser = parse_any_seeds)]
     seeds: Range<u64>,
-    /// The folder, which is new or empty; or a prefix in a bucket, where lockstorm is built with them (`--features s3`)
+    /// The folder, which is new or empty; or a prefix in a bucket, where lockstorm is built with
+    /// them (`--features s3`)
     #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
     out: Place,
     /// How many runs each shard has; what a worker that is killed loses of its work
@@ -89,7 +92,8 @@ struct Merge {
     /// The folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "DIR")]
     folder: Place,
-    /// Where to: as CSV, or as Parquet where lockstorm is built with it; `results.csv` in the folder if left out, which a bucket has not
+    /// Where to: as CSV, or as Parquet where lockstorm is built with it; `results.csv` in the
+    /// folder if left out, which a bucket has not
     #[arg(long, value_name = "FILE.parquet|FILE.csv")]
     results: Option<Target>,
 }
@@ -100,7 +104,8 @@ struct Run {
     /// The folder, or s3://BUCKET/PREFIX
     #[arg(value_name = "DIR")]
     folder: Place,
-    /// Plan the campaign first, of these scenarios, as `campaign plan` does; where it is there already it goes on
+    /// Plan the campaign first, of these scenarios, as `campaign plan` does; where it is there
+    /// already it goes on
     #[arg(requires = "seeds")]
     paths: Vec<PathBuf>,
     /// The seeds of each variant, the last one not included
@@ -121,7 +126,8 @@ struct Run {
     /// The claim of a volume that all pods may write, and that has the folder as its root
     #[arg(long, value_name = "NAME")]
     claim: Option<String>,
-    /// The secret of Kubernetes whose keys are the variables of the environment by which pods reach the bucket
+    /// The secret of Kubernetes whose keys are the variables of the environment by which pods reach
+    /// the bucket
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
     #[command(flatten)]
@@ -304,7 +310,8 @@ impl Run {
             }
             Engine::Slurm => {
                 let program = std::env::current_exe().into_diagnostic()?;
-                // The log of each task is beside the shards; a bucket has none, and it is where the script is submitted.
+                // The log of each task is beside the shards; a bucket has none, and it is where the
+                // script is submitted.
                 let place = self.whole()?;
                 let logs = if self.folder.folder().is_some() { place.clone() } else { ".".to_owned() };
                 if place.contains(['\n', '\r']) {
@@ -336,7 +343,8 @@ impl Run {
         Ok(text.to_owned())
     }
 
-    /// Writes what an engine is handed into the folder, or, for a bucket, into the working directory; and says how.
+    /// Writes what an engine is handed into the folder, or, for a bucket, into the working
+    /// directory; and says how.
     fn handed(&self, name: &str, text: &str, command: &str) -> Result<Exit> {
         let path = self.folder.folder().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
         fs::write(&path, text)

@@ -5,10 +5,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::log::Log;
 
-/// The descriptors that the process needs besides its clients, as in Redis (`CONFIG_MIN_RESERVED_FDS`).
+/// The descriptors that the process needs besides its clients, as in Redis
+/// (`CONFIG_MIN_RESERVED_FDS`).
 const RESERVED: u64 = 32;
 
-/// Raises the limit of the process as far as it may and as so many clients need, and answers for how many it is enough.
+/// Raises the limit of the process as far as it may and as so many clients need, and answers for
+/// how many it is enough.
 pub(super) fn make_room(clients: usize) -> usize {
     let wanted = clients as u64 + RESERVED;
     let limit = getrlimit(Resource::Nofile);

@@ -1,5 +1,5 @@
-//! The real files of a served node: those given by name, its configuration and its users, and the folder of its
-//! data.
+//! The real files of a served node: those given by name, its configuration and its users, and the
+//! folder of its data.
 
 use std::{
     cell::RefCell,
@@ -134,7 +134,8 @@ impl Folder for DataFolder {
     }
 }
 
-/// Writes a temporary file and renames it, so that a reader finds either the old or the new content.
+/// Writes a temporary file and renames it, so that a reader finds either the old or the new
+/// content.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));

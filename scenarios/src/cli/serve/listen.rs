@@ -63,8 +63,8 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens at a file, which only `mode` (octal, 0 for the process's own) may open. One that an earlier process has left is
-/// replaced.
+/// Listens at a file, which only `mode` (octal, 0 for the process's own) may open. One that an
+/// earlier process has left is replaced.
 pub(super) fn unix(path: &str, mode: &str) -> Result<(UnixListener, SocketFile)> {
     let left = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if left {

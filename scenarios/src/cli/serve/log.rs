@@ -1,4 +1,5 @@
-//! The log of a served node: one line each, with the process and its role, the time, a sign for the level, and the text.
+//! The log of a served node: one line each, with the process and its role, the time, a sign for the
+//! level, and the text.
 
 use std::{
     cell::RefCell,
@@ -28,7 +29,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Opens the log: the end of a file, whose relative name is one in `folder`, or standard error for an empty name.
+    /// Opens the log: the end of a file, whose relative name is one in `folder`, or standard error
+    /// for an empty name.
     pub(super) fn open(folder: &Path, name: &str, least: Level) -> Result<Log> {
         let file = if name.is_empty() {
             None

@@ -1,7 +1,8 @@
 //! Memory that the server does not need any more, for the operating system.
 //!
-//! The allocator keeps what is freed for a while, and gives it back when something is freed later than that. A server that has
-//! become quiet frees nothing: it would keep for good what its last clients have left unread.
+//! The allocator keeps what is freed for a while, and gives it back when something is freed later
+//! than that. A server that has become quiet frees nothing: it would keep for good what its last
+//! clients have left unread.
 
 use std::{hint::black_box, time::Duration};
 

@@ -41,14 +41,15 @@ use log::Log;
 
 /// Serve the simulated Redis on a real port
 ///
-/// What it keeps is in memory, its disk too: the next start is empty, unless --data says where the data is kept.
+/// What it keeps is in memory, its disk too: the next start is empty, unless --data says where the
+/// data is kept.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The TCP port [default: 6379]; 0 for any free one
     #[arg(long)]
     port: Option<u16>,
-    /// The address to listen on [default: all, where clients of other hosts are refused until there is a password or
-    /// protected-mode is off]; may be given several times
+    /// The address to listen on [default: all, where clients of other hosts are refused until there
+    /// is a password or protected-mode is off]; may be given several times
     #[arg(long)]
     bind: Vec<String>,
     /// Listen at this file as well
@@ -63,33 +64,37 @@ pub(super) struct Serve {
     /// A file in the syntax of redis.conf; what the command line says comes after it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Be a Sentinel: --config names its file, in the syntax of sentinel.conf, in which it keeps its state as well [default port:
-    /// 26379]
+    /// Be a Sentinel: --config names its file, in the syntax of sentinel.conf, in which it keeps
+    /// its state as well [default port: 26379]
     #[arg(long, requires = "config", conflicts_with_all = ["data", "clock"])]
     sentinel: bool,
     /// Any option of redis.conf; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
-    /// Keep the data in this folder, as redis-server does and for redis-server to read: in dump.rdb, which is read at the start
-    /// and written with SAVE, BGSAVE, at save points and at the end; with `appendonly yes`, in an append-only file
+    /// Keep the data in this folder, as redis-server does and for redis-server to read: in
+    /// dump.rdb, which is read at the start and written with SAVE, BGSAVE, at save points and at
+    /// the end; with `appendonly yes`, in an append-only file
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// How much to log: debug, verbose, notice or warning [default: notice]
     #[arg(long, value_name = "LEVEL")]
     loglevel: Option<String>,
-    /// Log to the end of this file instead of standard error; a relative name is one in the folder of --data
+    /// Log to the end of this file instead of standard error; a relative name is one in the folder
+    /// of --data
     #[arg(long, value_name = "FILE")]
     logfile: Option<String>,
-    /// What moves the node's time: the machine's clock, or DEBUG CLOCK ADVANCE <milliseconds> and nothing else
+    /// What moves the node's time: the machine's clock, or DEBUG CLOCK ADVANCE <milliseconds> and
+    /// nothing else
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
-    /// The seed of the server's PRNG, on which alone its draws depend (evicted keys, random members); run and replication ids
-    /// are never the same twice [default: 0; of a Sentinel and of a node of a cluster, the id of the process, for those with equal
-    /// draws stand for election at the same instant]
+    /// The seed of the server's PRNG, on which alone its draws depend (evicted keys, random
+    /// members); run and replication ids are never the same twice [default: 0; of a Sentinel and of
+    /// a node of a cluster, the id of the process, for those with equal draws stand for election at
+    /// the same instant]
     #[arg(long)]
     seed: Option<u64>,
-    /// End at once when standard input ends, as it does with the process that holds its other end: a test that is killed leaves
-    /// no server behind
+    /// End at once when standard input ends, as it does with the process that holds its other end:
+    /// a test that is killed leaves no server behind
     #[arg(long)]
     end_with_stdin: bool,
 }
@@ -176,7 +181,8 @@ impl Serve {
                     (_, Poll::Ready(_)) => Signal::Interrupt,
                     _ => return Poll::Pending,
                 };
-                // A node that has refused to end is asked anew; one that does nothing has not heard the first time.
+                // A node that has refused to end is asked anew; one that does nothing has not heard
+                // the first time.
                 let pending = asked_node
                     .look(|server| server.node().shutdown.is_some() || server.node().stalled_until.is_some());
                 if std::mem::replace(&mut asked, true) && pending == Some(true) {

@@ -1,4 +1,5 @@
-//! The end of the parent process of a server, detected by the standard input that the parent holds open.
+//! The end of the parent process of a server, detected by the standard input that the parent holds
+//! open.
 
 use std::{
     io::{self, Read},

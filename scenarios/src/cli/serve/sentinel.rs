@@ -29,7 +29,8 @@ impl Files for OtherLines {
 pub(super) fn start(config: Config, files: &Disk, env: &mut Env) -> Result<Server, Box<dyn Error>> {
     let path = config.config_file.clone();
     let text = files.read(&path).map_err(|error| format!("{path}: {error}"))?;
-    // A state that it cannot write would be lost with the process, and so would be what it has voted for.
+    // A state that it cannot write would be lost with the process, and so would be what it has
+    // voted for.
     files.write(&path, &text).map_err(|error| format!("{path} must be writable: {error}"))?;
     Server::sentinel(config, &text, env).map_err(|mistake| format!("{path}: {mistake}").into())
 }

@@ -64,13 +64,15 @@ pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> 
     hosts
 }
 
-/// The files of the nodes of a cluster, in the order of their hosts; none where there is no cluster.
+/// The files of the nodes of a cluster, in the order of their hosts; none where there is no
+/// cluster.
 fn nodes_conf(scenario: &Scenario, entropy: &Entropy) -> Vec<String> {
     if !scenario.is_cluster() {
         return Vec::new();
     }
     let nodes = scenario.cluster_nodes();
-    // Names decide which of two masters gives way, and which of several replicas moves: they are random, as real ones are.
+    // Names decide which of two masters gives way, and which of several replicas moves: they are
+    // random, as real ones are.
     let mut stream = entropy.stream("plan/cluster");
     let ids: Vec<String> =
         nodes.iter().map(|_| (0..40).map(|_| format!("{:x}", stream.below(16))).collect()).collect();

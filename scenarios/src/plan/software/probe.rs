@@ -1,5 +1,6 @@
-//! The laboratory's own client, which asks in the calm for each lock that no owner was granted since the storm: whether a lock can be had
-//! again is a question also where the work of all clients is over by then.
+//! The laboratory's own client, which asks in the calm for each lock that no owner was granted
+//! since the storm: whether a lock can be had again is a question also where the work of all
+//! clients is over by then.
 
 use std::rc::Rc;
 
@@ -20,7 +21,8 @@ const NAME: &str = "(probe)";
 /// The laboratory's own client.
 #[derive(Debug)]
 pub struct PlannedProbe {
-    /// A client as a file would write it, which knows all nodes and finds the master as the file's clients do.
+    /// A client as a file would write it, which knows all nodes and finds the master as the file's
+    /// clients do.
     pub client: Client,
 }
 

@@ -23,8 +23,8 @@ fn asks_and_gets(story: Story, client: &str, nodes: &[&str], at: i64) -> Story {
     story.at(at + 2).believes(client, 9_000)
 }
 
-/// What has nothing to do with it stands in every story, before and after: a client that stands still and takes no part, a clock
-/// of a node that is not asked, a hold that ended before.
+/// What has nothing to do with it stands in every story, before and after: a client that stands
+/// still and takes no part, a clock of a node that is not asked, a hold that ended before.
 #[test]
 fn a_chain_has_what_led_to_a_violation_and_nothing_else() {
     let one = Story::one_node;
@@ -124,8 +124,9 @@ pub(super) fn announces(story: Story, by: &str, event: &str) -> Story {
     story.tell(by, EventKind::Sentinel { event: event.into(), message })
 }
 
-/// A promotion came of what Sentinels decided, or of an election that the node itself has won; what others said of it, or saw meanwhile,
-/// did not lead to it. A message came of what ended the hold, not of what the node did besides.
+/// A promotion came of what Sentinels decided, or of an election that the node itself has won; what
+/// others said of it, or saw meanwhile, did not lead to it. A message came of what ended the hold,
+/// not of what the node did besides.
 #[test]
 fn a_chain_has_what_a_promotion_and_a_message_came_of() {
     let served = |how| EventKind::Serves { lock: crate::history::Lock(0), how };

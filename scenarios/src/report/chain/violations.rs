@@ -11,7 +11,8 @@ use crate::{
     },
 };
 
-/// What has nothing to do with any violation: a client that stands still and whose clocks are wrong.
+/// What has nothing to do with any violation: a client that stands still and whose clocks are
+/// wrong.
 fn beside(story: Story) -> Story {
     story.at(0).clocks("c4", [3_600_000, 0, 0], [0, -500_000, -500_000]).fault_until(
         90_000,
@@ -44,7 +45,8 @@ fn cut(story: Story, from: i64, until: i64, client: &str) -> Story {
     story.at(from).fault_until(until, "nothing gets through", &[client, "m"])
 }
 
-/// C1 stands still while its lease of ten seconds ends and c2 gets the lock, and writes when it goes on.
+/// C1 stands still while its lease of ten seconds ends and c2 gets the lock, and writes when it
+/// goes on.
 fn writes_late(token: [Option<u64>; 2]) -> Story {
     let gets = |story: Story, client: &str, token: Option<u64>| {
         let story = story.asks(client);
@@ -60,7 +62,8 @@ fn writes_late(token: [Option<u64>; 2]) -> Story {
     story.at(12_000).wrote("c2", token[1], 11_999).at(20_001).wrote("c1", token[0], 20_000)
 }
 
-/// Of each checker a violation that came of a fault or a clock, and what its chain has to name, in this order.
+/// Of each checker a violation that came of a fault or a clock, and what its chain has to name, in
+/// this order.
 fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static str])> {
     let bounds = Bounds { progress: Duration::from_secs(5), ..Bounds::default() };
     let both = |story: Story| {

@@ -1,4 +1,5 @@
-//! The holds that a node grants, loses and comes back with, told from what its keys held before and hold now.
+//! The holds that a node grants, loses and comes back with, told from what its keys held before and
+//! hold now.
 
 use std::cell::RefCell;
 
@@ -78,8 +79,8 @@ fn vanished(owner: u32, how: LossCause) -> EventKind {
     EventKind::Vanished { lock: LOCK, owner: Owner(owner), how, mode: Mode::Exclusive }
 }
 
-/// A script that finds the lock expired and is granted it leaves the same name in the key: that was recorded as an extension, and
-/// a hold too many of the same depth as none at all.
+/// A script that finds the lock expired and is granted it leaves the same name in the key: that was
+/// recorded as an extension, and a hold too many of the same depth as none at all.
 #[test]
 fn an_expiry_that_a_grant_of_the_same_command_hid() {
     let (mut lock, names) = (lock(), Known::default());
@@ -100,7 +101,8 @@ fn an_expiry_that_a_grant_of_the_same_command_hid() {
     assert_eq!(change(&[], "expired", 1, 12_000), []);
 }
 
-/// Two clients write one token: the hold is of the client that was granted it, and the release of the other takes it away.
+/// Two clients write one token: the hold is of the client that was granted it, and the release of
+/// the other takes it away.
 #[test]
 fn a_hold_under_a_name_that_two_clients_share_is_of_the_one_that_was_granted_it() {
     let (mut lock, names) = (lock(), Known::default());
@@ -114,8 +116,8 @@ fn a_hold_under_a_name_that_two_clients_share_is_of_the_one_that_was_granted_it(
     assert_eq!(change(&[], "del", 1, 2_000), [vanished(1, LossCause::Deleted(by))]);
 }
 
-/// The script of one reader's release deletes the hash with what is left of another's, whose lease is over: it was recorded as
-/// the work of the first.
+/// The script of one reader's release deletes the hash with what is left of another's, whose lease
+/// is over: it was recorded as the work of the first.
 #[test]
 fn a_hold_whose_lease_is_over_is_not_taken_away_by_who_clears_it_away() {
     let mut lock = Watched::new(LOCK, LockKind::ReadWrite.object(1), "lock");
@@ -173,7 +175,8 @@ fn a_replica_that_is_promoted_has_lost_the_holds_that_it_never_had() {
     }
 }
 
-/// What comes back is what the group has said last that its owner has not: no event told of it, and it was of no owner for the checkers.
+/// What comes back is what the group has said last that its owner has not: no event told of it, and
+/// it was of no owner for the checkers.
 #[test]
 fn a_hold_that_its_group_has_not_comes_back_with_a_node() {
     let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);

@@ -1,9 +1,10 @@
-//! A shadow copy of the lock's keys that replays the server's commands from MONITOR, and so goes through every state that the
-//! server went through.
+//! A shadow copy of the lock's keys that replays the server's commands from MONITOR, and so goes
+//! through every state that the server went through.
 //!
-//! To read the keys of the server itself says what they are a round trip later, when other commands may have followed the one
-//! that was seen. What was read is what the copy is checked by: MONITOR shows the read among the commands, so it is known which of
-//! them came before it. Where the two differ the server has done something by itself.
+//! To read the keys of the server itself says what they are a round trip later, when other commands
+//! may have followed the one that was seen. What was read is what the copy is checked by: MONITOR
+//! shows the read among the commands, so it is known which of them came before it. Where the two
+//! differ the server has done something by itself.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -87,7 +88,8 @@ fn unescaped(chars: &mut std::str::Chars<'_>) -> Option<u8> {
     })
 }
 
-/// A command that may have changed the keys, and what they were when it was done, with all that its script did.
+/// A command that may have changed the keys, and what they were when it was done, with all that its
+/// script did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step<By> {
     pub(super) at: Wall,
@@ -133,7 +135,8 @@ impl<By: Clone> Mirror<By> {
         }
     }
 
-    /// Takes in what the script does that was called last, if it was called by a command of interest.
+    /// Takes in what the script does that was called last, if it was called by a command of
+    /// interest.
     pub(super) fn go_on(&mut self, line: &Line<'_>) {
         // To a script the time stands still.
         if let Some(step) = &self.open {
@@ -154,11 +157,11 @@ impl<By: Clone> Mirror<By> {
         std::mem::take(&mut self.steps)
     }
 
-    /// Hands out the steps since the last reading, which have led to what was read now, and becomes what was read. Says also of
-    /// each key whether they alone explain it.
+    /// Hands out the steps since the last reading, which have led to what was read now, and becomes
+    /// what was read. Says also of each key whether they alone explain it.
     ///
-    /// The server computes the expiry of a key some time before it sends the command to MONITOR, so only the reading has it exact to
-    /// the millisecond.
+    /// The server computes the expiry of a key some time before it sends the command to MONITOR, so
+    /// only the reading has it exact to the millisecond.
     pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, Vec<bool>) {
         self.end();
         let kept = self.kept();
@@ -170,7 +173,8 @@ impl<By: Clone> Mirror<By> {
         for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
             explained.push(kept.is_like(read));
             if kept.is_like(read) {
-                // What was set by an earlier step and has lasted since, though others have changed the key meanwhile, is what was read.
+                // What was set by an earlier step and has lasted since, though others have changed
+                // the key meanwhile, is what was read.
                 let mut before = steps.iter_mut().rev();
                 while before.next().is_some_and(|step| step.after[at].correct(kept, read)) {}
             }
@@ -214,8 +218,8 @@ impl<By: Clone> Mirror<By> {
         }
     }
 
-    /// Each command has a connection of its own, so that none leaves anything to the next but what it did to the keys. The way
-    /// MONITOR writes a command is one of the ways to give it.
+    /// Each command has a connection of its own, so that none leaves anything to the next but what
+    /// it did to the keys. The way MONITOR writes a command is one of the ways to give it.
     fn give(&mut self, at: Wall, bytes: impl Into<Bytes>) {
         self.conn += 1;
         self.env.wall = at;
@@ -292,7 +296,8 @@ mod tests {
         kept
     }
 
-    /// Takes in commands, `who: command` one each millisecond; what a script does follows with `lua`.
+    /// Takes in commands, `who: command` one each millisecond; what a script does follows with
+    /// `lua`.
     fn mirror(story: &[(&str, &str)]) -> Mirror<String> {
         mirror_of(keys(), story)
     }
@@ -315,8 +320,8 @@ mod tests {
         steps.iter().map(|step| (&*step.by, &step.after)).collect()
     }
 
-    /// It was read only after all of this, and found free: two holds of one client were recorded as none, and the release of the
-    /// other as the first one's.
+    /// It was read only after all of this, and found free: two holds of one client were recorded as
+    /// none, and the release of the other as the first one's.
     #[test]
     fn what_two_clients_did_before_the_keys_were_read_is_told_apart() {
         let mut mirror = mirror(&[
@@ -371,8 +376,9 @@ mod tests {
         assert_eq!(again, (Vec::new(), vec![true; 3]));
     }
 
-    /// Two readers come in before the keys are read. Regression: the lease of the first one ended a millisecond later where it stood alone
-    /// than where it stood with the second one's, so that this one was taken to have changed it.
+    /// Two readers come in before the keys are read. Regression: the lease of the first one ended a
+    /// millisecond later where it stood alone than where it stood with the second one's, so that
+    /// this one was taken to have changed it.
     #[test]
     fn when_the_lease_of_a_reader_ends_is_what_was_read_also_before_another_one_came_in() {
         let comes_in = |reader: &str| {

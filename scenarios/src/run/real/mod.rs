@@ -1,8 +1,9 @@
-//! Nodes that are real `redis-server` processes, for `lockstorm run --real`: the same clients, scripts, workloads, faults and
-//! checkers, in real time.
+//! Nodes that are real `redis-server` processes, for `lockstorm run --real`: the same clients,
+//! scripts, workloads, faults and checkers, in real time.
 //!
-//! A crash is SIGKILL, so that a node loses what it had not yet given to the operating system, and not what the system had not
-//! yet given to the disk: of the kinds of durability only `none` and `rdb` lose as much as after a power failure.
+//! A crash is SIGKILL, so that a node loses what it had not yet given to the operating system, and
+//! not what the system had not yet given to the disk: of the kinds of durability only `none` and
+//! `rdb` lose as much as after a power failure.
 
 mod mirror;
 mod order;
@@ -68,8 +69,8 @@ pub(super) struct RealServer {
     /// What the clients wait for, and whether this server has opened for them.
     opening: Rc<Opening>,
     is_open: Cell<bool>,
-    /// Until when it is known what the running server did: a cell for each of its lives, because what one did last is found
-    /// out after it.
+    /// Until when it is known what the running server did: a cell for each of its lives, because
+    /// what one did last is found out after it.
     seen_until: RefCell<Rc<Cell<Option<True>>>>,
     /// The locks as they were when it crashed.
     last_seen: RefCell<Option<Vec<Watched>>>,
@@ -238,9 +239,10 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
     let _ = end.await;
 }
 
-/// The processes that are not ready for what others wait to begin with them, when a run begins: servers that do not take connections of
-/// clients yet, and peers that have not connected. A client that asked a server earlier would be refused, and would ask for its lock later
-/// without the connection that it has in virtual time.
+/// The processes that are not ready for what others wait to begin with them, when a run begins:
+/// servers that do not take connections of clients yet, and peers that have not connected. A client
+/// that asked a server earlier would be refused, and would ask for its lock later without the
+/// connection that it has in virtual time.
 #[derive(Default)]
 pub(super) struct Opening {
     closed: Cell<usize>,
@@ -283,7 +285,8 @@ impl Opening {
     }
 }
 
-/// What runs outside of the nodes: a crash ends all that runs on one, and must not end the watching of what led to it.
+/// What runs outside of the nodes: a crash ends all that runs on one, and must not end the watching
+/// of what led to it.
 #[derive(Default)]
 pub(super) struct Outside {
     given: RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>,

@@ -1,8 +1,9 @@
-//! Puts events of servers and clients in order: those of servers are known a little late, and by another clock.
+//! Puts events of servers and clients in order: those of servers are known a little late, and by
+//! another clock.
 //!
-//! The world reads the clock once for all that is ready at one moment, so a client's reply may be recorded some microseconds, on
-//! a busy machine some milliseconds, before the event on the server that caused the reply. An event happened before the reply that
-//! it caused.
+//! The world reads the clock once for all that is ready at one moment, so a client's reply may be
+//! recorded some microseconds, on a busy machine some milliseconds, before the event on the server
+//! that caused the reply. An event happened before the reply that it caused.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -43,8 +44,8 @@ impl Done {
 
 /// Sorts the events by time, each after what made it happen.
 ///
-/// What each server did is a list whose order is never in doubt: where something in it happened sooner than it was noted, so did
-/// everything before.
+/// What each server did is a list whose order is never in doubt: where something in it happened
+/// sooner than it was noted, so did everything before.
 pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
     let calls = calls(events);
@@ -63,7 +64,8 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
         if noted(call.from, call.until).next().is_some() {
             continue;
         }
-        // The first thing that the server did for the owner since it asked, or it did nothing for this call.
+        // The first thing that the server did for the owner since it asked, or it did nothing for
+        // this call.
         let late = servers.values().filter_map(|list| {
             let since = &list[list.partition_point(|event| event.at < call.from)..];
             since.iter().find(|event| call.is_about(&event.kind))
@@ -176,7 +178,8 @@ mod tests {
         let by = crate::history::Party { client: history.client_of(owner), owner: None };
         let (left, lease_ms, until, mode) = (0, None, None, Mode::Exclusive);
         let released = EventKind::Released { lock: LOCK, owner, by, left, lease_ms, until, mode };
-        // The second grant was noted later than the belief that it made, and the release before it was as well.
+        // The second grant was noted later than the belief that it made, and the release before it
+        // was as well.
         let asks = |op, call| EventKind::Invoke {
             op,
             lock: LOCK,
@@ -206,7 +209,8 @@ mod tests {
         assert!(events.is_sorted_by_key(|event| event.at));
     }
 
-    /// Regression: a writer's acquisition to read extends the lock for its writing as well, which was taken for all that was done.
+    /// Regression: a writer's acquisition to read extends the lock for its writing as well, which
+    /// was taken for all that was done.
     #[test]
     fn what_an_acquisition_to_read_extends_is_not_what_it_asked_for() {
         let story = Story::of_kind(crate::history::LockKind::ReadWrite).at(500);
@@ -228,7 +232,8 @@ mod tests {
         assert!(matches!(events[3].kind, EventKind::Return { .. }), "{events:?}");
     }
 
-    /// Regression: a release found nothing to release, and was recorded with the effect of a later one, and all in between.
+    /// Regression: a release found nothing to release, and was recorded with the effect of a later
+    /// one, and all in between.
     #[test]
     fn what_a_later_call_did_is_not_what_an_earlier_one_did() {
         let history = Story::one_node().at(500).locks("c1", "m", 1_000).ends(2_000);

@@ -1,4 +1,5 @@
-//! A private `redis-server`: a process on a free loopback port with a directory of its own, both gone when it is dropped.
+//! A private `redis-server`: a process on a free loopback port with a directory of its own, both
+//! gone when it is dropped.
 
 use std::{
     fs::{self, File},
@@ -40,7 +41,8 @@ pub(super) struct Home {
 impl Home {
     /// Chooses a free port and makes an empty directory.
     pub(super) fn new(node: &str) -> io::Result<Home> {
-        // Between choosing the port and listening on it another process may take it; then the server says so and exits.
+        // Between choosing the port and listening on it another process may take it; then the
+        // server says so and exits.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let name = format!("lockstorm-{}-{}-{node}", std::process::id(), address.port());
         let directory = std::env::temp_dir().join(name);
@@ -93,7 +95,8 @@ impl Drop for Home {
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts a server with these options and these users, each word by word as a configuration file has it.
+    /// Starts a server with these options and these users, each word by word as a configuration
+    /// file has it.
     pub(super) fn start(
         home: &Home,
         options: &[(String, String)],
@@ -129,7 +132,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGKILL, which reaches a stopped process as well; waited for, so that its port is free again.
+        // SIGKILL, which reaches a stopped process as well; waited for, so that its port is free
+        // again.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,8 +1,10 @@
-//! The effects of a real node's commands on the lock's keys, observed from outside: MONITOR has each command with its connection,
-//! in the server's order and with its times, to the microsecond; a shadow copy that replays them has the keys after each.
+//! The effects of a real node's commands on the lock's keys, observed from outside: MONITOR has
+//! each command with its connection, in the server's order and with its times, to the microsecond;
+//! a shadow copy that replays them has the keys after each.
 //!
-//! The keys themselves are read after each command that may concern them and every 50 ms, which shows what the server did by
-//! itself: that a key has expired is known a millisecond after its time.
+//! The keys themselves are read after each command that may concern them and every 50 ms, which
+//! shows what the server did by itself: that a key has expired is known a millisecond after its
+//! time.
 
 use std::{cell::Cell, ops::Range, pin::pin, rc::Rc, time::Duration};
 
@@ -35,12 +37,13 @@ const EVERY: Duration = Duration::from_millis(50);
 /// The command that reads the keys.
 const READER: &str = "EVAL_RO";
 
-/// How long before the time that the copy has for it a server may have dropped a key: the copy takes the time of a grant from MONITOR,
-/// and the server had it a little earlier.
+/// How long before the time that the copy has for it a server may have dropped a key: the copy
+/// takes the time of a grant from MONITOR, and the server had it a little earlier.
 const EARLY_MS: i64 = 10;
 
-/// Reads the keys in one step: how many keys the server has evicted, then of each its type, what is in it, and when it expires. ARGV:
-/// for each, what the keys of the leases of its levels begin with, or nothing.
+/// Reads the keys in one step: how many keys the server has evicted, then of each its type, what is
+/// in it, and when it expires. ARGV: for each, what the keys of the leases of its levels begin
+/// with, or nothing.
 const READ: &str = "
 local evicted = tonumber(redis.call('INFO', 'stats'):match('evicted_keys:(%d+)'))
 local answer = {}
@@ -181,7 +184,8 @@ pub(super) struct Watcher {
     ctx: HostCtx,
     stage: Rc<Stage>,
     host: Host,
-    /// The keys of all locks, one lock's after the other's, each with the tag of the keys of its leases.
+    /// The keys of all locks, one lock's after the other's, each with the tag of the keys of its
+    /// leases.
     keys: Vec<(Bytes, String)>,
     /// The locks' names as MONITOR writes them.
     names: Vec<String>,
@@ -195,8 +199,9 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to watch the node on this host; what is there now was there from the start, or came from its disk, if it was watched
-    /// `before`. `None` if the node is gone already, or does not let itself be watched.
+    /// Begins to watch the node on this host; what is there now was there from the start, or came
+    /// from its disk, if it was watched `before`. `None` if the node is gone already, or does not
+    /// let itself be watched.
     pub(super) async fn begin(
         ctx: HostCtx,
         stage: Rc<Stage>,
@@ -252,8 +257,8 @@ impl Watcher {
         }
     }
 
-    /// Watches until the node is gone, and tells what it did last; that outlives the node's host. Only what a server had not told
-    /// MONITOR when it was killed stays unknown.
+    /// Watches until the node is gone, and tells what it did last; that outlives the node's host.
+    /// Only what a server had not told MONITOR when it was killed stays unknown.
     pub(super) async fn watch(mut self, server: Rc<RealServer>, seen_until: Rc<Cell<Option<True>>>) {
         loop {
             let gone = self.wait().await;
@@ -278,7 +283,8 @@ impl Watcher {
                     self.mirror.end();
                     let steps = self.mirror.take();
                     self.judge_steps(steps, server.master.get());
-                    // A client may end the connections of others; a server that is gone does nothing any more.
+                    // A client may end the connections of others; a server that is gone does
+                    // nothing any more.
                     let Some((reader, monitor)) = self.connect_again(&server, &seen_until).await else {
                         seen_until.set(None);
                         server.last_seen.replace(Some(self.locks));
@@ -354,7 +360,8 @@ impl Watcher {
         concerns
     }
 
-    /// Reads the keys, and takes in what the server did before that: up to where MONITOR shows the read, and when that was.
+    /// Reads the keys, and takes in what the server did before that: up to where MONITOR shows the
+    /// read, and when that was.
     async fn read(&mut self) -> Answer {
         let (mut connection, keys) = (self.reader.connection.clone(), self.keys.clone());
         let mut reading = pin!(read(&mut connection, &keys));
@@ -384,7 +391,8 @@ impl Watcher {
         }
     }
 
-    /// How long until a key expires, by the wall clock, and a millisecond more: from then on a read finds it gone.
+    /// How long until a key expires, by the wall clock, and a millisecond more: from then on a read
+    /// finds it gone.
     fn until_expiry(&self) -> Option<Duration> {
         let expires_ms = self.locks.iter().filter_map(|watched| watched.state.first_expiry_ms()).min();
         let left = expires_ms? + 1 - self.ctx.wall().as_millis();
@@ -435,7 +443,8 @@ impl Watcher {
                     // A server does no more to a key by itself than to drop it.
                     let gone = holders().all(|(value, _)| value.content == Content::Nothing)
                         || watched.object.leases_are_apart();
-                    // The key may expire ahead of the leases in it, if a client whose clock is wrong has written them.
+                    // The key may expire ahead of the leases in it, if a client whose clock is
+                    // wrong has written them.
                     let expired = watched.keys.holders().any(|at| {
                         let ends = expires_ms[keys.start + at];
                         values[at].content == Content::Nothing
@@ -481,7 +490,8 @@ impl Watcher {
         });
     }
 
-    /// Has something happen to each lock, of whose keys this was read, and which keys of all they are.
+    /// Has something happen to each lock, of whose keys this was read, and which keys of all they
+    /// are.
     fn each_lock(
         &mut self,
         read: &[Value],

@@ -11,7 +11,8 @@ use crate::{
     units::millis,
 };
 
-/// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many were deleted.
+/// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many
+/// were deleted.
 const RELEASE: &str =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
@@ -19,32 +20,38 @@ const RELEASE: &str =
 const RELEASE_AND_TELL: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('publish', ARGV[2], '0') return redis.call('del', KEYS[1])";
 
-/// KEYS: the lock, the memory of this release. ARGV: the token. The same, and remembers it for twenty seconds.
+/// KEYS: the lock, the memory of this release. ARGV: the token. The same, and remembers it for
+/// twenty seconds.
 const RELEASE_AND_REMEMBER: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('set', KEYS[2], 1, 'px', 20000) return redis.call('del', KEYS[1])";
 
-/// KEYS: the lock. ARGV: the token, the lease in ms. Sets the time to live if the key holds the token; 1 or 0.
+/// KEYS: the lock. ARGV: the token, the lease in ms. Sets the time to live if the key holds the
+/// token; 1 or 0.
 const RENEW: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
-/// KEYS: the lock, the counter. ARGV: the token, the lease in ms. Takes the key if it is free; the fencing token, or 0.
+/// KEYS: the lock, the counter. ARGV: the token, the lease in ms. Takes the key if it is free; the
+/// fencing token, or 0.
 const ACQUIRE_FENCED: &str = "if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) \
     then return redis.call('incr', KEYS[2]) end return 0";
 
-/// KEYS: the lock, what keeps it from being granted again. ARGV: the token, the lease in ms, the delay in ms. Takes the key if both are
-/// free; 1 or 0.
+/// KEYS: the lock, what keeps it from being granted again. ARGV: the token, the lease in ms, the
+/// delay in ms. Takes the key if both are free; 1 or 0.
 const ACQUIRE_DELAYED: &str = "if redis.call('exists', KEYS[1], KEYS[2]) > 0 then return 0 end \
     redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2] + ARGV[3]) return 1";
 
-/// KEYS: the same. ARGV: the token. Deletes both if the lock holds the token; answers how many were deleted.
+/// KEYS: the same. ARGV: the token. Deletes both if the lock holds the token; answers how many were
+/// deleted.
 const RELEASE_DELAYED: &str =
     "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('del', KEYS[1], KEYS[2])";
 
-/// KEYS: the same. ARGV: the token, the lease in ms, the delay in ms. Sets both times to live if the lock holds the token; 1 or 0.
+/// KEYS: the same. ARGV: the token, the lease in ms, the delay in ms. Sets both times to live if
+/// the lock holds the token; 1 or 0.
 const RENEW_DELAYED: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('pexpire', KEYS[2], ARGV[2] + ARGV[3]) return redis.call('pexpire', KEYS[1], ARGV[2])";
 
-/// KEYS: the lock, the queue. ARGV: the token, the lease in ms, whether to stand in line, whether the first may be passed over,
-/// how long the line may grow. Takes the key if it is free and the owner's turn, or stands in line; 1 or 0.
+/// KEYS: the lock, the queue. ARGV: the token, the lease in ms, whether to stand in line, whether
+/// the first may be passed over, how long the line may grow. Takes the key if it is free and the
+/// owner's turn, or stands in line; 1 or 0.
 const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
     local turn = not head or head == ARGV[1] or ARGV[4] == '1' \
     if redis.call('exists', KEYS[1]) == 0 and turn then \
@@ -52,28 +59,32 @@ const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
     if ARGV[3] == '1' and not redis.call('lpos', KEYS[2], ARGV[1]) then redis.call('rpush', KEYS[2], ARGV[1]) end \
     if redis.call('llen', KEYS[2]) > tonumber(ARGV[5]) then redis.call('lpop', KEYS[2]) end return 0";
 
-/// KEYS: the lock. ARGV: the owner, the lease in ms. Adds a hold if the key is free or the owner's; 1 or 0.
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Adds a hold if the key is free or the owner's;
+/// 1 or 0.
 const ACQUIRE_COUNTED: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then \
     redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end return 0";
 
-/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one; holds left, or -1 if there was none.
+/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one; holds left,
+/// or -1 if there was none.
 const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end \
     local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) if left <= 0 then redis.call('del', KEYS[1]) end return left";
 
-/// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the time to live if the owner holds the lock; 1 or 0.
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the time to live if the owner holds the
+/// lock; 1 or 0.
 const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
-/// KEYS: the lock, what the keys of the owner's leases begin with. ARGV: the owner, the lease in ms, the owner as a writer, whether it
-/// is let in beside a writer by mistake. Adds a level with a lease of its own beside readers, under its own writing, or if
-/// the lock is free; 1 or 0.
+/// KEYS: the lock, what the keys of the owner's leases begin with. ARGV: the owner, the lease in
+/// ms, the owner as a writer, whether it is let in beside a writer by mistake. Adds a level with a
+/// lease of its own beside readers, under its own writing, or if the lock is free; 1 or 0.
 const ACQUIRE_READ: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
     if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[3]) == 0 and ARGV[4] ~= '1' then return 0 end \
     if not mode then redis.call('hset', KEYS[1], 'mode', 'read') end \
     redis.call('set', KEYS[2] .. ':' .. redis.call('hincrby', KEYS[1], ARGV[1], 1), 1, 'px', ARGV[2]) \
     if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end return 1";
 
-/// KEYS: the lock. ARGV: the owner as a writer, the lease in ms, whether it is let in beside readers, and whether leases are added up, by
-/// mistake. Adds a level if the lock is free or the owner writes; 1 or 0.
+/// KEYS: the lock. ARGV: the owner as a writer, the lease in ms, whether it is let in beside
+/// readers, and whether leases are added up, by mistake. Adds a level if the lock is free or the
+/// owner writes; 1 or 0.
 const ACQUIRE_WRITE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
     if mode and redis.call('hexists', KEYS[1], ARGV[1]) == 0 and not (mode == 'read' and ARGV[3] == '1') then return 0 end \
     redis.call('hset', KEYS[1], 'mode', 'write') redis.call('hincrby', KEYS[1], ARGV[1], 1) \
@@ -87,9 +98,9 @@ const LONGEST_READ: &str = "local function longest(tag) local longest, fields = 
     longest = math.max(longest, redis.call('pttl', tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level)) end end \
     return longest end ";
 
-/// KEYS: the lock, what the keys of the owner's leases begin with, and those of all owners. ARGV: the owner, whether a writer's lease
-/// becomes that of the readers by mistake, the channel if the release is told. Takes one level away; the lock is free when no
-/// lease of a reader lasts; 1 or 0.
+/// KEYS: the lock, what the keys of the owner's leases begin with, and those of all owners. ARGV:
+/// the owner, whether a writer's lease becomes that of the readers by mistake, the channel if the
+/// release is told. Takes one level away; the lock is free when no lease of a reader lasts; 1 or 0.
 const RELEASE_READ: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) redis.call('del', KEYS[2] .. ':' .. left + 1) \
     if left == 0 then redis.call('hdel', KEYS[1], ARGV[1]) end \
@@ -97,8 +108,9 @@ const RELEASE_READ: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     if lasts > 0 and (not writes or ARGV[2] == '1') then redis.call('pexpire', KEYS[1], lasts) end \
     if lasts <= 0 and not writes then redis.call('del', KEYS[1]) if ARGV[3] then redis.call('publish', ARGV[3], 0) end end return 1";
 
-/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner as a writer, whether a downgrade is told, the channel if
-/// the release is told. Takes one level away; what the owner reads still keeps the lock for readers; 1 or 0.
+/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner as a writer, whether a
+/// downgrade is told, the channel if the release is told. Takes one level away; what the owner
+/// reads still keeps the lock for readers; 1 or 0.
 const RELEASE_WRITE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 1 end \
     redis.call('hdel', KEYS[1], ARGV[1]) local lasts = longest(KEYS[2]) \
@@ -106,16 +118,18 @@ const RELEASE_WRITE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 the
     else redis.call('del', KEYS[1]) end \
     if ARGV[3] and (lasts <= 0 or ARGV[2] == '1') then redis.call('publish', ARGV[3], 1) end return 1";
 
-/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner, the lease in ms, whether the leases of all readers are
-/// extended by mistake. Extends each lease of the owner that is not over, and the lock; 1 or 0.
+/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner, the lease in ms,
+/// whether the leases of all readers are extended by mistake. Extends each lease of the owner that
+/// is not over, and the lock; 1 or 0.
 const RENEW_READ: &str = "local held, fields = 0, redis.call('hgetall', KEYS[1]) \
     for i = 1, #fields, 2 do if fields[i] == ARGV[1] or ARGV[3] == '1' then for level = 1, tonumber(fields[i + 1]) or 0 do \
     local extended = redis.call('pexpire', KEYS[2] .. ':' .. fields[i] .. ':rwlock_timeout:' .. level, ARGV[2]) \
     if fields[i] == ARGV[1] then held = math.max(held, extended) end end end end \
     if held == 1 then redis.call('pexpire', KEYS[1], ARGV[2]) end return held";
 
-/// What scripts about values begin with. KEYS: the hash. ARGV: the client's time in ms or nothing, the owner, the lease in ms, a number, the
-/// fields of the values. Until when they are held is a matter of that clock.
+/// What scripts about values begin with. KEYS: the hash. ARGV: the client's time in ms or nothing,
+/// the owner, the lease in ms, a number, the fields of the values. Until when they are held is a
+/// matter of that clock.
 const VALUES: &str = "local group, owner, lease, number = KEYS[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]) \
     local function deadline(value, owner) return value .. ':' .. owner .. ':expire_time' end \
     local function levels(value, owner) return value .. ':' .. owner .. ':lock_count' end \
@@ -143,12 +157,14 @@ const RENEW_VALUES: &str = "for at = 5, #ARGV do if holder(ARGV[at]) ~= owner th
 const ACQUIRE_PERMIT: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[1]) \
     if left < tonumber(ARGV[2]) then return 0 end redis.call('set', KEYS[1], left - 1) return 1";
 
-/// What scripts about permits with leases begin with. KEYS: the permits that are left, the deadlines of those that are out. ARGV: the
-/// client's time in ms or nothing. Which permits have expired is a matter of that clock.
+/// What scripts about permits with leases begin with. KEYS: the permits that are left, the
+/// deadlines of those that are out. ARGV: the client's time in ms or nothing. Which permits have
+/// expired is a matter of that clock.
 const NOW: &str = "local time = redis.call('time') \
     local now = tonumber(ARGV[1]) or time[1] * 1000 + math.floor(time[2] / 1000) ";
 
-/// ARGV: .., the lease in ms, how many permits there are, how many must be left, the id. Takes expired ones back, and one; 1 or 0.
+/// ARGV: .., the lease in ms, how many permits there are, how many must be left, the id. Takes
+/// expired ones back, and one; 1 or 0.
 const ACQUIRE_LEASED: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[3]) \
     + redis.call('zremrangebyscore', KEYS[2], 0, now) \
     redis.call('set', KEYS[1], left) if left < tonumber(ARGV[4]) then return 0 end \
@@ -166,7 +182,8 @@ const RENEW_LEASED: &str = "local deadline = redis.call('zscore', KEYS[2], ARGV[
 /// How long a line may grow that is kept short by mistake.
 const LINE_MAX: usize = 2;
 
-/// The keys and the channel of a model's lock, by Redisson's names: they are what a node is watched for.
+/// The keys and the channel of a model's lock, by Redisson's names: they are what a node is watched
+/// for.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     pub(super) lock: String,

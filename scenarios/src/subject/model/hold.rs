@@ -110,8 +110,8 @@ impl Shared {
         granted(answer).is_some() || self.traits.renewal == Renewal::AnyAnswer
     }
 
-    /// Whether this answer to the watchdog says that the lease is a new one, or, where that is all that was asked, that the lock is still the
-    /// owner's.
+    /// Whether this answer to the watchdog says that the lease is a new one, or, where that is all
+    /// that was asked, that the lock is still the owner's.
     fn extended(&self, answer: &Value, token: &str) -> bool {
         match (self.traits.renewal, answer) {
             (Renewal::Looks, Value::BulkString(found)) => found == token.as_bytes(),

@@ -27,10 +27,12 @@ use crate::{
     subject::{Ask, Counting, Failure, Held, Local, Patience, Subject, SubjectContext},
 };
 
-/// The longest delay between two attempts, and the whole of it for a model that does not spread them.
+/// The longest delay between two attempts, and the whole of it for a model that does not spread
+/// them.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The delay of a model that makes next to none: not nothing, or the time would not go on where a node refuses at once.
+/// The delay of a model that makes next to none: not nothing, or the time would not go on where a
+/// node refuses at once.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// So often a delay is doubled at most: it is longer than any run by then.
@@ -62,7 +64,8 @@ pub(in crate::subject) fn make(context: &SubjectContext, entry: LockEntry, line:
     let owner = history.owner();
     let mut id = String::new();
     if traits.token == Token::OfClient {
-        // Each process names itself anew, and is known by that name before it holds anything: it may stand in a line.
+        // Each process names itself anew, and is known by that name before it holds anything: it
+        // may stand in a line.
         id = format!("{}:{:016x}", history.client_id(), env.random());
         history.asks_as(&id);
         history.owner_named(&id);
@@ -288,7 +291,8 @@ impl Shared {
         }
     }
 
-    /// How long an owner may believe in a lease, in nanoseconds: of a quorum's, less the allowance for drift.
+    /// How long an owner may believe in a lease, in nanoseconds: of a quorum's, less the allowance
+    /// for drift.
     pub(super) fn length(&self, lease: Duration) -> i64 {
         let allowed = self.traits.drift && self.wires.len() > 1;
         let drift = if allowed { wire::drift_margin(lease) } else { Duration::ZERO };

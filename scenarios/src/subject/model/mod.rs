@@ -1,9 +1,9 @@
-//! Small models of other lock algorithms: the lock of `SET key token NX PX`, over one node or a quorum of them, and its kin that
-//! count, queue, share or hand out permits, and the count-down latch and the
-//! rate limiter. Each does what its [traits](crate::scenario::traits) say.
+//! Small models of other lock algorithms: the lock of `SET key token NX PX`, over one node or a
+//! quorum of them, and its kin that count, queue, share or hand out permits, and the count-down
+//! latch and the rate limiter. Each does what its [traits](crate::scenario::traits) say.
 //!
-//! Models exist to be judged: by the claims that say what goes wrong with them, and by the tests that prove that every alarm
-//! rings.
+//! Models exist to be judged: by the claims that say what goes wrong with them, and by the tests
+//! that prove that every alarm rings.
 
 mod commands;
 mod hold;

@@ -13,8 +13,9 @@ use crate::{
     units::millis,
 };
 
-/// KEYS: the grants of the window. ARGV: the client's time in ms or nothing, the window in ms, whether it begins at multiples of
-/// itself, the rate, the permits, the member. Removes what is over, and grants what there is room for; 1 or 0.
+/// KEYS: the grants of the window. ARGV: the client's time in ms or nothing, the window in ms,
+/// whether it begins at multiples of itself, the rate, the permits, the member. Removes what is
+/// over, and grants what there is room for; 1 or 0.
 const TAKE: &str = "local time = redis.call('time') \
     local now = tonumber(ARGV[1]) or time[1] * 1000 + math.floor(time[2] / 1000) \
     local window = tonumber(ARGV[2]) local first = now - window \

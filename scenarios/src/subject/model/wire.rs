@@ -48,7 +48,8 @@ impl Wire {
         Wire { ctx, history, env, node, login, retries, connection: RefCell::default() }
     }
 
-    /// Sends a command and waits for its reply, `limit` at most each time that it is sent. An error reply is an answer, not silence.
+    /// Sends a command and waits for its reply, `limit` at most each time that it is sent. An error
+    /// reply is an answer, not silence.
     pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
         for _ in 0..self.retries {
             match self.ask_once(command, limit).await {
@@ -67,7 +68,8 @@ impl Wire {
             let mut connection = self.connect().await.map_err(no_reply)?;
             let answer = command.query_async::<Value>(&mut connection).await;
             answer.map_err(|error| {
-                // A connection that the other side has broken is of no more use; one that is only silent is.
+                // A connection that the other side has broken is of no more use; one that is only
+                // silent is.
                 if error.is_unrecoverable_error() {
                     self.hang_up();
                 }

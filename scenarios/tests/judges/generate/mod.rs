@@ -1,5 +1,5 @@
-//! Histories out of bytes: bytes are what shrinks well, and every way of leaving some out or making some smaller is a
-//! history again.
+//! Histories out of bytes: bytes are what shrinks well, and every way of leaving some out or making
+//! some smaller is a history again.
 
 pub(crate) mod noise;
 mod parts;
@@ -43,12 +43,13 @@ fn ms(millis: i64) -> True {
     True::from_millis(millis)
 }
 
-/// Leases in milliseconds: some shorter than the allowance for drift, some that end at one instant when taken one after
-/// the other.
+/// Leases in milliseconds: some shorter than the allowance for drift, some that end at one instant
+/// when taken one after the other.
 const LEASES: &[Option<u64>] =
     &[Some(1_000), Some(500), Some(2_000), Some(10_000), Some(100), Some(10), None, Some(30_000)];
 
-/// How much later the next step is: most at the same instant or a round time after, so that instants meet.
+/// How much later the next step is: most at the same instant or a round time after, so that
+/// instants meet.
 const STEPS: &[Duration] = &[
     Duration::ZERO,
     Duration::from_millis(500),
@@ -62,7 +63,8 @@ const STEPS: &[Duration] = &[
     Duration::from_secs(5),
 ];
 
-/// The hosts and locks that some bytes mean: up to five nodes, then up to four clients with two owners each, then a resource.
+/// The hosts and locks that some bytes mean: up to five nodes, then up to four clients with two
+/// owners each, then a resource.
 struct Cast {
     history: History,
     nodes: Vec<Host>,

@@ -1,5 +1,5 @@
-//! Impossible histories: any event at any time, by any party. A checker's verdict on one is of no use, but its definition
-//! determines one.
+//! Impossible histories: any event at any time, by any party. A checker's verdict on one is of no
+//! use, but its definition determines one.
 
 use lockstorm::history::{
     Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, GainCause, History, Host, KeyLeft,
@@ -27,7 +27,8 @@ pub(crate) fn history((of, steps): Bytes) -> History {
     let mut ops = 0;
     let mut open: BTreeMap<Owner, Op> = BTreeMap::new();
     let mut asks: BTreeMap<Op, Lock> = BTreeMap::new();
-    // Owners whose client has crashed cause no further events: a process started on that host again is another owner.
+    // Owners whose client has crashed cause no further events: a process started on that host again
+    // is another owner.
     let mut dead: BTreeSet<Host> = BTreeSet::new();
     for step @ [pause, kind, who, where_to, how, much] in &steps {
         now += one_of(STEPS, *pause);

@@ -1,4 +1,5 @@
-//! What the servers and clients of a plausible history keep in mind, and what is on its way between them.
+//! What the servers and clients of a plausible history keep in mind, and what is on its way between
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,8 @@ pub(super) struct Key {
 pub(super) struct Node {
     pub(super) down: bool,
     pub(super) keys: BTreeMap<Lock, Key>,
-    /// What they were when it last granted something: what it comes back with when it has forgotten the rest.
+    /// What they were when it last granted something: what it comes back with when it has forgotten
+    /// the rest.
     pub(super) stored: BTreeMap<Lock, Key>,
     pub(super) queues: BTreeMap<Lock, Vec<Owner>>,
     pub(super) token: u64,
@@ -37,8 +39,9 @@ impl Node {
         self.queues.iter().find(|(_, queue)| queue.contains(&owner)).map(|(lock, _)| *lock)
     }
 
-    /// Does with a latch what is wanted: what its count has become, if it is another one, and whether that succeeds. A latch that is
-    /// open is neither counted down nor deleted, and one that is closed is not set.
+    /// Does with a latch what is wanted: what its count has become, if it is another one, and
+    /// whether that succeeds. A latch that is open is neither counted down nor deleted, and one
+    /// that is closed is not set.
     pub(super) fn counts(&mut self, lock: Lock, count: u32, wants: Wants) -> (Option<u64>, bool) {
         let left = self.counts.entry(lock).or_insert(0);
         let before = *left;

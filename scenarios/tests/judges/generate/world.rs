@@ -1,6 +1,7 @@
-//! Histories that could have been: a handful of servers and clients that keep the rules of their lock, and whatever goes
-//! wrong around them. Servers expire keys by their own clocks, lose them in crashes, forget them in failovers; requests,
-//! replies and writes come late or never; clients nest their holds, give up, stand still and crash.
+//! Histories that could have been: a handful of servers and clients that keep the rules of their
+//! lock, and whatever goes wrong around them. Servers expire keys by their own clocks, lose them in
+//! crashes, forget them in failovers; requests, replies and writes come late or never; clients nest
+//! their holds, give up, stand still and crash.
 
 mod faults;
 mod refusals;
@@ -190,7 +191,8 @@ impl World {
         }
     }
 
-    /// An owner calls; some nodes receive the request at once, others later. The call returns at once unless told otherwise.
+    /// An owner calls; some nodes receive the request at once, others later. The call returns at
+    /// once unless told otherwise.
     fn calls(&mut self, owner: Owner, lock: Lock, wants: Wants, reach: u8) {
         let client = self.history.client_of(owner);
         if self.calls.contains_key(&owner) || !self.able(client) {
@@ -240,7 +242,8 @@ impl World {
         }
     }
 
-    /// An owner takes all locks, or gives them all back, in calls at one instant. Another one may have one of them.
+    /// An owner takes all locks, or gives them all back, in calls at one instant. Another one may
+    /// have one of them.
     fn calls_together(&mut self, owner: Owner, how: u8, much: u8) {
         let client = self.history.client_of(owner);
         let is_hold = |lock: &Lock| {
@@ -320,7 +323,8 @@ impl World {
         }
     }
 
-    /// The master that a client's requests reach: every other client is on the side of one that is deposed.
+    /// The master that a client's requests reach: every other client is on the side of one that is
+    /// deposed.
     fn master(&self, group: usize, client: Host) -> usize {
         let of_old = self.deposed.filter(|_| group == 0 && client.0.is_multiple_of(2));
         of_old.unwrap_or(self.masters[group])
@@ -551,7 +555,8 @@ impl World {
         self.tell(self.nodes[node], what);
     }
 
-    /// An owner writes with the token of its latest grant, or with another one; some writes come late.
+    /// An owner writes with the token of its latest grant, or with another one; some writes come
+    /// late.
     fn writes(&mut self, owner: Owner, lock: Lock, how: u8, much: u8) {
         let own = self.tokens.get(&owner).copied();
         let token = one_of(&[own, own, own, own.map(|token| token.saturating_sub(1)), None], how);

@@ -1,5 +1,5 @@
-//! A master dies in a cluster of both kinds: each counts what the other one reports of it, and a replica of either kind needs the votes of
-//! both.
+//! A master dies in a cluster of both kinds: each counts what the other one reports of it, and a
+//! replica of either kind needs the votes of both.
 
 use super::{
     redis_is_there,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::served::nothing_to_compare_with;
 
-/// `cluster-node-timeout`. A process that a busy machine stops for longer than that is failed by the others as well; but it has no replica, and
-/// is well again when it goes on.
+/// `cluster-node-timeout`. A process that a busy machine stops for longer than that is failed by
+/// the others as well; but it has no replica, and is well again when it goes on.
 const NODE_TIMEOUT_MS: u32 = 1_000;
 
 /// The masters that are left: one of each kind, of which a failure and an election need both.
@@ -87,7 +87,8 @@ fn a_replica_of_either_kind_is_promoted_by_masters_of_both_kinds() {
             VOTERS.iter().for_each(|name| until_flags(&mut group, *name, 'a', "slave"));
         }
     }
-    // The last one dies without a replica, and remains failed: so the report of each kind reaches the other one.
+    // The last one dies without a replica, and remains failed: so the report of each kind reaches
+    // the other one.
     group.node('a').kill();
     let reports = format!("CLUSTER COUNT-FAILURE-REPORTS {}", group.nodes[&'a'].id);
     for name in VOTERS {

@@ -1,4 +1,5 @@
-//! Nodes in cluster mode behind real ports: those of Redis and those of lockstorm, in any mixture, and the tools of Redis for them.
+//! Nodes in cluster mode behind real ports: those of Redis and those of lockstorm, in any mixture,
+//! and the tools of Redis for them.
 
 mod failover;
 mod rig;

@@ -1,4 +1,5 @@
-//! Nodes of a cluster, each a process of Redis or of lockstorm, at a port of its own: a, b, .. by name.
+//! Nodes of a cluster, each a process of Redis or of lockstorm, at a port of its own: a, b, .. by
+//! name.
 
 use std::{
     collections::BTreeMap,
@@ -16,8 +17,8 @@ use lockstorm_sim::resp::{Answers, Reply};
 
 use crate::served::{PATIENCE, folder};
 
-/// `cluster-node-timeout`: longer than a busy machine may stop a process, for which the others would elect another master; and short, as
-/// views spread by the pings of half this time.
+/// `cluster-node-timeout`: longer than a busy machine may stop a process, for which the others
+/// would elect another master; and short, as views spread by the pings of half this time.
 const NODE_TIMEOUT_MS: u32 = 4_000;
 
 /// How far the port of the bus is above the one for clients.
@@ -252,7 +253,8 @@ fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) 
     None
 }
 
-/// Nodes by name: three masters, `a`, `b` and `c`, and a replica of each, `d`, `e` and `f`, unless `redis-cli` decides that.
+/// Nodes by name: three masters, `a`, `b` and `c`, and a replica of each, `d`, `e` and `f`, unless
+/// `redis-cli` decides that.
 pub(crate) struct Group {
     pub(crate) nodes: BTreeMap<char, Node>,
     node_timeout_ms: u32,

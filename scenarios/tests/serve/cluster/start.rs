@@ -1,4 +1,5 @@
-//! What a node in cluster mode does not start with, and what it makes of data from before it was one.
+//! What a node in cluster mode does not start with, and what it makes of data from before it was
+//! one.
 
 use std::{
     fs,

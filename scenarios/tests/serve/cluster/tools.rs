@@ -18,7 +18,8 @@ use crate::served::{Served, asks, folder, nothing_to_compare_with};
 /// Keys that are in many slots.
 const KEYS: usize = 200;
 
-/// What `redis-cli` prints for these words, with this standard input, without colours; whether it is content.
+/// What `redis-cli` prints for these words, with this standard input, without colours; whether it
+/// is content.
 fn cli(words: &[&str], input: &str) -> (bool, String) {
     let mut child = Command::new("redis-cli")
         .args(words)
@@ -137,7 +138,8 @@ fn through_all_subcommands(name: &str, whose: [Whose; 6]) {
     let called = cluster(&["call", at, "PING"]);
     assert_eq!(called.matches("PONG").count(), 8, "{called}");
 
-    // A migration that was interrupted: the slot is open at both ends, and a key at each. 6657 is one of the slots of b.
+    // A migration that was interrupted: the slot is open at both ends, and a key at each. 6657 is
+    // one of the slots of b.
     let [a, b] = ['a', 'b'].map(|name| group.nodes[&name].id.clone());
     let target = group.nodes[&'a'].port;
     for (node, command, answer) in [

@@ -1,7 +1,9 @@
-//! Transcripts of clusters, recorded from Redis: each command names its node, and perhaps a connection to it.
+//! Transcripts of clusters, recorded from Redis: each command names its node, and perhaps a
+//! connection to it.
 //!
-//! `a> GET foo` is a command and the line below it its reply, in which `*` stands for anything; `a~` gives the command again until that is
-//! the reply, because nodes tell each other in their own time; `a:sub<` is what comes next on a connection; `a!` awaits no reply.
+//! `a> GET foo` is a command and the line below it its reply, in which `*` stands for anything;
+//! `a~` gives the command again until that is the reply, because nodes tell each other in their own
+//! time; `a:sub<` is what comes next on a connection; `a!` awaits no reply.
 
 use crate::served::nothing_to_compare_with;
 

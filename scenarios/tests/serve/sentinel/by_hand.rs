@@ -1,4 +1,5 @@
-//! SENTINEL FAILOVER, to the end: what is answered, which events come, and what is left of it when the promoted node starts again.
+//! SENTINEL FAILOVER, to the end: what is answered, which events come, and what is left of it when
+//! the promoted node starts again.
 
 use std::{fs, io::Write, time::Duration};
 
@@ -28,8 +29,8 @@ const EVENTS: [&str; 14] = [
     "+slave",
 ];
 
-/// Has a Sentinel replace a master that is well, and starts the promoted node again, of which the Sentinel has had CONFIG REWRITE write down
-/// that it follows no other any more.
+/// Has a Sentinel replace a master that is well, and starts the promoted node again, of which the
+/// Sentinel has had CONFIG REWRITE write down that it follows no other any more.
 fn promotes(whose: Whose) {
     let folder = folder(&format!("sentinel_by_hand_{whose:?}"));
     let master = Served::start(&folder, &["--option", "repl-diskless-sync-delay=0"]);

@@ -1,5 +1,5 @@
-//! Sentinels behind real ports: those of Redis and those of lockstorm watch and fail over nodes of Redis and of lockstorm, in
-//! any mixture.
+//! Sentinels behind real ports: those of Redis and those of lockstorm watch and fail over nodes of
+//! Redis and of lockstorm, in any mixture.
 
 mod by_hand;
 mod replies;
@@ -21,13 +21,15 @@ use rustix::process::Signal;
 
 use crate::served::{PATIENCE, Served, asks, folder, nothing_to_compare_with, redis};
 
-/// `down-after-milliseconds`. A tick that falls between the ends of a link's two connections dials one of them alone, and the other one a
-/// second later: the Sentinel counts from its last PONG for so long, which is then up to two seconds old. With less than that it would
-/// sometimes see the master down early, as redis-sentinel does; with this it is late, and the others are not.
+/// `down-after-milliseconds`. A tick that falls between the ends of a link's two connections dials
+/// one of them alone, and the other one a second later: the Sentinel counts from its last PONG for
+/// so long, which is then up to two seconds old. With less than that it would sometimes see the
+/// master down early, as redis-sentinel does; with this it is late, and the others are not.
 const DOWN_AFTER_MS: u64 = 2_500;
 
-/// By how much a time may differ from the median of Redis's own. A Sentinel's ticks are up to 100 ms apart; it sees a promotion
-/// with an INFO that it sends once a second, and the machine is busy with other tests.
+/// By how much a time may differ from the median of Redis's own. A Sentinel's ticks are up to 100
+/// ms apart; it sees a promotion with an INFO that it sends once a second, and the machine is busy
+/// with other tests.
 const TOLERANCE_SDOWN: Duration = Duration::from_millis(500);
 const TOLERANCE_SWITCH: Duration = Duration::from_millis(1_600);
 
@@ -91,7 +93,8 @@ fn sentinel_of(whose: Whose, folder: &Path, name: &str, lines: &str) -> Served {
     sentinel_with(whose, folder, &file)
 }
 
-/// A Sentinel with this file. That of Redis takes the port that the file names; ours takes another one.
+/// A Sentinel with this file. That of Redis takes the port that the file names; ours takes another
+/// one.
 fn sentinel_with(whose: Whose, folder: &Path, file: &Path) -> Served {
     let path = file.to_str().expect("a path in UTF-8");
     match whose {
@@ -191,7 +194,8 @@ struct Said {
     at: Duration,
 }
 
-/// Has a group fail over, and returns what its Sentinels said until all of them had switched. Each Sentinel has a quorum.
+/// Has a group fail over, and returns what its Sentinels said until all of them had switched. Each
+/// Sentinel has a quorum.
 fn failover(name: &str, sentinels: [(Whose, usize); 3], nodes: [Whose; 3]) -> Vec<Said> {
     let folder = folder(&format!("sentinel_{name}"));
     let master = node(nodes[0], &folder, "m", None);
@@ -239,13 +243,15 @@ fn first(said: &[Said], event: &str) -> (usize, Duration) {
     (found.by, found.at)
 }
 
-/// When the master was down, when the replica was promoted, and when the first of the observers told its clients.
+/// When the master was down, when the replica was promoted, and when the first of the observers
+/// told its clients.
 fn times(said: &[Said]) -> [Duration; 3] {
     ["+sdown", "+promoted-slave", "+switch-master"].map(|event| first(said, event).1)
 }
 
-/// One Sentinel stands for election: the quorum of the others is greater than their number. So it leads, and needs that one of the other
-/// kind takes the master for down as well, and votes for it. Where all three stand, votes may be split, and none leads for a while.
+/// One Sentinel stands for election: the quorum of the others is greater than their number. So it
+/// leads, and needs that one of the other kind takes the master for down as well, and votes for it.
+/// Where all three stand, votes may be split, and none leads for a while.
 #[test]
 fn a_sentinel_fails_over_with_the_votes_of_the_other_kind() {
     if installed().count() < 2 {
@@ -283,7 +289,8 @@ fn a_sentinel_fails_over_with_the_votes_of_the_other_kind() {
     }
 }
 
-/// By hand: candidates that stand at once may split the votes, the more so on a slow disk, and then none is elected for a while.
+/// By hand: candidates that stand at once may split the votes, the more so on a slow disk, and then
+/// none is elected for a while.
 #[test]
 #[ignore = "of real processes and their times, of which a few per cent of the runs differ: cargo test -p lockstorm --test serve -- --ignored"]
 fn sentinels_of_redis_and_ours_fail_over_nodes_of_redis_and_ours_alike() {
@@ -383,7 +390,8 @@ fn a_sentinel_keeps_its_state_in_its_file() {
     assert_eq!(id_of(&served), id, "it is the same Sentinel after a restart");
 }
 
-/// What a Sentinel has learned stands in its file, and one of the other kind that is started with the file knows it at once.
+/// What a Sentinel has learned stands in its file, and one of the other kind that is started with
+/// the file knows it at once.
 #[test]
 fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
     if installed().count() < 2 {
@@ -422,7 +430,8 @@ fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
     }
 }
 
-/// It wrote its directives behind everything else, so that a comment stood alone that had said what the next line is for.
+/// It wrote its directives behind everything else, so that a comment stood alone that had said what
+/// the next line is for.
 #[test]
 fn a_rewritten_file_keeps_its_order() {
     const FILE: &str = "# first\nsentinel down-after-milliseconds main 20000\nSENTINEL  parallel-syncs main 2\n# then\n\
@@ -461,7 +470,8 @@ fn a_rewritten_file_keeps_its_order() {
             .filter(|line| !line.contains("-epoch main"))
             .map(|line| if line.starts_with("sentinel myid") { "sentinel myid" } else { line })
             .collect();
-        // What is new comes in an order of its own, and masters in that of a table whose hash is drawn when Redis starts.
+        // What is new comes in an order of its own, and masters in that of a table whose hash is
+        // drawn when Redis starts.
         let from = lines.iter().position(|line| line.starts_with("# Generated")).expect("it was written");
         lines[from..].sort_unstable();
         let monitored =
@@ -472,7 +482,8 @@ fn a_rewritten_file_keeps_its_order() {
     }
 }
 
-/// It took a connection whose SUBSCRIBE was refused for one that stood, and asked for the subscription no more.
+/// It took a connection whose SUBSCRIBE was refused for one that stood, and asked for the
+/// subscription no more.
 #[test]
 fn a_refused_subscription_is_tried_again() {
     const DIALED_MIN: u64 = 6;
@@ -499,7 +510,8 @@ fn a_refused_subscription_is_tried_again() {
     }
 }
 
-/// What a scenario writes for its Sentinels is a file of `redis-sentinel`, with any option of `config` in it.
+/// What a scenario writes for its Sentinels is a file of `redis-sentinel`, with any option of
+/// `config` in it.
 #[test]
 fn a_sentinel_starts_from_the_file_of_a_scenario() {
     let text = r#"

@@ -291,7 +291,8 @@ fn reply(from: &mut impl BufRead, part: Part) -> String {
     }
 }
 
-/// What a Sentinel replies to the [`QUESTIONS`] in a protocol. An event is read with the reply to the command that it came of.
+/// What a Sentinel replies to the [`QUESTIONS`] in a protocol. An event is read with the reply to
+/// the command that it came of.
 fn replies(served: &Served, protocol: u8) -> Vec<String> {
     let mut stream = served.connect();
     let mut lines = BufReader::new(stream.try_clone().expect("another handle of it"));
@@ -332,7 +333,8 @@ fn a_sentinel_replies_in_both_protocols_as_redis_does() {
     let id = |served: &Served| reply_to(served, "SENTINEL MYID").trim_start_matches('$').to_owned();
     let names: Vec<(String, String)> =
         sentinels.iter().map(|served| (id(served), served.address.port().to_string())).collect();
-    // What the INFO of the replica says is in their maps a moment later, and so is that they are connected with each other.
+    // What the INFO of the replica says is in their maps a moment later, and so is that they are
+    // connected with each other.
     let began = now();
     while !sentinels.iter().all(|served| {
         let replica = reply_to(served, "SENTINEL REPLICAS main");
@@ -371,7 +373,8 @@ fn a_sentinel_replies_in_both_protocols_as_redis_does() {
     }
 }
 
-/// It is told in our own words, of the subcommands that Redis tells of, and of the older name of one.
+/// It is told in our own words, of the subcommands that Redis tells of, and of the older name of
+/// one.
 #[test]
 fn the_help_of_a_sentinel_names_what_that_of_redis_names() {
     let folder = folder("sentinel_help");

@@ -16,7 +16,8 @@ struct Record {
     last_ok_ping: Duration,
 }
 
-/// The records of the others, by their ids: those of the master `main`, and those of the master `other`.
+/// The records of the others, by their ids: those of the master `main`, and those of the master
+/// `other`.
 type Records = [BTreeMap<String, Record>; 2];
 
 /// What a Sentinel shows right after a command, before it can hear of anyone.

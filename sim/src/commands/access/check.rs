@@ -86,7 +86,8 @@ pub fn check(user: &User, spec: &Spec, args: &[Bytes]) -> Result<(), Denied> {
     Err(closest)
 }
 
-/// Whether the command of a client may read keys whose names it finds in data: where it may read any key.
+/// Whether the command of a client may read keys whose names it finds in data: where it may read
+/// any key.
 pub(in crate::commands) fn may_follow(ctx: &Ctx<'_>, spec: &Spec, args: &[Bytes]) -> bool {
     if ctx.node.acl.is_open() || ctx.origin == Origin::Replication {
         return true;

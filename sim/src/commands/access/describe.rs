@@ -69,7 +69,8 @@ pub(in crate::commands) fn rules_of_channels(selector: &Selector) -> Vec<u8> {
     selector.channels.iter().map(|channel| [b"&", &channel[..]].concat()).collect::<Vec<_>>().join(&b' ')
 }
 
-/// The commands of a selector in words: from all or from none, by the categories that fit best, then one by one.
+/// The commands of a selector in words: from all or from none, by the categories that fit best,
+/// then one by one.
 pub(in crate::commands) fn rules_of_commands(selector: &Selector, table: Table) -> Vec<u8> {
     let adds = !selector.commands.has_those_to_come();
     // What the words so far make of it, and what of it no category has explained yet.
@@ -101,8 +102,8 @@ pub(in crate::commands) fn rules_of_commands(selector: &Selector, table: Table) 
     quoted(&words.join(" ")).into_owned()
 }
 
-/// The category with the fewest commands that do not belong, then with the most that do; none where the former are not fewer
-/// than the latter.
+/// The category with the fewest commands that do not belong, then with the most that do; none where
+/// the former are not fewer than the latter.
 fn best_category(
     commands: &Commands,
     adds: bool,

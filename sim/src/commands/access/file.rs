@@ -65,8 +65,8 @@ pub fn read_file(path: &str, file: &[u8], table: Table, all_channels: bool) -> R
     Err(wrong)
 }
 
-/// The users that a configuration gives a node at its start: those of its `user` lines, or those of the file it names, which
-/// `read` brings; none where it does neither.
+/// The users that a configuration gives a node at its start: those of its `user` lines, or those of
+/// the file it names, which `read` brings; none where it does neither.
 ///
 /// # Errors
 /// What is wrong with them.
@@ -139,7 +139,8 @@ pub(in crate::commands) fn read_users(node: &Node, env: &Env) -> Result<Bytes, S
     }
 }
 
-/// Takes over the users that the configuration names. What is wrong with them is logged, and changes nothing.
+/// Takes over the users that the configuration names. What is wrong with them is logged, and
+/// changes nothing.
 pub fn load_configured(node: &mut Node, env: &mut Env) {
     match configured(&node.config, Table::of(node), |_| read_users(node, env)) {
         Ok(users) => users.into_iter().for_each(|user| node.acl.put(user)),
@@ -158,7 +159,8 @@ fn read_rules(
         wrong.push_str(&format!("{place}: Unmatched parenthesis in selector definition."));
         return;
     };
-    // All unknown commands are named; of other errors, which may quote a secret, only the first is reported.
+    // All unknown commands are named; of other errors, which may quote a secret, only the first is
+    // reported.
     let mut told = false;
     for rule in rules {
         match apply(user, rule.trim_ascii(), table, all_channels) {

@@ -1,4 +1,5 @@
-//! Access lists in words and in deed: rules to permissions and back, and whether a user may run a command.
+//! Access lists in words and in deed: rules to permissions and back, and whether a user may run a
+//! command.
 
 mod check;
 mod describe;

@@ -49,7 +49,8 @@ pub(in crate::commands) fn merge_selectors(words: &[Bytes]) -> Result<Vec<Bytes>
     }
 }
 
-/// Applies one rule to a user, where there are the commands of `table`. `all_channels` is what `acl-pubsub-default` says of new selectors.
+/// Applies one rule to a user, where there are the commands of `table`. `all_channels` is what
+/// `acl-pubsub-default` says of new selectors.
 ///
 /// # Errors
 /// What is wrong with the rule.
@@ -218,14 +219,16 @@ pub(super) fn set_command(selector: &mut Selector, spec: &Spec, is: bool) {
     }
 }
 
-/// Allows or forbids the commands of a category. A container that is of it brings all its subcommands along.
+/// Allows or forbids the commands of a category. A container that is of it brings all its
+/// subcommands along.
 pub(super) fn set_category(selector: &mut Selector, category: Categories, is: bool, table: Table) {
     for spec in table.of_category(category) {
         set_command(selector, spec, is);
     }
 }
 
-/// `+command`, `+container|subcommand`, or `+command|first-argument` for commands that contain none.
+/// `+command`, `+container|subcommand`, or `+command|first-argument` for commands that contain
+/// none.
 fn allow(selector: &mut Selector, name: &[u8], table: Table) -> Result<(), &'static str> {
     let Some(at) = name.iter().rposition(|byte| *byte == b'|') else {
         set_command(selector, lookup(name, table).ok_or(UNKNOWN)?, true);

@@ -1,5 +1,5 @@
-//! BITFIELD key [GET type offset | SET type offset value | INCRBY type offset increment | OVERFLOW WRAP | SAT | FAIL ...]:
-//! reads and writes integers of any width inside a string.
+//! BITFIELD key [GET type offset | SET type offset value | INCRBY type offset increment | OVERFLOW
+//! WRAP | SAT | FAIL ...]: reads and writes integers of any width inside a string.
 
 use bytes::Bytes;
 
@@ -80,7 +80,8 @@ fn apply(operation: &Operation, bytes: &mut [u8], grows: bool, changes: &mut usi
         Verb::Add(increment) => i128::from(old) + i128::from(increment),
         // A negative number is a very large one for an unsigned field.
         Verb::Set(value) if !width.signed => i128::from(value as u64),
-        // Far below zero, the distance to the largest number overflows, and the server takes it for a number above that.
+        // Far below zero, the distance to the largest number overflows, and the server takes it for
+        // a number above that.
         Verb::Set(value) if overflow == Overflow::Saturate && width.is_too_far_below(value) => {
             i64::MAX.into()
         }

@@ -1,4 +1,5 @@
-//! BITOP AND | OR | XOR | NOT destination key [key ...]: combines strings bit by bit; answers the length of the result.
+//! BITOP AND | OR | XOR | NOT destination key [key ...]: combines strings bit by bit; answers the
+//! length of the result.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! Single bits of a string, the highest of the first byte being bit 0, and the place that a string has for them.
+//! Single bits of a string, the highest of the first byte being bit 0, and the place that a string
+//! has for them.
 
 use bytes::{Bytes, BytesMut};
 
@@ -9,7 +10,8 @@ use crate::{
 
 const BAD_OFFSET: Error = Error::of("ERR bit offset is not an integer or out of range");
 
-/// Reads the place of a bit. `#n` is the place of the n-th of many values of `width` bits, where that may be written.
+/// Reads the place of a bit. `#n` is the place of the n-th of many values of `width` bits, where
+/// that may be written.
 pub(super) fn offset(ctx: &Ctx<'_>, text: &[u8], width: Option<u32>) -> Result<usize, Error> {
     let (digits, scale) = match (text, width) {
         ([b'#', digits @ ..], Some(width)) => (digits, i64::from(width)),
@@ -25,8 +27,8 @@ pub(super) fn get(bytes: &[u8], offset: usize) -> bool {
     bytes.get(offset / 8).is_some_and(|byte| byte >> (7 - offset % 8) & 1 == 1)
 }
 
-/// Changes the string at `key` in place, after it has been made long enough to have the bit `last`; tells the change
-/// whether it had to be.
+/// Changes the string at `key` in place, after it has been made long enough to have the bit `last`;
+/// tells the change whether it had to be.
 pub(super) fn edit<T>(
     ctx: &mut Ctx<'_>,
     key: &Bytes,

@@ -38,7 +38,8 @@ impl Width {
         (1 << self.bits) - 1
     }
 
-    /// Brings a number into the range of the type; `None` when it is not in it and may not be changed.
+    /// Brings a number into the range of the type; `None` when it is not in it and may not be
+    /// changed.
     pub(super) fn fit(self, number: i128, overflow: Overflow) -> Option<i64> {
         let (min, max) = match self.signed {
             true => (-(1i128 << (self.bits - 1)), (1i128 << (self.bits - 1)) - 1),
@@ -64,7 +65,8 @@ impl Width {
         if negative { bits as i128 - (1i128 << self.bits) } else { bits as i128 }
     }
 
-    /// The number whose highest bit is the one at `offset`; bits after the end of the string are zeros.
+    /// The number whose highest bit is the one at `offset`; bits after the end of the string are
+    /// zeros.
     pub(super) fn get(self, bytes: &[u8], offset: usize) -> i64 {
         let window = window(bytes, offset / 8) >> self.shift(offset) & self.mask();
         // At most 63 bits and a sign, or 64 with it.

@@ -23,7 +23,8 @@ impl Unit {
         }
     }
 
-    /// The bits from `start` to `end`, both included, of a string of `len` bytes; negative ones count from its end.
+    /// The bits from `start` to `end`, both included, of a string of `len` bytes; negative ones
+    /// count from its end.
     pub(super) fn bits(self, start: i64, end: i64, len: usize) -> Range<usize> {
         let (len, scale) = if self == Unit::Bit { (len * 8, 1) } else { (len, 8) };
         // An end before the first element is the first one here.

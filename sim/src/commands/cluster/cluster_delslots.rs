@@ -1,4 +1,5 @@
-//! CLUSTER DELSLOTS slot [slot ...]: takes slots from the nodes that have them, in the view of this node.
+//! CLUSTER DELSLOTS slot [slot ...]: takes slots from the nodes that have them, in the view of this
+//! node.
 
 use bytes::Bytes;
 

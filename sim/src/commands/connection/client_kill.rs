@@ -1,4 +1,5 @@
-//! CLIENT KILL addr, or CLIENT KILL with filters (ID, ADDR, LADDR, TYPE, USER, SKIPME): closes connections.
+//! CLIENT KILL addr, or CLIENT KILL with filters (ID, ADDR, LADDR, TYPE, USER, SKIPME): closes
+//! connections.
 
 use bytes::Bytes;
 
@@ -90,7 +91,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.session().quits = true;
         } else {
             ctx.node.clients.kill(conn);
-            // The link counts as down from here on, and be it that the node does nothing more for a while.
+            // The link counts as down from here on, and be it that the node does nothing more for a
+            // while.
             let now_secs = ctx.env.wall.as_secs();
             ctx.node.replication.master.iter_mut().for_each(|link| link.killed(conn, now_secs));
         }

@@ -1,4 +1,5 @@
-//! CLIENT PAUSE milliseconds [WRITE | ALL]: makes commands wait; what they wait in is server/pause.rs.
+//! CLIENT PAUSE milliseconds [WRITE | ALL]: makes commands wait; what they wait in is
+//! server/pause.rs.
 
 use std::time::Duration;
 

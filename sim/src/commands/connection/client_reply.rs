@@ -1,4 +1,5 @@
-//! CLIENT REPLY ON, OFF or SKIP: whether replies are sent; SKIP holds back that of the next command.
+//! CLIENT REPLY ON, OFF or SKIP: whether replies are sent; SKIP holds back that of the next
+//! command.
 
 use bytes::Bytes;
 

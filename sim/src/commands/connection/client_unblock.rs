@@ -1,4 +1,5 @@
-//! CLIENT UNBLOCK id [TIMEOUT | ERROR]: ends the wait of another client, as if its time were over or with an error.
+//! CLIENT UNBLOCK id [TIMEOUT | ERROR]: ends the wait of another client, as if its time were over
+//! or with an error.
 
 use bytes::Bytes;
 

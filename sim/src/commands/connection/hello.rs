@@ -1,4 +1,5 @@
-//! HELLO [version [AUTH user password] [SETNAME name]]: chooses the protocol, and describes the server.
+//! HELLO [version [AUTH user password] [SETNAME name]]: chooses the protocol, and describes the
+//! server.
 
 use bytes::Bytes;
 

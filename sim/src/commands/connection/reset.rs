@@ -1,4 +1,5 @@
-//! RESET: leaves transactions, subscriptions, MONITOR, RESP3, the database and AUTH, as a new connection would stand.
+//! RESET: leaves transactions, subscriptions, MONITOR, RESP3, the database and AUTH, as a new
+//! connection would stand.
 
 use bytes::Bytes;
 

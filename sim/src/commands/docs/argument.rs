@@ -1,5 +1,6 @@
-//! One argument of a command, as `arguments.txt` writes it: `?*+name:type#key=token@since!deprecated(parts)`, with what it has
-//! of that. `?` is for optional, `*` for one that may come several times, `+` if its token does then, `#` for the number of its
+//! One argument of a command, as `arguments.txt` writes it:
+//! `?*+name:type#key=token@since!deprecated(parts)`, with what it has of that. `?` is for optional,
+//! `*` for one that may come several times, `+` if its token does then, `#` for the number of its
 //! key specification, `=` for the word that stands before it.
 
 use crate::resp::Reply;
@@ -66,8 +67,8 @@ impl Argument {
         Reply::Map(about.into_iter().map(|(what, value)| (Reply::bulk(what), value)).collect())
     }
 
-    /// As a person writes it: words as they are, `<name>` for a value, `(a|b)` for one of several, `[...]` for what can be left
-    /// out.
+    /// As a person writes it: words as they are, `<name>` for a value, `(a|b)` for one of several,
+    /// `[...]` for what can be left out.
     pub(super) fn usage(&self) -> String {
         let (one, whole) = (self.once(), self.whole());
         match (self.optional, self.multiple) {

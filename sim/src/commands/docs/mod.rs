@@ -1,7 +1,9 @@
-//! What is said of the commands: their arguments, what they cost, and since which version they can do what.
+//! What is said of the commands: their arguments, what they cost, and since which version they can
+//! do what.
 //!
-//! Three tables with a line for each command, or subcommand by its full name. `complexity.txt` has a formula and what stands in
-//! it, `history.txt` a version and what came with it, [`argument`] says what `arguments.txt` has.
+//! Three tables with a line for each command, or subcommand by its full name. `complexity.txt` has
+//! a formula and what stands in it, `history.txt` a version and what came with it, [`argument`]
+//! says what `arguments.txt` has.
 
 mod argument;
 
@@ -56,7 +58,8 @@ pub(super) fn complexity(spec: &Spec) -> Option<Reply> {
     said(&COMPLEXITY, spec).first().map(|cost| Reply::bulk(*cost))
 }
 
-/// Which versions added what, as COMMAND DOCS answers it; `None` if a command is as it was when it came.
+/// Which versions added what, as COMMAND DOCS answers it; `None` if a command is as it was when it
+/// came.
 pub(super) fn history(spec: &Spec) -> Option<Reply> {
     let entries = said(&HISTORY, spec).iter().filter_map(|entry| entry.split_once(' '));
     let entries: Vec<Reply> =

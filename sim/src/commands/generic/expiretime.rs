@@ -1,4 +1,5 @@
-//! EXPIRETIME key: the Unix time in seconds at which a key expires; -1 for no expiry, -2 for no key.
+//! EXPIRETIME key: the Unix time in seconds at which a key expires; -1 for no expiry, -2 for no
+//! key.
 
 use bytes::Bytes;
 

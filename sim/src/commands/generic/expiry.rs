@@ -1,4 +1,5 @@
-//! What EXPIRE and its siblings share, and TTL and its: a unit, and an origin that times count from.
+//! What EXPIRE and its siblings share, and TTL and its: a unit, and an origin that times count
+//! from.
 
 use bytes::Bytes;
 
@@ -60,7 +61,8 @@ impl Conditions {
     }
 }
 
-/// Sets the expiry of the key `args[1]` to `args[2]` units after `origin_ms`. A time that has passed removes the key.
+/// Sets the expiry of the key `args[1]` to `args[2]` units after `origin_ms`. A time that has
+/// passed removes the key.
 pub(super) fn expire(
     ctx: &mut Ctx<'_>,
     args: &[Bytes],

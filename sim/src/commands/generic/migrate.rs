@@ -1,9 +1,10 @@
-//! MIGRATE host port key db timeout [COPY] [REPLACE] [AUTH password | AUTH2 user password] [KEYS key ...]: moves keys to
-//! another node.
+//! MIGRATE host port key db timeout [COPY] [REPLACE] [AUTH password | AUTH2 user password] [KEYS
+//! key ...]: moves keys to another node.
 //!
-//! The node does nothing else until the target has answered or the time is up, as a server does; what is left of a transaction
-//! waits with it. Unlike Redis it cannot wait in the middle of a script, because Lua cannot be suspended
-//! inside a call: there it answers as if the connection was refused.
+//! The node does nothing else until the target has answered or the time is up, as a server does;
+//! what is left of a transaction waits with it. Unlike Redis it cannot wait in the middle of a
+//! script, because Lua cannot be suspended inside a call: there it answers as if the connection was
+//! refused.
 
 use std::time::Duration;
 

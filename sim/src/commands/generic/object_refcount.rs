@@ -1,4 +1,5 @@
-//! OBJECT REFCOUNT key: how many references to a value there are; small integers are shared by all keys.
+//! OBJECT REFCOUNT key: how many references to a value there are; small integers are shared by all
+//! keys.
 
 use bytes::Bytes;
 
@@ -28,7 +29,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         .map_or(Reply::Null, |entry| Reply::Integer(references(&entry.value, shares))))
 }
 
-/// Whether keys share small integers. They do not where each has a use of its own that decides whether it is evicted.
+/// Whether keys share small integers. They do not where each has a use of its own that decides
+/// whether it is evicted.
 pub(in crate::commands) fn shares(config: &Config) -> bool {
     config.maxmemory == 0 || !config.maxmemory_policy.heeds_use()
 }

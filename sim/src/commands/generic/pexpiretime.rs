@@ -1,4 +1,5 @@
-//! PEXPIRETIME key: the Unix time in milliseconds at which a key expires; -1 for no expiry, -2 for no key.
+//! PEXPIRETIME key: the Unix time in milliseconds at which a key expires; -1 for no expiry, -2 for
+//! no key.
 
 use bytes::Bytes;
 

@@ -23,7 +23,8 @@ pub(super) const SPEC: Spec = Spec {
 const TRIES: usize = 100;
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    // Keys found expired are deleted on the way, so this ends; on a replica they stay, and one of them is better than none.
+    // Keys found expired are deleted on the way, so this ends; on a replica they stay, and one of
+    // them is better than none.
     for _ in 0..TRIES {
         let db = &ctx.node.dbs[ctx.db];
         let Some((key, _)) = db.entries().random(|bound| ctx.env.random_below(bound)) else { break };

@@ -1,4 +1,5 @@
-//! RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]: makes a key of what DUMP answered.
+//! RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]: makes a key of
+//! what DUMP answered.
 
 use super::restoring::restore;
 use crate::commands::{Flags, Group, Keys, Spec};

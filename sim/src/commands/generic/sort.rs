@@ -1,4 +1,5 @@
-//! SORT key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA] [STORE destination]: the elements in order.
+//! SORT key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA] [STORE
+//! destination]: the elements in order.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA]: SORT that cannot store.
+//! SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA]: SORT that
+//! cannot store.
 
 use bytes::Bytes;
 

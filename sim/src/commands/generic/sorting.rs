@@ -32,8 +32,8 @@ enum Weight {
 }
 
 impl SortOptions {
-    /// Reads the options, STORE only where it is allowed, and names made out of what is sorted only where any key may be read: in a
-    /// cluster it may be on another node.
+    /// Reads the options, STORE only where it is allowed, and names made out of what is sorted only
+    /// where any key may be read: in a cluster it may be on another node.
     pub(super) fn parse(
         options: &[Bytes],
         may_store: bool,
@@ -118,7 +118,8 @@ impl SortOptions {
             Some(Value::List(list)) => list.iter().map(Blob::apart).collect(),
             Some(Value::Set(set)) => {
                 let elements = set.iter().collect();
-                // A set has no order of its own, and what is stored or seen by a script must be the same everywhere.
+                // A set has no order of its own, and what is stored or seen by a script must be the
+                // same everywhere.
                 if unsorted && (self.store.is_some() || ctx.origin == Origin::Script) {
                     (unsorted, alphabetical) = (false, true);
                 }
@@ -157,7 +158,8 @@ impl SortOptions {
     fn order(&self, ctx: &mut Ctx<'_>, elements: Vec<Blob>, alphabetical: bool) -> Result<Vec<Blob>, Error> {
         let by = self.by.as_ref().filter(|by| star(by).is_some());
         let mut weighed = Vec::with_capacity(elements.len());
-        // A `keymiss` event is emitted for every missing key, even behind the first element that is not a number.
+        // A `keymiss` event is emitted for every missing key, even behind the first element that is
+        // not a number.
         let mut all_are_numbers = true;
         for element in elements {
             let text = match by {
@@ -203,7 +205,8 @@ fn star(pattern: &[u8]) -> Option<usize> {
     pattern.iter().take_while(|byte| **byte != 0).position(|byte| *byte == b'*')
 }
 
-/// The value that `pattern` names for `element`: `#` is the element, `*` in a name is replaced by it, `->` names a field.
+/// The value that `pattern` names for `element`: `#` is the element, `*` in a name is replaced by
+/// it, `->` names a field.
 fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Blob) -> Option<Blob> {
     if pattern == b"#" {
         return Some(element.clone());

@@ -1,4 +1,5 @@
-//! UNLINK key [key ...]: removes keys. No memory is freed in the background here, but what would be is counted.
+//! UNLINK key [key ...]: removes keys. No memory is freed in the background here, but what would be
+//! is counted.
 
 use bytes::Bytes;
 

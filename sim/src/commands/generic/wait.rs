@@ -1,4 +1,5 @@
-//! WAIT replicas milliseconds: waits until so many replicas have this client's writes; answers how many have them.
+//! WAIT replicas milliseconds: waits until so many replicas have this client's writes; answers how
+//! many have them.
 
 use std::time::Duration;
 

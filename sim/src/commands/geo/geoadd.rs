@@ -1,4 +1,5 @@
-//! GEOADD key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]: adds places to a sorted set.
+//! GEOADD key [NX | XX] [CH] longitude latitude member [longitude latitude member ...]: adds places
+//! to a sorted set.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! GEORADIUS key longitude latitude radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]
+//! GEORADIUS key longitude latitude radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+//! [ANY]] [ASC | DESC]
 //! [STORE key | STOREDIST key]: the places in a circle.
 
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! GEORADIUS_RO key longitude latitude radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]:
-//! the places in a circle.
+//! GEORADIUS_RO key longitude latitude radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+//! [ANY]] [ASC | DESC]: the places in a circle.
 
 use bytes::Bytes;
 

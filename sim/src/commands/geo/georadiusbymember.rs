@@ -1,4 +1,5 @@
-//! GEORADIUSBYMEMBER key member radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]
+//! GEORADIUSBYMEMBER key member radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]]
+//! [ASC | DESC]
 //! [STORE key | STOREDIST key]: the places in a circle around one of them.
 
 use bytes::Bytes;

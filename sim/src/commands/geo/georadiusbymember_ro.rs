@@ -1,5 +1,5 @@
-//! GEORADIUSBYMEMBER_RO key member radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count [ANY]] [ASC | DESC]:
-//! the places in a circle around one of them.
+//! GEORADIUSBYMEMBER_RO key member radius unit [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
+//! [ANY]] [ASC | DESC]: the places in a circle around one of them.
 
 use bytes::Bytes;
 

@@ -1,5 +1,6 @@
-//! GEOSEARCHSTORE destination source FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius unit |
-//! BYBOX width height unit [ASC | DESC] [COUNT count [ANY]] [STOREDIST]: stores the places in a circle or in a box.
+//! GEOSEARCHSTORE destination source FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS
+//! radius unit | BYBOX width height unit [ASC | DESC] [COUNT count [ANY]] [STOREDIST]: stores the
+//! places in a circle or in a box.
 
 use bytes::Bytes;
 

@@ -1,7 +1,8 @@
-//! The grid over the earth: cells by their numbers, whose bits are those of a latitude and a longitude in turns, and what is
-//! next to them.
+//! The grid over the earth: cells by their numbers, whose bits are those of a latitude and a
+//! longitude in turns, and what is next to them.
 //!
-//! Source: G. M. Morton's order of cells, and Gustavo Niemeyer's geohash, which is the same with letters.
+//! Source: G. M. Morton's order of cells, and Gustavo Niemeyer's geohash, which is the same with
+//! letters.
 
 use super::earth::{LATITUDE_MAX, LONGITUDE_MAX, Place};
 
@@ -52,7 +53,8 @@ impl Cell {
 
     /// The cell of a score.
     pub(super) fn of_score(score: f64) -> Cell {
-        // Any sorted set may be asked for places. What no place scores is read as an x86-64 machine converts it.
+        // Any sorted set may be asked for places. What no place scores is read as an x86-64 machine
+        // converts it.
         let half = (1u64 << 63) as f64;
         let bits =
             if score >= half { truncate(score - half) as u64 ^ 1 << 63 } else { truncate(score) as u64 };
@@ -79,7 +81,8 @@ impl Cell {
         }
     }
 
-    /// The cell so many columns to the east and rows to the north. Over an edge of the map one comes in on the other side.
+    /// The cell so many columns to the east and rows to the north. Over an edge of the map one
+    /// comes in on the other side.
     pub(super) fn moved(self, columns: i32, rows: i32) -> Cell {
         let moved = |index: u32, by: i32| match by {
             0 => index,

@@ -93,7 +93,8 @@ fn store(ctx: &mut Ctx<'_>, target: &Target, found: Vec<Found>, unit: f64, event
     store_as(ctx, &target.key, set, count, event)
 }
 
-/// The places inside the shape, cell by cell and in each by score. With ANY the search ends when there are enough.
+/// The places inside the shape, cell by cell and in each by score. With ANY the search ends when
+/// there are enough.
 fn look_around(set: &SortedSet, query: &Query) -> Vec<Found> {
     let enough = query.count.filter(|_| query.any).unwrap_or(usize::MAX);
     let mut found = Vec::new();

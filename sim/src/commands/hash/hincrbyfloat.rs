@@ -1,4 +1,5 @@
-//! HINCRBYFLOAT key field increment: adds to a number with a fraction in a field; answers the sum as text.
+//! HINCRBYFLOAT key field increment: adds to a number with a fraction in a field; answers the sum
+//! as text.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! HRANDFIELD key [count [WITHVALUES]]: fields drawn at random; different ones for a positive count, any for a negative one.
+//! HRANDFIELD key [count [WITHVALUES]]: fields drawn at random; different ones for a positive
+//! count, any for a negative one.
 
 use bytes::Bytes;
 

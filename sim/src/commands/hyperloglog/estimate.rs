@@ -1,6 +1,7 @@
 //! From registers to a number: Ertl's improved estimator.
 //!
-//! Source: Otmar Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6.
+//! Source: Otmar Ertl, "New cardinality estimation algorithms for HyperLogLog sketches",
+//! arXiv:1702.01284, algorithm 6.
 
 use super::registers::{Histogram, REGISTERS};
 
@@ -20,7 +21,8 @@ pub(super) fn estimate(histogram: &Histogram) -> u64 {
     }
     z += m * sigma(share(histogram[0]));
     let estimate = ALPHA * m * m / z;
-    // Only registers that no hash makes come to this; it is what an x86-64 machine makes of infinity then.
+    // Only registers that no hash makes come to this; it is what an x86-64 machine makes of
+    // infinity then.
     if estimate.is_finite() { estimate.round() as u64 } else { 1 << 63 }
 }
 

@@ -1,6 +1,7 @@
 //! MurmurHash64A, which decides the register of an element and its value.
 //!
-//! Source: Austin Appleby's MurmurHash2 in its form for 64-bit machines, read as little-endian everywhere.
+//! Source: Austin Appleby's MurmurHash2 in its form for 64-bit machines, read as little-endian
+//! everywhere.
 
 const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 const SHIFT: u32 = 47;

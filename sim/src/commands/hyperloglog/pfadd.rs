@@ -1,4 +1,5 @@
-//! PFADD key [element ...]: adds elements to a HyperLogLog; answers whether its estimate may have changed.
+//! PFADD key [element ...]: adds elements to a HyperLogLog; answers whether its estimate may have
+//! changed.
 
 use bytes::Bytes;
 

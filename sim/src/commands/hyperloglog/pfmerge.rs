@@ -1,4 +1,5 @@
-//! PFMERGE destination [source ...]: makes the destination the union of HyperLogLogs, itself among them.
+//! PFMERGE destination [source ...]: makes the destination the union of HyperLogLogs, itself among
+//! them.
 
 use bytes::Bytes;
 

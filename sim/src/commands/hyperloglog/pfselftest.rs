@@ -1,4 +1,5 @@
-//! PFSELFTEST: whether registers keep what is written to them, whether both forms agree, and how good the estimates are.
+//! PFSELFTEST: whether registers keep what is written to them, whether both forms agree, and how
+//! good the estimates are.
 
 use bytes::{Bytes, BytesMut};
 
@@ -24,7 +25,8 @@ pub(super) const SPEC: Spec = Spec {
 const ELEMENTS: u64 = 20_000;
 /// Up to so many bytes both forms are compared.
 const SPARSE_MAX: usize = 3000;
-/// The standard error of an estimate is 1.04 / sqrt(16384), less than 1%; this is four times as much.
+/// The standard error of an estimate is 1.04 / sqrt(16384), less than 1%; this is four times as
+/// much.
 const ERROR_MAX: f64 = 0.0325;
 
 fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {

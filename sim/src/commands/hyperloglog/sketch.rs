@@ -81,7 +81,8 @@ pub(super) fn place(element: &[u8]) -> (usize, u8) {
     (index, rest.trailing_zeros() as u8 + 1)
 }
 
-/// Adds an element; returns whether a register changed. What outgrows `sparse_max` bytes becomes dense.
+/// Adds an element; returns whether a register changed. What outgrows `sparse_max` bytes becomes
+/// dense.
 pub(super) fn add(bytes: &mut BytesMut, element: &[u8], sparse_max: usize) -> Result<bool, Error> {
     let (index, value) = place(element);
     raise(bytes, index, value, sparse_max)

@@ -31,7 +31,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The run that is written at the beginning of `bytes`. Of one that is cut off, the missing byte counts as 0.
+    /// The run that is written at the beginning of `bytes`. Of one that is cut off, the missing
+    /// byte counts as 0.
     fn first(bytes: &[u8]) -> Option<Run> {
         let first = *bytes.first()?;
         let low = usize::from(first & 0x3f);
@@ -77,8 +78,8 @@ pub(super) enum Raised {
     Corrupted,
 }
 
-/// Gives a register a value unless it has a larger one. The runs are in `bytes` from `begin` on, and `bytes` is not to grow
-/// beyond `len_max`.
+/// Gives a register a value unless it has a larger one. The runs are in `bytes` from `begin` on,
+/// and `bytes` is not to grow beyond `len_max`.
 pub(super) fn raise(bytes: &mut BytesMut, begin: usize, index: usize, value: u8, len_max: usize) -> Raised {
     if value > VALUE_MAX {
         return Raised::TooLarge;
@@ -109,7 +110,8 @@ pub(super) fn raise(bytes: &mut BytesMut, begin: usize, index: usize, value: u8,
     Raised::Yes
 }
 
-/// Replaces `len` bytes at `at`. Of a run that is cut off there is one less, and the end is cut off again afterwards.
+/// Replaces `len` bytes at `at`. Of a run that is cut off there is one less, and the end is cut off
+/// again afterwards.
 fn replace(bytes: &mut BytesMut, at: usize, len: usize, by: &[u8]) {
     let new_len = bytes.len() - len + by.len();
     let tail = (at + len).min(bytes.len())..bytes.len();

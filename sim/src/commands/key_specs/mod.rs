@@ -1,4 +1,5 @@
-//! Which arguments of a command are keys, and how it uses each: for access lists, client-side caching and COMMAND.
+//! Which arguments of a command are keys, and how it uses each: for access lists, client-side
+//! caching and COMMAND.
 
 mod table;
 
@@ -54,7 +55,8 @@ impl KeyFlags {
 pub enum Begin {
     /// At an argument.
     Index(usize),
-    /// After a word, which is looked for from an argument on; backwards from the end if that is negative.
+    /// After a word, which is looked for from an argument on; backwards from the end if that is
+    /// negative.
     Keyword(&'static str, i32),
     /// Cannot be determined without knowing the command.
     Unknown,
@@ -69,7 +71,8 @@ pub enum Find {
         last: i32,
         /// Distance between keys.
         step: usize,
-        /// With a `last` from the end: the keys are the first `1/limit` of the arguments. 0 for all of them.
+        /// With a `last` from the end: the keys are the first `1/limit` of the arguments. 0 for all
+        /// of them.
         limit: usize,
     },
     /// As many as the argument there says, right after it.
@@ -120,8 +123,8 @@ pub fn has_keys(spec: &Spec) -> bool {
     key_specs(spec).iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY))
 }
 
-/// The keys among the arguments of a command, each with what becomes of it. None where the arguments make no sense: the
-/// command itself will say so.
+/// The keys among the arguments of a command, each with what becomes of it. None where the
+/// arguments make no sense: the command itself will say so.
 pub fn key_uses(spec: &Spec, args: &[Bytes]) -> Vec<KeyUse> {
     let specs = key_specs(spec);
     let varies = specs.iter().any(|keys| keys.flags.contains(KeyFlags::VARIABLE_FLAGS));
@@ -189,8 +192,8 @@ fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
     Some(found)
 }
 
-/// As many keys as the argument at `count` says, right after it, where that is no number: it is read as C's `atoi` reads it,
-/// and the use of the keys is unknown.
+/// As many keys as the argument at `count` says, right after it, where that is no number: it is
+/// read as C's `atoi` reads it, and the use of the keys is unknown.
 fn counted(args: &[Bytes], count: usize) -> Vec<KeyUse> {
     let keys = args.get(count).map_or(0, |word| leading_number(word));
     let first = count + 1;
@@ -202,7 +205,8 @@ fn counted(args: &[Bytes], count: usize) -> Vec<KeyUse> {
     }
 }
 
-/// The number that a word begins with, after blanks; 0 where there is none. Of a large one 32 bits are left.
+/// The number that a word begins with, after blanks; 0 where there is none. Of a large one 32 bits
+/// are left.
 fn leading_number(word: &[u8]) -> i32 {
     let word = word.trim_ascii_start();
     let (is_negative, digits) = match word {

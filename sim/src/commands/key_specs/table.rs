@@ -1,5 +1,5 @@
-//! The key specifications of every command that has keys, as COMMAND INFO of 7.0 gives them. Commands that use their keys in
-//! the same way share a row.
+//! The key specifications of every command that has keys, as COMMAND INFO of 7.0 gives them.
+//! Commands that use their keys in the same way share a row.
 
 use super::{Begin, Find, KeyFlags, KeySpec};
 

@@ -1,4 +1,5 @@
-//! BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout: as LMOVE, but waits while the source is empty.
+//! BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout: as LMOVE, but waits while the
+//! source is empty.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! BLMPOP timeout numkeys key [key ...] LEFT | RIGHT [COUNT count]: as LMPOP, but waits while all lists are empty.
+//! BLMPOP timeout numkeys key [key ...] LEFT | RIGHT [COUNT count]: as LMPOP, but waits while all
+//! lists are empty.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! LMOVE source destination LEFT | RIGHT LEFT | RIGHT: moves an element from an end of one list to an end of another.
+//! LMOVE source destination LEFT | RIGHT LEFT | RIGHT: moves an element from an end of one list to
+//! an end of another.
 
 use bytes::Bytes;
 

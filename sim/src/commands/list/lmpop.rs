@@ -1,4 +1,5 @@
-//! LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count]: takes elements from the first list that has any.
+//! LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count]: takes elements from the first list that
+//! has any.
 
 use bytes::Bytes;
 

@@ -66,8 +66,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let len_max = all_if_zero(options.len_max);
     let (skipped, counted) = match options.rank.checked_abs() {
         Some(rank) => (usize::try_from(rank - 1).unwrap_or(usize::MAX), options.count),
-        // The least of numbers stays negative when a server changes its sign: every match is beyond it, and so far beyond that
-        // no count is ever reached.
+        // The least of numbers stays negative when a server changes its sign: every match is beyond
+        // it, and so far beyond that no count is ever reached.
         None => (0, options.count.map(|_| 0)),
     };
     let wanted = counted.map_or(1, all_if_zero);

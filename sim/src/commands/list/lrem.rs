@@ -1,4 +1,5 @@
-//! LREM key count element: removes elements equal to one; from the tail if count is negative, all of them if it is 0.
+//! LREM key count element: removes elements equal to one; from the tail if count is negative, all
+//! of them if it is 0.
 
 use bytes::Bytes;
 

@@ -64,8 +64,8 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: End) -> Resul
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
 }
 
-/// LMPOP, and BLMPOP with a time-out: up to COUNT elements of the first key that has any. `args` begin with the number of
-/// keys; `whole` is the command as it was sent.
+/// LMPOP, and BLMPOP with a time-out: up to COUNT elements of the first key that has any. `args`
+/// begin with the number of keys; `whole` is the command as it was sent.
 pub(super) fn pop_from_many(
     ctx: &mut Ctx<'_>,
     whole: &[Bytes],

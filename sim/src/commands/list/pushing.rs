@@ -10,7 +10,8 @@ use crate::{
     resp::Reply,
 };
 
-/// Adds elements one after the other at `end`; without `creates` only to a list that is there. Answers the length.
+/// Adds elements one after the other at `end`; without `creates` only to a list that is there.
+/// Answers the length.
 pub(super) fn push(ctx: &mut Ctx<'_>, args: &[Bytes], end: End, creates: bool) -> Result<Reply, Error> {
     let (key, elements) = (&args[1], &args[2..]);
     let list = if creates {

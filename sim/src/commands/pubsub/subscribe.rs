@@ -1,4 +1,5 @@
-//! SUBSCRIBE channel [channel ...]: listens to channels; one reply each, with the number of subscriptions so far.
+//! SUBSCRIBE channel [channel ...]: listens to channels; one reply each, with the number of
+//! subscriptions so far.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! Beginning and ending subscriptions of the three kinds: one reply for each name, with the number that are left.
+//! Beginning and ending subscriptions of the three kinds: one reply for each name, with the number
+//! that are left.
 
 use bytes::Bytes;
 
@@ -56,7 +57,8 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
     Reply::Several(replies)
 }
 
-/// Records a change of subscriptions in a transaction: messages published before it are delivered by the earlier subscriptions.
+/// Records a change of subscriptions in a transaction: messages published before it are delivered
+/// by the earlier subscriptions.
 fn note(ctx: &mut Ctx<'_>, kind: Subscription, name: &Bytes) {
     if ctx.origin == Origin::Exec {
         let was = ctx.session().subscribed(kind).contains(name);

@@ -1,8 +1,9 @@
 //! What a running script reaches of its node: the node itself, lent for the time of the run.
 //!
-//! The functions that Lua calls live as long as the interpreter, and cannot hold a borrowed [`Ctx`]. So the run swaps node,
-//! environment and effects into a [`BorrowedNode`], which the interpreter owns meanwhile, and swaps them back afterwards. A swap
-//! costs some ten nanoseconds; making Lua functions over a borrowed context for each run costs microseconds.
+//! The functions that Lua calls live as long as the interpreter, and cannot hold a borrowed
+//! [`Ctx`]. So the run swaps node, environment and effects into a [`BorrowedNode`], which the
+//! interpreter owns meanwhile, and swaps them back afterwards. A swap costs some ten nanoseconds;
+//! making Lua functions over a borrowed context for each run costs microseconds.
 
 use std::fmt;
 
@@ -51,7 +52,8 @@ impl fmt::Debug for BorrowedNode {
 }
 
 impl BorrowedNode {
-    /// A borrowed of nothing: what it holds is what a borrower's context holds while the real things are lent.
+    /// A borrowed of nothing: what it holds is what a borrower's context holds while the real
+    /// things are lent.
     pub(super) fn new() -> BorrowedNode {
         let config = Config { databases: 0, ..Config::default() };
         BorrowedNode {
@@ -110,7 +112,8 @@ impl BorrowedNode {
         if spec.flags.contains(Flags::WRITE) {
             permit::write_in_script(&self.node)?;
         }
-        // A script that has written goes on to its end: half of what it does would be worse than too much.
+        // A script that has written goes on to its end: half of what it does would be worse than
+        // too much.
         if self.out_of_memory && !self.wrote && spec.flags.contains(Flags::DENYOOM) {
             return Err(Error::OUT_OF_MEMORY);
         }

@@ -8,8 +8,8 @@ use crate::{
     script,
 };
 
-/// The flags of a command, as far as a script does not declare others in its first line, or a function when it was
-/// registered.
+/// The flags of a command, as far as a script does not declare others in its first line, or a
+/// function when it was registered.
 pub fn declared(node: &Node, spec: &Spec, args: &[Bytes]) -> Flags {
     let declared = match (spec.name, args.get(1)) {
         ("eval" | "eval_ro", Some(body)) => script::declared(body),

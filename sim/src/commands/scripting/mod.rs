@@ -1,4 +1,5 @@
-//! EVAL and its company: what runs a script on this node. The interpreter itself is [`crate::script`].
+//! EVAL and its company: what runs a script on this node. The interpreter itself is
+//! [`crate::script`].
 
 mod declared;
 mod eval;

@@ -1,4 +1,5 @@
-//! Running a script for a client, from the words of EVAL to its reply: the steps that the four commands share.
+//! Running a script for a client, from the words of EVAL to its reply: the steps that the four
+//! commands share.
 
 use std::{any::Any, time::Duration};
 
@@ -82,8 +83,8 @@ fn key_count(args: &[Bytes]) -> Result<usize, Error> {
     usize::try_from(keys).map_err(|_| Error::of("ERR Number of keys can't be negative"))
 }
 
-/// What a script's first line promises, held against the state of the node. A script without one is judged command by
-/// command.
+/// What a script's first line promises, held against the state of the node. A script without one is
+/// judged command by command.
 fn admit(ctx: &Ctx<'_>, flags: Flags, access: Access) -> Result<(), Error> {
     let node = &*ctx.node;
     if flags.contains(Flags::COMPAT) {
@@ -206,9 +207,9 @@ fn restore_client(ctx: &mut Ctx<'_>, borrowed: Box<BorrowedNode>, own: (usize, P
     }
 }
 
-/// A script has taken as long as it may before others have turns. By a clock it has its next when they have had theirs. One that
-/// used up a budget is assumed to run forever: its client waits, and the node does nothing until `busy-reply-threshold` has
-/// passed; from then on it answers BUSY.
+/// A script has taken as long as it may before others have turns. By a clock it has its next when
+/// they have had theirs. One that used up a budget is assumed to run forever: its client waits, and
+/// the node does nothing until `busy-reply-threshold` has passed; from then on it answers BUSY.
 fn suspend(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     if ctx.env.script_clock.is_none() {
         let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
@@ -225,8 +226,9 @@ fn suspend(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
 /// How long a turn is that a script has between those of others.
 const TURN: Duration = Duration::from_millis(10);
 
-/// Gives a script its next turn, in a context of its client, and goes on with the transaction it is in when it has ended.
-/// Answers the reply to all of it, or nothing if it, or another script after it, takes longer still.
+/// Gives a script its next turn, in a context of its client, and goes on with the transaction it is
+/// in when it has ended. Answers the reply to all of it, or nothing if it, or another script after
+/// it, takes longer still.
 pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     let engine = ctx.node.scripts.clone();
     let Busy { script, host, held, own, .. } = busy;
@@ -338,7 +340,8 @@ mod tests {
         assert_eq!(rig.send(1, "GET k"), [(1, "$-1".into())]);
     }
 
-    /// What a plain search looks through in vain was free: such a loop took hours before it counted as endless.
+    /// What a plain search looks through in vain was free: such a loop took hours before it counted
+    /// as endless.
     #[test]
     fn a_search_for_what_is_not_there_was_not_charged() {
         let mut rig = Rig::new();
@@ -348,7 +351,8 @@ mod tests {
         assert_eq!(rig.send(2, "GET k"), [(2, BUSY.into())]);
     }
 
-    /// Outside of Lua only some 8,000 values can be held at once, and scripts and functions that are not running are none of them.
+    /// Outside of Lua only some 8,000 values can be held at once, and scripts and functions that
+    /// are not running are none of them.
     #[test]
     fn there_may_be_any_number_of_scripts_and_functions() {
         let mut rig = Rig::new();
@@ -420,7 +424,8 @@ mod tests {
         }
     }
 
-    /// Each call counted for as little as one without a reply, however long the text was that it answered.
+    /// Each call counted for as little as one without a reply, however long the text was that it
+    /// answered.
     #[test]
     fn long_replies_are_paid_for_by_their_length() {
         let mut rig = Rig::new();

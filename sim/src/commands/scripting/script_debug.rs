@@ -1,7 +1,7 @@
 //! SCRIPT DEBUG YES | SYNC | NO: whether the next script of a connection runs under the debugger.
 //!
-//! The mode is kept and answered as a server does, but there is no debugger. A script that would begin
-//! a session is refused, rather than run without the stops that its client waits for.
+//! The mode is kept and answered as a server does, but there is no debugger. A script that would
+//! begin a session is refused, rather than run without the stops that its client waits for.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! The commands of a Sentinel: those that only it has, those that do other things there, and which of all others it knows.
+//! The commands of a Sentinel: those that only it has, those that do other things there, and which
+//! of all others it knows.
 
 mod info;
 mod publish;

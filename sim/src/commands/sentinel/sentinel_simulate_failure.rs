@@ -20,7 +20,8 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// What was asked for before is over, also where a word is not understood; the words before that one count.
+/// What was asked for before is over, also where a word is not understood; the words before that
+/// one count.
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (mut after_election, mut after_promotion) = (false, false);
     sentinel(ctx).crash_at(after_election, after_promotion);

@@ -21,7 +21,8 @@ pub(super) fn all(node: &Node) -> Box<dyn Iterator<Item = &'static Spec> + '_> {
     Box::new(ALL.iter().copied().flatten().copied().filter(move |spec| !is_gone(spec)))
 }
 
-/// The command that is called by a name at this node, or the subcommand that is by a name such as `config|get`.
+/// The command that is called by a name at this node, or the subcommand that is by a name such as
+/// `config|get`.
 pub(super) fn by_full_name(node: &Node, name: &[u8]) -> Option<&'static Spec> {
     let words: Vec<Bytes> = name.splitn(2, |byte| *byte == b'|').map(Bytes::copy_from_slice).collect();
     find_for(node, &words).ok().filter(|spec| spec.name.contains('|') == (words.len() == 2))
@@ -52,8 +53,8 @@ pub(super) fn describe(spec: &'static Spec) -> Reply {
     ])
 }
 
-/// The first key, the last and the step between them for clients that read no specifications: those of the first one, if that says
-/// where its keys are.
+/// The first key, the last and the step between them for clients that read no specifications: those
+/// of the first one, if that says where its keys are.
 fn first_range(specs: &[KeySpec]) -> (i64, i64, i64) {
     match specs.first() {
         Some(KeySpec { begin: Begin::Index(at), find: Find::Range { last, step, .. }, .. }) => {

@@ -1,4 +1,5 @@
-//! COMMAND GETKEYSANDFLAGS command [argument ...]: the keys among the arguments, each with how it is used.
+//! COMMAND GETKEYSANDFLAGS command [argument ...]: the keys among the arguments, each with how it
+//! is used.
 
 use bytes::Bytes;
 

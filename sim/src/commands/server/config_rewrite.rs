@@ -35,7 +35,8 @@ pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
     // A file for the users is written by ACL SAVE.
     let lines = || access::lines(&ctx.node.acl, access::Table::of(ctx.node));
     let users = if config.aclfile.is_empty() { lines() } else { Vec::new() };
-    // A missing file is created. Of what the node's own disk has it is not known what an option was at first, so each gets a line.
+    // A missing file is created. Of what the node's own disk has it is not known what an option was
+    // at first, so each gets a line.
     let (old, all) = match &ctx.env.files {
         Some(files) => (files.read(&path).unwrap_or_default(), all),
         None => (String::new(), true),

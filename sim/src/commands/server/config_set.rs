@@ -55,7 +55,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         match option.check(&config, value) {
             Ok(canonical) => option.set(&mut config, &canonical),
             Err(why) => {
-                // Those before, and this one, are set again to what CONFIG GET says, which is not always all.
+                // Those before, and this one, are set again to what CONFIG GET says, which is not
+                // always all.
                 for (option, _) in &named[..=at] {
                     let text = option.get(&ctx.node.config);
                     option.set(&mut ctx.node.config, &text);

@@ -94,8 +94,8 @@ pub(crate) fn is_clock(args: &[Bytes]) -> bool {
     args.len() > 1 && args[0].eq_ignore_ascii_case(b"debug") && args[1].eq_ignore_ascii_case(b"clock")
 }
 
-/// DEBUG CLOCK ADVANCE milliseconds: moves a manual clock on. The reply comes when the clock has advanced, and all that fell due
-/// on the way is done.
+/// DEBUG CLOCK ADVANCE milliseconds: moves a manual clock on. The reply comes when the clock has
+/// advanced, and all that fell due on the way is done.
 fn advance(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !ctx.env.manual_clock {
         return Err(Error::of("ERR the clock of this server moves by itself"));
@@ -284,7 +284,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 const STRUCTURES: &str =
     "bits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 ";
 
-/// DEBUG SDSLEN: how long a key and its text are, and what they take. Text that was appended to has no room to spare here.
+/// DEBUG SDSLEN: how long a key and its text are, and what they take. Text that was appended to has
+/// no room to spare here.
 fn lengths(ctx: &Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
     let entry = ctx.node.dbs[ctx.db].get(key).ok_or(Error::NO_SUCH_KEY)?;
     let Some(value) = text_of(&entry.value) else {

@@ -1,4 +1,5 @@
-//! The digest of data, which DEBUG DIGEST answers: equal for equal data, whatever order it is kept in.
+//! The digest of data, which DEBUG DIGEST answers: equal for equal data, whatever order it is kept
+//! in.
 //!
 //! Source: what `redis-server` 7.0 answers, which is the reference for every type.
 

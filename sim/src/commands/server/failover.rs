@@ -1,4 +1,5 @@
-//! FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]: makes a replica take this master's place.
+//! FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]: makes a replica take this
+//! master's place.
 //!
 //! It only begins here; `server/failover.rs` carries it out.
 

@@ -28,7 +28,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Whether the memory would be freed in the background: as the mode says, or if it is left out as the options do.
+/// Whether the memory would be freed in the background: as the mode says, or if it is left out as
+/// the options do.
 pub(super) fn is_lazy(ctx: &Ctx<'_>, args: &[Bytes]) -> Result<bool, Error> {
     match args {
         [_] => Ok(ctx.node.config.lazy_free.user_flush),
@@ -38,7 +39,8 @@ pub(super) fn is_lazy(ctx: &Ctx<'_>, args: &[Bytes]) -> Result<bool, Error> {
     }
 }
 
-/// Removes all keys of a database. In the background all of them would be freed, whatever they hold.
+/// Removes all keys of a database. In the background all of them would be freed, whatever they
+/// hold.
 pub(super) fn flush(ctx: &mut Ctx<'_>, db: usize, lazily: bool) {
     let was = std::mem::take(&mut ctx.node.dbs[db]);
     ctx.node.stats.lazily_freed += if lazily { was.len() as u64 } else { 0 };

@@ -42,7 +42,8 @@ fn table(len: usize) -> String {
     format!("{head} table size: {size}\n number of elements: {len}\n")
 }
 
-/// DEBUG LISTPACK and QUICKLIST: whether a value is held like that. Where a server prints how, there is nothing to see here.
+/// DEBUG LISTPACK and QUICKLIST: whether a value is held like that. Where a server prints how,
+/// there is nothing to see here.
 pub(super) fn structure(ctx: &mut Ctx<'_>, kind: &'static str, key: &Bytes) -> Result<Reply, Error> {
     let entry = ctx.raw_db().get(key).ok_or(Error::NO_SUCH_KEY)?;
     if entry.value.encoding() != kind {

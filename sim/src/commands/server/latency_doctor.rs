@@ -1,4 +1,5 @@
-//! LATENCY DOCTOR: the spikes in a few figures. The figures are those that `redis-server` gives, the words are its own.
+//! LATENCY DOCTOR: the spikes in a few figures. The figures are those that `redis-server` gives,
+//! the words are its own.
 
 use bytes::Bytes;
 

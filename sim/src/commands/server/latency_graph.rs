@@ -1,4 +1,5 @@
-//! LATENCY GRAPH event: the spikes of one kind of event as columns of characters, each above its age.
+//! LATENCY GRAPH event: the spikes of one kind of event as columns of characters, each above its
+//! age.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! LATENCY HISTOGRAM [command ...]: how many calls took how long, by doubling bounds, of all commands or of those named.
+//! LATENCY HISTOGRAM [command ...]: how many calls took how long, by doubling bounds, of all
+//! commands or of those named.
 
 use bytes::Bytes;
 

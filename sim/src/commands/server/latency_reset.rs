@@ -1,4 +1,5 @@
-//! LATENCY RESET [event ...]: forgets the spikes, of all events unless some are named; answers of how many.
+//! LATENCY RESET [event ...]: forgets the spikes, of all events unless some are named; answers of
+//! how many.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! MEMORY USAGE key [SAMPLES count]: the bytes a key and its value use, as keyspace/memory.rs estimates them.
+//! MEMORY USAGE key [SAMPLES count]: the bytes a key and its value use, as keyspace/memory.rs
+//! estimates them.
 
 use bytes::Bytes;
 

@@ -73,7 +73,8 @@ fn swing(env: &mut Env) -> f32 {
     env.random_below(2001) as f32 / 1000.0 - 1.0
 }
 
-/// Rows of squares, in order above and ever less so below, after Georg Nees; drawn with Braille signs.
+/// Rows of squares, in order above and ever less so below, after Georg Nees; drawn with Braille
+/// signs.
 pub(super) fn squares(env: &mut Env, columns: i64, in_row: i64, rows: i64) -> String {
     let width = columns as i32 * 2;
     let padding = if width > 4 { 2 } else { 0 };

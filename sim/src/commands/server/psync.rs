@@ -1,5 +1,5 @@
-//! PSYNC id offset: makes the connection a replica that continues after `offset` bytes of the stream `id`, or resynchronizes
-//! fully.
+//! PSYNC id offset: makes the connection a replica that continues after `offset` bytes of the
+//! stream `id`, or resynchronizes fully.
 
 use bytes::Bytes;
 
@@ -71,7 +71,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Silence)
 }
 
-/// Becomes the master: the requesting one fails over to this node (FAILOVER), and has sent its whole stream.
+/// Becomes the master: the requesting one fails over to this node (FAILOVER), and has sent its
+/// whole stream.
 fn take_over(ctx: &mut Ctx<'_>, id: &Bytes) -> Result<(), Error> {
     if !ctx.node.is_replica() {
         return Err(Error::of("ERR PSYNC FAILOVER can't be sent to a master."));

@@ -1,7 +1,7 @@
 //! The sections of INFO.
 //!
-//! What a simulated node cannot have (a process, a compiler, CPU time, fragmentation) is a constant: INFO is a function of what
-//! the node did.
+//! What a simulated node cannot have (a process, a compiler, CPU time, fragmentation) is a
+//! constant: INFO is a function of what the node did.
 
 use std::fmt::Write as _;
 
@@ -208,7 +208,8 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
     );
 }
 
-/// What the stream takes that is kept for replicas, or waits to be sent to one. They share it: the slowest one decides.
+/// What the stream takes that is kept for replicas, or waits to be sent to one. They share it: the
+/// slowest one decides.
 fn replication_buffers(ctx: &Ctx<'_>) -> usize {
     let replication = &ctx.node.replication;
     let unsent = |conn: ConnId| ctx.node.clients.sessions.get(conn).map_or(0, |session| session.unsent);

@@ -63,7 +63,8 @@ pub(super) fn attach<'c>(ctx: &'c mut Ctx<'_>, feed: Feed) -> &'c mut ReplicaLin
 pub(super) fn begin(ctx: &mut Ctx<'_>, pre_psync: bool) -> Result<Reply, Error> {
     let since = ctx.env.wall.as_secs();
     if ctx.node.replication.backlog.is_none() {
-        // There was no backlog so far, from which a replica could continue: the stream begins here, under a new replication id.
+        // There was no backlog so far, from which a replica could continue: the stream begins here,
+        // under a new replication id.
         let (id, size) = (ctx.env.random_id(), ctx.node.config.repl_backlog_size);
         let replication = &mut ctx.node.replication;
         replication.history.restart(id);

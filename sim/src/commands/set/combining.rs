@@ -44,8 +44,8 @@ pub(super) fn intersect(ctx: &mut Ctx<'_>, keys: &[Bytes], limit: usize) -> Resu
 #[derive(Debug, Default)]
 struct Combined {
     members: Vec<Blob>,
-    /// What was in it on the way there, and was taken out: a set of integers that ever had another member stays what that has
-    /// made it.
+    /// What was in it on the way there, and was taken out: a set of integers that ever had another
+    /// member stays what that has made it.
     passed: Vec<Blob>,
 }
 
@@ -71,8 +71,9 @@ fn combine(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Co
     Ok(Combined { members, passed: Vec::new() })
 }
 
-/// Whether a server makes the difference from all of the first set, by removing what the others have, rather than by looking
-/// each of its members up in the others: it does what promises to be less work, and gives the look-ups half a price.
+/// Whether a server makes the difference from all of the first set, by removing what the others
+/// have, rather than by looking each of its members up in the others: it does what promises to be
+/// less work, and gives the look-ups half a price.
 fn is_by_removal(first: &Set, others: &[Option<&Set>]) -> bool {
     let others = others.iter().flatten();
     let look_ups = first.len() * (1 + others.clone().count()) / 2;
@@ -83,7 +84,8 @@ fn is_by_removal(first: &Set, others: &[Option<&Set>]) -> bool {
 pub(super) fn answer(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Reply, Error> {
     let Combined { members, .. } = combine(ctx, operation, keys)?;
     let mut set = Set::default();
-    // Through a set, so that integers come out in their order, as from a server that builds the result as one.
+    // Through a set, so that integers come out in their order, as from a server that builds the
+    // result as one.
     let unlimited = Encodings { set_integers_max: usize::MAX, ..ctx.node.config.encodings };
     members.into_iter().for_each(|member| {
         set.insert(member, &unlimited);
@@ -91,8 +93,8 @@ pub(super) fn answer(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) ->
     Ok(Reply::Set(set.iter().map(Reply::from).collect()))
 }
 
-/// Stores the combination of `keys` at `target`, whatever it held, and answers how many members it has. Without members the
-/// target is removed.
+/// Stores the combination of `keys` at `target`, whatever it held, and answers how many members it
+/// has. Without members the target is removed.
 pub(super) fn store(
     ctx: &mut Ctx<'_>,
     operation: Operation,

@@ -1,4 +1,5 @@
-//! SDIFFSTORE destination key [key ...]: stores the members of the first set that no other has; answers how many.
+//! SDIFFSTORE destination key [key ...]: stores the members of the first set that no other has;
+//! answers how many.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! SRANDMEMBER key [count]: random members, each once; with a negative count each as often as it is drawn.
+//! SRANDMEMBER key [count]: random members, each once; with a negative count each as often as it is
+//! drawn.
 
 use bytes::Bytes;
 

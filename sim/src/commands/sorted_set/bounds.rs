@@ -84,8 +84,9 @@ impl LexBound {
     }
 }
 
-/// The ranks from `min` to `max`. They are only defined where all scores are the same. Where they are not, a server looks at
-/// the two ends first, and walks through a small set until a member is outside; so does this.
+/// The ranks from `min` to `max`. They are only defined where all scores are the same. Where they
+/// are not, a server looks at the two ends first, and walks through a small set until a member is
+/// outside; so does this.
 fn lex_ranks(set: &SortedSet, min: &LexBound, max: &LexBound, reversed: bool) -> Range<usize> {
     let ends = set.get(0).zip(set.len().checked_sub(1).and_then(|last| set.get(last)));
     if !ends.is_some_and(|((_, first), (_, last))| max.is_not_before(first) && !min.is_after(last)) {
@@ -120,7 +121,8 @@ impl Bounds {
         Ok(Bounds::Lex(LexBound::parse(min)?, LexBound::parse(max)?))
     }
 
-    /// The ranks that the range covers. Those of [`Bounds::Rank`] are counted from the other end if `reversed`.
+    /// The ranks that the range covers. Those of [`Bounds::Rank`] are counted from the other end if
+    /// `reversed`.
     pub(super) fn ranks(&self, set: &SortedSet, reversed: bool) -> Range<usize> {
         let (start, end) = match self {
             Bounds::Rank(start, stop) => {

@@ -1,4 +1,5 @@
-//! BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count]: as ZMPOP, but waits while all sorted sets are empty.
+//! BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count]: as ZMPOP, but waits while all
+//! sorted sets are empty.
 
 use bytes::Bytes;
 

@@ -103,7 +103,8 @@ enum Purpose {
 }
 
 impl<'a> Request<'a> {
-    /// Reads `numkeys key [key ...]` and the options; the keys' types are looked at before the options.
+    /// Reads `numkeys key [key ...]` and the options; the keys' types are looked at before the
+    /// options.
     fn parse(
         ctx: &mut Ctx<'_>,
         name: &str,

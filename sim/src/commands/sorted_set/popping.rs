@@ -1,4 +1,5 @@
-//! What the commands that pop have in common: ZPOPMIN and ZPOPMAX, ZMPOP and its kin, BZPOPMIN and BZPOPMAX.
+//! What the commands that pop have in common: ZPOPMIN and ZPOPMAX, ZMPOP and its kin, BZPOPMIN and
+//! BZPOPMAX.
 
 use bytes::Bytes;
 
@@ -72,8 +73,8 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> R
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
 }
 
-/// ZMPOP, and BZMPOP with a time-out: up to COUNT members of the first key that has any. `args` begin with the number of
-/// keys; `whole` is the command as it was sent.
+/// ZMPOP, and BZMPOP with a time-out: up to COUNT members of the first key that has any. `args`
+/// begin with the number of keys; `whole` is the command as it was sent.
 pub(super) fn pop_from_many(
     ctx: &mut Ctx<'_>,
     whole: &[Bytes],

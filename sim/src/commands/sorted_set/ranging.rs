@@ -1,4 +1,5 @@
-//! What the ZRANGE family has in common: one query with bounds, a direction and a limit, answered or stored.
+//! What the ZRANGE family has in common: one query with bounds, a direction and a limit, answered
+//! or stored.
 
 use std::ops::Range;
 
@@ -67,7 +68,8 @@ impl Query {
             ));
         }
         if by == By::Rank {
-            // What is left is a limit of -1, which asks for all; the offset beside it is not looked at.
+            // What is left is a limit of -1, which asks for all; the offset beside it is not looked
+            // at.
             offset = 0;
         }
         if with_scores && by == By::Lex {
@@ -108,7 +110,8 @@ impl Query {
         let mut selected = SortedSet::default();
         if let Some(set) = ctx.read::<SortedSet>(key)? {
             let ranks = self.ranks(set);
-            // How many members a range of ranks has is known before the first is written: too many never are compact.
+            // How many members a range of ranks has is known before the first is written: too many
+            // never are compact.
             if matches!(self.bounds, Bounds::Rank(..)) && ranks.len() > encodings.sorted_set_entries_max {
                 selected.enlarge();
             }

@@ -9,7 +9,8 @@ use crate::{
     resp::Reply,
 };
 
-/// Stores `set` at `target`, whatever it held, as one change, and answers its length. An empty one removes the target.
+/// Stores `set` at `target`, whatever it held, as one change, and answers its length. An empty one
+/// removes the target.
 pub(super) fn store(ctx: &mut Ctx<'_>, target: &Bytes, set: SortedSet, event: &'static str) -> Reply {
     write(ctx, target, set, (1, event), true)
 }

@@ -1,4 +1,5 @@
-//! ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]: adds members with scores, or changes their scores.
+//! ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]: adds members with
+//! scores, or changes their scores.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]: the members common to all sorted sets.
+//! ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]
+//! [WITHSCORES]: the members common to all sorted sets.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! ZRANDMEMBER key [count [WITHSCORES]]: random members, each once; with a negative count each as often as it is drawn.
+//! ZRANDMEMBER key [count [WITHSCORES]]: random members, each once; with a negative count each as
+//! often as it is drawn.
 
 use bytes::Bytes;
 

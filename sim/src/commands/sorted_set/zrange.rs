@@ -1,4 +1,5 @@
-//! ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]: the members in a range of ranks, scores or members.
+//! ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]: the members in
+//! a range of ranks, scores or members.
 
 use bytes::Bytes;
 

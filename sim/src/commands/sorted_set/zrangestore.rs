@@ -1,4 +1,5 @@
-//! ZRANGESTORE destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]: stores the members in a range; answers how many.
+//! ZRANGESTORE destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]: stores the
+//! members in a range; answers how many.
 
 use bytes::Bytes;
 

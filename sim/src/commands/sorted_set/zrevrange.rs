@@ -1,4 +1,5 @@
-//! ZREVRANGE key start stop [WITHSCORES]: the members in a range of ranks, from the highest score down.
+//! ZREVRANGE key start stop [WITHSCORES]: the members in a range of ranks, from the highest score
+//! down.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! ZREVRANGEBYLEX key max min [LIMIT offset count]: the members in a range of members, in descending order.
+//! ZREVRANGEBYLEX key max min [LIMIT offset count]: the members in a range of members, in
+//! descending order.
 
 use bytes::Bytes;
 

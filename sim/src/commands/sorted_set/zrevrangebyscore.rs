@@ -1,4 +1,5 @@
-//! ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]: the members in a range of scores, from the highest score down.
+//! ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]: the members in a range of
+//! scores, from the highest score down.
 
 use bytes::Bytes;
 

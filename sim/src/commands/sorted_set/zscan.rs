@@ -1,4 +1,5 @@
-//! ZSCAN key cursor [MATCH pattern] [COUNT count]: goes over the members of a sorted set and their scores step by step.
+//! ZSCAN key cursor [MATCH pattern] [COUNT count]: goes over the members of a sorted set and their
+//! scores step by step.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! ZUNION numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]: the members of any of the sorted sets.
+//! ZUNION numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]
+//! [WITHSCORES]: the members of any of the sorted sets.
 
 use bytes::Bytes;
 

@@ -55,7 +55,8 @@ pub(super) fn find<'c>(
     Ok(groups.get_mut(group).map(|group| (log, group)))
 }
 
-/// Updates the last activity of a consumer, and creates it if it is new; returns whether it was. The group must exist.
+/// Updates the last activity of a consumer, and creates it if it is new; returns whether it was.
+/// The group must exist.
 pub(super) fn see_consumer(
     ctx: &mut Ctx<'_>,
     key: &Bytes,

@@ -90,8 +90,8 @@ fn parse(text: &[u8], seq: u64) -> Result<Wanted, Error> {
     })
 }
 
-/// An unsigned number of 64 bits. A number that is not canonical is read as C's `strtoull` reads it: blanks before it, a
-/// sign, zeros in front, and a minus that turns it around.
+/// An unsigned number of 64 bits. A number that is not canonical is read as C's `strtoull` reads
+/// it: blanks before it, a sign, zeros in front, and a minus that turns it around.
 fn number(text: &[u8]) -> Option<u64> {
     if let Some(value) = integer(text) {
         return u64::try_from(value).ok();

@@ -12,7 +12,8 @@ use crate::{
     resp::Reply,
 };
 
-/// Answers the entries between two ids, as many as COUNT says. `reversed`, the range begins with its end.
+/// Answers the entries between two ids, as many as COUNT says. `reversed`, the range begins with
+/// its end.
 pub(super) fn range(ctx: &mut Ctx<'_>, args: &[Bytes], reversed: bool) -> Result<Reply, Error> {
     let [from, to] = if reversed { [3, 2] } else { [2, 3] }.map(|at| &args[at]);
     let (from, to) = (start(from)?, end(to)?);

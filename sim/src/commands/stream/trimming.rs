@@ -8,7 +8,8 @@ use crate::{
     keyspace::{Keep, Log, StreamId, Trim},
 };
 
-/// The maximum number of entries that approximate trimming removes, without LIMIT and where stream nodes have no limit.
+/// The maximum number of entries that approximate trimming removes, without LIMIT and where stream
+/// nodes have no limit.
 const LIMIT_DEFAULT: usize = 10_000;
 /// And with any limit of nodes.
 const LIMIT_MAX: usize = 1_000_000;
@@ -104,7 +105,8 @@ impl Options {
         Ok(options)
     }
 
-    /// The propagated command, with the exact result of an approximate trimming. `None` if it was exact.
+    /// The propagated command, with the exact result of an approximate trimming. `None` if it was
+    /// exact.
     pub(super) fn repeated(&self, args: &[Bytes], log: &Log) -> Option<Vec<Bytes>> {
         let trim = self.trim.filter(|trim| trim.approximate)?;
         let mut args = args.to_vec();

@@ -1,5 +1,5 @@
-//! XADD key [NOMKSTREAM] [MAXLEN | MINID [= | ~] threshold [LIMIT count]] * | id field value [field value ...]: adds an
-//! entry.
+//! XADD key [NOMKSTREAM] [MAXLEN | MINID [= | ~] threshold [LIMIT count]] * | id field value [field
+//! value ...]: adds an entry.
 
 use bytes::Bytes;
 
@@ -72,7 +72,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(answering::id(id))
 }
 
-/// The id of the next entry, which is higher than the last one; if the clock stands still or goes back, the sequence number grows.
+/// The id of the next entry, which is higher than the last one; if the clock stands still or goes
+/// back, the sequence number grows.
 fn next(wanted: Wanted, last_id: StreamId, now_ms: i64) -> Option<StreamId> {
     let id = match wanted {
         Wanted::Exactly(id) => id,

@@ -1,4 +1,5 @@
-//! XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]: gives what is pending for long to a consumer.
+//! XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]: gives what is pending
+//! for long to a consumer.
 
 use bytes::Bytes;
 
@@ -32,7 +33,8 @@ const COUNT_MAX: i64 = 1 << 43;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.wall_ms());
-    // The key is looked up before the arguments are parsed, so a `keymiss` event is emitted even when they are wrong.
+    // The key is looked up before the arguments are parsed, so a `keymiss` event is emitted even
+    // when they are wrong.
     let there = ctx.lookup(key, Lookup::NO_TOUCH).is_some();
     let idle_min_ms =
         ranged(&args[4], i64::MIN, i64::MAX, Error::of("ERR Invalid min-idle-time argument for XAUTOCLAIM"))?;

@@ -1,4 +1,5 @@
-//! XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME ms] [RETRYCOUNT count] [FORCE] [JUSTID]
+//! XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME ms] [RETRYCOUNT count]
+//! [FORCE] [JUSTID]
 //! [LASTID id]: gives pending entries to a consumer.
 
 use bytes::Bytes;

@@ -1,4 +1,5 @@
-//! XPENDING key group [[IDLE min-idle-time] start end count [consumer]]: what was delivered and not acknowledged.
+//! XPENDING key group [[IDLE min-idle-time] start end count [consumer]]: what was delivered and not
+//! acknowledged.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! XREAD [COUNT count] [BLOCK ms] STREAMS key [key ...] id [id ...]: the entries after an id of each stream; blocks for
-//! one if there is none.
+//! XREAD [COUNT count] [BLOCK ms] STREAMS key [key ...] id [id ...]: the entries after an id of
+//! each stream; blocks for one if there is none.
 
 use bytes::Bytes;
 

@@ -1,5 +1,6 @@
-//! XREADGROUP GROUP group consumer [COUNT count] [BLOCK ms] [NOACK] STREAMS key [key ...] id [id ...]: delivers entries to a
-//! consumer: new ones for `>`, waiting for one, or again those that it has not acknowledged.
+//! XREADGROUP GROUP group consumer [COUNT count] [BLOCK ms] [NOACK] STREAMS key [key ...] id [id
+//! ...]: delivers entries to a consumer: new ones for `>`, waiting for one, or again those that it
+//! has not acknowledged.
 
 use bytes::Bytes;
 
@@ -128,7 +129,8 @@ fn resume(
     Ok(by_stream(ctx, vec![(key, entries)]))
 }
 
-/// Updates the last activity of the consumer. Its reads are propagated and create it on replicas, unless no entry becomes pending.
+/// Updates the last activity of the consumer. Its reads are propagated and create it on replicas,
+/// unless no entry becomes pending.
 fn greet(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
@@ -172,7 +174,8 @@ fn deliver(
     Ok(entries)
 }
 
-/// Delivers again what a consumer has not acknowledged. Entries that are gone by now have no fields.
+/// Delivers again what a consumer has not acknowledged. Entries that are gone by now have no
+/// fields.
 fn deliver_again(
     ctx: &mut Ctx<'_>,
     key: &Bytes,

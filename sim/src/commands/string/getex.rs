@@ -1,4 +1,5 @@
-//! GETEX key [EX seconds | PX ms | EXAT seconds | PXAT ms | PERSIST]: the string a key holds, and a new expiry.
+//! GETEX key [EX seconds | PX ms | EXAT seconds | PXAT ms | PERSIST]: the string a key holds, and a
+//! new expiry.
 
 use bytes::Bytes;
 

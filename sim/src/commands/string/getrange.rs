@@ -1,4 +1,5 @@
-//! GETRANGE key start end: a part of a string, both ends included; negative indices count from the end.
+//! GETRANGE key start end: a part of a string, both ends included; negative indices count from the
+//! end.
 
 use bytes::Bytes;
 

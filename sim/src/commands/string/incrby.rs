@@ -1,4 +1,5 @@
-//! INCRBY key increment: adds to an integer; answers the sum. A missing key counts as 0, and an expiry stays.
+//! INCRBY key increment: adds to an integer; answers the sum. A missing key counts as 0, and an
+//! expiry stays.
 
 use bytes::Bytes;
 

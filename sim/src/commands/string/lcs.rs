@@ -1,4 +1,5 @@
-//! LCS key1 key2 [LEN | IDX] [MINMATCHLEN length] [WITHMATCHLEN]: the longest common subsequence of two strings.
+//! LCS key1 key2 [LEN | IDX] [MINMATCHLEN length] [WITHMATCHLEN]: the longest common subsequence of
+//! two strings.
 
 use bytes::Bytes;
 
@@ -124,7 +125,8 @@ impl Lengths {
         self.cells[i * self.width + j]
     }
 
-    /// The runs of one longest subsequence, the last first; where two ways are as long, the second string is shortened.
+    /// The runs of one longest subsequence, the last first; where two ways are as long, the second
+    /// string is shortened.
     fn runs(&self, a: &[u8], b: &[u8]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         let (mut i, mut j) = (a.len(), b.len());

@@ -21,7 +21,8 @@ pub(super) enum Expiry {
 }
 
 impl Expiry {
-    /// The wall-clock time in milliseconds; `command` is named in the error for one that is not positive or too large.
+    /// The wall-clock time in milliseconds; `command` is named in the error for one that is not
+    /// positive or too large.
     pub(super) fn when_ms(&self, now_ms: i64, command: &str) -> Result<i64, Error> {
         let (Expiry::In(text, unit) | Expiry::At(text, unit)) = self;
         let origin = if self.is_absolute() { 0 } else { now_ms };

@@ -1,4 +1,5 @@
-//! SETRANGE key offset value: overwrites a part of a string, which grows by zero bytes as needed; answers its length.
+//! SETRANGE key offset value: overwrites a part of a string, which grows by zero bytes as needed;
+//! answers its length.
 
 use bytes::Bytes;
 

@@ -49,8 +49,8 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
 
 /// Runs what is left of a transaction of `conn`, and answers all its replies.
 ///
-/// Nothing is answered when one of the commands is a script that does not end, or waits for another node (MIGRATE): the rest
-/// waits with it.
+/// Nothing is answered when one of the commands is a script that does not end, or waits for another
+/// node (MIGRATE): the rest waits with it.
 pub(crate) fn resume_transaction(
     ctx: &mut Ctx<'_>,
     conn: ConnId,

@@ -1,4 +1,5 @@
-//! MULTI and its company. What queues is decided in `server/gate.rs`; what breaks a watch, in `server/settle.rs`.
+//! MULTI and its company. What queues is decided in `server/gate.rs`; what breaks a watch, in
+//! `server/settle.rs`.
 
 mod discard;
 mod exec;

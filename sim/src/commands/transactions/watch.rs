@@ -47,7 +47,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Whether a key that the connection watches has changed, or has expired since without being deleted.
+/// Whether a key that the connection watches has changed, or has expired since without being
+/// deleted.
 pub(super) fn watch_broken(ctx: &mut Ctx<'_>) -> bool {
     let rule = ctx.expiry_rule();
     let Some(session) = ctx.node.clients.sessions.get(ctx.conn) else { return false };

@@ -1,6 +1,7 @@
 //! The options: what each is called, which values it takes, and where it lives in [`Config`].
 //!
-//! CONFIG GET and CONFIG SET read it. Values are text in one canonical form, as CONFIG GET prints them.
+//! CONFIG GET and CONFIG SET read it. Values are text in one canonical form, as CONFIG GET prints
+//! them.
 
 mod table;
 mod values;
@@ -111,7 +112,8 @@ impl Opt {
                     Some(percent) => -i64::from(percent),
                     None => memory(word).ok_or("argument must be a memory or percent value")?.cast_signed(),
                 };
-                // A server keeps percentages as negative numbers, and takes the largest ones of bytes for such.
+                // A server keeps percentages as negative numbers, and takes the largest ones of
+                // bytes for such.
                 match value {
                     0.. => Ok(value.to_string()),
                     -100..0 => Ok(format!("{}%", -value)),

@@ -27,7 +27,8 @@ pub(super) fn integer(text: &str, min: i64, max: i64) -> Result<String, String> 
     if (min..=max).contains(&value) { Ok(value.to_string()) } else { Err(out_of_range(&min, &max)) }
 }
 
-/// There is nothing to defragment, as in a server that was built with another allocator than its own.
+/// There is nothing to defragment, as in a server that was built with another allocator than its
+/// own.
 pub(super) fn defragmentation(_: &Config, text: &str) -> Result<String, String> {
     match &flag(text)?[..] {
         "yes" => Err(
@@ -90,8 +91,9 @@ pub(super) fn process_title(config: &Config, text: &str) -> Result<String, Strin
     if title.trim_ascii().is_empty() { Err(INVALID.into()) } else { Ok(text.to_owned()) }
 }
 
-/// A number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on. As on a server no number is 0, one that
-/// is too large is the largest, and what does not fit when the unit is applied is lost.
+/// A number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on. As on a
+/// server no number is 0, one that is too large is the largest, and what does not fit when the unit
+/// is applied is lost.
 pub fn memory(text: &str) -> Option<u64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);

@@ -1,4 +1,5 @@
-//! All data as the commands that create it: a base without RDB preamble (`aof-use-rdb-preamble no`).
+//! All data as the commands that create it: a base without RDB preamble (`aof-use-rdb-preamble
+//! no`).
 
 use bytes::Bytes;
 
@@ -112,7 +113,8 @@ fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
 mod tests {
     use super::*;
 
-    /// Redis cuts what it rewrites into commands of 64 elements, so that no single one blocks the server that reads it.
+    /// Redis cuts what it rewrites into commands of 64 elements, so that no single one blocks the
+    /// server that reads it.
     #[test]
     fn a_command_adds_64_elements_at_most() {
         for (elements, commands) in [(1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {

@@ -1,7 +1,8 @@
 //! The manifest: which files make up the append-only file, in the order in which they are read.
 //!
-//! A line for each: `file appendonly.aof.1.base.rdb seq 1 type b`. There is one base (`b`) at most, then come the files that were
-//! written since (`i`); history files (`h`) are no longer needed and will be removed.
+//! A line for each: `file appendonly.aof.1.base.rdb seq 1 type b`. There is one base (`b`) at most,
+//! then come the files that were written since (`i`); history files (`h`) are no longer needed and
+//! will be removed.
 
 use crate::{config::file::quoted, resp::split_words};
 
@@ -135,7 +136,8 @@ impl Manifest {
         self.base.is_none() && self.incremental.is_empty()
     }
 
-    /// Replaces all files by a new base, except the last `kept` files of commands. The replaced files are history.
+    /// Replaces all files by a new base, except the last `kept` files of commands. The replaced
+    /// files are history.
     pub fn rebase(&mut self, filename: &str, extension: &str, kept: usize) -> String {
         self.base_seq += 1;
         let seq = self.base_seq;

@@ -1,5 +1,5 @@
-//! The append-only file as `redis-server` 7.0 keeps it in a folder: a manifest, a base and the commands since, each in files of
-//! their own.
+//! The append-only file as `redis-server` 7.0 keeps it in a folder: a manifest, a base and the
+//! commands since, each in files of their own.
 
 mod base;
 mod manifest;

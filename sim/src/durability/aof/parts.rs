@@ -90,8 +90,8 @@ pub enum LogError {
 }
 
 impl Parts {
-    /// The AOF in a folder, which may be empty. A single file, as versions before 7.0 wrote it, becomes
-    /// the base; the result says whether it did.
+    /// The AOF in a folder, which may be empty. A single file, as versions before 7.0 wrote it,
+    /// becomes the base; the result says whether it did.
     ///
     /// # Errors
     /// When the manifest is invalid, or a file cannot be moved.
@@ -228,8 +228,8 @@ impl Parts {
         folder.remove(&file)
     }
 
-    /// Replaces all files by a base, except the last one if commands are appended to it already. If commands will be
-    /// appended from now on, they get a new file.
+    /// Replaces all files by a base, except the last one if commands are appended to it already. If
+    /// commands will be appended from now on, they get a new file.
     ///
     /// # Errors
     /// When a file cannot be written; nothing has changed then.
@@ -262,7 +262,8 @@ impl Parts {
     /// Removes the history files.
     ///
     /// # Errors
-    /// When the manifest cannot be written. A file that cannot be removed stays, but is in no manifest any more.
+    /// When the manifest cannot be written. A file that cannot be removed stays, but is in no
+    /// manifest any more.
     pub fn sweep(&mut self, folder: &dyn Folder) -> io::Result<()> {
         let mut manifest = self.manifest.clone();
         let history = std::mem::take(&mut manifest.history);

@@ -18,14 +18,15 @@ pub enum LogState {
     /// It is not.
     #[default]
     Off,
-    /// It will be once its first base is written: commands until then are buffered, and appended after it.
+    /// It will be once its first base is written: commands until then are buffered, and appended
+    /// after it.
     Waiting,
     /// It is.
     On,
 }
 
-/// When a failed rewrite of the AOF is retried: not within a second, and after some consecutive failures only after minutes,
-/// twice as many each time.
+/// When a failed rewrite of the AOF is retried: not within a second, and after some consecutive
+/// failures only after minutes, twice as many each time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retry {
     /// The wall-clock second of the last failure.
@@ -85,10 +86,11 @@ pub struct AofWriter {
     pub selected: Option<usize>,
     /// The wall-clock second of the last timestamp annotation (`aof-timestamp-enabled`).
     pub stamped: i64,
-    /// Bytes that are not written yet: in a folder, those of this step; in memory, none unless the disk takes nothing; and until the
-    /// first base is written, all commands that follow it.
+    /// Bytes that are not written yet: in a folder, those of this step; in memory, none unless the
+    /// disk takes nothing; and until the first base is written, all commands that follow it.
     pub unwritten: Vec<u8>,
-    /// Why the last write failed, if it did: writes of clients are refused until the rest is written.
+    /// Why the last write failed, if it did: writes of clients are refused until the rest is
+    /// written.
     pub failed: Option<String>,
     /// The last rewrite failed.
     pub rewrite_failed: bool,
@@ -96,7 +98,8 @@ pub struct AofWriter {
     pub retry: Retry,
     /// Its files, where it is kept in a folder and has been searched for there.
     pub parts: Option<Parts>,
-    /// The length of the in-memory file after its last rewrite, including the commands that came during it.
+    /// The length of the in-memory file after its last rewrite, including the commands that came
+    /// during it.
     rewritten_len: u64,
     /// Some written bytes are not durable yet.
     unsynced: bool,
@@ -119,7 +122,8 @@ impl AofWriter {
         *self = AofWriter { state: LogState::On, synced_at: now_secs, parts, ..AofWriter::default() };
     }
 
-    /// Replaces the base in memory and the commands before the offset `behind`; those from there on follow the new base.
+    /// Replaces the base in memory and the commands before the offset `behind`; those from there on
+    /// follow the new base.
     pub fn rebase(&mut self, disk: &mut Disk, base: Bytes, behind: usize) {
         let mut file = disk.log.take().unwrap_or_default();
         let replaced = if self.state == LogState::On { behind } else { file.commands.len() };
@@ -146,7 +150,8 @@ impl AofWriter {
         self.parts.as_ref().and_then(Parts::last)
     }
 
-    /// Writes the pending bytes, if the disk takes them. In a folder they become durable as `policy` says.
+    /// Writes the pending bytes, if the disk takes them. In a folder they become durable as
+    /// `policy` says.
     ///
     /// # Errors
     /// When the disk takes nothing, or the file cannot be written.
@@ -197,7 +202,8 @@ impl AofWriter {
         Ok(())
     }
 
-    /// Whether the file has outgrown its base (`auto-aof-rewrite-percentage`, `auto-aof-rewrite-min-size`).
+    /// Whether the file has outgrown its base (`auto-aof-rewrite-percentage`,
+    /// `auto-aof-rewrite-min-size`).
     pub fn wants_rewrite(&self, disk: &Disk, percentage: u64, min: u64) -> bool {
         let (len, base) = self.lens(disk);
         percentage > 0 && len > min && len.saturating_mul(100) / base.max(1) >= percentage.saturating_add(100)
@@ -217,9 +223,10 @@ impl AofWriter {
 
     /// Syncs what `policy` wants synced by now. `took` is the duration of a background sync.
     ///
-    /// Once a second means: with the first write, or the first look, in each new second of the wall clock. So the first write
-    /// after a quiet second is durable at once, and what follows in the same second is not until the next. While one sync is
-    /// under way no other begins, so that a slow disk loses more than a second.
+    /// Once a second means: with the first write, or the first look, in each new second of the wall
+    /// clock. So the first write after a quiet second is durable at once, and what follows in the
+    /// same second is not until the next. While one sync is under way no other begins, so that a
+    /// slow disk loses more than a second.
     pub fn sync(&mut self, file: &mut LogFile, policy: Fsync, took: Duration, wall: Wall, now: Monotonic) {
         if let Some((covers, _)) = self.under_way.take_if(|(_, done)| now >= *done) {
             file.synced = file.synced.max(covers);
@@ -230,7 +237,8 @@ impl AofWriter {
         match policy {
             Fsync::Always => file.synced = file.commands.len(),
             Fsync::EverySecond => {
-                // A clock that was set back stops the syncing until it has caught up, in Redis 7.0 as well.
+                // A clock that was set back stops the syncing until it has caught up, in Redis 7.0
+                // as well.
                 if self.under_way.is_none() && wall.as_secs() > self.synced_at {
                     self.synced_at = wall.as_secs();
                     if took.is_zero() {
@@ -283,7 +291,8 @@ mod tests {
         }
     }
 
-    /// The delays that redis-server has: a second, and from the third failure on minutes, which double up to an hour.
+    /// The delays that redis-server has: a second, and from the third failure on minutes, which
+    /// double up to an hour.
     #[test]
     fn a_rewrite_that_fails_is_tried_again_ever_later() {
         let mut retry = Retry::default();

@@ -1,5 +1,5 @@
-//! Lengths and strings as snapshots hold them. Every length comes from outside: room is made for what is there, never for
-//! what is claimed.
+//! Lengths and strings as snapshots hold them. Every length comes from outside: room is made for
+//! what is there, never for what is claimed.
 
 use bytes::Bytes;
 

@@ -1,7 +1,9 @@
-//! Listpacks: sequences of strings and integers in one piece of memory, the compact encoding since Redis 7.
+//! Listpacks: sequences of strings and integers in one piece of memory, the compact encoding since
+//! Redis 7.
 //!
-//! Six bytes of header (all bytes, all elements), the elements, and 0xff. An element is a mark that holds its type and
-//! length, its data, and the length of both once more in groups of seven bits, for walking backwards.
+//! Six bytes of header (all bytes, all elements), the elements, and 0xff. An element is a mark that
+//! holds its type and length, its data, and the length of both once more in groups of seven bits,
+//! for walking backwards.
 
 use bytes::Bytes;
 

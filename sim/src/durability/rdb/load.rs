@@ -124,7 +124,8 @@ fn hash(
     Ok(Value::Hash(hash))
 }
 
-/// A sorted set that was saved with its scores as numbers, in any order: what can be is made compact when all of it is there.
+/// A sorted set that was saved with its scores as numbers, in any order: what can be is made
+/// compact when all of it is there.
 fn unordered_set(
     members: impl Iterator<Item = Result<(Bytes, f64), RdbError>>,
     encodings: &Encodings,
@@ -160,7 +161,8 @@ fn add(
     Ok(set)
 }
 
-/// A score as the oldest snapshots write it: text behind its length, or a length that stands for what is no number.
+/// A score as the oldest snapshots write it: text behind its length, or a length that stands for
+/// what is no number.
 fn text_score(input: &mut Input<'_>) -> Result<f64, RdbError> {
     match input.byte("a score")? {
         253 => Ok(f64::NAN),

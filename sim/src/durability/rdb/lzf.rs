@@ -1,7 +1,8 @@
 //! LZF, the compression of long strings in snapshots.
 //!
-//! Any unpacker reads any packing. This one looks for repetitions where liblzf in its "very fast" setting does, with a table
-//! of 2^16 places found by the same hash, so that what it packs is byte for byte what a server writes.
+//! Any unpacker reads any packing. This one looks for repetitions where liblzf in its "very fast"
+//! setting does, with a table of 2^16 places found by the same hash, so that what it packs is byte
+//! for byte what a server writes.
 
 use super::RdbError;
 
@@ -14,7 +15,8 @@ const RUN_MAX: usize = 264;
 /// Places in the table of what was seen where.
 const PLACES: usize = 1 << 16;
 
-/// Packs strings. The table is kept from one to the next, because clearing it would cost more than most strings.
+/// Packs strings. The table is kept from one to the next, because clearing it would cost more than
+/// most strings.
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     /// Where three bytes of this hash were seen last: `base` and the index.
@@ -37,7 +39,8 @@ impl Packer {
         packed
     }
 
-    /// Notes that the three bytes at `at` were seen, and answers where they were before, if that can be referred to.
+    /// Notes that the three bytes at `at` were seen, and answers where they were before, if that
+    /// can be referred to.
     fn note(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
         let three = &bytes[at..at + 3];
         let seen = u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]);
@@ -114,8 +117,9 @@ fn end_literals(out: &mut Vec<u8>, literals: &mut usize) {
     *literals = 0;
 }
 
-/// How many bytes two texts have in common, of which the first three are known to be; as far as liblzf looks, which is
-/// sixteen bytes at once where there are that many, and otherwise two short of the end.
+/// How many bytes two texts have in common, of which the first three are known to be; as far as
+/// liblzf looks, which is sixteen bytes at once where there are that many, and otherwise two short
+/// of the end.
 fn common(before: &[u8], here: &[u8]) -> usize {
     let limit = (here.len() - 2).min(RUN_MAX);
     let mut len = 2;
@@ -138,7 +142,8 @@ fn common(before: &[u8], here: &[u8]) -> usize {
 /// Unpacks `packed` to exactly `len` bytes.
 pub(super) fn unpack(packed: &[u8], len: usize) -> Result<Vec<u8>, RdbError> {
     const DAMAGED: RdbError = RdbError::Damaged("a compressed string");
-    // A reference of three bytes stands for at most 264: a longer claim is a lie, found before room is made for it.
+    // A reference of three bytes stands for at most 264: a longer claim is a lie, found before room
+    // is made for it.
     if len > packed.len().saturating_mul(264) {
         return Err(DAMAGED);
     }
@@ -208,10 +213,12 @@ mod tests {
         assert_eq!(unpack(&packed, text.len()), Ok(text));
     }
 
-    /// A run of literals begins with its length. Where none are between two references, that byte is not needed.
+    /// A run of literals begins with its length. Where none are between two references, that byte
+    /// is not needed.
     #[test]
     fn a_repetition_behind_another_one_needs_a_byte_less() {
-        // Two literals in three bytes, 264 that repeat them in three, 3 more in two; and at the end there must be room for a run of two more.
+        // Two literals in three bytes, 264 that repeat them in three, 3 more in two; and at the end
+        // there must be room for a run of two more.
         let text = [b'a'; 2 + 264 + 3];
         assert_eq!(Packer::default().pack(&text, 11), None);
         let packed = Packer::default().pack(&text, 12).expect("there is room");

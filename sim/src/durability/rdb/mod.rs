@@ -1,7 +1,8 @@
-//! The RDB format, version 10 as Redis 7.0 writes it: what a full resynchronisation carries, SAVE leaves and DUMP answers.
+//! The RDB format, version 10 as Redis 7.0 writes it: what a full resynchronisation carries, SAVE
+//! leaves and DUMP answers.
 //!
-//! Values are written as a server writes them, and read in every encoding that it reads. Source: the format as documented at
-//! rdb.fnordig.de and as `redis-server` 7.0 writes and reads it.
+//! Values are written as a server writes them, and read in every encoding that it reads. Source:
+//! the format as documented at rdb.fnordig.de and as `redis-server` 7.0 writes and reads it.
 
 mod crc64;
 mod input;

@@ -19,7 +19,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Nothing yet. Long strings will be compressed where that makes them shorter and `rdbcompression` is on.
+    /// Nothing yet. Long strings will be compressed where that makes them shorter and
+    /// `rdbcompression` is on.
     pub fn new(config: &Config) -> Output {
         let packer = config.rdb_compression.then(Packer::default);
         Output { bytes: Vec::new(), packer, list_node_size: config.list_node_size }

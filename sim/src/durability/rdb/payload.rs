@@ -1,4 +1,5 @@
-//! What DUMP and FUNCTION DUMP answer: values or libraries, and behind them the version of the format and a checksum.
+//! What DUMP and FUNCTION DUMP answer: values or libraries, and behind them the version of the
+//! format and a checksum.
 
 use bytes::Bytes;
 
@@ -16,7 +17,8 @@ pub fn seal(mut payload: Vec<u8>) -> Bytes {
     Bytes::from(payload)
 }
 
-/// The payload inside, if its version is known and its checksum right; or whatever its checksum is, unless that is `checked`.
+/// The payload inside, if its version is known and its checksum right; or whatever its checksum is,
+/// unless that is `checked`.
 ///
 /// # Errors
 /// When it is not so.
@@ -49,8 +51,8 @@ pub fn dump(value: &Value, config: &Config) -> Bytes {
     seal(out.into_bytes())
 }
 
-/// The value in what DUMP answered; whether the end of it is right is for [`unseal`] to say. What follows the value is not
-/// looked at, as in Redis.
+/// The value in what DUMP answered; whether the end of it is right is for [`unseal`] to say. What
+/// follows the value is not looked at, as in Redis.
 ///
 /// # Errors
 /// When there is none.

@@ -15,7 +15,8 @@ pub struct Opened {
     pub dbs: Vec<Db>,
     /// The code of each library of functions.
     pub libraries: Vec<Bytes>,
-    /// The replication id, the offset and the database selected in the stream, if the snapshot contains them.
+    /// The replication id, the offset and the database selected in the stream, if the snapshot
+    /// contains them.
     pub replication: Option<(String, u64, usize)>,
     /// How many bytes it has. An append-only file may go on behind it.
     pub len: usize,
@@ -25,8 +26,8 @@ pub struct Opened {
     pub empty: Vec<Bytes>,
 }
 
-/// Reads a snapshot into the databases that `config` has, as it is `now_ms` milliseconds after the epoch. Keys that have
-/// expired by then are left out unless `keep_expired` says otherwise.
+/// Reads a snapshot into the databases that `config` has, as it is `now_ms` milliseconds after the
+/// epoch. Keys that have expired by then are left out unless `keep_expired` says otherwise.
 ///
 /// # Errors
 /// When the bytes are no snapshot, are damaged, or hold what this node has no type for.
@@ -92,7 +93,8 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
                 let usage = usage.take().unwrap_or(Usage::new(now_ms));
                 let is_expired = !keep_expired && expires_ms.is_some_and(|when_ms| rule.is_past(when_ms));
                 match value {
-                    // An empty collection cannot be a key; servers have written some, and drop them when loading.
+                    // An empty collection cannot be a key; servers have written some, and drop them
+                    // when loading.
                     Err(RdbError::Empty) => empty.push(key),
                     Err(error) => return Err(error),
                     Ok(_) if is_expired => expired.push((db, key)),
@@ -151,7 +153,8 @@ mod tests {
         }
     }
 
-    /// A replica that goes on with the stream from a snapshot must write into the database that was selected there.
+    /// A replica that goes on with the stream from a snapshot must write into the database that was
+    /// selected there.
     #[test]
     fn where_the_stream_stood_is_read_back() {
         let config = Config::default();

@@ -6,7 +6,8 @@ use crate::{
     resp::format_double,
 };
 
-/// What a server takes for the overhead of an element of a list, when it looks whether there is room for one more.
+/// What a server takes for the overhead of an element of a list, when it looks whether there is
+/// room for one more.
 const ELEMENT_OVERHEAD: usize = 8;
 /// The number that marks a node of a list as a listpack.
 const PACKED: u64 = 2;
@@ -91,8 +92,8 @@ fn list(out: &mut Output, list: &List) {
     }
 }
 
-/// The nodes of a list as they are when it was filled from the head on. What a server has after other pushes may be cut
-/// elsewhere, and reads the same.
+/// The nodes of a list as they are when it was filled from the head on. What a server has after
+/// other pushes may be cut elsewhere, and reads the same.
 pub fn nodes(list: &List, node_size: i32) -> Vec<Listpack> {
     let mut nodes = vec![Listpack::default()];
     for element in list.iter() {
@@ -105,8 +106,8 @@ pub fn nodes(list: &List, node_size: i32) -> Vec<Listpack> {
     nodes
 }
 
-/// Whether a node takes one more element, as `list-max-listpack-size` has it: a number of elements, or from -1 to -5 a size
-/// from 4 to 64 kilobytes.
+/// Whether a node takes one more element, as `list-max-listpack-size` has it: a number of elements,
+/// or from -1 to -5 a size from 4 to 64 kilobytes.
 fn has_room(node: &Listpack, len: usize, node_size: i32) -> bool {
     let size = node.size() + len + ELEMENT_OVERHEAD;
     match usize::try_from(node_size) {
@@ -134,7 +135,8 @@ mod tests {
         for (elements, len, node_size, expected) in [
             (5, 1, 2, vec![2, 2, 1]),
             (2, 1, 2, vec![2]),
-            // With a number, a node is no larger than 8 kilobytes either: an element takes 3002 bytes and some overhead.
+            // With a number, a node is no larger than 8 kilobytes either: an element takes 3002
+            // bytes and some overhead.
             (5, 3000, 128, vec![2, 2, 1]),
             // -1 is 4 kilobytes, -2 is 8, and what is below -5 is as -5, 64.
             (4, 1000, -1, vec![4]),

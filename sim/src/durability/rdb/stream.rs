@@ -1,7 +1,8 @@
 //! Streams: nodes of entries as listpacks, the counters, and the groups with what is pending.
 //!
-//! A listpack of entries begins with how many there are, how many of them are deleted, and the fields of the first one. Each
-//! entry has flags, its id as a distance from the node's, its strings, and how many elements it is made of.
+//! A listpack of entries begins with how many there are, how many of them are deleted, and the
+//! fields of the first one. Each entry has flags, its id as a distance from the node's, its
+//! strings, and how many elements it is made of.
 
 use std::collections::BTreeMap;
 

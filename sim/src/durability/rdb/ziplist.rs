@@ -1,4 +1,5 @@
-//! Ziplists and zipmaps, the compact encodings before listpacks. They are only read: no server since 7.0 writes them.
+//! Ziplists and zipmaps, the compact encodings before listpacks. They are only read: no server
+//! since 7.0 writes them.
 
 use bytes::Bytes;
 
@@ -11,8 +12,8 @@ fn text(n: i64) -> Bytes {
     Bytes::from(n.to_string())
 }
 
-/// The elements of a ziplist: all bytes and the place of the last element in four bytes each, the number of elements in
-/// two, and elements that each begin with the length of the one before.
+/// The elements of a ziplist: all bytes and the place of the last element in four bytes each, the
+/// number of elements in two, and elements that each begin with the length of the one before.
 pub(super) fn ziplist(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     let slice =
         |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(ZIPLIST);
@@ -70,8 +71,8 @@ pub(super) fn ziplist(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     if at + 1 == bytes.len() && tail == last && counted { Ok(elements) } else { Err(ZIPLIST) }
 }
 
-/// The elements of a zipmap, field after value: each behind its length, a value also behind the number of spare bytes that
-/// follow it.
+/// The elements of a zipmap, field after value: each behind its length, a value also behind the
+/// number of spare bytes that follow it.
 pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     let slice =
         |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(ZIPMAP);
@@ -110,12 +111,14 @@ pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
 mod tests {
     use super::*;
 
-    /// An element of so many letters, behind one whose length is written in the way of the first bytes.
+    /// An element of so many letters, behind one whose length is written in the way of the first
+    /// bytes.
     fn element(before: &[u8], letters: u8) -> Vec<u8> {
         [before, &[0x40, letters], &vec![b'x'; letters.into()]].concat()
     }
 
-    /// Behind 253 bytes or fewer, how long the element before is stands in one byte; behind more, in four after 0xfe.
+    /// Behind 253 bytes or fewer, how long the element before is stands in one byte; behind more,
+    /// in four after 0xfe.
     #[test]
     fn a_long_element_of_a_ziplist_is_measured_in_four_bytes() {
         for (letters, before) in [(250, &[253_u8] as &[u8]), (251, &[0xfe, 254, 0, 0, 0])] {
@@ -128,7 +131,8 @@ mod tests {
         }
     }
 
-    /// From 16,384 bytes on the length of an element stands in four bytes after 0x80, the greatest first.
+    /// From 16,384 bytes on the length of an element stands in four bytes after 0x80, the greatest
+    /// first.
     #[test]
     fn a_very_long_element_of_a_ziplist_is_as_long_as_four_bytes_say() {
         let element = [&[0, 0x80, 0, 1, 2, 3], &vec![b'x'; 0x10203][..]].concat();
@@ -138,7 +142,8 @@ mod tests {
         assert_eq!(ziplist(&whole).map(|elements| elements[0].len()), Ok(0x10203));
     }
 
-    /// Each of what stands before the elements must be right: how many bytes there are, where the last element begins, how many there are.
+    /// Each of what stands before the elements must be right: how many bytes there are, where the
+    /// last element begins, how many there are.
     #[test]
     fn a_ziplist_that_contradicts_itself_is_refused() {
         let ziplist_of = |tail: u32, count: u8, behind: &[u8]| {

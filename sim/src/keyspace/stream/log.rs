@@ -90,7 +90,8 @@ impl Log {
             max => max.min(BYTES_MAX),
         };
         let entries_max = encodings.stream_node_entries_max;
-        // A stream node with only deleted entries may lie behind an id that was set back. It can be removed.
+        // A stream node with only deleted entries may lie behind an id that was set back. It can be
+        // removed.
         while let Some(last) = self.nodes.last_entry().filter(|last| *last.key() >= id) {
             self.bytes -= last.remove().bytes();
         }

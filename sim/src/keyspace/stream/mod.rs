@@ -1,7 +1,7 @@
 //! A stream: entries in order of their ids, and groups of consumers that read them together.
 //!
-//! Entries are in stream nodes as large as Redis's, because node boundaries are visible: in approximate trimming, and in XINFO. A
-//! deleted entry stays in its node until the node is removed.
+//! Entries are in stream nodes as large as Redis's, because node boundaries are visible: in
+//! approximate trimming, and in XINFO. A deleted entry stays in its node until the node is removed.
 
 mod group;
 mod id;

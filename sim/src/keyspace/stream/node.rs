@@ -1,5 +1,5 @@
-//! A stream node: the entries that Redis would hold in one listpack. Approximate trimming removes whole nodes, so their
-//! boundaries are visible.
+//! A stream node: the entries that Redis would hold in one listpack. Approximate trimming removes
+//! whole nodes, so their boundaries are visible.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -60,8 +60,8 @@ struct Entry {
     strings: Strings,
 }
 
-/// The entries of one node, in order of their ids. Only deleted ones may be out of order: XSETID can set the last id back
-/// before them, and later entries are appended.
+/// The entries of one node, in order of their ids. Only deleted ones may be out of order: XSETID
+/// can set the last id back before them, and later entries are appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The fields of the first entry.
@@ -199,7 +199,8 @@ impl Node {
         true
     }
 
-    /// Marks entries as deleted from the front on: up to `count`, and only those before `before`. Returns how many.
+    /// Marks entries as deleted from the front on: up to `count`, and only those before `before`.
+    /// Returns how many.
     pub fn delete_front(&mut self, count: usize, before: StreamId) -> usize {
         let live =
             self.entries.iter_mut().take_while(|entry| entry.id < before).filter(|entry| !entry.deleted);

@@ -6,14 +6,15 @@ const KEY_LEN: usize = 16;
 
 /// Nodes of a radix tree with these keys, which are in order and all different.
 ///
-/// Each fork is a node, each end of a key is one, and so is each run of bytes without a fork in between. The keys have one
-/// length, so that none ends inside another.
+/// Each fork is a node, each end of a key is one, and so is each run of bytes without a fork in
+/// between. The keys have one length, so that none ends inside another.
 pub(super) fn nodes(keys: &[StreamId]) -> usize {
     let keys: Vec<[u8; KEY_LEN]> = keys.iter().map(|key| key.to_bytes()).collect();
     if keys.is_empty() { 1 } else { below(&keys, 0) }
 }
 
-/// Nodes of the part of the tree below the first `depth` bytes, which the keys share. It goes no deeper than keys are long.
+/// Nodes of the part of the tree below the first `depth` bytes, which the keys share. It goes no
+/// deeper than keys are long.
 fn below(keys: &[[u8; KEY_LEN]], depth: usize) -> usize {
     let (first, last) = (keys[0], keys[keys.len() - 1]);
     let shared = first.iter().zip(&last).take_while(|(one, other)| one == other).count();

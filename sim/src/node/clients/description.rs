@@ -7,7 +7,8 @@ use crate::{
 };
 
 impl Session {
-    /// The line of CLIENT LIST for a connection, with its line break. What depends on sockets and allocators is a constant.
+    /// The line of CLIENT LIST for a connection, with its line break. What depends on sockets and
+    /// allocators is a constant.
     pub fn describe(&self, now: Monotonic) -> Vec<u8> {
         let waiting = self.transaction.as_ref().map(|transaction| transaction.queued());
         let queued = waiting.or(self.executing).map_or(-1, |queued| queued.commands as i64);
@@ -40,7 +41,8 @@ impl Session {
         quoted(&line).into_owned()
     }
 
-    /// The client that receives a connection's invalidations (REDIRECT): 0 for the connection itself, -1 without tracking.
+    /// The client that receives a connection's invalidations (REDIRECT): 0 for the connection
+    /// itself, -1 without tracking.
     pub fn redirection(&self) -> i64 {
         match (&self.tracking, self.redirect) {
             (None, _) => -1,

@@ -16,8 +16,9 @@ const CHANNEL: &str = "__redis__:invalidate";
 const EMPTY: &[u8] = b"*0\r\n";
 
 impl Node {
-    /// A command has read a key, emptied databases, or changed its connection's tracking. Answers whether the client `by` is to
-    /// be sent the invalidation of all keys itself, which comes after its reply.
+    /// A command has read a key, emptied databases, or changed its connection's tracking. Answers
+    /// whether the client `by` is to be sent the invalidation of all keys itself, which comes after
+    /// its reply.
     pub fn note_cached(&mut self, cached: Cached, by: Option<ConnId>) -> bool {
         match (cached, by) {
             (Cached::Read(key), Some(conn)) => self.clients.tracking.remember(conn, &key),
@@ -31,8 +32,8 @@ impl Node {
         false
     }
 
-    /// Sends the invalidation of a key that the command of `by` has changed. Returns whether that client must get it
-    /// itself, which comes after its reply.
+    /// Sends the invalidation of a key that the command of `by` has changed. Returns whether that
+    /// client must get it itself, which comes after its reply.
     pub fn invalidate(&mut self, touch: &Touch, by: Option<ConnId>) -> bool {
         if self.clients.tracking.is_empty() {
             return false;
@@ -60,8 +61,8 @@ impl Node {
         own
     }
 
-    /// Sends all tracking clients the invalidation of all keys, after whole databases have changed. Answers whether the client
-    /// `by` must get it itself, which comes after its reply.
+    /// Sends all tracking clients the invalidation of all keys, after whole databases have changed.
+    /// Answers whether the client `by` must get it itself, which comes after its reply.
     pub fn invalidate_all(&mut self, by: Option<ConnId>) -> bool {
         let mut own = false;
         for conn in self.clients.tracking.told().collect::<Vec<_>>() {
@@ -75,7 +76,8 @@ impl Node {
         own
     }
 
-    /// Sends broadcasting clients (`BCAST`) the keys with their prefixes that this step has changed.
+    /// Sends broadcasting clients (`BCAST`) the keys with their prefixes that this step has
+    /// changed.
     pub fn send_broadcasts(&mut self) {
         if self.clients.tracking.prefixes_len() == 0 {
             return;
@@ -85,7 +87,8 @@ impl Node {
         }
     }
 
-    /// Forgets keys, telling their readers, until there are no more of them than `tracking-table-max-keys` allows.
+    /// Forgets keys, telling their readers, until there are no more of them than
+    /// `tracking-table-max-keys` allows.
     pub fn limit_tracking(&mut self, env: &mut Env) {
         let limit = self.config.tracking_table_max_keys;
         while limit > 0
@@ -96,7 +99,8 @@ impl Node {
         }
     }
 
-    /// Sends a connection, or the one it redirects to, an invalidation of keys; `None` for all of them.
+    /// Sends a connection, or the one it redirects to, an invalidation of keys; `None` for all of
+    /// them.
     pub fn send_invalidation(&mut self, conn: ConnId, keys: Option<&[Bytes]>) {
         let sessions = &mut self.clients.sessions;
         let Some((own, redirect)) = sessions.get(conn).map(|session| (session.protocol, session.redirect))
@@ -128,7 +132,8 @@ impl Node {
         if keys.is_some() {
             return self.send(target, &push);
         }
-        // Null means all keys, in the protocol of the tracking connection, even if another one receives it.
+        // Null means all keys, in the protocol of the tracking connection, even if another one
+        // receives it.
         let mut bytes = Vec::new();
         push.encode(session.protocol, &mut bytes);
         bytes.truncate(bytes.len() - EMPTY.len());

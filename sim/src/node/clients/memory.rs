@@ -7,7 +7,8 @@ use bytes::Bytes;
 use super::session::{POINTER, Session, Transaction};
 use crate::time::Monotonic;
 
-/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see the figures they know.
+/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see
+/// the figures they know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// Commands that are being read.
@@ -32,8 +33,9 @@ impl Session {
     /// What the node holds for this connection at `now`, as `redis-server` computes it.
     pub fn memory(&self, now: Monotonic) -> Memory {
         let query = self.reading.max(self.decoder.unread());
-        // The query buffer is enlarged for a long argument when its length is known, and shrunk by the next cron that finds it no
-        // longer needed. The query buffer of an idle connection is freed.
+        // The query buffer is enlarged for a long argument when its length is known, and shrunk by
+        // the next cron that finds it no longer needed. The query buffer of an idle connection is
+        // freed.
         let awaited = self.decoder.awaited();
         let (long, since) = self.long_query;
         let kept = if now.since(since) < Session::LONG_KEPT { long } else { 0 };
@@ -72,14 +74,16 @@ impl Session {
         Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
     }
 
-    /// The memory that counts against `maxmemory`: all of it except the query buffer that every connection has.
+    /// The memory that counts against `maxmemory`: all of it except the query buffer that every
+    /// connection has.
     pub(crate) fn evictable_memory(&self) -> usize {
         // As if nothing had been read since, and the enlarged query buffer had just been freed.
         let memory = self.memory(self.last_active + Session::LONG_KEPT);
         memory.total - memory.query_free.min(Session::QUERY)
     }
 
-    /// Notes that an argument of so many bytes is being read, for which the query buffer is enlarged.
+    /// Notes that an argument of so many bytes is being read, for which the query buffer is
+    /// enlarged.
     pub(crate) fn note_length(&mut self, bytes: usize, now: Monotonic) {
         if bytes >= Session::LONG {
             self.long_query = (bytes, now);
@@ -91,8 +95,8 @@ impl Session {
         self.out.len().saturating_add(self.unsent)
     }
 
-    /// How many blocks hold the replies that did not fit into the reply buffer, and what these take:
-    /// `client-output-buffer-limit` limits the latter.
+    /// How many blocks hold the replies that did not fit into the reply buffer, and what these
+    /// take: `client-output-buffer-limit` limits the latter.
     pub fn listed(&self) -> (usize, usize) {
         let blocks = self.waiting().saturating_sub(self.reply_buffer.size()).div_ceil(Session::BLOCK);
         (blocks, blocks * (Session::BLOCK + Session::PER_BLOCK))
@@ -102,8 +106,8 @@ impl Session {
     const IDLE: usize = 774;
     /// A connection that has been idle for so long keeps no query buffer.
     const IDLE_AFTER: Duration = Duration::from_secs(3);
-    /// The most that a connection takes besides its evictable memory: the query buffer that every connection has, or a larger one
-    /// that was kept after a longer command.
+    /// The most that a connection takes besides its evictable memory: the query buffer that every
+    /// connection has, or a larger one that was kept after a longer command.
     pub(crate) const QUERY_BUFFER_MAX: usize = Session::QUERY;
     /// An argument for which the query buffer is enlarged at once.
     const LONG: usize = 32 << 10;

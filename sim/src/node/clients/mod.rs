@@ -1,4 +1,5 @@
-//! The connections of a node: their sessions, their output, and their subscriptions, watches, blocking keys and tracking.
+//! The connections of a node: their sessions, their output, and their subscriptions, watches,
+//! blocking keys and tracking.
 
 mod description;
 mod invalidation;
@@ -45,8 +46,9 @@ pub struct Clients {
     pub monitors: BTreeSet<ConnId>,
     /// Connections that have left more unread than their soft limit allows.
     pub slow_readers: BTreeSet<ConnId>,
-    /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
-    /// only moved when its time seems to be up, so that commands need not update the queue.
+    /// Clients by when they were last known to do something; `timeout` goes by it. A client that
+    /// has done something since is only moved when its time seems to be up, so that commands need
+    /// not update the queue.
     pub idle_queue: BTreeSet<(Monotonic, ConnId)>,
     /// Connections with output to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
@@ -73,8 +75,8 @@ impl Clients {
         self.pending.push(conn);
     }
 
-    /// Closes a connection after the reply it was just sent. With CLIENT REPLY OFF it is never closed, as on a
-    /// server.
+    /// Closes a connection after the reply it was just sent. With CLIENT REPLY OFF it is never
+    /// closed, as on a server.
     pub fn close_after_reply(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         let has_all = session.out.is_empty() && session.unsent == 0;
@@ -104,7 +106,8 @@ impl Clients {
         session.blocked = Some(blocked);
     }
 
-    /// Ends the wait of a connection for keys or for a clock. Its reply is the caller's to send. Other waits are left alone.
+    /// Ends the wait of a connection for keys or for a clock. Its reply is the caller's to send.
+    /// Other waits are left alone.
     pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
         let session = self.sessions.get_mut(conn)?;
         let blocked =
@@ -113,8 +116,8 @@ impl Clients {
         Some(blocked)
     }
 
-    /// What ends with a command of a connection: the reply that CLIENT REPLY SKIP suppresses, the exception of CLIENT CACHING, and
-    /// after QUIT the connection.
+    /// What ends with a command of a connection: the reply that CLIENT REPLY SKIP suppresses, the
+    /// exception of CLIENT CACHING, and after QUIT the connection.
     pub fn command_over(&mut self, conn: ConnId) {
         if self.sessions.get(conn).is_some_and(|session| session.quits) {
             self.close_after_reply(conn);
@@ -134,7 +137,8 @@ impl Clients {
 
     /// Writes bytes to a connection that are no reply, such as the replication stream.
     pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
-        // A connection that is being closed gets no more: a killed replica misses the writes of the same step.
+        // A connection that is being closed gets no more: a killed replica misses the writes of the
+        // same step.
         let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.closing) else { return };
         if session.out.is_empty() {
             self.pending.push(conn);

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Node {
-    /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY holds back replies, never
-    /// pushes.
+    /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY
+    /// holds back replies, never pushes.
     pub fn send(&mut self, conn: ConnId, reply: &Reply) {
         let Some(session) = self.clients.sessions.get_mut(conn) else { return };
         if session.closing || (session.is_silent() && !reply.is_push()) {
@@ -60,7 +60,8 @@ impl Node {
         }
     }
 
-    /// Notes how many bytes for a connection the network has not taken, and holds that against its limit.
+    /// Notes how many bytes for a connection the network has not taken, and holds that against its
+    /// limit.
     pub fn note_unsent(&mut self, conn: ConnId, bytes: usize, now: Monotonic) {
         if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.unsent = bytes;
@@ -87,8 +88,8 @@ impl Node {
         ends.min()
     }
 
-    /// Closes a connection that leaves more unread than it may: at once above the hard limit, above the soft one when that has
-    /// lasted.
+    /// Closes a connection that leaves more unread than it may: at once above the hard limit, above
+    /// the soft one when that has lasted.
     fn hold_to_limit(&mut self, conn: ConnId, now: Monotonic) {
         let limit = self.output_limit(conn);
         let Some(session) = self.clients.sessions.get_mut(conn).filter(|session| !session.killed) else {
@@ -111,7 +112,8 @@ impl Node {
         }
     }
 
-    /// Closes a connection that was to be sent more than it may leave unread: of that it gets nothing more.
+    /// Closes a connection that was to be sent more than it may leave unread: of that it gets
+    /// nothing more.
     pub fn overrun(&mut self, conn: ConnId) {
         if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.overran = true;

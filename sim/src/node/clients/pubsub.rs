@@ -122,7 +122,8 @@ impl Clients {
         }
     }
 
-    /// How many clients a message on `channel` reaches; a client is counted once per subscription that matches.
+    /// How many clients a message on `channel` reaches; a client is counted once per subscription
+    /// that matches.
     pub fn receivers(&self, channel: &[u8]) -> usize {
         let of =
             self.pubsub.of(Subscription::Channel).get(channel).map_or(0, |subscribers| subscribers.len());

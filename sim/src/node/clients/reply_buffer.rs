@@ -1,4 +1,5 @@
-//! The reply buffer of a connection, which grows and shrinks with its replies. Replies that do not fit go into a list of blocks.
+//! The reply buffer of a connection, which grows and shrinks with its replies. Replies that do not
+//! fit go into a list of blocks.
 
 use std::time::Duration;
 
@@ -30,7 +31,8 @@ pub struct ReplyBufferChanges {
 
 /// The reply buffer of one connection.
 ///
-/// Redis may resize each of them ten times a second. Here these resizes are computed when the size is read.
+/// Redis may resize each of them ten times a second. Here these resizes are computed when the size
+/// is read.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyBuffer {
     size: usize,

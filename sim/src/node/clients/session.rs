@@ -1,4 +1,5 @@
-//! One connection as the server knows it: its protocol, database, transaction, subscriptions and name.
+//! One connection as the server knows it: its protocol, database, transaction, subscriptions and
+//! name.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +93,8 @@ pub struct Watched {
     pub db: usize,
     /// The key.
     pub key: Bytes,
-    /// Whether the key was already past its expiry when WATCH was called: its removal is then no change.
+    /// Whether the key was already past its expiry when WATCH was called: its removal is then no
+    /// change.
     pub was_expired: bool,
 }
 
@@ -101,7 +103,8 @@ pub struct Watched {
 pub struct Blocked {
     /// The command to run again when a key is ready.
     pub args: Vec<Bytes>,
-    /// The keys that can wake it, in its database; empty for waits that are not for keys (WAIT, CLIENT PAUSE).
+    /// The keys that can wake it, in its database; empty for waits that are not for keys (WAIT,
+    /// CLIENT PAUSE).
     pub keys: Vec<Bytes>,
     /// When it gives up.
     pub deadline: Option<Monotonic>,
@@ -176,7 +179,8 @@ pub struct Session {
     pub lib_name: Bytes,
     /// CLIENT SETINFO.
     pub lib_version: Bytes,
-    /// Bytes that were there to be read when the commands being run were: a server holds them until all of them have run.
+    /// Bytes that were there to be read when the commands being run were: a server holds them until
+    /// all of them have run.
     pub reading: usize,
     /// The last long argument: its bytes, and when it came.
     pub(super) long_query: (usize, Monotonic),
@@ -222,7 +226,8 @@ pub struct Session {
     pub blocked: Option<Blocked>,
     /// When it connected.
     pub since: Monotonic,
-    /// The time of the last bytes from it or to it; for the connection to the master only bytes from it count.
+    /// The time of the last bytes from it or to it; for the connection to the master only bytes
+    /// from it count.
     pub last_active: Monotonic,
     /// Its entry in [`Clients::idle_queue`](super::Clients::idle_queue).
     pub quiet_since: Monotonic,
@@ -234,15 +239,16 @@ pub struct Session {
     pub closing: bool,
     /// It is closing, and its unsent output is dropped.
     pub killed: bool,
-    /// It is closing, but not yet: there is no reply after which it would be closed, so that it is left alone until its client goes,
-    /// or it has not read its replies.
+    /// It is closing, but not yet: there is no reply after which it would be closed, so that it is
+    /// left alone until its client goes, or it has not read its replies.
     pub lingers: bool,
     /// The replication offset after this client's last write, which WAIT waits for.
     pub last_write_offset: u64,
 }
 
 impl Session {
-    /// Whether the client is on the node's own host, by its address: through a loopback interface or a Unix socket.
+    /// Whether the client is on the node's own host, by its address: through a loopback interface
+    /// or a Unix socket.
     pub fn is_local(&self) -> bool {
         is_local(&self.peer)
     }
@@ -311,7 +317,8 @@ impl Session {
         }
     }
 
-    /// The subscriptions of one kind, to change. Only [`Node`](crate::node::Node) does, which updates its own index as well.
+    /// The subscriptions of one kind, to change. Only [`Node`](crate::node::Node) does, which
+    /// updates its own index as well.
     pub(crate) fn subscribed_mut(&mut self, kind: Subscription) -> &mut Names {
         match kind {
             Subscription::Channel => &mut self.channels,
@@ -320,7 +327,8 @@ impl Session {
         }
     }
 
-    /// The number that the replies of (un)subscribing carry: channels and patterns count together, shard channels apart.
+    /// The number that the replies of (un)subscribing carry: channels and patterns count together,
+    /// shard channels apart.
     pub fn subscriptions_beside(&self, kind: Subscription) -> usize {
         match kind {
             Subscription::Channel | Subscription::Pattern => self.channels.len() + self.patterns.len(),

@@ -9,8 +9,8 @@ use crate::{
 
 /// The connections, by id, in order of arrival.
 ///
-/// A command looks for its own connection a dozen times. So the one that was looked for last is found without a search, and
-/// none is moved while it is there.
+/// A command looks for its own connection a dozen times. So the one that was looked for last is
+/// found without a search, and none is moved while it is there.
 #[derive(Debug, Default)]
 pub struct Sessions {
     /// The place of each in `slots`.
@@ -95,7 +95,8 @@ impl Sessions {
         session
     }
 
-    /// The memory of all of them that counts against `maxmemory`. From now on [`Sessions::account`] keeps it up to date.
+    /// The memory of all of them that counts against `maxmemory`. From now on [`Sessions::account`]
+    /// keeps it up to date.
     pub fn memory(&mut self) -> usize {
         if let Some(memory) = self.memory {
             return memory;
@@ -134,7 +135,8 @@ impl Sessions {
     }
 }
 
-/// The memory of a connection that counts against `maxmemory`. The output of replicas is in the backlog anyway.
+/// The memory of a connection that counts against `maxmemory`. The output of replicas is in the
+/// backlog anyway.
 fn evictable(session: &Session) -> usize {
     if session.role == Role::Replica { 0 } else { session.evictable_memory() }
 }

@@ -1,4 +1,5 @@
-//! Client-side caching: which connection has read which key, so that it gets an invalidation when the key changes.
+//! Client-side caching: which connection has read which key, so that it gets an invalidation when
+//! the key changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,8 @@ use crate::{effect::Tracking, event::ConnId, keyspace::Dict, node::clients::Clie
 #[derive(Debug, Default)]
 struct Audience {
     members: BTreeSet<ConnId>,
-    /// The keys that have changed since the last invalidation, each with the client that changed it last.
+    /// The keys that have changed since the last invalidation, each with the client that changed it
+    /// last.
     changed: BTreeMap<Bytes, Option<ConnId>>,
 }
 
@@ -20,13 +22,15 @@ pub type Notice = (ConnId, Vec<Bytes>);
 /// The tracking table of a node: the keys whose changes send invalidations.
 #[derive(Debug, Default)]
 pub struct TrackingTable {
-    /// The readers of each key. Connections that are gone, or do not track any more, are detected when it changes.
+    /// The readers of each key. Connections that are gone, or do not track any more, are detected
+    /// when it changes.
     keys: Dict<BTreeSet<ConnId>>,
     /// Entries in all of them.
     items: usize,
     /// Connections that track.
     pub trackers: usize,
-    /// How each of them gets the present invalidation: a transaction may have changed its tracking since.
+    /// How each of them gets the present invalidation: a transaction may have changed its tracking
+    /// since.
     ways: BTreeMap<ConnId, Tracking>,
     audiences: BTreeMap<Bytes, Audience>,
 }
@@ -139,16 +143,16 @@ impl TrackingTable {
 }
 
 impl Clients {
-    /// A connection changes its tracking and its REDIRECT target. That applies to later invalidations, so the caller must report it
-    /// as an effect, too.
+    /// A connection changes its tracking and its REDIRECT target. That applies to later
+    /// invalidations, so the caller must report it as an effect, too.
     pub fn track(&mut self, conn: ConnId, tracking: Tracking, redirect: Option<ConnId>) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         (session.redirect, session.redirect_broken) = (redirect, false);
         self.tracking.trackers += usize::from(session.tracking.replace(tracking).is_none());
     }
 
-    /// It does not want to be told any more. What it has read is forgotten when it changes, and what it is still to be told goes
-    /// where it last chose.
+    /// It does not want to be told any more. What it has read is forgotten when it changes, and
+    /// what it is still to be told goes where it last chose.
     pub fn untrack(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         if session.tracking.take().is_some() {

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use crate::{event::ConnId, node::clients::Blocked, time::Monotonic};
 
-/// An index of the clients that are blocked on keys, so that neither a write nor an alarm has to ask every connection.
+/// An index of the clients that are blocked on keys, so that neither a write nor an alarm has to
+/// ask every connection.
 #[derive(Debug, Default)]
 pub struct Waiting {
     /// Per database and key, by ticket: the longest waiting comes first.

@@ -38,7 +38,8 @@ impl Node {
             let Some(session) = self.clients.sessions.get_mut(*conn) else { continue };
             let gone = self.dbs[db].get(key).is_none();
             let at = |was_expired| Watched { db, key: key.clone(), was_expired };
-            // The removal of a key that had expired before it was watched changes nothing; what comes after it does.
+            // The removal of a key that had expired before it was watched changes nothing; what
+            // comes after it does.
             if gone && session.watched.remove(&at(true)) {
                 session.watched.insert(at(false));
             } else {
@@ -47,8 +48,8 @@ impl Node {
         }
     }
 
-    /// Signals to the watchers of a key that an expired one is there now. That changes something only where there was one, `was_there`,
-    /// that was not past it when it was watched.
+    /// Signals to the watchers of a key that an expired one is there now. That changes something
+    /// only where there was one, `was_there`, that was not past it when it was watched.
     pub fn expire_watches(&mut self, db: usize, key: &Bytes, was_there: bool) {
         let Some(watchers) = self.clients.watchers.get(&(db, key.clone())) else { return };
         for conn in watchers {

@@ -1,4 +1,5 @@
-//! A cluster on hosts of the world: three masters `a`, `b`, `c` with replicas `a1`, `b1`, `c1`, and when they notice what.
+//! A cluster on hosts of the world: three masters `a`, `b`, `c` with replicas `a1`, `b1`, `c1`, and
+//! when they notice what.
 //!
 //! The node timeout (T) is 2,000 ms and a link takes 1 ms; a tick comes every 100 ms.
 
@@ -114,8 +115,9 @@ fn nodes_that_start_from_their_files_are_a_cluster_after_two_seconds() {
     assert!(NODES[3..].iter().all(|name| up(name)), "replicas follow");
 }
 
-/// PFAIL comes T after the first ping without an answer, at most 1.5 T and a tick after the last sign of life; FAIL within a second of
-/// gossip, the request for votes 500 to 999 ms later at a tick, and the new master with the answers.
+/// PFAIL comes T after the first ping without an answer, at most 1.5 T and a tick after the last
+/// sign of life; FAIL within a second of gossip, the request for votes 500 to 999 ms later at a
+/// tick, and the new master with the answers.
 #[test]
 fn a_killed_master_is_replaced_in_the_time_that_redis_takes() {
     for seed in 1..=8 {
@@ -153,7 +155,8 @@ fn an_old_master_that_comes_back_is_a_replica_before_it_answers_again() {
     }
 }
 
-/// A master that is cut off stops within 1.5 T and a tick, and stays closed after the heal until it has learned that it was replaced.
+/// A master that is cut off stops within 1.5 T and a tick, and stays closed after the heal until it
+/// has learned that it was replaced.
 #[test]
 fn a_master_in_a_minority_closes_and_follows_after_the_heal() {
     for seed in 1..=5 {
@@ -214,8 +217,8 @@ fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
     }
 }
 
-/// A master that came to know of its successor when a tick was due had redirected its blocked clients, by the claim, before it looked at
-/// its role: Redis unblocks them with the claim.
+/// A master that came to know of its successor when a tick was due had redirected its blocked
+/// clients, by the claim, before it looked at its role: Redis unblocks them with the claim.
 #[test]
 fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
     let client = ConnId(ConnId::FIRST);

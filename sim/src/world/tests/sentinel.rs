@@ -1,4 +1,5 @@
-//! Sentinels on hosts of the world, which watch a master with its replicas: what they say, in which order, and when.
+//! Sentinels on hosts of the world, which watch a master with its replicas: what they say, in which
+//! order, and when.
 //!
 //! With `down-after-milliseconds` of 2,000 (D) and links of 1 ms, a tick (h) takes 52 to 100 ms.
 
@@ -28,8 +29,8 @@ const GROUP: Group =
 /// An event of a Sentinel: when in milliseconds, which one's, its name and its message.
 type Said = (i64, String, String, String);
 
-/// What the Sentinels of a group said within so many seconds, with orders carried out at seconds of true time, and what `c` was
-/// answered.
+/// What the Sentinels of a group said within so many seconds, with orders carried out at seconds of
+/// true time, and what `c` was answered.
 fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) {
     let mut builder = World::builder(group.seed).latency(Latency::Fixed(ms(1))).keep(TraceRetention::Events);
     for (at, name) in NODES.into_iter().enumerate() {
@@ -103,8 +104,8 @@ fn a_killed_master_is_failed_over_in_the_order_and_the_time_that_redis_takes() {
     for seed in 1..=8 {
         let (said, _) = said(Group { seed, ..GROUP }, &[(20, "kill m")], 40);
         let (at, leader, _) = first(&said, "+promoted-slave", 20).expect("it is failed over");
-        // D from the first PING to the dead port, and three ticks or four; the INFO that shows the promotion comes within a
-        // second of the one before.
+        // D from the first PING to the dead port, and three ticks or four; the INFO that shows the
+        // promotion comes within a second of the one before.
         assert!((22_000..24_500).contains(&at), "seed {seed}: promoted at {at}");
         let leads: Vec<&str> = names(&said, leader, 20);
         let expected = [
@@ -130,8 +131,8 @@ fn a_killed_master_is_failed_over_in_the_order_and_the_time_that_redis_takes() {
             "+slave",
             "+sdown",
         ];
-        // The old master is not agreed to be down any more once the others watch another one; whether that shows depends on
-        // when they are asked.
+        // The old master is not agreed to be down any more once the others watch another one;
+        // whether that shows depends on when they are asked.
         let leads: Vec<&str> = leads.into_iter().filter(|event| *event != "-odown").collect();
         assert_eq!(leads, expected, "seed {seed}");
         let (_, _, promoted) = first(&said, "+promoted-slave", 20).expect("it was found before");
@@ -164,7 +165,8 @@ fn sentinels_find_each_other_and_the_replicas_by_hellos_and_info() {
     assert_eq!(said.iter().filter(|(.., event, _)| event == "+sdown").count(), 0, "{said:?}");
 }
 
-/// Without a reset the clock starts with the first PING that finds no answer, up to a period of PING later.
+/// Without a reset the clock starts with the first PING that finds no answer, up to a period of
+/// PING later.
 #[test]
 fn a_crashed_master_is_down_after_its_last_answer_and_a_paused_one_as_well() {
     for order in ["crash m", "pause m"] {
@@ -189,7 +191,8 @@ fn an_old_master_that_comes_back_is_a_replica_ten_seconds_later() {
     assert!(at > converted && at - converted < 10_200, "{at}");
 }
 
-/// The time for which a forced failover loses writes: the old master lives on, and no Sentinel tells it.
+/// The time for which a forced failover loses writes: the old master lives on, and no Sentinel
+/// tells it.
 #[test]
 fn a_manual_failover_leaves_the_old_master_its_clients_for_ten_seconds() {
     let group =
@@ -228,8 +231,8 @@ fn one_sentinel_of_three_neither_agrees_with_itself_nor_elects_itself() {
     let tries: Vec<i64> = alone.iter().filter(|said| said.2 == "+try-failover").map(|said| said.0).collect();
     let (aborted, ..) = first(&alone, "-failover-abort-not-elected", 20).expect("it is not elected");
     assert_eq!(first(&alone, "+elected-leader", 20), None);
-    // The candidate waits for votes for the smaller of ten seconds and the timeout, and tries again after twice the timeout, each
-    // give or take the second that is drawn.
+    // The candidate waits for votes for the smaller of ten seconds and the timeout, and tries again
+    // after twice the timeout, each give or take the second that is drawn.
     assert!((5_000..6_200).contains(&(aborted - tries[0])), "{aborted}: {tries:?}");
     assert!(tries.windows(2).all(|two| (9_900..11_200).contains(&(two[1] - two[0]))), "{tries:?}");
 }

@@ -1,4 +1,5 @@
-//! What goes wrong in a world: nodes and clients that crash or stand still, clocks that jump, failovers.
+//! What goes wrong in a world: nodes and clients that crash or stand still, clocks that jump,
+//! failovers.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use lockstorm_sim::time::Wall;
 use super::{Key, LEASES, Node, Wants, World, one_of};
 
 impl World {
-    /// A node crashes, or comes back: with its disk, without, or with what the disk had when it last granted something.
+    /// A node crashes, or comes back: with its disk, without, or with what the disk had when it
+    /// last granted something.
     pub(super) fn crashes_node(&mut self, node: usize, how: u8) {
         let host = self.nodes[node];
         if !self.state[node].down {
@@ -36,7 +38,8 @@ impl World {
         }
     }
 
-    /// A node has what is `stored` of its group's keys, where that `had` others: it says what is gone and what has come back.
+    /// A node has what is `stored` of its group's keys, where that `had` others: it says what is
+    /// gone and what has come back.
     fn comes_back_with(
         &mut self,
         node: usize,
@@ -78,8 +81,8 @@ impl World {
         self.state[node].keys = stored;
     }
 
-    /// An owner has a lock, gives it back, and the node that granted it crashes at once: it comes back with the hold, and its owner is told, or
-    /// asks for the lock again.
+    /// An owner has a lock, gives it back, and the node that granted it crashes at once: it comes
+    /// back with the hold, and its owner is told, or asks for the lock again.
     pub(super) fn returns_released(&mut self, owner: Owner, lock: Lock, how: u8, much: u8) {
         let node = self.master(0, self.history.client_of(owner));
         if self.state[node].down {
@@ -169,8 +172,8 @@ impl World {
         self.history.clocks[usize::from(host.0)] = Clock::try_from(segments).expect("in order");
     }
 
-    /// A node of a cluster that is up says what it is to the slots of all locks. The cluster is always well: only in impossible histories
-    /// is a node closed, or a slot on its way.
+    /// A node of a cluster that is up says what it is to the slots of all locks. The cluster is
+    /// always well: only in impossible histories is a node closed, or a slot on its way.
     pub(super) fn serves(&mut self, node: usize, how: Serving) {
         if self.in_cluster && !self.state[node].down {
             for lock in Vec::from_iter(self.history.header.locks()) {
@@ -179,8 +182,8 @@ impl World {
         }
     }
 
-    /// Another node of the first group takes over, with what it has of the master's keys, now or when the master last granted something, or
-    /// without. The old master learns of it at once, or
+    /// Another node of the first group takes over, with what it has of the master's keys, now or
+    /// when the master last granted something, or without. The old master learns of it at once, or
     /// goes on for some of the clients until the next time.
     pub(super) fn fails_over(&mut self, how: u8) {
         if self.nodes.len() != 2 {

@@ -1,4 +1,5 @@
-//! Servers that answer every acquisition with an error: from the start, or since an operator gave them a command.
+//! Servers that answer every acquisition with an error: from the start, or since an operator gave
+//! them a command.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use lockstorm::history::{EventKind, Host, Outcome, Owner};
 use super::{Open, STEPS, World, one_of};
 
 impl World {
-    /// Something is done to a host. A command may have the servers turn everything away, or no longer.
+    /// Something is done to a host. A command may have the servers turn everything away, or no
+    /// longer.
     pub(super) fn is_disturbed(&mut self, target: Host, how: u8) {
         let words = one_of(&["a cut", "a pause", "a step", "a command"], how);
         let fault = self.history.fault_started(self.now, "", words, vec![target], how >= 128);

@@ -15,7 +15,8 @@ fn unhex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What a value holds, in a form that can be compared: its type and its elements in order of their bytes where it has none.
+/// What a value holds, in a form that can be compared: its type and its elements in order of their
+/// bytes where it has none.
 fn contents(value: &Value) -> (&'static str, Vec<String>) {
     let shown = |bytes: &Blob| String::from_utf8_lossy(bytes).into_owned();
     let mut contents: Vec<String> = match value {
@@ -81,7 +82,8 @@ fn every_encoding_that_a_real_server_dumps_is_read_and_written_again() {
         for end in 1..bytes.len() {
             assert!(restore(&bytes[..end], &Config::default()).is_err(), "{hex} cut at {end}");
         }
-        // A table of one element is read into a compact encoding, as in Redis; all others come out as they went in.
+        // A table of one element is read into a compact encoding, as in Redis; all others come out
+        // as they went in.
         let sealed = dump(&value, &Config::default());
         let again = unseal(&sealed, true).expect("what was just sealed");
         if !matches!(bytes[0], kind::HASH | kind::ZSET) {
@@ -143,7 +145,8 @@ fn values() -> impl Strategy<Value = Value> {
         prop::collection::vec((word(), any::<f64>()), 1..200).prop_map(move |members| {
             let mut set = SortedSet::default();
             for (member, score) in members {
-                // A small set has no negative zero, so one that shrinks on its way loses it; adding zero takes it off.
+                // A small set has no negative zero, so one that shrinks on its way loses it; adding
+                // zero takes it off.
                 set.insert(member, if score.is_nan() { 0.5 } else { score + 0.0 }, &small);
             }
             Value::SortedSet(Box::new(set))
