@@ -7,10 +7,9 @@ mod processor;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use lockstorm::{
-    checker::check,
-    plan::Plan,
+    file::{plan::Plan, scenario::parse},
+    judge::checker::check,
     run::{Engine, run},
-    scenario::parse,
 };
 use lockstorm_sim::world::TraceRetention;
 use processor::Processor;

@@ -8,11 +8,10 @@ mod processor;
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use lockstorm::{
-    plan::Plan,
+    file::{plan::Plan, scenario::parse},
+    judge::verdict::Match,
+    run::runner::{Case, judge},
     run::{Engine, run},
-    runner::{Case, judge},
-    scenario::parse,
-    verdict::Match,
 };
 use lockstorm_sim::world::TraceRetention;
 use processor::Processor;

@@ -10,9 +10,11 @@ use std::{env, fmt::Write};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lockstorm::{
-    library::{self, Stock},
-    runner::{Judged, Runner},
-    scenario::parse,
+    file::{
+        library::{self, Stock},
+        scenario::parse,
+    },
+    run::runner::{Judged, Runner},
 };
 
 /// A line for each stock run; see [`Runner::line`].

@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use lockstorm::{
-    code::CodeHost,
-    fault::{Fault, Happening, Pause, Trigger},
-    scenario::{Fence, Lock, LockKind, Resource, Scenario},
+    file::{
+        fault::{Fault, Happening, Pause, Trigger},
+        scenario::{Fence, Lock, LockKind, Resource, Scenario},
+    },
+    judge::verdict::Expectation,
+    run::code::CodeHost,
     units::{Draw, Span},
-    verdict::Expectation,
 };
 
 /// What would be in the program: it knows Redis and a lock, and nothing of the laboratory but where

@@ -34,7 +34,7 @@ impl Span {
 
 /// A length of time in whole milliseconds, as commands and messages have it; a longer one than can
 /// be said is the longest.
-pub(crate) fn millis(length: Duration) -> u64 {
+pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -2,11 +2,12 @@
 //! retries; and locks under one name.
 
 use lockstorm::{
-    checker,
-    history::{Call, EventKind, History, Outcome},
-    plan::Plan,
+    file::{plan::Plan, scenario::parse},
+    judge::{
+        checker,
+        history::{Call, EventKind, History, Outcome},
+    },
     run::{self, Engine},
-    scenario::parse,
 };
 use lockstorm_sim::world::TraceRetention;
 

@@ -8,10 +8,12 @@
 //! (`--test cli`).
 
 use lockstorm::{
-    history::{EventKind, Outcome},
-    runner::{self, Runner},
-    scenario::{Source, parse},
-    verdict::{Finding, Match},
+    file::scenario::{Source, parse},
+    judge::{
+        history::{EventKind, Outcome},
+        verdict::{Finding, Match},
+    },
+    run::runner::{self, Runner},
 };
 use lockstorm_sim::world::TraceRetention;
 

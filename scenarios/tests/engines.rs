@@ -2,10 +2,12 @@
 //! timeline says.
 
 use lockstorm::{
-    library,
+    file::{
+        library,
+        scenario::{Source, parse},
+    },
     run::Engine,
-    runner::{Case, Judged, Runner, parse_seeds},
-    scenario::{Source, parse},
+    run::runner::{Case, Judged, Runner, parse_seeds},
 };
 
 /// What the checkers said of a run, in a word. Storms hang on less than the millisecond that

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 
 use lockstorm::{
-    history::{self, EventKind, History, Reason, Role, Serving},
-    plan::Plan,
+    file::{plan::Plan, scenario::parse},
+    judge::history::{self, EventKind, History, Reason, Role, Serving},
     run::{self, Engine, Outcome},
-    scenario::parse,
 };
 use lockstorm_sim::world::{Event, TraceRetention};
 

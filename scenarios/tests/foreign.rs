@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use lockstorm::{
-    code::{Belief, CodeHost},
-    history::{EventKind, Outcome},
-    scenario::Scenario,
+    file::scenario::Scenario,
+    judge::{
+        history::{EventKind, Outcome},
+        verdict::Expectation,
+    },
+    run::code::{Belief, CodeHost},
     units::Span,
-    verdict::Expectation,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -72,7 +74,7 @@ fn scenario(believed: Duration) -> Scenario {
 fn verdict(scenario: Scenario, checker: &str) -> Vec<String> {
     let judged =
         lockstorm::experiment(scenario).seeds(0..5).try_check().unwrap_or_else(|failed| panic!("{failed}"));
-    let word = |one: &lockstorm::runner::Judged| {
+    let word = |one: &lockstorm::run::runner::Judged| {
         one.finding(checker).expect("it is asked").verdict.word().to_owned()
     };
     judged.iter().map(word).collect()

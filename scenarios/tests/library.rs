@@ -3,12 +3,13 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use lockstorm::{
-    code::{Code, CodeHost},
-    experiment::Failed,
-    history::EventKind,
-    scenario::{Lock, LockKind, Resource, Scenario},
+    file::scenario::{Lock, LockKind, Resource, Scenario},
+    judge::{history::EventKind, verdict::Expectation},
+    run::{
+        code::{Code, CodeHost},
+        experiment::Failed,
+    },
     units::Span,
-    verdict::Expectation,
 };
 use lockstorm_client::Redlock;
 
@@ -154,7 +155,7 @@ fn an_unexpected_result_ends_in_the_line_that_replays_it() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let row = |failed: Result<Vec<lockstorm::runner::Judged>, Failed>, says: &str| {
+    let row = |failed: Result<Vec<lockstorm::run::runner::Judged>, Failed>, says: &str| {
         let failed = failed.expect_err(says);
         assert!(failed.to_string().contains(says), "{failed}");
     };

@@ -3,7 +3,7 @@
 
 mod limits;
 
-use lockstorm::scenario::parse;
+use lockstorm::file::scenario::parse;
 
 /// A file without a mistake, of which each row below changes or adds something.
 const GOOD: &str = r#"

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use lockstorm::{
-    checker,
-    history::{EventKind, History, LossCause, Owner},
-    plan::Plan,
+    file::{plan::Plan, scenario::parse},
+    judge::{
+        checker,
+        history::{EventKind, History, LossCause, Owner},
+    },
     run::{self, Engine},
-    scenario::parse,
 };
 use lockstorm_sim::world::TraceRetention;
 
@@ -20,7 +21,7 @@ fn run(text: &str) -> History {
 
 /// Each grant of a node: the lock, the owner, and when in milliseconds.
 fn grants(history: &History) -> Vec<(String, String, i64)> {
-    let granted = |event: &lockstorm::history::Event| match event.kind {
+    let granted = |event: &lockstorm::judge::history::Event| match event.kind {
         EventKind::Granted { lock, owner, .. } => {
             let name = history.lock(lock).name.to_string();
             let owner = history.owners[owner.0 as usize].name.to_string();

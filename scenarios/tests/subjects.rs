@@ -2,10 +2,12 @@
 //! by name. And what subjects have in common.
 
 use lockstorm::{
-    history::{EventKind, Outcome},
-    plan::Plan,
+    file::{
+        plan::Plan,
+        scenario::{TABLE, parse},
+    },
+    judge::history::{EventKind, Outcome},
     run::{self, Engine},
-    scenario::{TABLE, parse},
 };
 use lockstorm_sim::world::TraceRetention;
 
@@ -77,7 +79,7 @@ fn traits_laid_over_a_subject_make_another_subject() {
 #[test]
 fn no_two_subjects_have_the_same_traits() {
     for (at, one) in TABLE.iter().enumerate() {
-        let same = |other: &&lockstorm::scenario::Subject| {
+        let same = |other: &&lockstorm::file::scenario::Subject| {
             (other.algorithm, other.traits) == (one.algorithm, one.traits)
         };
         let twin = TABLE[at + 1..].iter().find(same).map(|twin| twin.name);

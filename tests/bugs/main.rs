@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use libtest_mimic::{Arguments, Failed, Trial as Test};
 use lockstorm::{
-    checker,
+    file::scenario::{Source, parse},
+    judge::{checker, verdict::Match},
     run::Engine,
-    runner::{Judged, Runner, Stop},
-    scenario::{Source, parse},
-    verdict::Match,
+    run::runner::{Judged, Runner, Stop},
 };
 use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATCH, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,

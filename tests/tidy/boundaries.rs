@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 
 use lockstorm::{
-    library,
-    scenario::{self, Claim, Source},
-    verdict::{Quantity, Range},
+    file::{
+        library,
+        scenario::{self, Claim, Source},
+    },
+    judge::verdict::{Quantity, Range},
 };
 
 /// What is wrong with a file of which this is known.

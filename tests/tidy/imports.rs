@@ -1,24 +1,38 @@
-//! Inside a crate a module imports only modules listed before it in `lib.rs`: no circles, and an
-//! order to read in.
+//! Inside a crate, and inside a district of one, a module imports only modules listed before it: no
+//! circles, and an order to read in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sources::{self, CRATES};
 
+/// The files that declare the modules of a folder in the order of reading.
+const ORDERED: &[&str] = &[
+    "sim/src/lib.rs",
+    "client/src/lib.rs",
+    "scenarios/src/lib.rs",
+    "scenarios/src/judge/mod.rs",
+    "scenarios/src/file/mod.rs",
+    "cli/src/main.rs",
+    "cli/src/study/mod.rs",
+];
+
 #[test]
 fn a_module_imports_only_those_before_it() {
     let mut wrong = Vec::new();
-    for name in CRATES {
-        let order = modules(&sources::read(&format!("{name}/src/lib.rs")));
-        assert!(order.len() > 5, "{name} has its modules in lib.rs");
+    for list in ORDERED {
+        let order = modules(&sources::read(list));
+        assert!(order.len() > 1, "{list} has modules");
+        let (folder, _) = list.rsplit_once('/').expect("a path");
+        let above: Vec<&str> = folder.split('/').skip(2).collect();
         let place = |module: &str| order.iter().position(|listed| listed == module);
-        for source in sources::below(&format!("{name}/src"), &[".rs"]) {
-            let inside = source.path.strip_prefix(&format!("{name}/src/")).expect("below src");
+        for source in sources::below(folder, &[".rs"]) {
+            let inside = source.path.strip_prefix(&format!("{folder}/")).expect("below the folder");
             let module = inside.split('/').next().expect("a path").trim_end_matches(".rs");
-            // lib.rs and main.rs are no modules; tests may drive a module by those above it.
+            // The list itself is no module; tests may drive a module by those above it.
             let Some(own) = place(module).filter(|_| !inside.ends_with("tests.rs")) else { continue };
-            for imported in imports(code(&source.text)) {
-                if place(&imported).is_some_and(|other| other > own) {
+            for path in crate_paths(code(&source.text)) {
+                let Some((folders, [imported, ..])) = path.split_at_checked(above.len()) else { continue };
+                if folders == above && place(imported).is_some_and(|other| other > own) {
                     wrong.push(format!("{}: imports {imported}, which comes after {module}", source.path));
                 }
             }
@@ -30,7 +44,7 @@ fn a_module_imports_only_those_before_it() {
 /// Folders in which modules import each other. A driver of a node spawns a task for each
 /// connection, which steps the driver, and a lock of a model makes holds, which ask the nodes
 /// through the lock: these are each one thing in two files.
-const CIRCLES: &[&str] = &["sim/src/drive", "scenarios/src/subject/model"];
+const CIRCLES: &[&str] = &["sim/src/drive", "scenarios/src/run/subject/model"];
 
 #[test]
 fn the_modules_of_a_folder_do_not_import_each_other() {
@@ -76,12 +90,12 @@ fn the_modules_of_a_folder_do_not_import_each_other() {
     assert_eq!(with_circles, known, "folders whose modules import each other");
 }
 
-/// The map at the beginning of a `lib.rs` names each module once, in the order in which they are
+/// The map at the beginning of such a file names each module once, in the order in which they are
 /// declared.
 #[test]
-fn the_map_of_a_crate_is_whole() {
-    for name in CRATES {
-        let text = sources::read(&format!("{name}/src/lib.rs"));
+fn the_map_of_a_folder_is_whole() {
+    for list in ORDERED {
+        let text = sources::read(list);
         let rows = text.lines().filter_map(|line| line.strip_prefix("//! | ")?.split(" | ").next());
         let named = |row: &str| {
             let parts = row.split('`').skip(1).step_by(2);
@@ -90,7 +104,7 @@ fn the_map_of_a_crate_is_whole() {
                 .collect::<Vec<_>>()
         };
         let map: Vec<String> = rows.flat_map(named).collect();
-        assert_eq!(map, modules(&text), "the map in {name}/src/lib.rs, and its modules");
+        assert_eq!(map, modules(&text), "the map in {list}, and its modules");
     }
 }
 
@@ -120,12 +134,9 @@ const ABSENCES: &[(&str, &[&str])] = &[
     // The server is stepped; it owns no socket, clock, thread or task.
     ("sim/src/server", &["tokio::", "turmoil", "std::thread", "std::net::Tcp"]),
     // A checker is a pure function of a history: it cannot start anything.
-    (
-        "scenarios/src/checker",
-        &["tokio::", "crate::run", "crate::plan", "crate::scenario", "lockstorm_client"],
-    ),
+    ("scenarios/src/judge/checker", &["tokio::", "crate::run", "crate::file", "lockstorm_client"]),
     // A plan is drawn before anything runs.
-    ("scenarios/src/plan", &["tokio::", "crate::run", "lockstorm_client"]),
+    ("scenarios/src/file/plan", &["tokio::", "crate::run", "lockstorm_client"]),
 ];
 
 #[test]
@@ -145,11 +156,11 @@ fn what_must_not_be_there_is_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The modules of a `lib.rs`, in order.
+/// The modules that a file declares, in order.
 fn modules(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| {
         let line = line.trim();
-        let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod "))?;
+        let name = ["pub mod ", "pub(crate) mod ", "mod "].iter().find_map(|word| line.strip_prefix(word))?;
         name.strip_suffix(';').map(str::to_owned)
     });
     lines.collect()
@@ -162,11 +173,6 @@ fn code(text: &str) -> &str {
 
 fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
-}
-
-/// The modules of its own crate that a file names.
-fn imports(text: &str) -> Vec<String> {
-    imports_from(text, "crate::")
 }
 
 /// The names that a file has behind this path.
@@ -204,6 +210,9 @@ fn expand(rest: &str, mut above: Vec<String>, found: &mut Vec<Vec<String>>) {
         return;
     }
     let name = word(rest);
+    if name.is_empty() {
+        return;
+    }
     let after = &rest[name.len()..];
     above.push(name);
     match after.strip_prefix("::") {
@@ -240,5 +249,6 @@ fn word(text: &str) -> String {
 #[test]
 fn imports_are_read_as_written() {
     let text = "use crate::{\n    a::{B, c},\n    d,\n};\n// crate::e\nfn f() { crate::g::h() }\n";
-    assert_eq!(imports(text), ["a", "d", "g"]);
+    assert_eq!(imports_from(text, "crate::"), ["a", "d", "g"]);
+    assert_eq!(crate_paths(text), [vec!["a", "B"], vec!["a", "c"], vec!["d"], vec!["g", "h"]]);
 }

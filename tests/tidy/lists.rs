@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use lockstorm::{
-    checker, fault, library,
-    scenario::{Step, TABLE, Workload},
+    file::{
+        fault, library,
+        scenario::{Step, TABLE, Workload},
+    },
+    judge::checker,
 };
 use lockstorm_sim::commands::{ALL, SENTINEL, Spec};
 
@@ -120,7 +123,7 @@ fn the_document_of_the_commands_is_up_to_date() {
 fn each_fault_has_its_file_and_each_file_its_fault() {
     let listed: Vec<&str> = fault::LIST.iter().map(|(name, _)| *name).collect();
     assert!(listed.is_sorted(), "{listed:?}");
-    let files: Vec<String> = sources::below("scenarios/src/fault", &[".rs"])
+    let files: Vec<String> = sources::below("scenarios/src/file/fault", &[".rs"])
         .into_iter()
         .filter(|source| source.text.contains("const ABOUT: &str"))
         .map(|source| stem(&source.path))
@@ -132,7 +135,7 @@ fn each_fault_has_its_file_and_each_file_its_fault() {
 fn each_checker_has_its_file_and_each_file_its_checker() {
     // The four layers come first in the list, so only the sets are compared.
     let listed: BTreeSet<String> = checker::LIST.iter().map(|checker| as_file(checker.name)).collect();
-    let files: BTreeSet<String> = sources::below("scenarios/src/checker", &[".rs"])
+    let files: BTreeSet<String> = sources::below("scenarios/src/judge/checker", &[".rs"])
         .into_iter()
         .filter(|source| source.text.contains(": Checker ="))
         // l1_server is the file of l1.
@@ -188,7 +191,7 @@ fn each_step_and_each_workload_is_carried_out_in_one_place() {
 /// Its `mod` and its line in the table; the rest of the crate does not know it.
 #[test]
 fn each_fault_is_registered_in_two_lines() {
-    let table = "scenarios/src/fault/mod.rs";
+    let table = "scenarios/src/file/fault/mod.rs";
     for (name, _) in fault::LIST {
         let text = sources::read(table);
         let line = format!("{name}: {},", as_type(name));
@@ -207,7 +210,7 @@ fn each_fault_is_registered_in_two_lines() {
 /// What the checkers know is the guarantee of a lock, another enum.
 #[test]
 fn each_kind_of_lock_has_an_adapter_and_a_handle_and_no_other_place() {
-    let adapters = sources::read("scenarios/src/object/mod.rs");
+    let adapters = sources::read("scenarios/src/judge/object/mod.rs");
     let body = adapters.split_once("pub enum LockKind {").expect("the enum").1;
     let body = body.split_once("\n}").expect("its end").0;
     let kinds = body
@@ -227,12 +230,17 @@ fn each_kind_of_lock_has_an_adapter_and_a_handle_and_no_other_place() {
             code.match_indices(&name)
                 .any(|(at, _)| !code[at + name.len()..].starts_with(|next: char| next.is_alphanumeric()))
         };
-        assert!(is_named("scenarios/src/subject/client.rs"), "{kind} has no handle");
+        assert!(is_named("scenarios/src/run/subject/client.rs"), "{kind} has no handle");
         let elsewhere = files_with(&name).into_iter().filter(|path| is_named(path)).filter(|path| {
             let inside = path.trim_start_matches("scenarios/src/");
             let is_test = path.ends_with("/tests.rs");
-            let known = ["object/", "subject/client.rs", "scenario/traits.rs", "scenario/lock.rs"];
-            let of_guarantees = ["history/", "checker/"];
+            let known = [
+                "judge/object/",
+                "run/subject/client.rs",
+                "file/scenario/traits.rs",
+                "file/scenario/lock.rs",
+            ];
+            let of_guarantees = ["judge/history/", "judge/checker/"];
             !is_test && !known.iter().chain(&of_guarantees).any(|start| inside.starts_with(start))
         });
         assert_eq!(elsewhere.collect::<Vec<_>>(), [""; 0], "{kind} is known elsewhere");
@@ -270,7 +278,7 @@ fn each_subject_says_what_it_is() {
 
 #[test]
 fn each_subcommand_has_its_file() {
-    let root = sources::read("scenarios/src/cli/mod.rs");
+    let root = sources::read("cli/src/cli/mod.rs");
     // `Claims(claims::Claims),` in the enum.
     let declared = root.lines().filter_map(|line| line.trim().strip_suffix("),")?.split_once('('));
     let declared = declared.filter_map(|(name, path)| Some((name, path.strip_suffix(&format!("::{name}"))?)));
@@ -278,10 +286,7 @@ fn each_subcommand_has_its_file() {
     assert!(variants.len() > 10, "{variants:?}");
     for variant in variants {
         assert!(root.contains(&format!("mod {variant};")), "{variant}");
-        assert!(
-            sources::names_in("scenarios/src/cli", ".rs").iter().any(|name| name == variant),
-            "{variant}"
-        );
+        assert!(sources::names_in("cli/src/cli", ".rs").iter().any(|name| name == variant), "{variant}");
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::library;
+use lockstorm::file::library;
 
 /// Folders in which each claim has beside it what a real group did.
 const GROUPS: &[&str] = &["cluster/", "sentinel/"];

@@ -16,7 +16,7 @@ use super::{
     messages::{self, Message},
     timeline::own_clock,
 };
-use crate::{
+use crate::judge::{
     checker::{Evidence, words},
     history::{ClockId, Fault, Fence, History, Host, HostKind, Lock, Owner, Segment},
 };

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeMap, fmt::Write};
 
 use super::escape::escape;
-use crate::{
+use crate::judge::{
     checker::words::instant,
     history::{CallKind, FailedCalls},
 };

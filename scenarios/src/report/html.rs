@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::{
     Besides, Causes, Entry, Report, Standing, chain, drawing::Drawing, escape::escape, failed, timeline,
 };
-use crate::{
+use crate::judge::{
     checker::{Evidence, words},
     history::History,
     verdict::{Match, Verdict, Witness},

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Entry, Report, chain};
-use crate::{
+use crate::judge::{
     history::{FailedCalls, Fault, Header, History},
     verdict::{Expectation, Finding, Match},
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockstorm_sim::time::True;
 
 use super::timeline::sentence;
-use crate::{
+use crate::judge::{
     checker::{Evidence, Stretch, words},
     history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Owner},
 };
@@ -192,7 +192,7 @@ fn by_owner(history: &History, bars: Vec<(Lock, Bar)>) -> Vec<Lane> {
 
 /// The calls for a lock that took some time.
 fn asked(history: &History) -> Vec<(Lock, Bar)> {
-    let mut open: BTreeMap<crate::history::Op, (True, Lock, Owner)> = BTreeMap::new();
+    let mut open: BTreeMap<crate::judge::history::Op, (True, Lock, Owner)> = BTreeMap::new();
     let mut bars = Vec::new();
     let bar = |from: True, until: True, lock: Lock, owner: Owner, how: &str| {
         let what = match &history.header.locks[..] {
@@ -270,7 +270,7 @@ pub(super) struct Dot {
 /// The writes that arrived.
 pub(super) fn writes(history: &History) -> Vec<Dot> {
     let fence = history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
-    let dot = |event: &crate::history::Event| match &event.kind {
+    let dot = |event: &crate::judge::history::Event| match &event.kind {
         EventKind::Write { owner, token, accepted, .. } => {
             let accepted = fence.accepts(*accepted);
             let said = sentence(history, event).unwrap_or_default();

@@ -10,7 +10,7 @@ use lockstorm_sim::{
     world::{Event, Record},
 };
 
-use crate::{
+use crate::judge::{
     checker::words,
     history::{History, HostKind, WriteLine},
 };
@@ -151,7 +151,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::story::Story;
+    use crate::judge::history::story::Story;
 
     #[test]
     fn a_message_is_shown_as_commands_or_as_a_reply() {

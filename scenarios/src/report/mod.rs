@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use lockstorm_sim::world::Record;
 
-use crate::{
+use crate::judge::{
     history::History,
     verdict::{Counterfactual, Expectation, Finding, Match},
 };

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{escape::escape, failed::failed_calls};
-use crate::history::FailedCalls;
+use crate::judge::history::FailedCalls;
 
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
@@ -265,7 +265,7 @@ mod tests {
     use lockstorm_sim::time::True;
 
     use super::*;
-    use crate::history::CallKind;
+    use crate::judge::history::CallKind;
 
     fn failed() -> FailedCalls {
         let (call, first_at) = (CallKind::Release, True::from_millis(5_000));

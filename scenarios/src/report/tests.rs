@@ -1,7 +1,7 @@
 //! What reports look like, on a story with everything in it.
 
 use super::*;
-use crate::{
+use crate::judge::{
     checker,
     history::{
         Claim, ClockId, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story,
@@ -13,7 +13,7 @@ use crate::{
 /// write that the fence refuses, a clock that jumps.
 fn story() -> History {
     let mut history = Story::failover(LockKind::Exclusive)
-        .became("r", crate::history::Role::Replica)
+        .became("r", crate::judge::history::Role::Replica)
         .fenced(Fence::Greater)
         .at(2)
         .asks("c1")

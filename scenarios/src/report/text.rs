@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{ChainShown, Entry, Report, Standing, failed_calls};
-use crate::verdict::{Match, Verdict};
+use crate::judge::verdict::{Match, Verdict};
 
 const BOLD: &str = "1";
 const DIM: &str = "2";

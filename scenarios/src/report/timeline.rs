@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use lockstorm_sim::time::True;
 
-use crate::{
+use crate::judge::{
     checker::words,
     history::{
         Call, ClockId, Event, EventKind, History, Host, Life, LossCause, Mode, Outcome, Party, Reason, Role,
@@ -48,9 +48,9 @@ pub fn timeline(history: &History, lines_max: usize) -> String {
 
 /// One event in words; `None` for what is not worth a line.
 pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
-    let name = |owner: &crate::history::Owner| history.owner_name(*owner);
+    let name = |owner: &crate::judge::history::Owner| history.owner_name(*owner);
     let lease = |lease: &Option<u64>| lease.map_or("no expiry".to_owned(), |ms| format!("{ms} ms"));
-    let by = |by: &Party, owner: &crate::history::Owner| match by.owner {
+    let by = |by: &Party, owner: &crate::judge::history::Owner| match by.owner {
         Some(other) if other != *owner => format!(" by {}", name(&other)),
         None if by.client != history.client_of(*owner) => format!(" by {}", history.sender_name(by.client)),
         _ => String::new(),
@@ -193,7 +193,7 @@ fn gone(history: &History, node: Host, how: LossCause) -> String {
 /// The clock a host lives by: a node by its wall clock; a client by the one it counted its leases
 /// by.
 pub(super) fn own_clock(history: &History, host: Host) -> ClockId {
-    if history.header.hosts[usize::from(host.0)].kind == crate::history::HostKind::Node {
+    if history.header.hosts[usize::from(host.0)].kind == crate::judge::history::HostKind::Node {
         return ClockId::Wall;
     }
     let deadline =

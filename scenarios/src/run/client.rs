@@ -14,14 +14,19 @@ use super::{
     resource::Writer,
 };
 use crate::{
-    bridge::HostEnv,
-    code::{Code, CodeHost, CodeLock, Write},
-    history::{Call, Lock, Mode, Op, Outcome, Owner, Wait},
-    plan::{LockEntry, PlannedClient, PlannedLine, PlannedLock},
-    recorder::{HistoryWriter, Line},
-    scenario::Client,
-    subject::{
-        self, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together,
+    file::{
+        plan::{LockEntry, PlannedClient, PlannedLine, PlannedLock},
+        scenario::Client,
+    },
+    judge::history::{Call, Lock, Mode, Op, Outcome, Owner, Wait},
+    run::{
+        bridge::HostEnv,
+        code::{Code, CodeHost, CodeLock, Write},
+        recorder::{HistoryWriter, Line},
+        subject::{
+            self, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects,
+            together,
+        },
     },
     units::{Span, millis},
 };

@@ -11,12 +11,14 @@ use lockstorm_sim::{
 
 use super::{Stage, operator::Operated, reshard};
 use crate::{
-    fault::FaultAction,
-    history::{Event, EventKind, Host, HostKind, Lock, Role, Serving},
-    plan::{Occurrence, Target, When},
-    recorder::Scope,
-    scenario::group,
-    selector::Selector,
+    file::{
+        fault::FaultAction,
+        plan::{Occurrence, Target, When},
+        scenario::group,
+        selector::Selector,
+    },
+    judge::history::{Event, EventKind, Host, HostKind, Lock, Role, Serving},
+    run::recorder::Scope,
 };
 
 /// Something that the director has yet to do.

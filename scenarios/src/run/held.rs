@@ -6,9 +6,11 @@ use std::{collections::BTreeMap, rc::Rc};
 use lockstorm_sim::time::Wall;
 
 use crate::{
-    history::{EventKind, GainCause, History, Host, Lock, LossCause, Mode, Owner, Party, SAME_END},
-    object::{self, Counts, Grants, Holding, Keys, Known, Object, Value},
-    recorder::{Line, Sender},
+    judge::{
+        history::{EventKind, GainCause, History, Host, Lock, LossCause, Mode, Owner, Party, SAME_END},
+        object::{self, Counts, Grants, Holding, Keys, Known, Object, Value},
+    },
+    run::recorder::{Line, Sender},
 };
 
 /// A lock as one node has it.

@@ -1,21 +1,41 @@
-//! From a plan to what happened: builds the world, lets it run, and hands back the history and its
-//! fingerprint.
+//! Executes plans: builds the world of a plan, runs it, and returns its history and fingerprint.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`recorder`] | writes the history of a run in true time |
+//! | [`bridge`] | the client's seam, implemented for a host of the world |
+//! | [`code`] | a user's own client on a host of the world |
+//! | [`peer`] | the process of a lock library on trial, and the protocol between the two |
+//! | [`subject`] | the systems under test: the production client and models of other algorithms |
+//! | [`real`] | runs against real servers |
+//! | [`worklist`] | items worked through on several threads |
+//! | [`runner`] | variants times seeds, on all processors, judged against their expectations |
+//! | [`tally`] | shares of violations under each condition over many runs |
+//! | [`mod@experiment`] | scenarios as tests |
 
+pub mod bridge;
 mod client;
+pub mod code;
 mod director;
+pub mod experiment;
 mod held;
 mod node;
 mod operator;
-mod peer;
+pub mod peer;
 mod probe;
 mod process;
 pub mod real;
+pub mod recorder;
 mod reshard;
 mod resource;
+pub mod runner;
 mod script;
 mod sentinel;
+pub mod subject;
+pub mod tally;
 mod witness;
 mod workload;
+pub mod worklist;
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -26,13 +46,15 @@ use lockstorm_sim::{
 };
 
 use crate::{
-    history::{
-        Clock, Ended, Header, History, Host, HostInfo, HostKind, Life, LockInfo, Resource as HistoryResource,
-        Segment,
+    file::plan::{Plan, PlannedLock},
+    judge::{
+        history::{
+            Clock, Ended, Header, History, Host, HostInfo, HostKind, Life, LockInfo,
+            Resource as HistoryResource, Segment,
+        },
+        object::Role,
     },
-    object::Role,
-    plan::{Plan, PlannedLock},
-    recorder::Shared,
+    run::recorder::Shared,
     units::{Draw, Span},
 };
 

@@ -24,7 +24,9 @@ use super::{
     witness::{self, Witness},
 };
 use crate::{
-    history::Serving, object::keyspace_of, plan::PlannedNode, scenario::Node as Written, subject::Local,
+    file::{plan::PlannedNode, scenario::Node as Written},
+    judge::{history::Serving, object::keyspace_of},
+    run::subject::Local,
 };
 
 /// The server of one node over all its lives.

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use crate::{
-    history::Serving,
-    scenario::{Durability, Node as Written},
+    file::scenario::{Durability, Node as Written},
+    judge::history::Serving,
 };
 
 /// The port at which a real server's own host reaches it before any client does, so that the

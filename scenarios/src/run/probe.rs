@@ -20,11 +20,15 @@ use super::{
     process::{Planned, Process},
 };
 use crate::{
-    history::{Call, EventKind, History, Host, Life, Lock, Mode, Op, Outcome, Owner, Probe},
-    plan::{LockEntry, Plan, PlannedProbe},
-    recorder::Line,
-    scenario::Client,
-    subject::{self, Ask, Local, Patience},
+    file::{
+        plan::{LockEntry, Plan, PlannedProbe},
+        scenario::Client,
+    },
+    judge::history::{Call, EventKind, History, Host, Life, Lock, Mode, Op, Outcome, Owner, Probe},
+    run::{
+        recorder::Line,
+        subject::{self, Ask, Local, Patience},
+    },
     units::Span,
 };
 
@@ -205,11 +209,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        checker,
-        object::LockKind,
+        file::scenario::{parse, word},
+        judge::{checker, object::LockKind, verdict::Finding},
         run::{self, Engine},
-        scenario::{parse, word},
-        verdict::Finding,
     };
 
     /// A client that has the lock, whose lease is a second, from 1 s on, in a storm that ends at 5
@@ -273,7 +275,7 @@ mod tests {
             let history = history(LockKind::Plain, row);
             assert_eq!(history.probe(), None, "{row}");
             assert!(
-                history.header.hosts.iter().all(|host| host.kind != crate::history::HostKind::Probe),
+                history.header.hosts.iter().all(|host| host.kind != crate::judge::history::HostKind::Probe),
                 "{row}"
             );
         }

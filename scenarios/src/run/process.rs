@@ -8,7 +8,7 @@ use std::{any::Any, rc::Rc};
 use lockstorm_sim::world::{HostCtx, HostState};
 
 use super::{Engine, Stage, operator::Operated};
-use crate::{plan::PlannedHost, subject::Local};
+use crate::{file::plan::PlannedHost, run::subject::Local};
 
 /// What runs on a host, over all its lives.
 pub(super) trait Process {

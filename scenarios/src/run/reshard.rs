@@ -7,8 +7,8 @@ use lockstorm_sim::{cluster::key_slot, world::HostCtx};
 
 use super::{Stage, operator::Operated};
 use crate::{
-    fault::Moved,
-    history::{Lock, Serving},
+    file::fault::Moved,
+    judge::history::{Lock, Serving},
 };
 
 /// The time-out of MIGRATE in milliseconds, which is that of `redis-cli`.

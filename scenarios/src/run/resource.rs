@@ -14,10 +14,9 @@ use super::{
     process::{Planned, Process},
 };
 use crate::{
-    history::{Accepted, EventKind, Lock, Owner, WriteLine},
-    plan::PlannedResource,
-    scenario::Fence,
-    subject::Local,
+    file::{plan::PlannedResource, scenario::Fence},
+    judge::history::{Accepted, EventKind, Lock, Owner, WriteLine},
+    run::subject::Local,
 };
 
 /// The resource's port.

@@ -6,10 +6,12 @@ use lockstorm_sim::time::True;
 
 use super::client::{Actor, TakenHold, failed};
 use crate::{
-    history::{Call, Mode, Outcome},
-    plan::{LockEntry, PlannedStep},
-    scenario::{Acquire, Extend, Poll, Release, Repeat, Step, TryAcquire, Work},
-    subject::{Ask, Counting, Patience},
+    file::{
+        plan::{LockEntry, PlannedStep},
+        scenario::{Acquire, Extend, Poll, Release, Repeat, Step, TryAcquire, Work},
+    },
+    judge::history::{Call, Mode, Outcome},
+    run::subject::{Ask, Counting, Patience},
     units::{Span, millis},
 };
 

@@ -16,7 +16,7 @@ use super::{
     operator::{self, Console, Operated},
     process::{Planned, Process},
 };
-use crate::{history::EventKind, plan::PlannedSentinel, subject::Local};
+use crate::{file::plan::PlannedSentinel, judge::history::EventKind, run::subject::Local};
 
 /// The port of every Sentinel.
 const PORT: u16 = 26379;

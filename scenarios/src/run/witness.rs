@@ -16,12 +16,14 @@ use lockstorm_sim::{
 
 use super::held::{Cause, Names, Watched};
 use crate::{
-    history::{
-        CommandCount, EventKind, GainCause, Host, KeyLeft, Life, Lock, LockInfo, Owner, Party,
-        Role as NodeRole, Serving,
+    judge::{
+        history::{
+            CommandCount, EventKind, GainCause, Host, KeyLeft, Life, Lock, LockInfo, Owner, Party,
+            Role as NodeRole, Serving,
+        },
+        object::{Keys, Role, Value, keyspace_of},
     },
-    object::{Keys, Role, Value, keyspace_of},
-    recorder::{Sender, Shared},
+    run::recorder::{Sender, Shared},
 };
 
 /// Watches one node.

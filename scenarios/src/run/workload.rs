@@ -6,11 +6,13 @@ use lockstorm_sim::world::Stream;
 
 use super::client::{Actor, TakenHold};
 use crate::{
-    history::Mode,
-    name::Name,
-    plan::LockEntry,
-    scenario::{Contend, Count, Take, Workload},
-    subject::{Ask, Counting, Patience},
+    file::{
+        name::Name,
+        plan::LockEntry,
+        scenario::{Contend, Count, Take, Workload},
+    },
+    judge::history::Mode,
+    run::subject::{Ask, Counting, Patience},
     units::{Draw, Rate, Span},
 };
 
@@ -262,10 +264,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        history::EventKind,
-        plan::Plan,
+        file::{plan::Plan, scenario::parse},
+        judge::history::EventKind,
         run::{self, Engine},
-        scenario::parse,
     };
 
     #[test]

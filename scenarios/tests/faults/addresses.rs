@@ -1,6 +1,6 @@
 //! Addresses that are no host's own.
 
-use lockstorm::history::{CommandCount, History};
+use lockstorm::judge::history::{CommandCount, History};
 use lockstorm_sim::world::TraceRetention;
 
 use super::play;

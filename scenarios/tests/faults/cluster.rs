@@ -1,6 +1,6 @@
 //! What an operator does to a cluster: failovers by hand, and slots that are moved.
 
-use lockstorm::history::{EventKind, History, Role, Serving};
+use lockstorm::judge::history::{EventKind, History, Role, Serving};
 use lockstorm_sim::world::TraceRetention;
 
 use super::play;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::history::{Call, EventKind, History, Life, LossCause, Outcome, Role};
+use lockstorm::judge::history::{Call, EventKind, History, Life, LossCause, Outcome, Role};
 use lockstorm_sim::world::TraceRetention;
 
 use super::play;

@@ -16,13 +16,13 @@ mod messages;
 use std::collections::BTreeMap;
 
 use lockstorm::{
-    fault,
-    history::{self, Call, ClockId, EventKind, History},
-    plan::Plan,
+    file::{fault, plan::Plan, scenario::parse},
+    judge::{
+        history::{self, Call, ClockId, EventKind, History},
+        verdict::Match,
+    },
+    run::runner::{Case, judge},
     run::{self, Engine, Outcome},
-    runner::{Case, judge},
-    scenario::parse,
-    verdict::Match,
 };
 use lockstorm_sim::{
     time::True,
@@ -84,7 +84,7 @@ fn acquisitions(history: &History, until: i64) -> String {
             EventKind::Return { op, outcome } => {
                 let Some(at) = open.remove(op) else { continue };
                 let took = ms(event.at) - ms(all[at].0);
-                let ok = matches!(outcome, lockstorm::history::Outcome::Ok);
+                let ok = matches!(outcome, lockstorm::judge::history::Outcome::Ok);
                 all[at].1 = if ok { took.to_string() } else { format!("{took}!") };
             }
             _ => {}
@@ -209,7 +209,7 @@ fn there_is_a_row_for_every_fault() {
 /// What the checkers measure of a run, and the acquisitions in it.
 fn measured(text: &str) -> (Vec<String>, String) {
     let outcome = play("overlap", text, TraceRetention::Nothing);
-    let findings = lockstorm::checker::check(&outcome.history).into_iter();
+    let findings = lockstorm::judge::checker::check(&outcome.history).into_iter();
     let measured = findings.map(|finding| format!("{}: {:?}", finding.checker, finding.measures)).collect();
     (measured, acquisitions(&outcome.history, WHOLE))
 }

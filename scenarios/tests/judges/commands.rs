@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use lockstorm::{
+use lockstorm::judge::{
     history::{Call, Event, EventKind, History, HostKind, Lock, Owner},
     verdict::Quantity,
 };
@@ -63,7 +63,7 @@ pub(crate) fn judge(history: &History) -> Answer {
             herd = herd.max(drawn.filter(|(of, _)| *of == lock).count());
         }
     }
-    let of_client = |count: &&lockstorm::history::CommandCount| {
+    let of_client = |count: &&lockstorm::judge::history::CommandCount| {
         history.header.hosts[usize::from(count.client.0)].kind == HostKind::Client
     };
     let commands: u64 = history.commands.iter().filter(of_client).map(|count| count.count).sum();

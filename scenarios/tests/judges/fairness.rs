@@ -19,7 +19,7 @@
 //! The layer is violated iff an owner was overtaken or swept. There is nothing to judge without a
 //! fair lock, or if no owner ever was behind another in a queue.
 
-use lockstorm::history::{Event, EventKind, History, Host, Lock, LockKind, Owner, Role};
+use lockstorm::judge::history::{Event, EventKind, History, Host, Lock, LockKind, Owner, Role};
 
 use crate::{
     Answer,

@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{Event, EventKind, History, Host, KeyLeft, Life, Lock, Mode, Outcome, Owner};
+use lockstorm::judge::history::{Event, EventKind, History, Host, KeyLeft, Life, Lock, Mode, Outcome, Owner};
 
 use crate::{
     Answer,

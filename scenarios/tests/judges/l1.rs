@@ -4,7 +4,7 @@
 //! promised that more than one owner wanted. In real time it is undecided what would be otherwise,
 //! had one of the two been earlier or later by 100 ms.
 
-use lockstorm::history::{History, Lock, Owner};
+use lockstorm::judge::history::{History, Lock, Owner};
 
 use crate::{
     Answer,

@@ -1,6 +1,6 @@
 //! L2, as it is defined: what L1 says of promises, said of beliefs.
 
-use lockstorm::history::History;
+use lockstorm::judge::history::History;
 
 use crate::{Answer, l1::judge_stretches, past::believed};
 

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{History, Mode};
+use lockstorm::judge::history::{History, Mode};
 use lockstorm_sim::time::True;
 
 use crate::{

@@ -3,7 +3,7 @@
 //! The layer is violated iff one is stale; where no rule is in force there is nothing to judge. Of
 //! a semaphore's permits many may be out, so none of its writes is stale.
 
-use lockstorm::history::{Fence, History};
+use lockstorm::judge::history::{Fence, History};
 
 use crate::{
     Answer,

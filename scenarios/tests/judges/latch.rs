@@ -13,7 +13,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{Call, EventKind, History, Lock, LockKind, Outcome};
+use lockstorm::judge::history::{Call, EventKind, History, Lock, LockKind, Outcome};
 use lockstorm_sim::time::True;
 
 use crate::{

@@ -27,7 +27,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{
+use lockstorm::judge::history::{
     Deadline, Event, EventKind, History, Host, Life, Lock, LossCause, Mode, Owner, Role,
 };
 use lockstorm_sim::time::{True, Wall};

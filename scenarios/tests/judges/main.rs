@@ -1,6 +1,6 @@
 //! A second judge for every checker, and whether the two agree.
 //!
-//! Each checker of `lockstorm::checker` is written to be quick and to explain itself. Here each has
+//! Each checker of `lockstorm::judge::checker` is written to be quick and to explain itself. Here each has
 //! a reference that is neither: a file that states the definition in plain sentences and works it
 //! out from the raw events, however long that takes. Both judge generated histories, plausible ones
 //! and absurd ones, and every stock scenario. Where they differ, one of them is wrong.
@@ -48,11 +48,13 @@ use std::{
 };
 
 use lockstorm::{
-    checker,
-    history::History,
+    judge::{
+        checker,
+        history::History,
+        verdict::{Finding, Quantity},
+    },
     report::timeline,
-    runner::parse_seeds,
-    verdict::{Finding, Quantity},
+    run::runner::parse_seeds,
 };
 use proptest::strategy::{Strategy, ValueTree};
 

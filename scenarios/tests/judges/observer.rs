@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use lockstorm::history::{Header, Host, LockInfo, LockKind};
+use lockstorm::judge::history::{Header, Host, LockInfo, LockKind};
 use lockstorm_client::wire;
 use lockstorm_sim::{
     config::{Config, Fsync},

@@ -4,7 +4,7 @@
 //! refused. A forced release in the lock's own way is no violation. The question arose if anything
 //! of that kind took effect, or if a release or an extension came back.
 
-use lockstorm::history::{Call, EventKind, History, LossCause, Outcome};
+use lockstorm::judge::history::{Call, EventKind, History, LossCause, Outcome};
 
 use crate::{
     Answer,

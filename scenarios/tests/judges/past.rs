@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{
+use lockstorm::judge::history::{
     Call, Deadline, Ended, Event, EventKind, Fence, Header, History, Host, HostKind, Life, Lock, LockKind,
     Mode, Outcome, Owner, Party, Reason,
 };

@@ -4,7 +4,7 @@
 //! there are that was at most. There is nothing to judge without a semaphore, or if no permit was
 //! ever promised.
 
-use lockstorm::history::{EventKind, History, LockKind, Owner};
+use lockstorm::judge::history::{EventKind, History, LockKind, Owner};
 use lockstorm_sim::time::True;
 
 use crate::{

@@ -14,7 +14,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{Event, EventKind, History, Lock, Outcome};
+use lockstorm::judge::history::{Event, EventKind, History, Lock, Outcome};
 use lockstorm_sim::time::True;
 
 use crate::{

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{Call, ClockId, EventKind, History, Host, Lock, LockKind, Outcome, Owner};
+use lockstorm::judge::history::{Call, ClockId, EventKind, History, Host, Lock, LockKind, Outcome, Owner};
 use lockstorm_sim::time::True;
 
 use crate::{

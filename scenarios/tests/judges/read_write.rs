@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{Call, Deadline, EventKind, History, Host, Lock, LockKind, Mode, Owner};
+use lockstorm::judge::history::{Call, Deadline, EventKind, History, Host, Lock, LockKind, Mode, Owner};
 use lockstorm_sim::time::{True, Wall};
 
 use crate::{

@@ -29,7 +29,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lockstorm::history::{Call, Event, EventKind, History, Lock, Mode, Outcome, Owner, Role};
+use lockstorm::judge::history::{Call, Event, EventKind, History, Lock, Mode, Outcome, Owner, Role};
 
 use crate::{
     Answer,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lockstorm::history::{Accepted, Event, EventKind, History, Lock, Owner};
+use lockstorm::judge::history::{Accepted, Event, EventKind, History, Lock, Owner};
 use lockstorm_sim::time::True;
 
 use crate::past::{Stretch, believed, ends_belief, excludes, promised, shown};

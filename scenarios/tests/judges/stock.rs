@@ -7,10 +7,12 @@ use std::sync::{
 };
 
 use lockstorm::{
-    library,
+    file::{
+        library,
+        scenario::{Source, parse},
+    },
     run::Engine,
-    runner::{Case, Runner, parse_seeds},
-    scenario::{Source, parse},
+    run::runner::{Case, Runner, parse_seeds},
 };
 
 /// What was found by looking at every run, on every processor, in the order of the runs; and how

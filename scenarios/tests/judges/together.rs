@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{Call, History, Lock, Outcome, Owner};
+use lockstorm::judge::history::{Call, History, Lock, Outcome, Owner};
 use lockstorm_sim::time::True;
 
 use crate::{

@@ -17,7 +17,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::{
+use lockstorm::judge::{
     history::{Fault, History, Host, HostKind, Lock, LockKind, Outcome, Owner},
     verdict::Quantity,
 };

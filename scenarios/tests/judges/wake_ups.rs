@@ -17,7 +17,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{Call, Event, EventKind, History, Lock, LockKind, Mode, Owner, Wake};
+use lockstorm::judge::history::{Call, Event, EventKind, History, Lock, LockKind, Mode, Owner, Wake};
 
 use crate::{
     Answer,

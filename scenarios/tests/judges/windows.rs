@@ -57,7 +57,9 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{ClockId, Event, EventKind, History, Host, Life, Lock, LossCause, Role, Serving};
+use lockstorm::judge::history::{
+    ClockId, Event, EventKind, History, Host, Life, Lock, LossCause, Role, Serving,
+};
 use lockstorm_sim::time::True;
 
 use crate::{

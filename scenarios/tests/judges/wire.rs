@@ -19,12 +19,16 @@ use std::{
 };
 
 use lockstorm::{
-    fault::Fault,
-    history::{Event as Recorded, EventKind, GainCause, History, Host, HostKind, Life, LossCause, Role},
-    object::LockKind,
-    plan::Plan,
+    file::{
+        fault::Fault,
+        plan::Plan,
+        scenario::{Durability, Lock, Node, Scenario, traits::Token},
+    },
+    judge::{
+        history::{Event as Recorded, EventKind, GainCause, History, Host, HostKind, Life, LossCause, Role},
+        object::LockKind,
+    },
     run::{self, Engine, Outcome},
-    scenario::{Durability, Lock, Node, Scenario, traits::Token},
 };
 use lockstorm_sim::{
     time::{True, Wall},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm::scenario::parse;
+use lockstorm::file::scenario::parse;
 use lockstorm_client::{
     BoxFuture, Builder, Client, Error, ErrorKind, PermitId, RateMode,
     limits::{self, Limits},

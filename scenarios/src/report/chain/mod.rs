@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 use serde::Serialize;
 
 use super::timeline::sentence;
-use crate::{
+use crate::judge::{
     checker::{
         chain::{self, What},
         words,
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
     /// When it happened, or when a fault began, in nanoseconds of true time.
-    #[serde(serialize_with = "crate::verdict::nanos")]
+    #[serde(serialize_with = "crate::judge::verdict::nanos")]
     pub at: True,
     /// Where it happened; `None` of a fault, which may be on several hosts.
     pub host: Option<Box<str>>,

@@ -1,7 +1,7 @@
 //! What chains of violations name, and what they leave out.
 
 use super::*;
-use crate::{
+use crate::judge::{
     checker,
     history::{EventKind, LockKind as Guarantee, LossCause, Reason, Role, Serving, Wake, story::Story},
 };
@@ -129,7 +129,7 @@ pub(super) fn announces(story: Story, by: &str, event: &str) -> Story {
 /// not of what the node did besides.
 #[test]
 fn a_chain_has_what_a_promotion_and_a_message_came_of() {
-    let served = |how| EventKind::Serves { lock: crate::history::Lock(0), how };
+    let served = |how| EventKind::Serves { lock: crate::judge::history::Lock(0), how };
     let granted = || asks_and_gets(Story::failover(Guarantee::Exclusive), "c1", &["m"], 1_000).at(1_003);
     let watched = ["+sdown", "+odown", "+try-failover", "+selected-slave", "+slave"]
         .into_iter()

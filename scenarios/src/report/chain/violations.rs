@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::tests::{announces, chain};
-use crate::{
+use crate::judge::{
     checker,
     history::{
         Bounds, Call, Fence, History, Life, LockKind as Guarantee, LossCause, Mode, Outcome, Role, Wait,

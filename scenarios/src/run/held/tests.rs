@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use super::*;
-use crate::{
+use crate::judge::{
     history::{self, story::Story},
     object::{Content, LockKind},
 };

@@ -15,7 +15,7 @@ use lockstorm_sim::{
     time::Wall,
 };
 
-use crate::object::{Keys, Value};
+use crate::judge::object::{Keys, Value};
 
 /// A line of MONITOR.
 #[derive(Debug, PartialEq, Eq)]
@@ -239,7 +239,7 @@ impl<By: Clone> Mirror<By> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use crate::judge::{
         history::Mode,
         object::{Content, Keys, Known, LockKind},
     };

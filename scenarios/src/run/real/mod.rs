@@ -38,12 +38,14 @@ use super::{
     process::{Planned, Process as HostProcess, Program},
 };
 use crate::{
-    fault::FaultAction,
-    history::HostKind,
-    plan::{Plan, PlannedNode, Target},
-    scenario::Node as Written,
-    selector::Selector,
-    subject::Local,
+    file::{
+        fault::FaultAction,
+        plan::{Plan, PlannedNode, Target},
+        scenario::Node as Written,
+        selector::Selector,
+    },
+    judge::history::HostKind,
+    run::subject::Local,
 };
 
 /// How long a server may take to start: on a busy machine, with a log to load.
@@ -312,7 +314,7 @@ impl Outside {
 
 /// What the wall clock of this machine shows.
 #[expect(clippy::disallowed_methods, reason = "real servers tell the time by the real clock")]
-pub(crate) fn wall() -> Wall {
+pub fn wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use crate::history::{Call, Event, EventKind, Host, Op, Outcome, Owner};
+use crate::judge::history::{Call, Event, EventKind, Host, Op, Outcome, Owner};
 
 /// By how much the two may disagree; a later event of a server did not cause the reply.
 const LATE_MAX: Duration = Duration::from_millis(50);
@@ -123,7 +123,7 @@ fn calls(events: &[Event]) -> Vec<Done> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Lock, Mode, story::Story};
+    use crate::judge::history::{Lock, Mode, story::Story};
 
     const LOCK: Lock = Lock(0);
 
@@ -136,8 +136,11 @@ mod tests {
         let owner = events[belief].kind.owner().expect("an event of an owner");
         let is_grant = |event: &Event| matches!(event.kind, EventKind::Granted { .. });
         let at = events[belief].at;
-        let call =
-            Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000), mode: Mode::Exclusive };
+        let call = Call::Acquire {
+            wait: crate::judge::history::Wait::No,
+            lease_ms: Some(1_000),
+            mode: Mode::Exclusive,
+        };
         events.retain(|event| !matches!(event.kind, EventKind::Invoke { .. } | EventKind::Return { .. }));
         let client = events[events.iter().position(|event| !is_grant(event)).expect("the belief")].host;
         let op = Op(1);
@@ -175,7 +178,7 @@ mod tests {
             panic!("two grants")
         };
         let (at, host, owner) = (second.at, second.host, first.kind.owner().expect("an event of an owner"));
-        let by = crate::history::Party { client: history.client_of(owner), owner: None };
+        let by = crate::judge::history::Party { client: history.client_of(owner), owner: None };
         let (left, lease_ms, until, mode) = (0, None, None, Mode::Exclusive);
         let released = EventKind::Released { lock: LOCK, owner, by, left, lease_ms, until, mode };
         // The second grant was noted later than the belief that it made, and the release before it
@@ -187,8 +190,11 @@ mod tests {
             call,
         };
         let client = history.client_of(second.kind.owner().expect("an event of an owner"));
-        let call =
-            Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000), mode: Mode::Exclusive };
+        let call = Call::Acquire {
+            wait: crate::judge::history::Wait::No,
+            lease_ms: Some(1_000),
+            mode: Mode::Exclusive,
+        };
         let mut events = vec![
             Event { at: at - Duration::from_millis(1), host: client, kind: asks(Op(1), call) },
             Event { at, host: client, kind: EventKind::Return { op: Op(1), outcome: Outcome::Ok } },
@@ -213,13 +219,14 @@ mod tests {
     /// was taken for all that was done.
     #[test]
     fn what_an_acquisition_to_read_extends_is_not_what_it_asked_for() {
-        let story = Story::of_kind(crate::history::LockKind::ReadWrite).at(500);
+        let story = Story::of_kind(crate::judge::history::LockKind::ReadWrite).at(500);
         let story = story.granted_in("m", "c1", 1_000, Mode::Exclusive).at(510).extended("m", "c1", 1_000);
         let history = story.granted_in("m", "c1", 1_000, Mode::Shared).ends(2_000);
         let [_, extended, granted] = &history.events[..] else { panic!("three events of the node") };
         let owner = granted.kind.owner().expect("an event of an owner");
         let (client, before) = (history.client_of(owner), granted.at - Duration::from_micros(200));
-        let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: None, mode: Mode::Shared };
+        let call =
+            Call::Acquire { wait: crate::judge::history::Wait::No, lease_ms: None, mode: Mode::Shared };
         let asks = EventKind::Invoke { op: Op(1), lock: LOCK, owner, call };
         let returns = EventKind::Return { op: Op(1), outcome: Outcome::Ok };
         let mut events = vec![
@@ -242,9 +249,12 @@ mod tests {
         let (owner, node) = (granted.kind.owner().expect("an event of an owner"), granted.host);
         let (client, at) = (history.client_of(owner), granted.at);
         let later = |millis| at + Duration::from_millis(millis);
-        let by = crate::history::Party { client, owner: None };
-        let acquire =
-            Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(30), mode: Mode::Exclusive };
+        let by = crate::judge::history::Party { client, owner: None };
+        let acquire = Call::Acquire {
+            wait: crate::judge::history::Wait::No,
+            lease_ms: Some(30),
+            mode: Mode::Exclusive,
+        };
         let asks = |op, call| EventKind::Invoke { op: Op(op), lock: LOCK, owner, call };
         let returns = |op| EventKind::Return { op: Op(op), outcome: Outcome::Ok };
         let (left, lease_ms, until, mode) = (0, None, None, Mode::Exclusive);

@@ -21,9 +21,11 @@ use super::{
     mirror::{From, Line, Mirror, Step},
 };
 use crate::{
-    history::{Event, EventKind, GainCause, Host, Lock, Owner, Party, Role},
-    object::{self, Content, Keys, Value},
-    recorder::Sender,
+    judge::{
+        history::{Event, EventKind, GainCause, Host, Lock, Owner, Party, Role},
+        object::{self, Content, Keys, Value},
+    },
+    run::recorder::Sender,
     run::{
         Stage,
         held::{Cause, Names, Watched},

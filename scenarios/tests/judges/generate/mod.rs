@@ -5,7 +5,7 @@ pub(crate) mod noise;
 mod parts;
 pub(crate) mod world;
 
-use lockstorm::history::{
+use lockstorm::judge::history::{
     Authority, Bounds, Clock, Drift, Ended, Fence, Header, History, Host, HostInfo, HostKind, LockInfo,
     LockKind, Owner, Resource, Segment,
 };

@@ -1,7 +1,7 @@
 //! Impossible histories: any event at any time, by any party. A checker's verdict on one is of no
 //! use, but its definition determines one.
 
-use lockstorm::history::{
+use lockstorm::judge::history::{
     Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, GainCause, History, Host, KeyLeft,
     Life, Lock, LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Serving, Wait,
     Wake,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::history::{Host, Lock, Mode, Op, Owner};
+use lockstorm::judge::history::{Host, Lock, Mode, Op, Owner};
 use lockstorm_sim::time::True;
 
 /// Whose grants count together: those of a limiter, or those of one of its clients.

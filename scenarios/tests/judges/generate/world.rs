@@ -8,7 +8,7 @@ mod refusals;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lockstorm::history::{
+use lockstorm::judge::history::{
     Accepted, Call, ClockId, Deadline, EventKind, History, Host, Lock, LockKind, LossCause, Mode, Op,
     Outcome, Owner, Party, Reason, Serving, Wait, Wake,
 };

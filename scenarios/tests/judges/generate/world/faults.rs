@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm::history::{
+use lockstorm::judge::history::{
     Clock, ClockId, EventKind, GainCause, Host, Life, Lock, LossCause, Owner, Role, Segment, Serving,
 };
 use lockstorm_sim::time::Wall;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{EventKind, Host, Outcome, Owner};
+use lockstorm::judge::history::{EventKind, Host, Outcome, Owner};
 
 use super::{Open, STEPS, World, one_of};
 

@@ -1,0 +1,265 @@
+//! `lockstorm claims`: the main job: what is claimed about Redis locks, decided.
+
+use std::{ops::ControlFlow, path::PathBuf, slice::from_ref};
+
+use clap::Args;
+use lockstorm_sim::world::TraceRetention;
+use miette::{IntoDiagnostic, Result, miette};
+use serde::Serialize;
+
+use super::{
+    Exit,
+    boundary::{self, Claimed, at_each_point, search_of},
+    conditions::has_share,
+    measures::claimed_measures,
+    options::{Jobs, virtual_engines},
+    out::{errln, outln},
+    pages::Pages,
+    progress::Progress,
+    results::{exit_of, measured, show},
+    twice::stock,
+};
+use lockstorm::{
+    file::scenario::{Claim, Source, nearest},
+    judge::verdict::Match,
+    report::FormulaRow,
+    run::Engine,
+    run::{
+        runner::{Judged, Runner},
+        tally::{Tally, tally},
+        worklist::work_through,
+    },
+};
+
+/// Decide well-known claims about Redis locks, and say of each whether it came out as claimed
+#[derive(Debug, Args)]
+pub(super) struct Claims {
+    /// Only these claims, such as S4 or r2; all if left out
+    ids: Vec<String>,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// What moves time on
+    #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    engine: Engine,
+    /// Run each claim once on private real `redis-server` processes, in real time and several at a
+    /// time, and print whether the real servers came out as the simulated ones, and how many of the
+    /// runs did
+    #[arg(long, conflicts_with_all = ["engine", "verbose"])]
+    real: bool,
+    /// Write a folder of pages: a table of the claims with their verdicts and boundaries, a page of
+    /// a run for each condition, and the scenario files
+    #[arg(long, value_name = "DIR", conflicts_with = "real")]
+    report: Option<PathBuf>,
+    /// Print the claims as JSON, one line each: its runs with what was found of what it is about,
+    /// its measures and its boundaries
+    #[arg(long, conflicts_with_all = ["real", "verbose"])]
+    json: bool,
+    /// Show for each condition which owners held the lock, until when, and which fault caused it
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl Claims {
+    pub(super) fn run(self) -> Result<Exit> {
+        let sources = self.chosen(stock()?)?;
+        if self.real {
+            return super::match_rate::run(&sources, self.jobs.given());
+        }
+        let mut pages = self.report.as_deref().map(Pages::create).transpose()?;
+        let trial =
+            Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine).keep_holds(pages.is_some());
+        let progress = Progress::new(trial.cases().len());
+        let judged = trial.run(&|judged| progress.step(judged.simulated));
+        let speed = progress.finish();
+        let tallies = tally(&trial, &judged);
+        // Most claims have one seed, so that a search by itself would leave all processors but one
+        // idle.
+        let all: Vec<&Source> = sources.iter().collect();
+        let boundaries = work_through(&all, self.jobs.count(), |&source| {
+            let found = self.boundaries(source);
+            if found.is_ok() { ControlFlow::Continue(found) } else { ControlFlow::Break(found) }
+        });
+        let boundaries = boundaries.into_iter().collect::<Result<Vec<_>>>()?;
+        let (mut as_claimed, mut worst) = (0, Exit::Expected);
+        for (at, (source, boundaries)) in sources.iter().zip(&boundaries).enumerate() {
+            let of: Vec<Judged> = judged.iter().filter(|one| one.case.source == at).cloned().collect();
+            let tallies: Vec<Tally<'_>> =
+                tallies.iter().filter(|tally| tally.source == at).cloned().collect();
+            let exit = boundaries.iter().map(Claimed::exit).fold(exit_of(&of, &tallies), Exit::max);
+            as_claimed += usize::from(exit == Exit::Expected);
+            worst = worst.max(exit);
+            let measures = claimed_measures(&trial, &of);
+            if self.json {
+                outln!("{}", json(&trial, source, &of, &tallies, (&measures, boundaries), exit)?);
+            } else {
+                self.print(&trial, source, &of, &tallies, exit);
+                for row in &measures {
+                    outln!("       {}", row.heading);
+                    row.lines.iter().for_each(|line| outln!("         {line}"));
+                }
+                for found in boundaries {
+                    outln!("       boundary{}", found.heading());
+                    for line in found.lines() {
+                        outln!("         {line}");
+                    }
+                }
+            }
+            if let Some(pages) = &mut pages {
+                pages.add(&trial, source, &of, &tallies, (measures, boundaries), exit)?;
+            }
+        }
+        let summary = format!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
+        if self.json {
+            errln!("{summary}");
+        } else {
+            outln!("{summary}");
+        }
+        pages.map_or(Ok(()), Pages::finish)?;
+        Ok(worst)
+    }
+
+    /// Where the verdict changes of each variant that says so, searched anew.
+    fn boundaries<'a>(&self, source: &'a Source) -> Result<Vec<Claimed<'a>>> {
+        let mut all = Vec::new();
+        for variant in source.conditions() {
+            let Some(written) = &variant.scenario.boundary else { continue };
+            for search in at_each_point(search_of(source, variant, written, self.engine)?)? {
+                let found = search.of(0..variant.scenario.run.seeds, 1, &|_| {});
+                let found = found.map_err(|error| *error)?;
+                all.push(Claimed::of(search, found));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The claims that were asked for, in the order of their numbers.
+    fn chosen(&self, sources: Vec<Source>) -> Result<Vec<Source>> {
+        let mut claims: Vec<(String, Source)> =
+            sources.into_iter().filter_map(|source| Some((source.claim()?.id.clone(), source))).collect();
+        claims.sort_by_key(|(id, _)| order(id));
+        for wanted in &self.ids {
+            if !claims.iter().any(|(id, _)| id.eq_ignore_ascii_case(wanted)) {
+                let near = nearest(wanted, claims.iter().map(|(id, _)| id.as_str()));
+                let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+                return Err(miette!(
+                    "there is no claim {wanted}{near} (`lockstorm list scenarios` names them all)"
+                ));
+            }
+        }
+        let wanted =
+            |id: &str| self.ids.is_empty() || self.ids.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
+        Ok(claims.into_iter().filter(|(id, _)| wanted(id)).map(|(_, source)| source).collect())
+    }
+
+    fn print(&self, trial: &Runner<'_>, source: &Source, of: &[Judged], tallies: &[Tally<'_>], exit: Exit) {
+        let Some(claim) = source.claim() else { return };
+        let words = |judged: &Judged| -> Vec<&str> {
+            measured(trial, from_ref(judged), tallies).into_iter().map(|(_, word, _)| word).collect()
+        };
+        let word = match exit {
+            Exit::Expected => "as stated",
+            Exit::Undecided => "UNDECIDED",
+            _ => "NOT AS STATED",
+        };
+        outln!("{:4} {word}: {} ({})", claim.id, claim.says, claim.by);
+        for alike in of.chunk_by(|one, other| {
+            one.case.variant == other.case.variant
+                && one.verdict() == Match::AsExpected
+                && other.verdict() == Match::AsExpected
+                && words(one) == words(other)
+        }) {
+            let one = &alike[0];
+            let variant = trial.variant(one.case);
+            let name = if variant.name.is_empty() { "as described" } else { &variant.name };
+            let seeds = match alike.len() {
+                1 => String::new(),
+                seeds if has_share(variant) => format!(", with {seeds} seeds"),
+                seeds => format!(", with each of {seeds} seeds"),
+            };
+            if one.verdict() == Match::AsExpected {
+                outln!("       {name}{seeds}: {}", came_out(trial, alike, tallies));
+            }
+            if self.verbose || one.verdict() != Match::AsExpected {
+                let outcome = trial.outcome(one.case, TraceRetention::Nothing);
+                show(trial, one, Some(&outcome), self.verbose, None);
+            }
+        }
+        if let Some(finding) = source.finding() {
+            outln!("       found: {}", finding.trim());
+        }
+        if let Some(why) = &claim.no_boundary {
+            outln!("       no boundary: {}", why.trim());
+        }
+    }
+}
+
+/// One line of JSON about one claim.
+fn json(
+    trial: &Runner<'_>,
+    source: &Source,
+    of: &[Judged],
+    tallies: &[Tally<'_>],
+    (measures, boundaries): (&[FormulaRow], &[Claimed<'_>]),
+    exit: Exit,
+) -> Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        #[serde(flatten)]
+        claim: Option<&'a Claim>,
+        file: &'a str,
+        as_stated: bool,
+        runs: Vec<Run>,
+        measures: Vec<&'a str>,
+        boundaries: Vec<boundary::Line<'a>>,
+    }
+    #[derive(Serialize)]
+    struct Run {
+        case: String,
+        verdict: Match,
+        found: Vec<Found>,
+    }
+    #[derive(Serialize)]
+    struct Found {
+        checker: String,
+        verdict: &'static str,
+        #[serde(skip_serializing_if = "String::is_empty")]
+        measured: String,
+    }
+    let run = |judged: &Judged| {
+        let found = measured(trial, from_ref(judged), tallies).into_iter();
+        let found = found.map(|(checker, verdict, measured)| Found { checker, verdict, measured }).collect();
+        Run { case: trial.token(judged.case), verdict: judged.verdict(), found }
+    };
+    let measures = measures.iter().flat_map(|row| [&row.heading].into_iter().chain(&row.lines));
+    let line = Line {
+        claim: source.claim(),
+        file: &source.file,
+        as_stated: exit == Exit::Expected,
+        runs: of.iter().map(run).collect(),
+        measures: measures.map(String::as_str).collect(),
+        boundaries: boundaries.iter().map(Claimed::json).collect(),
+    };
+    serde_json::to_string(&line).into_diagnostic()
+}
+
+/// What was found of everything that the claim is about, in one line.
+fn came_out(trial: &Runner<'_>, alike: &[Judged], tallies: &[Tally<'_>]) -> String {
+    let found = measured(trial, alike, tallies).into_iter().map(|(checker, word, measured)| {
+        if measured.is_empty() {
+            format!("{checker} {word}")
+        } else {
+            format!("{checker} {word} ({measured})")
+        }
+    });
+    found.collect::<Vec<_>>().join(", ")
+}
+
+/// S2 comes before S11, and single instances before Redlock before the rest.
+pub(super) fn order(id: &str) -> (usize, u64, String) {
+    let letters: String = id.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+    let number: String =
+        id.chars().skip_while(|c| c.is_ascii_alphabetic()).take_while(char::is_ascii_digit).collect();
+    let group =
+        ["S", "R", "W", "P", "F", "T"].iter().position(|group| *group == letters).unwrap_or(usize::MAX);
+    (group, number.parse().unwrap_or(u64::MAX), id.to_owned())
+}

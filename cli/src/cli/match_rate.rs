@@ -1,0 +1,269 @@
+//! `lockstorm claims --real`: which runs of the claims come out on real servers as they do on
+//! simulated ones.
+
+use std::{ops::ControlFlow, time::Duration};
+
+use lockstorm_sim::{time::True, world::TraceRetention};
+use miette::{Result, bail, miette};
+
+use super::{
+    Exit,
+    out::{errln, outln},
+    progress::Progress,
+};
+use lockstorm::{
+    file::{
+        plan::Plan,
+        scenario::{Scenario, Source},
+    },
+    judge::{
+        history::{Ended, FailedCalls},
+        verdict::{Finding, Match},
+    },
+    report::failed_calls,
+    run::{Engine, real},
+    run::{
+        runner::{Case, Runner, judge},
+        worklist::work_through,
+    },
+};
+
+/// How many runs take place at a time if nothing else is asked for. Nearly all of a run is waiting,
+/// for a lease to end or for a partition to heal, so that this is no matter of processors.
+const AT_ONCE: usize = 16;
+
+/// How often a run is played at most. Its times are those of the real clock, which a busy machine
+/// cannot keep to, so that less happens than was meant to.
+const PLAYS: usize = 3;
+
+/// What came of one run.
+struct Row {
+    case: Case,
+    came: Came,
+    /// The calls that failed.
+    failed: Vec<FailedCalls>,
+    /// What came of it before, where it was played again.
+    before: Vec<Came>,
+}
+
+enum Came {
+    /// As the simulated servers do, which is what the file expects.
+    Alike,
+    /// Otherwise, as the file says of real servers: why, and whether it may come out so or so.
+    Explained { because: String, by_chance: bool },
+    /// Otherwise, and in what: the file gives no reason, or one for what has not come out.
+    Otherwise(String),
+    /// The history does not say.
+    Undecided(String),
+    /// It did not take place: what of it cannot be done to real servers.
+    Refused(String),
+}
+
+/// Runs every variant of the claims once on real servers, and prints for each claim whether it came
+/// out as simulated.
+pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
+    real::available().map_err(|why| miette!("--real starts servers of its own: {why}"))?;
+    // Real time is dear: one seed of each.
+    let trial = Runner::new(sources).seeds(0..1).engine(Engine::Real);
+    let (mut possible, mut rows) = (Vec::new(), Vec::new());
+    for case in trial.cases() {
+        let plan = Plan::draw(&trial.variant(case).scenario, case.seed);
+        let problems = real::impossible(&plan);
+        match problems.is_empty() {
+            true => possible.push((plan.phases.ends.since(True::ZERO), case)),
+            false => {
+                let came = Came::Refused(problems.join(", "));
+                rows.push(Row { case, came, failed: Vec::new(), before: Vec::new() });
+            }
+        }
+    }
+    // The longest first: the last ones to end are then short.
+    possible.sort_by_key(|(lasts, _)| std::cmp::Reverse(*lasts));
+    let jobs = jobs.unwrap_or(AT_ONCE).max(1);
+    let takes: Duration = possible.iter().map(|(lasts, _)| *lasts).sum();
+    errln!("{} runs last {} s in real time, {jobs} at a time", possible.len(), takes.as_secs());
+    let progress = Progress::new(possible.len());
+    let ran = work_through(&possible, jobs, |&(_, case)| {
+        let (mut came, mut failed, simulated) = play(&trial, case);
+        let mut before = Vec::new();
+        while came.may_be_late() && before.len() + 1 < PLAYS && !real::interrupted() {
+            before.push(came);
+            (came, failed, _) = play(&trial, case);
+        }
+        progress.step(simulated);
+        let row = Row { case, came, failed, before };
+        if real::interrupted() { ControlFlow::Break(row) } else { ControlFlow::Continue(row) }
+    });
+    let speed = progress.finish();
+    if real::interrupted() {
+        bail!("interrupted; the servers are gone");
+    }
+    rows.extend(ran);
+    rows.sort_by_key(|row| (row.case.source, row.case.variant));
+    for of_claim in rows.chunk_by(|one, other| one.case.source == other.case.source) {
+        print(&trial, of_claim);
+    }
+    let count = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
+    let [alike, explained, otherwise, undecided, refused] = [
+        count(|row| matches!(row.came, Came::Alike)),
+        count(|row| matches!(row.came, Came::Explained { .. })),
+        count(|row| matches!(row.came, Came::Otherwise(_))),
+        count(|row| matches!(row.came, Came::Undecided(_))),
+        count(|row| matches!(row.came, Came::Refused(_))),
+    ];
+    let ran = rows.len() - refused;
+    let percent = alike as f64 * 100.0 / ran.max(1) as f64;
+    let again = count(|row| matches!(row.came, Came::Alike) && !row.before.is_empty());
+    outln!(
+        "{alike} of {ran} runs as simulated ({percent:.1} %), {again} of them not at the first play; {explained} otherwise for the \
+         reason that the file gives; {otherwise} mismatches, {undecided} undecided; {refused} refused ({speed})"
+    );
+    Ok(match (otherwise, undecided) {
+        (0, 0) => Exit::Expected,
+        (0, _) => Exit::Undecided,
+        _ => Exit::Unexpected,
+    })
+}
+
+/// Plays one run; returns how it came out, the calls that failed, and how many seconds it lasted.
+fn play(trial: &Runner<'_>, case: Case) -> (Came, Vec<FailedCalls>, f64) {
+    let outcome = trial.outcome(case, TraceRetention::Nothing);
+    let judged = judge(trial.variant(case), case, &outcome);
+    let came = match &outcome.history.header.ended {
+        Ended::Early(why) => Came::Undecided(format!("the run was given up: {why}")),
+        _ => compared(&trial.variant(case).scenario, |checker| judged.finding(checker)),
+    };
+    (came, judged.failed, judged.simulated)
+}
+
+/// How a run compares with what is expected, checker by checker: a mismatch if one is.
+fn compared<'a>(scenario: &Scenario, finding: impl Fn(&str) -> Option<&'a Finding>) -> Came {
+    let (mut otherwise, mut undecided, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    let mut by_chance = false;
+    for (checker, expected) in &scenario.expect {
+        let Some(finding) = finding(checker) else { continue };
+        let stated = scenario.real.get(checker);
+        let comes = stated.and_then(|stated| stated.comes.as_ref());
+        match (comes.unwrap_or(expected).matches(finding), stated) {
+            (Match::AsExpected, Some(stated)) if comes.is_some() => {
+                reasons.push(format!("{checker}: {}", stated.because.trim()));
+            }
+            (Match::AsExpected, _) => {}
+            (Match::Otherwise(_) | Match::Undecided(_), Some(stated)) if comes.is_none() => {
+                by_chance = true;
+                reasons.push(format!("{checker}: {}", stated.because.trim()));
+            }
+            (Match::Otherwise(because), Some(_)) => {
+                otherwise.push(format!("{checker}: not as the file says of real servers: {because}"));
+            }
+            (Match::Otherwise(because), None) => otherwise.push(format!("{checker}: {because}")),
+            (Match::Undecided(because), _) => undecided.push(format!("{checker}: {because}")),
+        }
+    }
+    if !otherwise.is_empty() {
+        Came::Otherwise(otherwise.join(", "))
+    } else if !undecided.is_empty() {
+        Came::Undecided(undecided.join(", "))
+    } else if !reasons.is_empty() {
+        Came::Explained { because: reasons.join(", "), by_chance }
+    } else {
+        Came::Alike
+    }
+}
+
+/// Prints the line of one claim, and one for each of its runs that did not come out as simulated at
+/// once.
+fn print(trial: &Runner<'_>, of_claim: &[Row]) {
+    let source = &trial.sources()[of_claim[0].case.source];
+    let Some(claim) = source.claim() else { return };
+    let worst = of_claim.iter().max_by_key(|row| row.came.rank()).map_or("", |row| row.came.word());
+    let ran = of_claim.iter().filter(|row| !matches!(row.came, Came::Refused(_))).count();
+    let alike = of_claim.iter().filter(|row| matches!(row.came, Came::Alike)).count();
+    outln!("{:4} {worst}, {alike} of {ran} runs as simulated: {}", claim.id, claim.says);
+    for row in of_claim {
+        let variant = trial.variant(row.case);
+        let name = if variant.name.is_empty() { "as described" } else { &variant.name };
+        for (before, play) in row.before.iter().zip(1..) {
+            outln!("       {name}: play {play}: {}: {}", before.word(), before.because());
+        }
+        if !matches!(row.came, Came::Alike) {
+            outln!("       {name}: {}: {}", row.came.word(), row.came.because());
+        }
+        // They may be why.
+        if matches!(row.came, Came::Undecided(_) | Came::Otherwise(_)) {
+            failed_calls(&row.failed).iter().for_each(|line| outln!("         {line}"));
+        }
+    }
+}
+
+impl Came {
+    fn word(&self) -> &'static str {
+        match self {
+            Came::Alike => "as simulated",
+            Came::Explained { .. } => "otherwise",
+            Came::Refused(_) => "refused",
+            Came::Undecided(_) => "UNDECIDED",
+            Came::Otherwise(_) => "MISMATCH",
+        }
+    }
+
+    fn because(&self) -> &str {
+        match self {
+            Came::Alike => "",
+            Came::Explained { because, .. }
+            | Came::Refused(because)
+            | Came::Undecided(because)
+            | Came::Otherwise(because) => because,
+        }
+    }
+
+    /// Whether a machine that was late may be all there is to it.
+    fn may_be_late(&self) -> bool {
+        matches!(self, Came::Undecided(_) | Came::Otherwise(_) | Came::Explained { by_chance: true, .. })
+    }
+
+    /// The worse, the higher.
+    fn rank(&self) -> u8 {
+        match self {
+            Came::Alike => 0,
+            Came::Refused(_) => 1,
+            Came::Explained { .. } => 2,
+            Came::Undecided(_) => 3,
+            Came::Otherwise(_) => 4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstorm::{
+        file::scenario::parse,
+        judge::verdict::{Measure, Verdict},
+    };
+
+    /// What the file says of real servers takes the place of what it expects, and only that.
+    #[test]
+    fn a_run_is_as_simulated_or_as_the_file_says_of_real_servers() {
+        const KILLED: &str =
+            "[real.l1]\ncomes = { holds = { times = 0 } }\nbecause = \"a killed process loses nothing\"";
+        const CHANCE: &str = "[real.l1]\nbecause = \"a millisecond decides\"";
+        for (real, times, word) in [
+            ("", 1, "as simulated"),
+            ("", 0, "MISMATCH"),
+            (KILLED, 0, "otherwise"),
+            // The reason has outlived what it was the reason of.
+            (KILLED, 1, "MISMATCH"),
+            (CHANCE, 0, "otherwise"),
+            (CHANCE, 1, "as simulated"),
+        ] {
+            let text = format!("[node.m]\n[client.c]\n[expect]\nl1 = {{ holds = {{ times = 1 }} }}\n{real}");
+            let source = parse("real.toml", &text).expect("it is a scenario");
+            let measures = vec![Measure::count("times", times)];
+            let (verdict, tolerance) = (Verdict::holds(""), Duration::ZERO);
+            let found = Finding { checker: "l1", question: "?", verdict, measures, tolerance };
+            let came = compared(&source.variants[0].scenario, |checker| (checker == "l1").then_some(&found));
+            assert_eq!(came.word(), word, "{text}");
+        }
+    }
+}

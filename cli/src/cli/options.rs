@@ -1,0 +1,286 @@
+//! Options that several subcommands share.
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
+use lockstorm_sim::world::TraceRetention;
+use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
+
+use super::out::errln;
+use lockstorm::{
+    file::{
+        library,
+        scenario::{Setting, Source, Variant, load, nearest, parse},
+    },
+    judge::{
+        checker::{self, Checker},
+        verdict::Match,
+    },
+    run::Engine,
+    run::runner::{Case, Judged, Runner, Token, judge, parse_seeds},
+};
+
+/// Which scenarios, and what else than their files they say.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Files {
+    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm
+    /// list scenarios`); of a file with variants one alone: FILE#VARIANT
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Give a key of the files another value, such as network.latency=5ms; may be given several
+    /// times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
+}
+
+impl Files {
+    /// The scenarios.
+    pub(super) fn sources(&self) -> Result<Vec<Source>> {
+        let mut sources = sources(&self.paths)?;
+        with_settings(&mut sources, &self.set)?;
+        Ok(sources)
+    }
+}
+
+/// Which seeds.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Seeds {
+    /// One seed
+    #[arg(long, value_name = "N", conflicts_with = "seeds", env = "LOCKSTORM_SEED")]
+    seed: Option<u64>,
+    /// A range of seeds, the last one not included
+    #[arg(long, value_name = "A..B", value_parser = parse_seeds, env = "LOCKSTORM_SEEDS")]
+    seeds: Option<Range<u64>>,
+}
+
+impl Seeds {
+    /// The seeds that were asked for, if any were.
+    pub(super) fn given(&self) -> Option<Range<u64>> {
+        self.seed.map(|seed| seed..seed.saturating_add(1)).or_else(|| self.seeds.clone())
+    }
+}
+
+/// How many threads.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Jobs {
+    /// How many seeds at a time; as many as there are processors if left out, in real time 16
+    #[arg(long, value_name = "N", env = "LOCKSTORM_JOBS")]
+    jobs: Option<usize>,
+}
+
+impl Jobs {
+    /// The number that was asked for, if one was.
+    pub(super) fn given(&self) -> Option<usize> {
+        self.jobs
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+    }
+}
+
+/// The engines of virtual time, by their names; real time has an option of its own.
+pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
+    let about = [
+        (Engine::Event, "lockstorm's own timeline, which jumps from event to event"),
+        (
+            Engine::Turmoil,
+            "The `turmoil` crate, which runs every host once in each millisecond: slower, to check the other by",
+        ),
+    ];
+    let names = about.map(|(engine, about)| PossibleValue::new(engine.name()).help(about));
+    PossibleValuesParser::new(names).map(|name| Engine::named(&name).expect("a possible value is an engine"))
+}
+
+/// The scenarios of files and folders, or one variant of a file (`FILE#VARIANT`); what is not on
+/// the disk is looked for among the stock scenarios.
+pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut gathered = Gathered::default();
+    for path in paths {
+        if let Some(token) =
+            path.to_str().filter(|_| !path.exists()).and_then(|path| path.parse::<Token>().ok())
+        {
+            bail!(
+                "{} is one run: `lockstorm replay {}`, or its seed apart: --seed {}",
+                path.display(),
+                path.display(),
+                token.seed
+            );
+        }
+        let named = path.to_str().filter(|_| !path.exists()).and_then(|path| path.rsplit_once('#'));
+        if let Some((file, variant)) = named {
+            gathered.add(of_variant(one_source(Path::new(file))?, variant)?);
+            continue;
+        }
+        if path.is_dir() {
+            let mut files = Vec::new();
+            collect(path, &mut files)?;
+            if files.is_empty() {
+                bail!("{} has no scenario in it: expected files that end in .toml", path.display());
+            }
+            files.sort();
+            for file in files {
+                gathered.add(load(&file).map_err(|error| *error)?);
+            }
+            continue;
+        }
+        let mut stock = library::below(path).filter(|_| !path.exists()).peekable();
+        if stock.peek().is_none() {
+            gathered.add(library::load(path).map_err(|error| *error)?);
+        }
+        for stock in stock {
+            gathered.add(parse(stock.path, stock.text).map_err(|error| *error)?);
+        }
+    }
+    Ok(gathered.sources)
+}
+
+/// The files that were named, each once, whether by itself or by its folder.
+#[derive(Default)]
+struct Gathered {
+    sources: Vec<Source>,
+    /// Where on the disk each is; of a stock scenario, which is not there, what it is called.
+    places: BTreeMap<PathBuf, usize>,
+}
+
+impl Gathered {
+    /// Adds what of a file is not there already.
+    fn add(&mut self, mut source: Source) {
+        let place = std::fs::canonicalize(&source.file).unwrap_or_else(|_| PathBuf::from(&source.file));
+        let at = *self.places.entry(place).or_insert(self.sources.len());
+        let Some(there) = self.sources.get_mut(at) else {
+            self.sources.push(source);
+            return;
+        };
+        source.variants.retain(|variant| !there.variants.iter().any(|known| known.name == variant.name));
+        there.variants.append(&mut source.variants);
+    }
+}
+
+/// A file with one of its variants, at all points of its sweep or at those that the name gives.
+fn of_variant(source: Source, name: &str) -> Result<Source> {
+    let mut variants: Vec<Variant> =
+        source.meant(name).into_iter().map(|at| source.variants[at].clone()).collect();
+    if variants.is_empty() {
+        let named = source.named(name).map_err(|error| *error)?;
+        let (source, at) = named.ok_or_else(|| source.no_variant(name))?;
+        variants.push(source.variants[at].clone());
+    }
+    Ok(Source { variants, ..source })
+}
+
+/// Files with other values for some keys, and of each the variants that it had.
+fn with_settings(sources: &mut [Source], settings: &[Setting]) -> Result<()> {
+    for source in sources.iter_mut().filter(|_| !settings.is_empty()) {
+        let all = source.with(settings).map_err(|error| *error)?.variants;
+        let had = std::mem::take(&mut source.variants);
+        source.variants = all.into_iter().filter(|new| had.iter().any(|old| old.of == new.of)).collect();
+    }
+    Ok(())
+}
+
+/// Every scenario file in a folder and the folders in it.
+fn collect(folder: &std::path::Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = std::fs::read_dir(folder).into_diagnostic();
+    for entry in entries.wrap_err_with(|| format!("{} cannot be read", folder.display()))? {
+        let path = entry.into_diagnostic()?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// One case that a token names.
+pub(super) struct OneCase {
+    sources: Vec<Source>,
+    pub(super) case: Case,
+    pub(super) engine: Engine,
+}
+
+/// Finds the case that a token names, and warns when its file is no longer what it was.
+pub(super) fn one_case(token: &str) -> Result<OneCase> {
+    let token: Token = token.parse().map_err(|error| miette!("{error}"))?;
+    let source = one_source(&PathBuf::from(&token.file))?;
+    if token.digest.as_ref().is_some_and(|digest| *digest != source.digest) {
+        errln!("{} has changed since: this may be another experiment", token.file);
+    }
+    let named = source.named(&token.variant).map_err(|error| *error)?;
+    let (source, variant) = named.ok_or_else(|| source.no_variant(&token.variant))?;
+    let case = Case { source: 0, variant, seed: token.seed };
+    Ok(OneCase { sources: vec![source], case, engine: token.engine })
+}
+
+/// The one scenario that a path names.
+pub(super) fn one_source(path: &Path) -> Result<Source> {
+    let mut sources = sources(&[path.to_owned()])?;
+    match (sources.pop(), sources.len()) {
+        (Some(source), 0) => Ok(source),
+        _ => bail!("{} is a folder; expected one file", path.display()),
+    }
+}
+
+impl OneCase {
+    /// The trial of this one case.
+    pub(super) fn trial(&self) -> Runner<'_> {
+        Runner::new(&self.sources)
+            .seeds(Some(self.case.seed..self.case.seed.saturating_add(1)))
+            .engine(self.engine)
+    }
+
+    /// The file it is in.
+    pub(super) fn source(&self) -> &Source {
+        &self.sources[self.case.source]
+    }
+
+    /// Its variant.
+    pub(super) fn variant(&self) -> &Variant {
+        &self.source().variants[self.case.variant]
+    }
+
+    /// Runs and judges it.
+    pub(super) fn judged(&self) -> Judged {
+        judge(self.variant(), self.case, &self.trial().outcome(self.case, TraceRetention::Nothing))
+    }
+}
+
+/// The checker of this name.
+pub(super) fn checker_named(name: &str) -> Result<&'static Checker> {
+    let known = || checker::LIST.iter().map(|checker| checker.name);
+    let near = nearest(name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
+    Checker::named(name)
+        .ok_or_else(|| miette!("there is no checker {name}{near} (`lockstorm list checkers`)"))
+}
+
+/// The checker whose violation is meant: the one of this name, or else the first that is violated
+/// though it was expected to hold, or else the first violated one that something is expected of, or
+/// else the first violated one.
+pub(super) fn violated_checker(
+    name: Option<&str>,
+    judged: &Judged,
+    variant: &Variant,
+) -> Result<Option<&'static Checker>> {
+    name.map_or_else(|| Ok(violation(judged, variant)), |name| checker_named(name).map(Some))
+}
+
+/// The checker whose violation matters most, if there is one: first what was expected otherwise,
+/// then what was expected.
+pub(super) fn violation(judged: &Judged, variant: &Variant) -> Option<&'static Checker> {
+    let violated = || judged.findings.iter().filter(|one| one.verdict.witness().is_some());
+    let expected = |one: &str| variant.scenario.expect.get(one);
+    let surprising = violated().find(|one| {
+        expected(one.checker).is_some_and(|expected| matches!(expected.matches(one), Match::Otherwise(_)))
+    });
+    let wanted = violated().find(|one| expected(one.checker).is_some());
+    let chosen = surprising.or(wanted).or_else(|| violated().next());
+    chosen.and_then(|one| Checker::named(one.checker))
+}

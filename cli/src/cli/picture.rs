@@ -1,0 +1,103 @@
+//! The options that have runs drawn.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
+
+use super::{options::checker_named, out::errln};
+use crate::study::plot::{self, Plot, Survival};
+use lockstorm::{
+    judge::checker::{Hold, many},
+    run::{
+        runner::{Judged, Runner},
+        tally::Tally,
+    },
+};
+
+/// Pictures of many runs.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Picture {
+    /// Draw how often a checker was violated: two axes of a sweep as a heat map, one as a curve
+    /// with its band
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
+    plot: Option<PathBuf>,
+    /// The checker to draw; if left out the one that the file names as `plot`, or else the first
+    /// that was violated
+    #[arg(long, value_name = "CHECKER", requires = "plot")]
+    plot_checker: Option<String>,
+    /// Draw how long holds survive: which share of them the servers still have, while their owners
+    /// believe in them, after so long
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
+    plot_holds: Option<PathBuf>,
+}
+
+/// The file of a picture, which is an SVG whatever else its name says.
+fn svg(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    let is_svg = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+    if is_svg { Ok(path) } else { Err("pictures are SVG: expected a name that ends in .svg".to_owned()) }
+}
+
+impl Picture {
+    /// That there is the checker which is to be drawn.
+    pub(super) fn check(&self) -> Result<()> {
+        self.plot_checker.as_deref().map_or(Ok(()), |name| checker_named(name).map(drop))
+    }
+
+    /// Draws the runs of one file, if a picture was asked for.
+    pub(super) fn draw(&self, trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()> {
+        let Some(path) = &self.plot else { return Ok(()) };
+        let [source] = trial.sources() else {
+            bail!("--plot draws one file, and there are {}", trial.sources().len())
+        };
+        let mut variants = tallies.chunk_by(|one, other| one.variant.of == other.variant.of);
+        let (Some(points), None) = (variants.next(), variants.next()) else {
+            bail!(
+                "--plot draws one variant, and {0} has several: name one, as in {0}#{1}",
+                source.file,
+                tallies[0].variant.of
+            );
+        };
+        let Some(checker) = self.plot_checker.as_deref().or_else(|| plot::checker(points)) else {
+            bail!("nothing was violated: say what to draw with --plot-checker, or with `plot` in the file")
+        };
+        let plot = Plot::of(&source.file, points, checker).map_err(|error| miette!("--plot: {error}"))?;
+        write(path, &plot.svg())?;
+        errln!("{} shows how often {checker} was violated", path.display());
+        Ok(())
+    }
+
+    /// Whether the holds of the runs are to be drawn.
+    pub(super) fn shows_holds(&self) -> bool {
+        self.plot_holds.is_some()
+    }
+
+    /// Draws the holds of all runs, if that picture was asked for.
+    pub(super) fn draw_holds(&self, trial: &Runner<'_>, judged: &[Judged]) -> Result<()> {
+        let Some(path) = &self.plot_holds else { return Ok(()) };
+        let files: Vec<&str> = trial.sources().iter().map(|source| &*source.file).collect();
+        let Some(svg) = survival(judged, &files.join(", "), 1) else {
+            bail!("--plot-holds: no owner ever believed that it held a lock")
+        };
+        write(path, &svg)?;
+        errln!("{} shows how long holds survived", path.display());
+        Ok(())
+    }
+}
+
+/// The survival of the holds of these runs, of which the picture says what they are of; `None` of
+/// fewer holds than `least`.
+pub(super) fn survival(judged: &[Judged], of: &str, least: usize) -> Option<String> {
+    let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
+    let title = format!("{of}, {}", many(judged.len(), "run"));
+    (holds.len() >= least).then(|| Survival::of(holds).svg(&title))
+}
+
+fn write(path: &Path, svg: &str) -> Result<()> {
+    let written = fs::write(path, svg).into_diagnostic();
+    written.wrap_err_with(|| format!("{} cannot be written", path.display()))
+}

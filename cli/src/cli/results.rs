@@ -1,0 +1,405 @@
+//! What is printed and written about the runs of a subcommand.
+
+use std::{
+    cell::OnceCell,
+    fs,
+    io::{IsTerminal, stdout},
+    path::PathBuf,
+    rc::Rc,
+};
+
+use clap::Args;
+use lockstorm_sim::world::TraceRetention;
+use miette::{IntoDiagnostic, Result, WrapErr};
+use serde::Serialize;
+
+use super::{
+    Exit, conditions,
+    options::violation,
+    out::{errln, out, outln},
+    picture::survival,
+};
+use crate::study::{
+    cause::{self, Inquiry},
+    plot::{self, Plot},
+};
+use lockstorm::{
+    file::scenario::{Compared, Coordinate},
+    judge::{
+        history::{Drawn, FailedCalls},
+        verdict::{Finding, Match, Quantity},
+    },
+    report::{self, Besides, Causes, ChainShown, Link, Picture, Report, failed_calls, failed_in_runs},
+    run::Outcome,
+    run::{
+        runner::{Case, Judged, Runner},
+        tally::Tally,
+    },
+};
+
+/// Where results go besides the terminal.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Output {
+    /// Write a page about the run that matters most
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the history of the run that matters most, for `lockstorm check`: the first one that is
+    /// not as expected, or else the first violation, or else the first
+    #[arg(long, value_name = "FILE.jsonl")]
+    history: Option<PathBuf>,
+    /// Print the results as JSON, one line per run, and behind them of a sweep, or where shares are
+    /// expected, one line per condition and checker
+    #[arg(long)]
+    json: bool,
+    /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error
+    /// or delay it would not have been; in virtual time only
+    #[arg(long)]
+    why: bool,
+}
+
+/// Of fewer holds no survival is drawn: it would say nothing.
+const HOLDS_MIN: usize = 5;
+
+/// Which runs are printed besides those that are not as expected.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Print {
+    /// All of them.
+    pub(super) verbose: bool,
+    /// The one that matters most.
+    pub(super) chosen: bool,
+}
+
+impl Output {
+    /// Prints what came of the runs, writes the files about the one that matters most, and returns
+    /// the exit status. `outcome` provides the outcome of a case.
+    pub(super) fn report(
+        &self,
+        trial: &Runner<'_>,
+        judged: &[Judged],
+        tallies: &[Tally<'_>],
+        speed: &str,
+        print: Print,
+        outcome: impl Fn(Case) -> Rc<Outcome>,
+    ) -> Result<Exit> {
+        let chosen = most_telling(judged).map(|chosen| CausesOf::new(trial, chosen));
+        let is_shown =
+            |one: &Judged| print.verbose || judged.len() == 1 || one.verdict() != Match::AsExpected;
+        for one in judged {
+            let another = CausesOf::new(trial, one);
+            let causes =
+                chosen.as_ref().filter(|chosen| std::ptr::eq(chosen.judged, one)).unwrap_or(&another);
+            if self.json {
+                outln!("{}", json(trial, one, self.causes(causes))?);
+            } else if is_shown(one) {
+                let whole = judged.len() == 1 || one.verdict() != Match::AsExpected;
+                let outcome = whole.then(|| outcome(one.case));
+                show(trial, one, outcome.as_deref(), print.verbose, self.causes(causes));
+            }
+        }
+        if let Some(causes) = &chosen {
+            let chosen = causes.judged;
+            let outcome = outcome(chosen.case);
+            if print.chosen && !self.json && !is_shown(chosen) {
+                show(trial, chosen, Some(&outcome), print.verbose, self.causes(causes));
+            }
+            let pictures =
+                if self.report.is_some() { pictures(trial, chosen, judged, tallies) } else { Vec::new() };
+            self.write(causes, &outcome, &pictures)?;
+        }
+        if !self.json {
+            let found = trial.sources().iter().filter(|_| print.verbose);
+            for (source, finding) in found.filter_map(|source| Some((source, source.finding()?))) {
+                outln!("{} found: {}", source.file, finding.trim());
+            }
+            if conditions::are_worth_counting(trial) {
+                conditions::print(trial, tallies);
+            }
+            // Each run that was shown has said so itself.
+            let is_aside = |one: &&Judged| !is_shown(one);
+            let failed = judged.iter().filter(is_aside).map(|one| &one.failed[..]);
+            if let Some(line) = failed_in_runs(failed) {
+                outln!("{line}");
+            }
+            outln!("{}", summary(judged, tallies, speed));
+        } else if conditions::are_worth_counting(trial) {
+            conditions::print_json(trial, tallies)?;
+        }
+        Ok(exit_of(judged, tallies))
+    }
+
+    /// Prints one run, as a line of JSON if that was asked for, or else with everything that was
+    /// found; and writes the files about it.
+    pub(super) fn one(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
+        let causes = CausesOf::new(trial, judged);
+        if self.json {
+            let chains = report::chains(&outcome.history, &judged.findings);
+            outln!("{}", json(trial, &Judged { chains, ..judged.clone() }, self.causes(&causes))?);
+        } else {
+            show(trial, judged, Some(outcome), true, self.causes(&causes));
+        }
+        self.write(&causes, outcome, &[])
+    }
+
+    /// Whether the causes of violations were asked for.
+    pub(super) fn asks_why(&self) -> bool {
+        self.why
+    }
+
+    /// The causes of a violation, if they were asked for.
+    fn causes<'a>(&self, of: &'a CausesOf<'_>) -> Option<&'a cause::Causes> {
+        self.why.then(|| of.get()).flatten()
+    }
+
+    /// Whether a page is to be written, which shows the holds of all runs as well.
+    pub(super) fn shows_holds(&self) -> bool {
+        self.report.is_some()
+    }
+
+    /// Whether what is printed has how each violation came about.
+    pub(super) fn shows_chains(&self) -> bool {
+        self.json
+    }
+
+    /// What must be kept of a run for the files that were asked for.
+    pub(super) fn retention(&self) -> TraceRetention {
+        // The page draws messages.
+        if self.report.is_some() { TraceRetention::All } else { TraceRetention::Nothing }
+    }
+
+    /// Writes the files that were asked for, about one case.
+    fn write(&self, causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Picture]) -> Result<()> {
+        let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
+        if let Some(path) = &self.report {
+            fs::write(path, page_of(causes, outcome, pictures))
+                .into_diagnostic()
+                .wrap_err_with(|| failed(path))?;
+            errln!("{} shows {}", path.display(), causes.trial.token(causes.judged.case));
+        }
+        if let Some(path) = &self.history {
+            let file = fs::File::create(path).into_diagnostic().wrap_err_with(|| failed(path))?;
+            let written = outcome.history.write(std::io::BufWriter::new(file));
+            written.into_diagnostic().wrap_err_with(|| failed(path))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the violation of a run depends on that matters most. It takes many runs to find, and is
+/// looked for once: when somewhere it is to be shown.
+pub(super) struct CausesOf<'a> {
+    trial: &'a Runner<'a>,
+    judged: &'a Judged,
+    found: OnceCell<Option<cause::Causes>>,
+}
+
+impl<'a> CausesOf<'a> {
+    pub(super) fn new(trial: &'a Runner<'a>, judged: &'a Judged) -> Self {
+        Self { trial, judged, found: OnceCell::new() }
+    }
+
+    /// `None` where nothing is violated, or the run was in real time and cannot be had again.
+    fn get(&self) -> Option<&cause::Causes> {
+        let look = || {
+            let variant = self.trial.variant(self.judged.case);
+            let engine = self.trial.virtual_engine()?;
+            let checker = violation(self.judged, variant)?;
+            Inquiry { seed: self.judged.case.seed, engine, checker }.of(&variant.scenario)
+        };
+        self.found.get_or_init(look).as_ref()
+    }
+}
+
+/// The page of one run, of which everything was kept. A violated run that can be had again is run
+/// without each of its causes.
+pub(super) fn page_of(causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Picture]) -> String {
+    let (trial, judged) = (causes.trial, causes.judged);
+    let entries = trial.entries(judged);
+    let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
+    let plan = trial.plan(judged.case).to_string();
+    let causes = causes.get().map(|found| Causes { checker: found.checker, lines: found.why.lines() });
+    report.html(Besides { plan: &plan, causes: causes.as_ref(), pictures })
+}
+
+/// What a page shows of all the runs, its own among them: the sweep that its run is a point of, and
+/// the survival of the holds.
+pub(super) fn pictures(
+    trial: &Runner<'_>,
+    chosen: &Judged,
+    judged: &[Judged],
+    tallies: &[Tally<'_>],
+) -> Vec<Picture> {
+    let file = &trial.sources()[chosen.case.source].file;
+    let variant = trial.variant(chosen.case);
+    let points: Vec<Tally<'_>> = tallies
+        .iter()
+        .filter(|tally| tally.source == chosen.case.source && tally.variant.of == variant.of)
+        .cloned()
+        .collect();
+    // A file without a sweep, or with one of more axes, has no such picture.
+    let sweep = plot::checker(&points).and_then(|checker| Plot::of(file, &points, checker).ok());
+    let survival = survival(judged, file, HOLDS_MIN);
+    let titled = |title: &str, svg: String| Picture { title: title.to_owned(), svg };
+    let sweep = sweep.map(|plot| titled("The sweep that this run is a point of", plot.svg()));
+    sweep.into_iter().chain(survival.map(|svg| titled("How long holds survived in all runs", svg))).collect()
+}
+
+/// The run that a person would want to see.
+pub(super) fn most_telling(judged: &[Judged]) -> Option<&Judged> {
+    let unexpected = judged.iter().find(|one| matches!(one.verdict(), Match::Otherwise(_)));
+    let undecided = judged.iter().find(|one| matches!(one.verdict(), Match::Undecided(_)));
+    let violated =
+        judged.iter().find(|one| one.findings.iter().any(|finding| finding.verdict.witness().is_some()));
+    unexpected.or(undecided).or(violated).or(judged.first())
+}
+
+/// What the worst of the runs means for the exit status, and the worst of the shares that are
+/// expected of many.
+pub(super) fn exit_of<'a>(
+    judged: impl IntoIterator<Item = &'a Judged>,
+    tallies: impl IntoIterator<Item = &'a Tally<'a>>,
+) -> Exit {
+    let runs = judged.into_iter().map(|one| exit(&one.verdict()));
+    let shares = tallies.into_iter().map(|tally| exit(&tally.verdict()));
+    runs.chain(shares).max().unwrap_or(Exit::Expected)
+}
+
+fn exit(verdict: &Match) -> Exit {
+    match verdict {
+        Match::AsExpected => Exit::Expected,
+        Match::Undecided(_) => Exit::Undecided,
+        Match::Otherwise(_) => Exit::Unexpected,
+    }
+}
+
+/// What was found of everything that the claim is about, in runs of one condition with the same
+/// verdicts: the checker, the verdict, and what was measured where it sets bounds, from the least
+/// to the most of these runs. Of a checker that a share is expected of it is what all runs under
+/// the condition came to.
+///
+/// # Panics
+/// If there is no run.
+pub(super) fn measured(
+    trial: &Runner<'_>,
+    alike: &[Judged],
+    tallies: &[Tally<'_>],
+) -> Vec<(String, &'static str, String)> {
+    let one = &alike[0];
+    let variant = trial.variant(one.case);
+    let tally = tallies.iter().find(|tally| std::ptr::eq(tally.variant, variant));
+    let found = variant.scenario.expect.iter().filter_map(|(checker, expected)| {
+        let row = tally.and_then(|tally| tally.rows.iter().find(|row| row.checker == *checker));
+        if let Some(row) = row.filter(|row| row.share.is_some()) {
+            let (word, counted) = conditions::share(row);
+            return Some((checker.clone(), word, counted));
+        }
+        let finding = one.finding(checker)?;
+        let measured = expected.measures.keys().filter_map(|name| {
+            let of_run = |judged: &Judged| judged.finding(checker)?.measure(name);
+            let by_size = |one: &Quantity, other: &Quantity| one.total_cmp(other);
+            let least = alike.iter().filter_map(of_run).min_by(by_size)?.to_string();
+            let most = alike.iter().filter_map(of_run).max_by(by_size)?.to_string();
+            let name = name.replace('_', " ");
+            Some(if least == most { format!("{name} {least}") } else { format!("{name} {least} to {most}") })
+        });
+        let measured: Vec<String> = measured.collect();
+        Some((checker.clone(), finding.verdict.word(), measured.join(", ")))
+    });
+    found.collect()
+}
+
+/// Prints what came out of one run; with everything that was found, and the witness, where the
+/// outcome is given, and with what a violation depends on, where that was looked for.
+pub(super) fn show(
+    trial: &Runner<'_>,
+    judged: &Judged,
+    outcome: Option<&Outcome>,
+    verbose: bool,
+    causes: Option<&cause::Causes>,
+) {
+    let word = match judged.verdict() {
+        Match::AsExpected => "as expected",
+        Match::Undecided(_) => "UNDECIDED",
+        Match::Otherwise(_) => "NOT AS EXPECTED",
+    };
+    outln!("{}: {word}", trial.token(judged.case));
+    if let Some(outcome) = outcome {
+        let entries = trial.entries(judged);
+        let report = Report { history: &outcome.history, entries: &entries, records: &[] };
+        let confirmed = causes.map_or_else(Vec::new, |causes| causes.why.confirmed(&outcome.history.faults));
+        let checker = causes.map_or("", |causes| causes.checker);
+        let nearest = ChainShown::Nearest { checker, confirmed: &confirmed };
+        let chain = if verbose { ChainShown::Whole } else { nearest };
+        out!("{}", report.text(stdout().is_terminal(), chain));
+    } else {
+        for line in failed_calls(&judged.failed) {
+            outln!("  {line}");
+        }
+    }
+    if let Some(causes) = causes {
+        outln!("  why {} was violated:", causes.checker);
+        for line in causes.why.lines() {
+            outln!("    {line}");
+        }
+    }
+}
+
+fn summary(judged: &[Judged], tallies: &[Tally<'_>], speed: &str) -> String {
+    let count = |exit: Exit| judged.iter().filter(|one| self::exit(&one.verdict()) == exit).count();
+    format!(
+        "{} as expected, {} not, {} undecided{} ({speed})",
+        count(Exit::Expected),
+        count(Exit::Unexpected),
+        count(Exit::Undecided),
+        conditions::shares(tallies)
+    )
+}
+
+/// One line of JSON about one run.
+fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>) -> Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        case: String,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        point: &'a [Coordinate],
+        verdict: Match,
+        expected: std::collections::BTreeMap<&'a str, &'a Match>,
+        findings: Vec<Found<'a>>,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        failed_calls: &'a [FailedCalls],
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        measures: &'a [Compared],
+        fingerprint: &'a str,
+        simulated_seconds: f64,
+        /// As the header of a history has it.
+        drawn: Vec<Drawn>,
+        plan: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<&'a cause::Causes>,
+    }
+    #[derive(Serialize)]
+    struct Found<'a> {
+        #[serde(flatten)]
+        finding: &'a Finding,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        chain: Option<&'a Vec<Link>>,
+    }
+    let found = |finding: &'a Finding| Found { finding, chain: judged.chains.get(finding.checker) };
+    let plan = trial.plan(judged.case);
+    let drawn = plan.drawn().into_iter().map(Into::into).collect();
+    let plan = plan.to_string();
+    let line = Line {
+        case: trial.token(judged.case),
+        point: &trial.variant(judged.case).point,
+        verdict: judged.verdict(),
+        expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),
+        findings: judged.findings.iter().map(found).collect(),
+        failed_calls: &judged.failed,
+        measures: &judged.compared,
+        fingerprint: &judged.fingerprint,
+        simulated_seconds: judged.simulated,
+        drawn,
+        plan: plan.lines().map(|line| line.trim_end().to_owned()).collect(),
+        why,
+    };
+    serde_json::to_string(&line).into_diagnostic()
+}

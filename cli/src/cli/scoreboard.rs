@@ -1,0 +1,372 @@
+//! `lockstorm scoreboard`: many lock libraries on trial for the same claims, in one table.
+
+use std::{
+    fs,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use clap::Args;
+use indexmap::IndexMap;
+use lockstorm_sim::world::TraceRetention;
+use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
+use serde::Deserialize;
+
+use super::{
+    Exit,
+    options::{Jobs, sources},
+    out::{errln, outln},
+    trial::AT_ONCE,
+};
+use lockstorm::{
+    file::scenario::{Source, nearest},
+    judge::{
+        history::Ended,
+        verdict::{Expectation, Finding, Match, Range},
+    },
+    report::{BoardClaim, CameOut, Cell, Scoreboard as Board, Tried},
+    run::real,
+    run::{
+        peer::Peer,
+        runner::{Case, Judged, Runner, judge},
+        worklist::work_through,
+    },
+};
+
+/// How often a run is played at most, where a machine that was late may be all there is to it.
+const PLAYS: usize = 3;
+
+/// Put many lock libraries on trial for the same claims, and write what was found as a table:
+/// Markdown, JSON and a page
+///
+/// The list of libraries is a TOML file with a table for each, `[peer.NAME]`, with the `command` of
+/// its peer as for `lockstorm trial`; a `setup` that is run first and must be quick where there is
+/// nothing to do; a `note` that is printed with what was found, such as a feature that the peer
+/// does not use; and of a lock that is broken on purpose, `control`, the claims that must be found
+/// violated.
+#[derive(Debug, Args)]
+pub(super) struct Scoreboard {
+    /// The list of libraries
+    list: PathBuf,
+    /// Scenario files and folders, each with a claim; the stock scenarios of `trial` if left out
+    #[arg(default_value = "trial")]
+    paths: Vec<PathBuf>,
+    /// Only these libraries, by their names in the list, with commas between them
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    only: Vec<String>,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// Write SCOREBOARD.md, scoreboard.json and scoreboard.html into this folder, instead of
+    /// printing the first
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// The list of libraries.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    peer: IndexMap<String, Listed>,
+}
+
+/// A library in the list.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    command: String,
+    setup: Option<String>,
+    #[serde(default)]
+    control: Vec<String>,
+    note: Option<String>,
+}
+
+impl Scoreboard {
+    pub(super) fn run(self) -> Result<Exit> {
+        real::available().map_err(|why| miette!("a trial starts servers of its own: {why}"))?;
+        let mut sources = sources(&self.paths)?;
+        if let Some(source) = sources.iter().find(|source| source.claim().is_none()) {
+            bail!("{} has no [claim]: a column of the scoreboard is a claim", source.file);
+        }
+        sources.sort_by_key(|source| source.claim().map(|claim| super::claims::order(&claim.id)));
+        let list = self.list()?;
+        for listed in list.values() {
+            set_up(listed)?;
+        }
+        // One that does not start ends the command before anything was tried, and not after hours.
+        let peers = list.iter().map(|(name, listed)| {
+            let peer = Peer::of(&listed.command).map_err(|why| miette!("{name}: {why}"))?;
+            Ok((name, listed, peer))
+        });
+        let peers: Vec<(&String, &Listed, Peer)> = peers.collect::<Result<_>>()?;
+        let mut board = Board {
+            command: self.command(),
+            date: day_of(real::wall().as_millis()),
+            server: real::version(),
+            claims: sources.iter().filter_map(column).collect(),
+            libraries: Vec::new(),
+            controls: Vec::new(),
+        };
+        let mut exit = Exit::Expected;
+        for (name, listed, peer) in &peers {
+            let tried = try_all(&sources, peer, self.jobs.given().unwrap_or(AT_ONCE))?;
+            let tried = Tried { note: listed.note.clone(), ..tried };
+            exit = exit.max(told(name, &board.claims, &tried, &listed.control));
+            let is_control = !listed.control.is_empty();
+            if is_control { board.controls.push(tried) } else { board.libraries.push(tried) }
+        }
+        match &self.out {
+            None => outln!("{}", board.markdown().trim_end()),
+            Some(folder) => {
+                let json = serde_json::to_string_pretty(&board).into_diagnostic()?;
+                write(folder, "SCOREBOARD.md", &board.markdown())?;
+                write(folder, "scoreboard.json", &json)?;
+                write(folder, "scoreboard.html", &board.html())?;
+            }
+        }
+        Ok(exit)
+    }
+
+    /// The libraries that were asked for.
+    fn list(&self) -> Result<IndexMap<String, Listed>> {
+        let text = fs::read_to_string(&self.list).into_diagnostic();
+        let text = text.wrap_err_with(|| format!("{} cannot be read", self.list.display()))?;
+        let List { mut peer } =
+            toml::from_str(&text).into_diagnostic().wrap_err_with(|| self.list.display().to_string())?;
+        if let Some(unknown) = self.only.iter().find(|name| !peer.contains_key(*name)) {
+            let near = nearest(unknown, peer.keys().map(String::as_str));
+            let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+            bail!("{} lists no {unknown}{near}", self.list.display());
+        }
+        peer.retain(|name, _| self.only.is_empty() || self.only.contains(name));
+        Ok(peer)
+    }
+
+    /// The command line, in short.
+    fn command(&self) -> String {
+        let paths = self.paths.iter().map(|path| path.display().to_string()).filter(|path| path != "trial");
+        let mut words = vec!["lockstorm scoreboard".to_owned(), self.list.display().to_string()];
+        words.extend(paths);
+        if !self.only.is_empty() {
+            words.push(format!("--only {}", self.only.join(",")));
+        }
+        words.join(" ")
+    }
+}
+
+/// Runs the setup of a library.
+fn set_up(listed: &Listed) -> Result<()> {
+    let Some(setup) = &listed.setup else { return Ok(()) };
+    let done = Command::new("sh").arg("-c").arg(setup).status().into_diagnostic()?;
+    if done.success() { Ok(()) } else { Err(miette!("`{setup}` failed: {done}")) }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let path = folder.join(name);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&path, text))
+        .into_diagnostic()
+        .wrap_err_with(|| format!("{} cannot be written", path.display()))
+}
+
+fn column(source: &Source) -> Option<BoardClaim> {
+    let claim = source.claim()?;
+    Some(BoardClaim { id: claim.id.clone(), says: claim.says.clone(), file: source.file.clone() })
+}
+
+/// Tries one library for every claim.
+fn try_all(sources: &[Source], peer: &Peer, jobs: usize) -> Result<Tried> {
+    let trial = Runner::new(sources).seeds(0..1).peer(peer);
+    // The first condition of each file.
+    let cases: Vec<Case> = trial.cases().into_iter().filter(|case| case.variant == 0).collect();
+    let cells = work_through(&cases, jobs, |&case| {
+        let cell = cell(&trial, case);
+        if real::interrupted() { ControlFlow::Break(cell) } else { ControlFlow::Continue(cell) }
+    });
+    if real::interrupted() {
+        bail!("interrupted; the servers are gone");
+    }
+    Ok(Tried { library: peer.hello.name(), command: peer.command.clone(), note: None, cells })
+}
+
+/// Plays one run, and once more where it may have been late.
+fn cell(trial: &Runner<'_>, case: Case) -> Cell {
+    let problems = real::impossible(&trial.plan(case));
+    if !problems.is_empty() {
+        let (came_out, again, failed_calls) = (CameOut::DoesNotApply, String::new(), Vec::new());
+        return Cell { came_out, expected: true, evidence: problems, failed_calls, again, plays: 0 };
+    }
+    let mut plays = 0;
+    loop {
+        plays += 1;
+        let outcome = trial.outcome(case, TraceRetention::Nothing);
+        let judged = judge(trial.variant(case), case, &outcome);
+        let is_given_up = outcome.history.header.ended != Ended::Complete;
+        let mut cell = stands(trial, &judged, is_given_up);
+        if let Ended::Early(why) = &outcome.history.header.ended {
+            cell.evidence = vec![format!("the run was given up: {why}")];
+        }
+        cell.plays = plays;
+        let is_shown = judged.findings.iter().any(|found| found.verdict.witness().is_some());
+        let may_be_late = cell.came_out == CameOut::Undecided || (!cell.expected && !is_shown);
+        if !may_be_late || plays == PLAYS || real::interrupted() {
+            return cell;
+        }
+    }
+}
+
+/// How a run stands to its claim: by the checkers that its file expects something of.
+fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
+    let (mut came_out, mut expected, mut evidence) = (CameOut::Holds, true, Vec::new());
+    let mut undecided = Vec::new();
+    for (checker, expects) in &trial.variant(judged.case).scenario.expect {
+        let Some(finding) = judged.finding(checker) else { continue };
+        let matched = expects.matches(finding);
+        let violated = finding.verdict.witness().is_some();
+        let sentence = || format!("{checker}: {}", finding.verdict.sentence());
+        match matched {
+            Match::AsExpected if !violated => {}
+            Match::AsExpected => {
+                came_out = CameOut::Violated;
+                evidence.push(sentence());
+            }
+            // What has lasted too long when the run ends is too long, whatever becomes of it.
+            Match::Undecided(because) => {
+                if let Some(excess) = excess(expects, finding).filter(|_| !is_given_up) {
+                    (came_out, expected) = (CameOut::Violated, false);
+                    evidence.push(format!("{checker}: {excess}"));
+                    continue;
+                }
+                if came_out == CameOut::Holds {
+                    (came_out, expected) = (CameOut::Undecided, false);
+                }
+                undecided.push(format!("{checker}: {because}"));
+            }
+            Match::Otherwise(because) => {
+                // Of a bound that was not kept the sentence says nothing.
+                let is_bound = expects.holds && !violated;
+                if violated || is_bound {
+                    came_out = CameOut::Violated;
+                }
+                expected = false;
+                evidence.push(if is_bound { format!("{checker}: {because}") } else { sentence() });
+            }
+        }
+    }
+    // What some checkers could not decide is no evidence of what others found.
+    if came_out == CameOut::Undecided {
+        evidence.append(&mut undecided);
+    }
+    let (failed_calls, again) = (judged.failed.clone(), trial.again(judged.case));
+    Cell { came_out, expected, evidence, failed_calls, again, plays: 0 }
+}
+
+/// What was measured that is more than was expected of it, by more than a busy machine may be late.
+fn excess(expects: &Expectation, finding: &Finding) -> Option<String> {
+    expects.measures.iter().find_map(|(name, range)| {
+        let most = Range { least: None, ..range.widened(finding.tolerance) };
+        let found = finding.measure(name).filter(|found| !most.contains(*found))?;
+        Some(format!("expected {name} {range}, found {found} when the run ended"))
+    })
+}
+
+/// Says how a library came out, and whether of a control that was found which must be.
+fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) -> Exit {
+    let ids = |is: &dyn Fn(&Cell) -> bool| {
+        let found = claims.iter().zip(&tried.cells).filter(|(_, cell)| is(cell));
+        found.map(|(claim, _)| claim.id.clone()).collect::<Vec<_>>()
+    };
+    let violated = ids(&|cell| cell.came_out == CameOut::Violated);
+    let undecided = ids(&|cell| cell.came_out == CameOut::Undecided);
+    let applies = ids(&|cell| cell.came_out != CameOut::DoesNotApply).len();
+    let words = |ids: &[String]| if ids.is_empty() { "none".to_owned() } else { ids.join(" ") };
+    errln!(
+        "{name}: {}, {applies} claims; violated: {}; undecided: {}",
+        tried.library,
+        words(&violated),
+        words(&undecided)
+    );
+    let missed: Vec<_> = control.iter().filter(|id| !violated.contains(id)).cloned().collect();
+    if missed.is_empty() {
+        return Exit::Expected;
+    }
+    errln!("{name} is a control, and was not found to violate {}", missed.join(" "));
+    Exit::Unexpected
+}
+
+/// The day of a time in milliseconds since 1970, as in 2026-11-25 (UTC).
+fn day_of(millis: i64) -> String {
+    // Years begin in March, so that the day that some have is their last, and eras of 400 of them
+    // are alike.
+    let days = millis.div_euclid(86_400_000) + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{}-{month:02}-{day:02}", era * 400 + year + next)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use lockstorm::judge::verdict::{Measure, Verdict};
+
+    #[test]
+    fn days_of_the_calendar() {
+        for (days, date) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_782, "2026-11-25"),
+            (47_540, "2100-02-28"),
+            (47_541, "2100-03-01"),
+        ] {
+            assert_eq!(day_of(days * 86_400_000 + 1), date);
+        }
+    }
+
+    /// A lock that was never free again was undecided, because the bound of the checker is a minute
+    /// and the run is shorter.
+    #[test]
+    fn what_has_lasted_too_long_when_the_run_ends_exceeds_its_bound() {
+        let expects: Expectation =
+            serde_json::from_str(r#"{ "holds": { "stalled": "..2.5s" } }"#).expect("it is an expectation");
+        let too_long = "expected stalled ..2.5s, found 2.7s when the run ended";
+        for (stalled_ms, exceeded) in [(2_000, None), (2_599, None), (2_700, Some(too_long))] {
+            let measures = vec![Measure::time("stalled", Duration::from_millis(stalled_ms))];
+            let (checker, question, verdict) = ("progress", "?", Verdict::undecided("it ended"));
+            let tolerance = Duration::from_millis(100);
+            let finding = Finding { checker, question, verdict, measures, tolerance };
+            assert_eq!(excess(&expects, &finding).as_deref(), exceeded, "{stalled_ms} ms");
+        }
+    }
+
+    /// A control is there to be found.
+    #[test]
+    fn a_control_that_was_not_found_fails_the_command() {
+        let claims = [BoardClaim { id: "T1".into(), says: String::new(), file: String::new() }];
+        for (came_out, control, exit) in [
+            (CameOut::Violated, vec!["T1".to_owned()], Exit::Expected),
+            (CameOut::Holds, vec!["T1".to_owned()], Exit::Unexpected),
+            (CameOut::Undecided, vec!["T1".to_owned()], Exit::Unexpected),
+            (CameOut::Violated, Vec::new(), Exit::Expected),
+        ] {
+            let cell = Cell {
+                came_out,
+                expected: false,
+                evidence: Vec::new(),
+                failed_calls: Vec::new(),
+                again: String::new(),
+                plays: 1,
+            };
+            let tried = Tried { library: "x".into(), command: "x".into(), note: None, cells: vec![cell] };
+            assert_eq!(told("x", &claims, &tried, &control), exit, "{came_out:?}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `lockstorm shrink`: the least of a scenario that still goes wrong.
+
+use std::{fs, path::PathBuf};
+
+use clap::Args;
+use miette::{IntoDiagnostic, Result, WrapErr, bail};
+
+use super::{
+    Exit,
+    options::{one_case, violated_checker},
+    out::{errln, out, outln},
+};
+use crate::study::shrink::Shrink as Shrinking;
+
+/// Take everything away from a violated case that the violation does not need, and print what is
+/// left as a scenario
+#[derive(Debug, Args)]
+pub(super) struct Shrink {
+    /// What a red verdict ends in: file#variant@seed
+    token: String,
+    /// The checker that must stay violated; if left out, the first one that is violated though it
+    /// was expected to hold, or else the first violated one
+    #[arg(long, value_name = "NAME")]
+    checker: Option<String>,
+    /// Write the scenario to this file instead of printing it
+    #[arg(long, short, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+    /// Write over a file that is there
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+impl Shrink {
+    pub(super) fn run(self) -> Result<Exit> {
+        if let Some(path) = self.output.as_ref().filter(|path| path.exists() && !self.force) {
+            bail!("{} is there already: choose another name, or give --force", path.display());
+        }
+        let one = one_case(&self.token)?;
+        let judged = one.judged();
+        let Some(checker) = violated_checker(self.checker.as_deref(), &judged, one.variant())? else {
+            outln!("{}: nothing is violated, so there is nothing to shrink", self.token);
+            return Ok(Exit::Unexpected);
+        };
+        let shrink = Shrinking { seed: one.case.seed, engine: one.engine, checker };
+        let text = &one.source().text;
+        let shrunk = shrink.of(&one.variant().scenario, text, &mut |change| errln!("{change}"));
+        let Some(shrunk) = shrunk.into_diagnostic()? else {
+            outln!("{}: {} is not violated, so there is nothing to shrink", self.token, checker.name);
+            return Ok(Exit::Unexpected);
+        };
+        let text = &shrunk.text;
+        let head = format!(
+            "# The least of {} that still violates {} with seed {}: {} changes, {} runs.\n",
+            self.token,
+            checker.name,
+            one.case.seed,
+            shrunk.changes.len(),
+            shrunk.runs
+        );
+        let Some(path) = &self.output else {
+            out!("{head}{text}");
+            return Ok(Exit::Expected);
+        };
+        let written = fs::write(path, format!("{head}{text}")).into_diagnostic();
+        written.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        outln!(
+            "{} is written. Try it:\n\n    lockstorm run {} --seed {}",
+            path.display(),
+            path.display(),
+            one.case.seed
+        );
+        Ok(Exit::Expected)
+    }
+}

@@ -1,0 +1,319 @@
+//! Where along an axis a verdict changes: exact for each seed, with an interval over many.
+//!
+//! A run is a pure function of scenario and seed, so bisection finds the very value at which a
+//! seed's verdict changes. Over many seeds these values are a sample, whose median has an interval
+//! without any assumption about their distribution. A seed that has one verdict all the way changes
+//! outside the range: its place is known well enough for a median.
+
+use std::ops::{ControlFlow, Range};
+
+use statrs::distribution::{Binomial, DiscreteCDF};
+
+use lockstorm::{
+    file::scenario::{ScenarioError, Setting, Source, Ticks, Variant},
+    judge::checker::Checker,
+    run::Engine,
+    run::{runner, worklist::work_through},
+};
+
+/// An axis of one variant, and whose verdict is looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Search<'a> {
+    /// The file.
+    pub(crate) source: &'a Source,
+    /// The condition that the rest of the scenario is under.
+    pub(crate) variant: Variant,
+    /// The key that is moved, by its path: `fault.jump.clock_step.by`.
+    pub(crate) key: &'a str,
+    /// The least value.
+    pub(crate) from: Ticks,
+    /// The largest value.
+    pub(crate) to: Ticks,
+    /// How near a change is found.
+    pub(crate) within: Ticks,
+    /// How many equal parts the range is cut into before bisection begins: a verdict that changes
+    /// and changes back between two of their ends is not seen.
+    pub(crate) parts: u32,
+    /// Whose verdict.
+    pub(crate) checker: &'static Checker,
+    /// What moves time on.
+    pub(crate) engine: Engine,
+}
+
+/// A value up to which a verdict is one, and a value a little larger from which it is another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Change {
+    /// The verdict below.
+    pub(crate) below: &'static str,
+    /// The largest value tried that has it.
+    pub(crate) last: Ticks,
+    /// The least value tried that has another.
+    pub(crate) first: Ticks,
+    /// The verdict above.
+    pub(crate) above: &'static str,
+}
+
+/// Every change of one seed's verdict, in the order of the axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Found {
+    /// The seed.
+    pub(crate) seed: u64,
+    /// The verdict at the least value.
+    pub(crate) start: &'static str,
+    /// The changes.
+    pub(crate) changes: Vec<Change>,
+    /// How many runs it took.
+    pub(crate) runs: usize,
+}
+
+impl Search<'_> {
+    /// Finds the changes of each seed, in the order of the seeds; `told` is called with each as
+    /// soon as it is known.
+    ///
+    /// # Errors
+    /// When the key is none of the format, or the scenario cannot be one with a value of the axis.
+    pub(crate) fn of(
+        &self,
+        seeds: Range<u64>,
+        jobs: usize,
+        told: &(dyn Fn(&Found) + Sync),
+    ) -> Result<Vec<Found>, Box<ScenarioError>> {
+        let seeds: Vec<u64> = seeds.collect();
+        let found = work_through(&seeds, jobs, |seed| {
+            let found = self.of_seed(*seed);
+            found.iter().for_each(told);
+            if found.is_ok() { ControlFlow::Continue(found) } else { ControlFlow::Break(found) }
+        });
+        found.into_iter().collect()
+    }
+
+    fn of_seed(&self, seed: u64) -> Result<Found, Box<ScenarioError>> {
+        let mut runs = 0;
+        let mut verdict = |step: u64| {
+            runs += 1;
+            self.verdict(self.from.step(self.to, self.within, step), seed)
+        };
+        // All values tried are whole steps from the least one, so that they are as short to read as
+        // the step.
+        let steps = self.from.steps(self.to, self.within);
+        let parts = u64::from(self.parts).clamp(1, steps.max(1));
+        let start = verdict(0)?;
+        let (mut found, mut last, mut below) = (Vec::new(), 0, start);
+        for part in 1..=parts {
+            let end = steps / parts * part + steps % parts * part / parts;
+            let at_end = verdict(end)?;
+            // Between two ends that differ, every change is found in turn.
+            while below != at_end {
+                let (mut first, mut above) = (end, at_end);
+                while first - last > 1 {
+                    let middle = last + (first - last) / 2;
+                    let at_middle = verdict(middle)?;
+                    if at_middle == below {
+                        last = middle;
+                    } else {
+                        (first, above) = (middle, at_middle);
+                    }
+                }
+                found.push((below, last, first, above));
+                (last, below) = (first, above);
+            }
+            last = end;
+        }
+        let value = |step| self.from.step(self.to, self.within, step);
+        let change =
+            |(below, last, first, above)| Change { below, last: value(last), first: value(first), above };
+        Ok(Found { seed, start, changes: found.into_iter().map(change).collect(), runs })
+    }
+
+    fn verdict(&self, at: Ticks, seed: u64) -> Result<&'static str, Box<ScenarioError>> {
+        let variant = self.source.variant_with(&self.variant, &[Setting::of(self.key, at)])?;
+        Ok(runner::verdict(&variant.scenario, seed, self.engine, self.checker).word())
+    }
+}
+
+/// Where on an axis a seed's verdict changes, as far as a search within a range can tell.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(crate) enum Place {
+    /// Before the range: at its least value the verdict has changed already.
+    Below,
+    /// From this value on the verdict is another.
+    At(Ticks),
+    /// Beyond the range: at its largest value the verdict has not changed.
+    Above,
+}
+
+/// The changes of many seeds that are of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sample {
+    /// The verdict below the change.
+    pub(crate) below: &'static str,
+    /// The verdict above it.
+    pub(crate) above: &'static str,
+    /// Where it is for each seed that has it, or has one of the two verdicts all the way.
+    pub(crate) places: Vec<Place>,
+    /// How many seeds change otherwise, or more than once: where that is cannot be compared.
+    pub(crate) others: usize,
+}
+
+/// The change that most seeds have, and where it is for each: a seed with one verdict all the way
+/// changes outside the range, and to leave it out would draw the median to the middle of the range.
+/// `None` where no seed changes just once.
+pub(crate) fn sample(found: &[Found]) -> Option<Sample> {
+    let single = |found: &Found| if let [change] = found.changes[..] { Some(change) } else { None };
+    let kind = |change: Change| (change.below, change.above);
+    let of_kind = |of: (&str, &str)| found.iter().filter_map(single).filter(|one| kind(*one) == of).count();
+    let kinds = found.iter().filter_map(single).map(kind);
+    // Of two that are as frequent, the first by the order of the seeds.
+    let (below, above) = kinds.rev().max_by_key(|of| of_kind(*of))?;
+    let place = |found: &Found| match found.changes[..] {
+        [] if found.start == below => Some(Place::Above),
+        [] if found.start == above => Some(Place::Below),
+        [change] if kind(change) == (below, above) => Some(Place::At(change.first)),
+        _ => None,
+    };
+    let places: Vec<Place> = found.iter().filter_map(place).collect();
+    let others = found.len() - places.len();
+    Some(Sample { below, above, places, others })
+}
+
+/// The middle of many seeds' boundaries, and how far off it may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Median {
+    /// No less than this, with the confidence asked for.
+    pub(crate) low: Place,
+    /// The median.
+    pub(crate) middle: Place,
+    /// No more than this.
+    pub(crate) high: Place,
+}
+
+/// The median of places and its interval, by order statistics: as many of `n` values lie below the
+/// true median as of `n` coins show heads, whatever their distribution and wherever they are
+/// outside the range. `None` for fewer than the confidence needs (six, for 95 %).
+pub(crate) fn median(mut places: Vec<Place>, confidence: f64) -> Option<Median> {
+    places.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
+    let n = places.len();
+    let coins = Binomial::new(0.5, n as u64).ok()?;
+    // The largest rank below which the median lies with no more than half of what may go wrong.
+    let tail = (1.0 - confidence) / 2.0;
+    let rank = (0..n as u64).take_while(|heads| coins.cdf(*heads) <= tail).count().checked_sub(1)?;
+    Some(Median { low: places[rank], middle: places[n / 2], high: places[n - 1 - rank] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstorm::file::scenario::parse;
+
+    /// c2 asks 2 s after the grant of 10 s, so a jump of more than 8 s frees the key.
+    const JUMP: &str = include_str!("../../tests/jump.toml");
+
+    fn search<'a>(source: &'a Source, from: &str, to: &str) -> Search<'a> {
+        let ticks = |text: &str| text.parse().expect("a value");
+        Search {
+            source,
+            variant: source.variants[0].clone(),
+            key: "fault.jump.clock_step.by",
+            from: ticks(from),
+            to: ticks(to),
+            within: ticks("1ms"),
+            parts: 4,
+            checker: Checker::named("l1").expect("a checker"),
+            engine: Engine::Event,
+        }
+    }
+
+    #[test]
+    fn a_jump_frees_the_lock_where_what_is_left_of_the_lease_says_so() {
+        let source = parse("jump.toml", JUMP).expect("a scenario");
+        let found = search(&source, "0s", "12s").of(0..1, 1, &|_| {}).expect("it runs");
+        let [change] = found[0].changes[..] else { panic!("{found:?}") };
+        assert_eq!((change.below, change.above), ("holds", "violated"));
+        // A key lives to the end of its last millisecond.
+        assert_eq!(change.last.to_string(), "8s");
+        assert_eq!(change.first.to_string(), "8.001s");
+    }
+
+    #[test]
+    fn a_range_without_a_change_has_none() {
+        let source = parse("jump.toml", JUMP).expect("a scenario");
+        let found = search(&source, "0s", "5s").of(0..1, 1, &|_| {}).expect("it runs");
+        assert_eq!((found[0].start, found[0].changes.len()), ("holds", 0));
+    }
+
+    #[test]
+    fn a_key_that_is_none_is_refused() {
+        let source = parse("jump.toml", JUMP).expect("a scenario");
+        let search = Search { key: "fault.jump.clock_step.buy", ..search(&source, "0s", "5s") };
+        let error = search.of(0..1, 1, &|_| {}).expect_err("no such key");
+        assert!(error.to_string().contains("unknown field `buy`"), "{error}");
+    }
+
+    /// The key is one of a fault that only this variant has: the other one was given it as well,
+    /// and a fault that does nothing is none.
+    #[test]
+    fn a_key_that_only_one_variant_has_could_not_be_moved() {
+        let text =
+            format!("{JUMP}\n[variant.other]\n[variant.crashed.fault.end]\ncrash = \"m\"\nat = \"20s\"\n");
+        let source = parse("jump.toml", &text).expect("a scenario");
+        let setting = Setting::of("fault.end.at", "12s".parse().expect("a value"));
+        let points = source.points_of("crashed", setting).expect("it is a scenario");
+        assert_eq!(points.iter().map(|point| point.of.as_str()).collect::<Vec<_>>(), ["crashed"]);
+    }
+
+    /// Of six values the least and the largest are the interval: all six lie on one side once in 32
+    /// times.
+    #[test]
+    fn the_median_of_few_values_lies_between_all_of_them() {
+        let places = |n: u32| (1..=n).map(|one| at(&one.to_string())).collect::<Vec<Place>>();
+        assert_eq!(median(places(5), 0.95), None);
+        let of = median(places(6), 0.95).expect("enough");
+        assert_eq!([of.low, of.middle, of.high], [at("1"), at("4"), at("6")]);
+        let of = median(places(100), 0.95).expect("enough");
+        // Ranks 40 and 61 of a hundred: the textbook's interval.
+        assert_eq!([of.low, of.high], [at("40"), at("61")]);
+    }
+
+    fn at(value: &str) -> Place {
+        Place::At(value.parse().expect("a value"))
+    }
+
+    /// Of twenty seeds, as found once: three had changed before the range, nine did not change
+    /// within it. The median of the eight that did lay in the middle of the range, where hardly any
+    /// seed changes.
+    #[test]
+    fn seeds_that_do_not_change_within_the_range_were_left_out_of_the_median() {
+        let alike =
+            |start, count| (0..count).map(move |seed| Found { seed, start, changes: Vec::new(), runs: 9 });
+        let change = |(seed, value): (u64, &str)| {
+            let value: Ticks = value.parse().expect("a value");
+            let change = Change { below: "holds", last: value, first: value, above: "violated" };
+            Found { seed, start: "holds", changes: vec![change], runs: 9 }
+        };
+        let values = ["1s", "2s", "3s", "4s", "5s", "6s", "7s", "8s"];
+        let mut found: Vec<Found> = alike("violated", 3).chain(alike("holds", 9)).collect();
+        found.extend((12..).zip(values).map(change));
+        found.extend(alike("undecided", 1));
+        let sample = sample(&found).expect("some change");
+        assert_eq!((sample.below, sample.above, sample.others), ("holds", "violated", 1));
+        let of = median(sample.places, 0.95).expect("enough");
+        assert_eq!([of.low, of.middle, of.high], [at("3s"), at("8s"), Place::Above]);
+    }
+
+    /// A file sweeps the moment of the request as well: a second later a second less is left of the
+    /// lease, which a jump has to free.
+    #[test]
+    fn each_point_of_a_sweep_along_another_axis_has_its_own_boundary() {
+        let text = format!("{JUMP}\n[sweep]\n\"client.c2.steps.0.at\" = [\"11s\", \"12s\"]\n");
+        let source = parse("jump.toml", &text).expect("a scenario");
+        let key = "fault.jump.clock_step.by";
+        let from = "0s".parse().expect("a value");
+        let points = source.points_of("", Setting::of(key, from)).expect("it is a scenario");
+        let firsts = points.into_iter().map(|variant| {
+            let search = Search { variant, ..search(&source, "0s", "12s") };
+            let found = search.of(0..1, 1, &|_| {}).expect("it runs");
+            found[0].changes[0].first.to_string()
+        });
+        assert_eq!(firsts.collect::<Vec<_>>(), ["9.001s", "8.001s"]);
+    }
+}

@@ -1,0 +1,574 @@
+//! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
+//!
+//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource,
+//! options of the lock and the network, steps, repetitions, the length of everything, and at last
+//! what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same
+//! checker is still violated. Every host, script and fault draws from a stream of its own, so
+//! taking one away does not move the others.
+//!
+//! What is left is written into the file that its author wrote (`shape.rs`), so that a key which
+//! stays keeps its comments.
+
+mod shape;
+mod values;
+
+use serde::Serialize;
+use toml::{Table, Value};
+
+use self::shape::Shape;
+use lockstorm::{
+    file::scenario::{Client, Clock, Lock, Network, Node, Run, Scenario, Sentinel, Source, Step, parse},
+    judge::{checker::Checker, verdict::Expectation},
+    run::Engine,
+    run::runner::verdict,
+    units::{Draw, Span, millis},
+};
+
+pub(crate) use values::{leaves, put};
+
+/// The least that a storm is shortened to.
+const STORM_MIN: Span = Span::millis(10);
+
+/// So many occurrences of a repeated fault are tried alone.
+const OCCURRENCES_MAX: u32 = 32;
+
+/// What is to stay as it is while a scenario shrinks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shrink {
+    /// The seed.
+    pub(crate) seed: u64,
+    /// What moves time on.
+    pub(crate) engine: Engine,
+    /// Whose verdict.
+    pub(crate) checker: &'static Checker,
+}
+
+/// What is left.
+#[derive(Debug, Clone)]
+pub(crate) struct Shrunk {
+    /// The smaller scenario, which expects the violation.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare the text with it"))]
+    pub(crate) scenario: Scenario,
+    /// The same as a file, in the shape of the file that it came from.
+    pub(crate) text: String,
+    /// What was changed, in words, in this order: `without fault noise`.
+    pub(crate) changes: Vec<String>,
+    /// How many runs it took.
+    pub(crate) runs: usize,
+}
+
+/// A smaller scenario, and what is smaller about it.
+type Proposal = (String, Scenario);
+
+/// What is tried of a scenario.
+type Propose<'a> = &'a dyn Fn(&Scenario) -> Vec<Proposal>;
+
+impl Shrink {
+    /// Whether the checker is violated in a run of the scenario.
+    pub(crate) fn is_violated(&self, scenario: &Scenario) -> bool {
+        verdict(scenario, self.seed, self.engine, self.checker).witness().is_some()
+    }
+
+    /// Removes whatever the violation does not need; `told` is called for each change. `None` if
+    /// there is no violation. `text` is the file that the scenario is a condition of; empty if it
+    /// is in no file.
+    ///
+    /// # Errors
+    /// When what is left cannot be written as TOML.
+    pub(crate) fn of(
+        &self,
+        scenario: &Scenario,
+        text: &str,
+        told: &mut dyn FnMut(&str),
+    ) -> Result<Option<Shrunk>, toml::ser::Error> {
+        if !self.is_violated(scenario) {
+            return Ok(None);
+        }
+        let mut shape = Shape::of(text);
+        let mut left = scenario.clone();
+        (left.claim, left.finding, left.boundary, left.plot) = (None, None, None, None);
+        left.measure.clear();
+        left.real.clear();
+        left.expect.clear();
+        // It is violated with the one seed that it was tried with, and perhaps with no other.
+        left.run.seeds = Run::default().seeds;
+        left.expect.insert(self.checker.name.to_owned(), Expectation::violated());
+        shape.follow(&to_table(&left)?);
+        let (mut changes, mut runs) = (Vec::new(), 1);
+        loop {
+            let before = changes.len();
+            let values = |scenario: &Scenario| values::simpler(scenario, self.seed);
+            let all: [Propose<'_>; 11] = [
+                &faults,
+                &clients,
+                &access,
+                &hosts,
+                &clocks,
+                &links,
+                &options,
+                &steps,
+                &occurrences,
+                &lengths,
+                &values,
+            ];
+            for propose in all {
+                // After each success the rest of the proposals is about a scenario that is no more.
+                let mut refused = 0;
+                while let Some((words, smaller)) =
+                    propose(&left).into_iter().skip(refused).find(|(_, smaller)| {
+                        let valid = Source::of("shrinking", smaller.clone()).is_ok();
+                        runs += usize::from(valid);
+                        let stays = valid && self.is_violated(smaller);
+                        refused += usize::from(!stays);
+                        stays
+                    })
+                {
+                    told(&words);
+                    changes.push(words);
+                    left = smaller;
+                    shape.follow(&to_table(&left)?);
+                }
+            }
+            if changes.len() == before {
+                let text = shape.text(&left).map_or_else(|| to_toml(&left), Ok)?;
+                return Ok(Some(Shrunk { scenario: left, text, changes, runs }));
+            }
+        }
+    }
+}
+
+/// The scenario with one change.
+fn but(scenario: &Scenario, without: String, change: impl FnOnce(&mut Scenario)) -> Proposal {
+    let mut smaller = scenario.clone();
+    change(&mut smaller);
+    (format!("without {without}"), smaller)
+}
+
+fn faults(scenario: &Scenario) -> Vec<Proposal> {
+    let without = |name: &String| {
+        but(scenario, format!("fault {name}"), |smaller| drop(smaller.fault.shift_remove(name)))
+    };
+    scenario.fault.keys().rev().map(without).collect()
+}
+
+fn clients(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, client) in scenario.client.iter().rev() {
+        proposals.push(but(scenario, format!("client {name}"), |smaller| {
+            smaller.client.shift_remove(name);
+        }));
+        if let Some(count @ 2..) = client.count {
+            proposals.push(but(scenario, format!("one of {count} clients {name}"), |smaller| {
+                smaller.client[name].count = Some(count - 1);
+            }));
+        }
+    }
+    proposals
+}
+
+/// What clients have of their own, and the users and addresses that are for them. One that
+/// something names stays.
+fn access(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, client) in &scenario.client {
+        if client.user.is_some() {
+            proposals.push(but(scenario, format!("the login of {name}"), |smaller| {
+                smaller.client[name].user = None;
+            }));
+        }
+        if client.retries.is_some() {
+            proposals.push(but(scenario, format!("the retries of {name}"), |smaller| {
+                smaller.client[name].retries = None;
+            }));
+        }
+    }
+    for name in scenario.user.keys() {
+        proposals.push(but(scenario, format!("user {name}"), |smaller| {
+            smaller.user.shift_remove(name);
+        }));
+    }
+    for name in scenario.address.keys() {
+        proposals.push(but(scenario, format!("address {name}"), |smaller| {
+            smaller.address.shift_remove(name);
+        }));
+    }
+    proposals
+}
+
+/// Nodes and Sentinels. One that something else names makes the rest invalid, and stays.
+fn hosts(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, sentinel) in scenario.sentinel.iter().rev() {
+        proposals.push(but(scenario, format!("Sentinel {name}"), |smaller| {
+            smaller.sentinel.shift_remove(name);
+        }));
+        if let Some(count @ 2..) = sentinel.count {
+            proposals.push(but(scenario, format!("one of {count} Sentinels {name}"), |smaller| {
+                smaller.sentinel[name].count = Some(count - 1);
+            }));
+        }
+    }
+    for (name, node) in scenario.node.iter().rev() {
+        let what = if node.replica_of.is_some() { "replica" } else { "node" };
+        proposals.push(but(scenario, format!("{what} {name}"), |smaller| {
+            smaller.node.shift_remove(name);
+        }));
+        if let Some(count @ 2..) = node.count {
+            proposals.push(but(scenario, format!("one of {count} nodes {name}"), |smaller| {
+                smaller.node[name].count = Some(count - 1);
+            }));
+        }
+    }
+    proposals
+}
+
+/// Clocks of hosts that differ from true time.
+fn clocks(scenario: &Scenario) -> Vec<Proposal> {
+    let without = |name: &String| {
+        but(scenario, format!("the clock error of {name}"), |smaller| {
+            smaller.clock_mut(name).into_iter().for_each(|clock| *clock = Clock::default());
+        })
+    };
+    scenario.clocks().map(without).collect()
+}
+
+fn links(scenario: &Scenario) -> Vec<Proposal> {
+    let without = |name: &String| {
+        but(scenario, format!("link {name}"), |smaller| drop(smaller.link.shift_remove(name)))
+    };
+    let mut proposals: Vec<Proposal> = scenario.link.keys().rev().map(without).collect();
+    if scenario.resource.is_some() {
+        proposals.push(but(scenario, "the resource".to_owned(), |smaller| smaller.resource = None));
+    }
+    proposals
+}
+
+/// What is said of the network and of each lock beside which lock it is, left to its default.
+fn options(scenario: &Scenario) -> Vec<Proposal> {
+    // Another lock is another experiment, and one without a lease has a watchdog.
+    const WHICH: [&str; 8] = ["name", "kind", "subject", "lease", "permits", "count", "window", "per_client"];
+    let Ok(whole) = to_table(scenario) else { return Vec::new() };
+    let mut proposals = Vec::new();
+    let network = whole.get("network").map(|_| vec!["network"]);
+    let locks = whole.get("lock").and_then(Value::as_table);
+    let locks = locks.into_iter().flat_map(Table::keys).map(|name| vec!["lock", name.as_str()]);
+    for path in network.into_iter().chain(locks) {
+        let part = path.iter().try_fold(&whole, |at, key| at.get(*key).and_then(Value::as_table));
+        let options = part.into_iter().flatten();
+        let options = options.filter(|(key, value)| !WHICH.contains(&&***key) && !value.is_table());
+        for (key, _) in options {
+            let mut smaller = whole.clone();
+            let at = path.iter().try_fold(&mut smaller, |at, key| at.get_mut(*key)?.as_table_mut());
+            at.map(|part| part.remove(key));
+            let written = toml::to_string(&smaller).unwrap_or_default();
+            let words = format!("without {}.{key}", path.join("."));
+            let read = parse("shrinking", &written).into_iter().flat_map(|source| source.variants);
+            proposals.extend(read.map(|variant| (words.clone(), variant.scenario)));
+        }
+    }
+    proposals
+}
+
+/// Lines of work, and steps, but none that asks for the lock: a client that does not even ask
+/// proves nothing about it.
+fn steps(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, client) in &scenario.client {
+        for line in client.line.keys().rev().filter(|_| client.line.len() > 1) {
+            proposals.push(but(scenario, format!("line {line} of {name}"), |smaller| {
+                smaller.client[name].line.shift_remove(line);
+            }));
+        }
+        let own = std::iter::once((None, &client.steps));
+        for (line, steps) in own.chain(client.line.iter().map(|(line, of)| (Some(line), &of.steps))) {
+            for (at, entry) in steps.iter().enumerate().rev() {
+                let given = entry.given();
+                if given.iter().any(|step| step.is_acquisition()) {
+                    continue;
+                }
+                let names: Vec<&str> = given.iter().map(Step::name).collect();
+                let words = format!("step {} of {name} ({})", at + 1, names.join(", "));
+                proposals.push(but(scenario, words, |smaller| {
+                    let client = &mut smaller.client[name];
+                    let steps = match line {
+                        Some(line) => &mut client.line[line].steps,
+                        None => &mut client.steps,
+                    };
+                    steps.remove(at);
+                }));
+            }
+        }
+    }
+    proposals
+}
+
+/// Of a repeated fault one occurrence alone, the first ones first; else the latest one left out.
+fn occurrences(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, fault) in &scenario.fault {
+        let Some(every) = fault.every else { continue };
+        proposals.push(but(scenario, format!("all but the first {name}"), |smaller| {
+            (smaller.fault[name].every, smaller.fault[name].until) = (None, None);
+        }));
+        let (Draw::Fixed(Span(every)), Some(Draw::Fixed(Span(first)))) = (every, fault.at) else { continue };
+        let end = fault.until.map_or(scenario.run.storm.0, |Span(until)| until);
+        let begins = (1..=OCCURRENCES_MAX).map(|number| first.saturating_add(every.saturating_mul(number)));
+        let begins: Vec<_> = begins.take_while(|at| !every.is_zero() && *at <= end).collect();
+        for at in &begins {
+            let words = format!("all of {name} but the one at {}", Span(*at));
+            proposals.push(but(scenario, words, |smaller| {
+                let fault = &mut smaller.fault[name];
+                (fault.at, fault.every, fault.until) = (Some(Draw::Fixed(Span(*at))), None, None);
+            }));
+        }
+        if let [.., before, latest] = begins[..] {
+            let words = format!("the {name} at {}", Span(latest));
+            proposals.push(but(scenario, words, |smaller| smaller.fault[name].until = Some(Span(before))));
+        }
+    }
+    proposals
+}
+
+/// Less time: no calm, and about half or at least three quarters of the storm.
+fn lengths(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    let Run { storm, calm, .. } = scenario.run;
+    if calm > Span::default() {
+        proposals.push(but(scenario, format!("the calm of {calm}"), |smaller| {
+            smaller.run.calm = Span::default();
+        }));
+    }
+    for (times, of) in [(1, 2), (3, 4)] {
+        let ms = millis(storm.0) / of * times;
+        // Two digits suffice.
+        let unit = 10_u64.pow(ms.max(1).ilog10().saturating_sub(1));
+        let shorter = Span::millis(ms.div_ceil(unit) * unit);
+        if shorter >= STORM_MIN && shorter < storm {
+            let words = format!("all of the storm after {shorter}");
+            proposals.push(but(scenario, words, |smaller| smaller.run.storm = shorter));
+        }
+    }
+    proposals
+}
+
+/// A scenario as a file, without what would be the same if it were not there.
+///
+/// # Errors
+/// When it cannot be written as TOML.
+pub(crate) fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
+    toml::to_string(&to_table(scenario)?)
+}
+
+/// The tables of that file.
+pub(crate) fn to_table(scenario: &Scenario) -> Result<Table, toml::ser::Error> {
+    let mut written = Table::try_from(scenario)?;
+    drop_defaults(&mut written, &Table::try_from(Scenario::default())?);
+    for (part, defaults) in [("network", table(&Network::default())?), ("run", table(&Run::default())?)] {
+        if let Some(Value::Table(part)) = written.get_mut(part) {
+            drop_defaults(part, &defaults);
+        }
+    }
+    for (group, defaults) in [
+        ("node", table(&Node::default())?),
+        ("sentinel", table(&Sentinel::default())?),
+        ("client", table(&Client::default())?),
+        ("lock", table(&Lock::default())?),
+    ] {
+        if let Some(Value::Table(group)) = written.get_mut(group) {
+            for (_, one) in group.iter_mut() {
+                one.as_table_mut().into_iter().for_each(|one| drop_defaults(one, &defaults));
+            }
+        }
+    }
+    written.iter_mut().for_each(|(_, value)| drop_false(value));
+    Ok(written)
+}
+
+fn table(defaults: &impl Serialize) -> Result<Table, toml::ser::Error> {
+    Table::try_from(defaults)
+}
+
+fn drop_defaults(written: &mut Table, defaults: &Table) {
+    written.retain(|key, value| defaults.get(key) != Some(value));
+}
+
+/// No switch of the format is on by default.
+fn drop_false(value: &mut Value) {
+    match value {
+        Value::Table(table) => {
+            table.retain(|_, value| *value != Value::Boolean(false));
+            table.iter_mut().for_each(|(_, value)| drop_false(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_false),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pause is what it takes; everything else is noise.
+    const NOISY: &str = r#"
+about = "A pause beyond the lease, among much else."
+[node.redis]
+clock = { offset = "+3s" }
+[node.spare]
+replica_of = "redis"
+[lock]
+lease = "1s"
+response_timeout = "4s"
+[network]
+latency = "2ms"
+[resource]
+[client.c1]
+steps = [{ at = "1s", try_acquire = {} }, { write = {} }, { work = { for = "100ms" } }, { write = {} }, { release = {} }]
+[client.c2]
+steps = [{ at = "1.5s", poll = { every = "100ms" } }, { write = {} }]
+[client.idle]
+count = 3
+steps = [{ sleep = "1s" }]
+[link.slow]
+from = "idle1"
+to = "redis"
+latency = "5ms"
+[fault.pause]
+pause = "c1"
+on = { client = "c1", event = "acquired", delay = "10ms" }
+for = "2s..2.5s" # longer than the lease
+[fault.noise]
+clock_step = { host = "idle2", by = "+1s" }
+at = "2s"
+[run]
+storm = "40s"
+calm = "5s"
+[expect]
+l3 = "violated"
+"#;
+
+    #[test]
+    fn what_a_violation_does_not_need_is_taken_away() {
+        let source = parse("noisy.toml", NOISY).expect("a scenario");
+        let checker = Checker::named("l3").expect("a checker");
+        let shrink = Shrink { seed: 3, engine: Engine::Event, checker };
+        let shrunk = shrink.of(&source.variants[0].scenario, NOISY, &mut |_| {});
+        let shrunk = shrunk.expect("it can be written").expect("it is violated");
+        let left = &shrunk.scenario;
+        assert_eq!(left.fault.keys().collect::<Vec<_>>(), ["pause"], "{:?}", shrunk.changes);
+        assert_eq!(left.client.keys().collect::<Vec<_>>(), ["c1", "c2"], "{:?}", shrunk.changes);
+        assert_eq!(left.node.keys().collect::<Vec<_>>(), ["redis"], "{:?}", shrunk.changes);
+        assert!(left.link.is_empty() && left.resource.is_some(), "{:?}", shrunk.changes);
+        assert_eq!(left.clocks().count(), 0, "{:?}", shrunk.changes);
+        assert!(
+            !shrunk.text.contains("response_timeout") && !shrunk.text.contains("[network]"),
+            "{}",
+            shrunk.text
+        );
+        // What was printed is what was found, in the author's own file and without it.
+        for text in [&shrunk.text, &to_toml(left).expect("it can be written")] {
+            let again = parse("shrunk.toml", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(&again.variants[0].scenario, left, "{text}");
+            assert!(shrink.is_violated(&again.variants[0].scenario));
+        }
+        assert!(shrunk.text.contains("# longer than the lease\n"), "{}", shrunk.text);
+        insta::assert_snapshot!("shrunk", shrunk.text);
+    }
+
+    /// A pause for 2 s, at 1.2 s and every 3 s after that until 14 s: `NOISY` with another fault.
+    fn repeated() -> String {
+        let at = "on = { client = \"c1\", event = \"acquired\", delay = \"10ms\" }\nfor = \"2s..2.5s\" # longer than the lease";
+        let every = "at = \"1.05s\"\nevery = \"3s\"\nuntil = \"14s\"\nfor = \"2s\"";
+        assert!(NOISY.contains(at));
+        NOISY
+            .replace(at, every)
+            .replace("at = \"1s\", try_acquire", "at = \"7s\", try_acquire")
+            .replace("at = \"1.5s\", poll", "at = \"7.5s\", poll")
+    }
+
+    /// They are at 1.05 s, 4.05 s, 7.05 s, 10.05 s and 13.05 s. The lock is granted at 7 s, so that
+    /// the third is what it takes.
+    #[test]
+    fn of_a_repeated_fault_the_occurrence_that_matters_is_left() {
+        let text = repeated();
+        let source = parse("repeated.toml", &text).expect("a scenario");
+        let shrink =
+            Shrink { seed: 3, engine: Engine::Event, checker: Checker::named("l3").expect("a checker") };
+        let shrunk = shrink.of(&source.variants[0].scenario, &text, &mut |_| {});
+        let shrunk = shrunk.expect("it can be written").expect("it is violated");
+        let words = "without all of pause but the one at 7.05s";
+        assert!(shrunk.changes.iter().any(|change| change == words), "{:?}", shrunk.changes);
+        let pause = &shrunk.scenario.fault["pause"];
+        assert_eq!((pause.every, pause.until), (None, None), "{}", shrunk.text);
+    }
+
+    #[test]
+    fn each_occurrence_is_tried_alone_and_the_latest_left_out() {
+        let source = parse("repeated.toml", &repeated()).expect("a scenario");
+        let tried = occurrences(&source.variants[0].scenario);
+        let words: Vec<&str> = tried.iter().map(|(words, _)| &**words).collect();
+        let alone = ["4.05s", "7.05s", "10.05s", "13.05s"]
+            .map(|at| format!("without all of pause but the one at {at}"));
+        let expected =
+            ["without all but the first pause"].into_iter().chain(alone.iter().map(|words| &**words));
+        assert_eq!(words, expected.chain(["without the pause at 13.05s"]).collect::<Vec<_>>());
+        let latest = tried.last().map(|(_, smaller)| smaller.fault["pause"].until);
+        assert_eq!(
+            latest,
+            Some(Some("10.05s".parse().expect("a time"))),
+            "the one before is the last that is left"
+        );
+    }
+
+    /// All three of a group stayed, and clocks that were wrong.
+    #[test]
+    fn groups_of_sentinels_and_their_clocks_were_left_as_they_are() {
+        let text = NOISY.replace(
+            "[resource]",
+            "[sentinel.s]\ncount = 3\nclock = { rate = \"+1%\" }\n[client.idle.clock]\noffset = \"-1s\"\n[resource]",
+        );
+        let scenario = &parse("sentinels.toml", &text).expect("a scenario").variants[0].scenario;
+        let words =
+            |proposals: Vec<Proposal>| proposals.into_iter().map(|(words, _)| words).collect::<Vec<_>>();
+        assert_eq!(words(hosts(scenario))[..2], ["without Sentinel s", "without one of 3 Sentinels s"]);
+        assert_eq!(
+            words(clocks(scenario)),
+            ["redis", "s", "idle"].map(|name| format!("without the clock error of {name}"))
+        );
+        let left = clocks(scenario).iter().map(|(_, smaller)| smaller.clocks().count()).collect::<Vec<_>>();
+        assert_eq!(left, [2, 2, 2], "each proposal is about one of them");
+    }
+
+    /// A lock that was called `clock` had a lease of a few milliseconds in the end.
+    #[test]
+    fn only_clocks_of_hosts_are_made_less_wrong() {
+        let text = NOISY
+            .replace("[lock]", "[lock.clock]")
+            .replace("+3s", "+30s")
+            .replace("[resource]", "[sentinel.s]\nclock = { rate = \"+10%\" }\n[resource]");
+        let scenario = &parse("clocks.toml", &text).expect("a scenario").variants[0].scenario;
+        let changed = |key: &str| {
+            let words = values::simpler(scenario, 0).into_iter().map(|(words, _)| words);
+            words.filter(|words| words.starts_with(&format!("with {key} = "))).count()
+        };
+        let keys = ["node.redis.clock.offset", "sentinel.s.clock.rate", "lock.clock.lease"].map(changed);
+        assert!(keys[0] > 0 && keys[1] > 0 && keys[2] == 0, "{keys:?}");
+    }
+
+    /// It had `clock = {}`.
+    #[test]
+    fn a_sentinel_is_written_without_its_defaults() {
+        let text = NOISY.replace("[resource]", "[sentinel.s]\ncount = 3\n[resource]");
+        let scenario = &parse("sentinels.toml", &text).expect("a scenario").variants[0].scenario;
+        let written = to_toml(scenario).expect("it can be written");
+        assert!(written.contains("[sentinel.s]\ncount = 3\n\n"), "{written}");
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_scenario_that_is_not_violated() {
+        let source = parse("noisy.toml", NOISY).expect("a scenario");
+        let checker = Checker::named("l1").expect("a checker");
+        let shrink = Shrink { seed: 3, engine: Engine::Event, checker };
+        let shrunk = shrink.of(&source.variants[0].scenario, NOISY, &mut |_| {});
+        assert!(shrunk.expect("it can be written").is_none());
+    }
+}

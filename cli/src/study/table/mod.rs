@@ -1,0 +1,256 @@
+//! Runs as a table: a row for each, in columns that depend on what was run and never on what came
+//! out.
+
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+
+use lockstorm::{
+    file::plan::Plan,
+    judge::{
+        checker,
+        verdict::{Match, Quantity},
+    },
+    run::runner::{Judged, Runner},
+};
+
+/// A column of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// Its name.
+    pub(crate) name: String,
+    /// What is in it.
+    pub(crate) kind: Kind,
+}
+
+/// What is in a column. Every cell may be empty as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text.
+    Text,
+    /// A whole number from 0.
+    Whole,
+    /// A number: seconds of a time, percent of a rate.
+    Number,
+}
+
+/// What stands in a row under a column of the kind of the same name.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Text(String),
+    Whole(u64),
+    Number(f64),
+    /// Nothing is known, or nothing of the kind exists in this run.
+    Empty,
+}
+
+impl Cell {
+    /// The cell that CSV shows as this text, under a column of this kind; `None` if it is none.
+    pub(crate) fn read(kind: Kind, text: &str) -> Option<Cell> {
+        Some(match kind {
+            _ if text.is_empty() => Cell::Empty,
+            Kind::Text => Cell::Text(text.to_owned()),
+            Kind::Whole => Cell::Whole(text.parse().ok()?),
+            Kind::Number => Cell::Number(text.parse().ok()?),
+        })
+    }
+}
+
+/// The table of the runs of a trial: its columns, and the row of each run.
+///
+/// ```
+/// use lockstorm::{library, runner::Runner, scenario::parse, table::{Rows, Table}};
+/// let stock = library::find("single/wall_clock_step.toml").expect("a stock scenario");
+/// let sources = [parse(stock.path, stock.text).expect("a scenario")];
+/// let trial = Runner::new(&sources);
+/// let table = Table::of(&trial);
+/// let mut csv = Vec::new();
+/// let mut rows = Rows::csv(table.columns(), &mut csv).expect("memory does not fail");
+/// for judged in trial.run(&|_| {}) {
+///     rows.add(table.row(&judged)).expect("memory does not fail");
+/// }
+/// rows.finish().expect("memory does not fail");
+/// assert!(csv.starts_with(b"case,file,variant,seed,verdict,"));
+/// ```
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    trial: &'a Runner<'a>,
+    columns: Vec<Column>,
+    /// Names of axes, in the order of their columns.
+    axes: Vec<Column>,
+    /// Paths of values that are drawn from the seed, in the order of their columns.
+    drawn: Vec<Column>,
+}
+
+impl<'a> Table<'a> {
+    /// The table of the runs of this trial.
+    pub(crate) fn of(trial: &'a Runner<'a>) -> Table<'a> {
+        let (mut axes, mut drawn) = (Vec::new(), Vec::new());
+        for variant in trial.sources().iter().flat_map(|source| &source.variants) {
+            for at in &variant.point {
+                add(&mut axes, &at.axis, at.number.is_some());
+            }
+            for one in Plan::draw(&variant.scenario, 0).drawn() {
+                add(&mut drawn, &one.path, one.number.is_some());
+            }
+        }
+        let column = |name: &str, kind| Column { name: name.to_owned(), kind };
+        let mut columns = vec![
+            column("case", Kind::Text),
+            column("file", Kind::Text),
+            column("variant", Kind::Text),
+            column("seed", Kind::Whole),
+            column("verdict", Kind::Text),
+            column("ended_at", Kind::Number),
+            column("fingerprint", Kind::Text),
+        ];
+        columns.extend(axes.iter().map(|axis| column(&format!("sweep.{}", axis.name), axis.kind)));
+        columns.extend(drawn.iter().map(|one| column(&format!("drawn.{}", one.name), one.kind)));
+        for checker in checker::LIST {
+            columns.push(column(&format!("{}.verdict", checker.name), Kind::Text));
+            let measures = checker.measures.iter();
+            columns
+                .extend(measures.map(|(name, _)| column(&format!("{}.{name}", checker.name), Kind::Number)));
+        }
+        columns.extend([
+            column("failed_calls", Kind::Whole),
+            column("first_failed_at", Kind::Number),
+            column("first_failed", Kind::Text),
+        ]);
+        Table { trial, columns, axes, drawn }
+    }
+
+    /// The columns, in their order.
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The row of a run, with a cell for each column.
+    pub(crate) fn row(&self, judged: &Judged) -> Vec<Cell> {
+        let (case, variant) = (judged.case, self.trial.variant(judged.case));
+        let verdict = match judged.verdict() {
+            Match::AsExpected => "as-expected",
+            Match::Otherwise(_) => "otherwise",
+            Match::Undecided(_) => "undecided",
+        };
+        let mut row = vec![
+            Cell::Text(self.trial.token(case)),
+            Cell::Text(self.trial.sources()[case.source].file.clone()),
+            if variant.of.is_empty() { Cell::Empty } else { Cell::Text(variant.of.clone()) },
+            Cell::Whole(case.seed),
+            Cell::Text(verdict.to_owned()),
+            Cell::Number(judged.simulated),
+            Cell::Text(judged.fingerprint.clone()),
+        ];
+        for axis in &self.axes {
+            let at = variant.point.iter().find(|at| at.axis == axis.name);
+            row.push(at.map_or(Cell::Empty, |at| cell(axis.kind, &at.value, at.number)));
+        }
+        let drawn = Plan::draw(&variant.scenario, case.seed).drawn();
+        for column in &self.drawn {
+            let one = drawn.iter().find(|one| one.path == column.name);
+            row.push(one.map_or(Cell::Empty, |one| cell(column.kind, &one.text, one.number)));
+        }
+        for checker in checker::LIST {
+            let finding = judged.finding(checker.name);
+            row.push(finding.map_or(Cell::Empty, |found| Cell::Text(found.verdict.word().to_owned())));
+            for (name, _) in checker.measures {
+                row.push(match finding.and_then(|found| found.measure(name)) {
+                    Some(Quantity::Time(length)) => Cell::Number(length.as_secs_f64()),
+                    Some(Quantity::Number(number)) => Cell::Number(number),
+                    None => Cell::Empty,
+                });
+            }
+        }
+        let first = judged.failed.iter().min_by_key(|failed| failed.first_at);
+        row.extend([
+            Cell::Whole(judged.failed.iter().map(|failed| failed.count).sum()),
+            first.map_or(Cell::Empty, |first| Cell::Number(first.first_at.as_nanos() as f64 / 1e9)),
+            first.map_or(Cell::Empty, |first| Cell::Text(first.first_in_words())),
+        ]);
+        row
+    }
+}
+
+/// Rows on their way into a file.
+#[derive(Debug)]
+pub(crate) struct Rows<W: Write + Send>(To<W>);
+
+#[derive(Debug)]
+enum To<W: Write + Send> {
+    Csv(Box<csv::Writer<W>>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::Groups<W>>),
+}
+
+impl<W: Write + Send> Rows<W> {
+    /// Writes CSV (RFC 4180), with the names of the columns in its first line. An empty cell is an
+    /// empty field.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn csv(columns: &[Column], to: W) -> io::Result<Rows<W>> {
+        let mut to = csv::Writer::from_writer(to);
+        to.write_record(columns.iter().map(|column| &column.name))?;
+        Ok(Rows(To::Csv(Box::new(to))))
+    }
+
+    /// Writes Parquet: texts as UTF-8 strings, whole numbers as unsigned ones of 64 bits, numbers
+    /// as doubles, and an empty cell as null.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn parquet(columns: &[Column], to: W) -> io::Result<Rows<W>> {
+        Ok(Rows(To::Parquet(Box::new(parquet::Groups::new(columns, to)?))))
+    }
+
+    /// Writes one more row, which has a cell for each column.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn add(&mut self, row: Vec<Cell>) -> io::Result<()> {
+        match &mut self.0 {
+            To::Csv(to) => Ok(to.write_record(row.iter().map(|cell| match cell {
+                Cell::Text(text) => text.clone(),
+                Cell::Whole(number) => number.to_string(),
+                Cell::Number(number) => number.to_string(),
+                Cell::Empty => String::new(),
+            }))?),
+            #[cfg(feature = "parquet")]
+            To::Parquet(to) => Ok(to.add(row)?),
+        }
+    }
+
+    /// Writes what is left. Without it the file is not whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self.0 {
+            To::Csv(mut to) => to.flush(),
+            #[cfg(feature = "parquet")]
+            To::Parquet(to) => Ok(to.finish()?),
+        }
+    }
+}
+
+/// A column of this name, for numbers as long as all of its values are.
+fn add(columns: &mut Vec<Column>, name: &str, is_number: bool) {
+    let kind = if is_number { Kind::Number } else { Kind::Text };
+    match columns.iter_mut().find(|column| column.name == name) {
+        Some(column) if !is_number => column.kind = Kind::Text,
+        Some(_) => {}
+        None => columns.push(Column { name: name.to_owned(), kind }),
+    }
+}
+
+fn cell(kind: Kind, text: &str, number: Option<f64>) -> Cell {
+    match (kind, number) {
+        (Kind::Number, Some(number)) => Cell::Number(number),
+        _ => Cell::Text(text.to_owned()),
+    }
+}

@@ -1,0 +1,47 @@
+//! `clock_slew = { host, by, over }`: the wall clock drifts to another time, as a time daemon that
+//! never jumps makes it.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, FaultAction, Targets, does, each};
+use crate::{
+    file::selector::Hosts,
+    units::{Draw, Span, Step},
+};
+
+pub(super) const ABOUT: &str = "Slews the wall clock of a host over a time.";
+
+/// Slews the wall clock of a host: it runs faster or slower until it is where it should be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClockSlew {
+    /// Whose clock.
+    pub host: Hosts,
+    /// How far, forward or back.
+    pub by: Draw<Step>,
+    /// Over how long.
+    pub over: Span,
+}
+
+impl Effect for ClockSlew {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.host]
+    }
+
+    fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
+        self.by.draw(fraction());
+    }
+
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
+        let by_nanos = self.by.drawn().0;
+        each(&targets[0], |host| Verb::ClockSlew { host, by_nanos, over: self.over.0 })
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        let of = does(&targets[0], "is slewed", "are slewed");
+        let clock = if targets[0].len() > 1 { "clocks" } else { "clock" };
+        format!("the wall {clock} of {of} by {} over {}", self.by, self.over)
+    }
+}

@@ -1,0 +1,31 @@
+//! `crash = "host"`: the host is gone at once, and comes up again when no crash keeps it down any
+//! more.
+
+use lockstorm_sim::world::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, FaultAction, Targets, does, each};
+use crate::file::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Crashes a host: its memory is gone, and of its disk what was not synced.";
+
+/// Crashes a host: its memory is gone, and of its disk what was not synced. It comes up again with
+/// the end of the last crash that keeps it down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Crash(pub Hosts);
+
+impl Effect for Crash {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.0]
+    }
+
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
+        each(&targets[0], |host| Condition::Down { host })
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        does(&targets[0], "crashes", "crash")
+    }
+}

@@ -1,0 +1,33 @@
+//! `lose_disk = "host"`: the host crashes, and comes up as it was at first.
+
+use lockstorm_sim::world::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, FaultAction, Targets, does, each};
+use crate::file::selector::Hosts;
+
+pub(super) const ABOUT: &str =
+    "Crashes a node or Sentinel and takes its disk: it comes up without data, or without its state.";
+
+/// Crashes a node or a Sentinel and takes its disk: a node comes up without data; a Sentinel with
+/// its first configuration file, so that it has another id, and knows of no vote, no epoch and no
+/// failover. It comes up again with the end of the last crash that keeps it down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct LoseDisk(pub Hosts);
+
+impl Effect for LoseDisk {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.0]
+    }
+
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
+        let lost = targets[0].iter().map(|host| FaultAction::LoseDisk { host: host.clone() });
+        lost.chain(each(&targets[0], |host| Condition::Down { host })).collect()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        does(&targets[0], "crashes, and its disk is lost", "crash, and their disks are lost")
+    }
+}

@@ -1,0 +1,48 @@
+//! `loss = { from, to, share }`: some packets must be sent twice, which over TCP is a delay and
+//! never a hole.
+
+use lockstorm_sim::world::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, FaultAction, Targets, each_way, list};
+use crate::{file::selector::Hosts, units::Rate};
+
+pub(super) const ABOUT: &str = "Loses a share of the packets; over TCP they come late.";
+
+/// Loses a share of the packets in both directions. Over TCP a lost packet is one that comes a
+/// retransmission later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// One side.
+    pub from: Hosts,
+    /// The other side.
+    pub to: Hosts,
+    /// Which share of the packets, such as `"5%"`.
+    pub share: Rate,
+}
+
+impl Effect for Loss {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.from, &self.to]
+    }
+
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
+        let per_million = (self.share.0.clamp(0.0, 1.0) * 1e6) as u32;
+        each_way(&targets[0], &targets[1], true, |from, to| Condition::Lossy { from, to, per_million })
+    }
+
+    fn lasts(&self) -> bool {
+        true
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!(
+            "{} of the packets between {} and {} are lost",
+            self.share.to_string().trim_start_matches('+'),
+            list(&targets[0]),
+            list(&targets[1])
+        )
+    }
+}

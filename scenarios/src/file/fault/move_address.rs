@@ -1,0 +1,48 @@
+//! `move_address = { address, to, reset }`: an address leads to another node from now on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, FaultAction, Targets, list};
+use crate::file::{name::Name, selector::Hosts};
+
+pub(super) const ABOUT: &str =
+    "Has an address lead to another node, as a proxy, a virtual IP or the DNS does after a failover.";
+
+/// Has an address lead to another node from now on, as a proxy, a virtual IP or the DNS does some
+/// time after a failover. Connections that clients opened by it before stay with the node that they
+/// lead to, unless they are reset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MoveAddress {
+    /// The address, one of `[address.some-name]`.
+    pub address: Name,
+    /// The node.
+    pub to: Hosts,
+    /// Reset the connections between the node that it led to and the clients that know the address,
+    /// as a proxy does.
+    #[serde(default)]
+    pub reset: bool,
+}
+
+impl Effect for MoveAddress {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.to]
+    }
+
+    fn is_of_nodes(&self) -> bool {
+        true
+    }
+
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
+        let (address, reset) = (self.address.as_str().to_owned(), self.reset);
+        let moves =
+            |to: &String| FaultAction::MoveAddress { address: address.clone(), to: to.clone(), reset };
+        targets[0].iter().map(moves).collect()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        let reset = if self.reset { ", and connections to the old node are reset" } else { "" };
+        format!("{} leads to {}{reset}", self.address.as_str(), list(&targets[0]))
+    }
+}

@@ -1,0 +1,210 @@
+//! What will happen: a scenario with every range drawn, every group spelled out, every occurrence
+//! of a fault listed.
+//!
+//! Draw everything first, print it, then run: a plan is a pure function of scenario and seed, and
+//! can be read before anything happens. Each host, script and fault draws from a stream of its own,
+//! so that a new draw in one does not move the others.
+
+mod drawn;
+mod host;
+mod links;
+mod occurrences;
+mod phases;
+mod script;
+mod software;
+
+use std::{any::Any, fmt, rc::Rc};
+
+use indexmap::IndexSet;
+use lockstorm_sim::world::Entropy;
+
+use crate::{
+    file::peer::Peer,
+    file::scenario::{Lock, LockKind, Scenario},
+    judge::{
+        history::{HostKind, Lock as LockNumber, Probe},
+        object::{self, Object},
+    },
+};
+
+pub use drawn::Drawn;
+pub use host::{PlannedHost, Software};
+pub use links::PlannedLink;
+pub use occurrences::{Occurrence, Target, When};
+pub use phases::Phases;
+pub use script::{PlannedLine, PlannedStep};
+pub use software::{PlannedClient, PlannedNode, PlannedPeer, PlannedProbe, PlannedResource, PlannedSentinel};
+
+/// What will happen in one run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What was written.
+    pub scenario: Scenario,
+    /// What everything was drawn from.
+    pub seed: u64,
+    /// The hosts: nodes, clients, the resource.
+    pub hosts: Vec<PlannedHost>,
+    /// Links that differ from the rest of the network.
+    pub links: Vec<PlannedLink>,
+    /// The locks on trial as the file has them; a [`LockEntry`] is a place in this list.
+    pub locks: Vec<PlannedLock>,
+    /// Every occurrence of every fault.
+    pub faults: Vec<Occurrence>,
+    /// When the storm ends and when the run does.
+    pub phases: Phases,
+}
+
+/// A lock as the file has it, by its place in [`Plan::locks`]. Several of different kinds under one
+/// name are one lock of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockEntry(pub u16);
+
+/// A lock on trial.
+#[derive(Debug, Clone)]
+pub struct PlannedLock {
+    /// Its number in the history.
+    pub number: LockNumber,
+    /// What the file calls it.
+    pub name: String,
+    /// Its key in Redis.
+    pub key: String,
+    /// As written.
+    pub written: Lock,
+    /// The nodes it lives on, each group of replicas by the node it starts from.
+    pub nodes: Vec<String>,
+}
+
+fn locks(scenario: &Scenario) -> Vec<PlannedLock> {
+    let named = scenario.lock.iter().zip(scenario.lock.keys_in_redis());
+    let mut keys = IndexSet::new();
+    let planned = named.map(|((name, lock), key)| {
+        let (at, _) = keys.insert_full(key);
+        let number = LockNumber(u16::try_from(at).expect("a scenario has fewer locks"));
+        let (name, key, nodes) = (name.clone(), key.to_owned(), scenario.lock_nodes(lock));
+        PlannedLock { number, name, key, written: lock.clone(), nodes }
+    });
+    planned.collect()
+}
+
+impl Plan {
+    /// Draws everything that a valid scenario leaves to the seed.
+    pub fn draw(scenario: &Scenario, seed: u64) -> Plan {
+        let entropy = Entropy::new(seed);
+        let phases = Phases::of(scenario);
+        let hosts: Vec<PlannedHost> =
+            software::LIST.iter().flat_map(|hosts| hosts(scenario, &entropy)).collect();
+        Plan {
+            links: links::links(scenario, &hosts),
+            faults: occurrences::draw(scenario, &hosts, &entropy, &phases),
+            scenario: scenario.clone(),
+            seed,
+            locks: locks(scenario),
+            hosts,
+            phases,
+        }
+    }
+
+    /// The same with this library in the place of every client's software, and with the keys that
+    /// it has for the locks. The laboratory's own client has no such locks, and a further process
+    /// for it would make every trial slower: there is none.
+    #[must_use]
+    pub fn with_peer(mut self, peer: &Peer) -> Plan {
+        let peer = Rc::new(peer.clone());
+        self.hosts.retain(|host| host.software.kind() != HostKind::Probe);
+        self.phases.probe = self.phases.probe.map(|_| Probe::NotOurs);
+        for lock in &mut self.locks {
+            lock.key = peer.key(&lock.key);
+        }
+        for host in &mut self.hosts {
+            let software: &dyn Any = &*host.software;
+            if let Some(client) = software.downcast_ref::<PlannedClient>() {
+                host.software = Rc::new(PlannedPeer::of(client, &peer, &self.locks));
+            }
+        }
+        self
+    }
+
+    /// The number of the lock that the file calls so.
+    pub fn lock(&self, name: &str) -> Option<LockNumber> {
+        self.locks.iter().find(|lock| lock.name == name).map(|lock| lock.number)
+    }
+
+    /// A lock as the file has it.
+    pub fn entry(&self, entry: LockEntry) -> &PlannedLock {
+        &self.locks[usize::from(entry.0)]
+    }
+
+    /// The locks as the file has them, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (LockEntry, &PlannedLock)> + Clone {
+        (0..).map(LockEntry).zip(&self.locks)
+    }
+
+    /// What the file has of a lock of the history, the first of it first: one entry, or several of
+    /// different kinds.
+    pub fn entries_of(&self, lock: LockNumber) -> impl Iterator<Item = &PlannedLock> {
+        self.locks.iter().filter(move |entry| entry.number == lock)
+    }
+
+    /// The locks of the history, each as the first entry of the file has it.
+    pub fn judged(&self) -> impl Iterator<Item = &PlannedLock> {
+        let is_first = |at: &usize, lock: &PlannedLock| {
+            self.locks[..*at].iter().all(|before| before.number != lock.number)
+        };
+        self.locks.iter().enumerate().filter(move |(at, lock)| is_first(at, lock)).map(|(_, lock)| lock)
+    }
+
+    /// The adapter of a lock of the history.
+    pub(crate) fn object(&self, lock: LockNumber) -> Rc<dyn Object> {
+        let entries: Vec<&PlannedLock> = self.entries_of(lock).collect();
+        if let [only] = entries[..] {
+            return only.written.object();
+        }
+        let kinds: Vec<LockKind> = entries.iter().map(|entry| entry.written.kind).collect();
+        object::of_one_name(&kinds).expect("a scenario's kinds are checked before it runs")
+    }
+
+    /// All nodes that a lock lives on, replicas included.
+    pub fn nodes_of(&self, lock: LockNumber) -> Vec<String> {
+        let first = self.entries_of(lock).next();
+        first.into_iter().flat_map(|lock| &lock.nodes).flat_map(|node| self.group_of(node)).collect()
+    }
+
+    /// The nodes that pass the lock's key on to each other: the node and, however deep, its
+    /// replicas.
+    pub fn group_of(&self, node: &str) -> Vec<String> {
+        let mut group = vec![node.to_owned()];
+        let mut at = 0;
+        while at < group.len() {
+            let follows = |host: &&PlannedHost| host.software.replica_of() == Some(&group[at]);
+            let more: Vec<String> = self.hosts.iter().filter(follows).map(|host| host.name.clone()).collect();
+            // Two nodes that follow each other are a mistake, not a reason for an endless loop.
+            group.extend(more.into_iter().filter(|name| name != node));
+            at += 1;
+        }
+        group
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}: storm until {}, calm until {}",
+            self.seed, self.phases.storm_ends, self.phases.ends
+        )?;
+        for host in &self.hosts {
+            writeln!(f, "  host {host}")?;
+            host.software.words().iter().try_for_each(|words| writeln!(f, "    {words}"))?;
+        }
+        for (name, address) in &self.scenario.address {
+            writeln!(f, "  address {name} -> {}", address.points_to.as_str())?;
+        }
+        for link in &self.links {
+            writeln!(f, "  link {} -> {}: {}", link.from, link.to, link.latency)?;
+        }
+        for occurrence in &self.faults {
+            writeln!(f, "  fault {occurrence}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Every occurrence of every fault: when, for how long, on which targets.
+
+use std::{fmt, time::Duration};
+
+use lockstorm_sim::{
+    time::True,
+    world::{Entropy, Stream},
+};
+
+use super::{PlannedHost, links::all, phases::Phases};
+use crate::{
+    file::{
+        fault::{FaultKind, Trigger},
+        scenario::{Scenario, word},
+        selector::{Hosts, Selector},
+    },
+    units::Span,
+};
+
+/// How many fractions an occurrence takes along for the ranges among its fault's parameters.
+const FRACTIONS: usize = 4;
+
+/// One occurrence of a fault.
+#[derive(Debug, Clone)]
+pub struct Occurrence {
+    /// The fault's name in the scenario, with the number of the occurrence where there are several.
+    pub name: String,
+    /// When it begins.
+    pub when: When,
+    /// After how long it is undone.
+    pub length: Option<Duration>,
+    /// What goes wrong, with every range among its parameters drawn.
+    pub fault: FaultKind,
+    /// Whom it is about, one list for each of the fault's selectors.
+    pub targets: Vec<Vec<Target>>,
+}
+
+impl Occurrence {
+    /// The name of its fault.
+    pub fn of(&self) -> &str {
+        self.name.split_once('#').map_or(&self.name, |(fault, _)| fault)
+    }
+}
+
+/// When an occurrence begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum When {
+    /// At a true instant.
+    At(True),
+    /// So long after something has happened.
+    After(Trigger, Duration),
+}
+
+/// A host that a fault is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// This one.
+    Host(String),
+    /// The hosts that have the role when the fault begins.
+    Role(Selector),
+}
+
+pub(super) fn draw(
+    scenario: &Scenario,
+    hosts: &[PlannedHost],
+    entropy: &Entropy,
+    phases: &Phases,
+) -> Vec<Occurrence> {
+    let mut occurrences = Vec::new();
+    for (name, written) in scenario.fault.iter().filter(|(_, fault)| !fault.off) {
+        // A valid fault has one kind.
+        let Some(kind) = written.given().into_iter().next() else { continue };
+        let mut stream = entropy.stream(&format!("plan/fault/{name}"));
+        let mut one = |when: When, number: usize, stream: &mut Stream| {
+            let name = if written.every.is_some() { format!("{name}#{number}") } else { name.clone() };
+            let length = written.length.map(|length| length.at(stream.unit()).0);
+            let mut fault = kind.clone();
+            let targets = fault
+                .hosts()
+                .into_iter()
+                .map(|hosts_of| targets(scenario, hosts, hosts_of, stream))
+                .collect();
+            let mut fractions = [(); FRACTIONS].map(|()| stream.unit()).into_iter().cycle();
+            fault.draw(&mut || fractions.next().unwrap_or_default());
+            occurrences.push(Occurrence { name, when, length, fault, targets });
+        };
+        if let Some(trigger) = &written.on {
+            let delay = trigger.delay.at(stream.unit()).0;
+            one(When::After(trigger.clone(), delay), 1, &mut stream);
+            continue;
+        }
+        let mut at = True::ZERO + written.at.unwrap_or_default().at(stream.unit()).0;
+        let last = written.until.map_or(phases.storm_ends, |until| True::ZERO + until.0);
+        one(When::At(at), 1, &mut stream);
+        let Some(every) = written.every else { continue };
+        for number in 2.. {
+            // The shortest period is long enough to come to the end: it is checked before.
+            at += every.at(stream.unit()).0;
+            if at >= last {
+                break;
+            }
+            one(When::At(at), number, &mut stream);
+        }
+    }
+    occurrences
+}
+
+fn targets(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts, stream: &mut Stream) -> Vec<Target> {
+    let selectors = written.names().iter().filter_map(|name| name.as_str().parse::<Selector>().ok());
+    let mut targets = Vec::new();
+    for selector in selectors {
+        let candidates = all(scenario, hosts, &selector);
+        let minority = candidates.len().saturating_sub(1) / 2;
+        let chosen = match selector {
+            Selector::Holder(_)
+            | Selector::Waiter(_)
+            | Selector::Master(_)
+            | Selector::Replica(_)
+            | Selector::Leader => {
+                targets.push(Target::Role(selector));
+                continue;
+            }
+            Selector::AnyNode | Selector::AnyClient | Selector::AnySentinel => pick(candidates, 1, stream),
+            Selector::Minority | Selector::SentinelMinority => pick(candidates, minority, stream),
+            Selector::Named(_) | Selector::Nodes | Selector::Clients | Selector::Sentinels => candidates,
+        };
+        targets.extend(chosen.into_iter().map(Target::Host));
+    }
+    targets
+}
+
+/// So many of the candidates, drawn without putting back.
+fn pick(mut candidates: Vec<String>, count: usize, stream: &mut Stream) -> Vec<String> {
+    let mut picked = Vec::new();
+    while picked.len() < count && !candidates.is_empty() {
+        picked.push(candidates.remove(stream.below(candidates.len() as u64) as usize));
+    }
+    picked
+}
+
+impl fmt::Display for Occurrence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.when {
+            When::At(at) => write!(f, "{} at {at}", self.name)?,
+            When::After(trigger, delay) => {
+                let (event, nth) = (word(trigger.event), trigger.nth);
+                let of = trigger.of.as_ref().map(|name| format!(" of {}", name.as_str())).unwrap_or_default();
+                write!(f, "{} {} after {event}{of} #{nth}", self.name, Span(*delay))?;
+            }
+        }
+        if let Some(length) = self.length {
+            write!(f, " for {}", Span(length))?;
+        }
+        let name = |target: &Target| match target {
+            Target::Host(name) => name.clone(),
+            Target::Role(selector) => selector.to_string(),
+        };
+        let targets: Vec<Vec<String>> =
+            self.targets.iter().map(|targets| targets.iter().map(name).collect()).collect();
+        write!(f, ": {}", self.fault.words(&targets))
+    }
+}

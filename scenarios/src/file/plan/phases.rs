@@ -1,0 +1,112 @@
+//! First the storm, then the calm.
+
+use std::time::Duration;
+
+use lockstorm_sim::time::True;
+
+use crate::{
+    file::scenario::{Lock, Scenario, StepEntry},
+    judge::history::{Bounds, Probe},
+    units::Span,
+};
+
+/// When the storm ends and when the run does, in true time.
+///
+/// Safety is judged throughout; progress only after the faults have ended, because a lock that no
+/// client gets during a partition is right, and one that no client gets after it is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phases {
+    /// No fault begins after this, and what can be undone of those that rage is undone.
+    pub storm_ends: True,
+    /// Whether the laboratory asks for the locks itself in the calm, and from when on; `None` where
+    /// there is none that has owners.
+    pub probe: Option<Probe>,
+    /// The run ends.
+    pub ends: True,
+}
+
+impl Phases {
+    pub(super) fn of(scenario: &Scenario) -> Phases {
+        let storm_ends = True::ZERO + scenario.run.storm.0;
+        let ends = storm_ends + scenario.run.calm.0;
+        Phases { storm_ends, probe: probe(scenario, storm_ends, ends), ends }
+    }
+}
+
+fn probe(scenario: &Scenario, storm_ends: True, ends: True) -> Option<Probe> {
+    let longest =
+        scenario.lock.values().filter(|lock| lock.has_owners()).map(|lock| longest_lease(scenario, lock));
+    let longest = longest.max()?;
+    if !scenario.run.probe {
+        return Some(Probe::Off);
+    }
+    if scenario.client.values().any(|client| client.code.is_some()) {
+        return Some(Probe::NotOurs);
+    }
+    // Whose owner is gone holds the lock for as long as a lease: before that it is no surprise that
+    // no other owner is granted it.
+    let at = storm_ends + longest;
+    if at < ends {
+        return Some(Probe::From { at });
+    }
+    let bound = scenario.run.progress.map_or(Bounds::default().progress, |Span(progress)| progress);
+    Some(Probe::TooShort { needs: longest + bound })
+}
+
+/// The longest time for which a client of the scenario has a lock without renewing it.
+fn longest_lease(scenario: &Scenario, lock: &Lock) -> Duration {
+    let scripts = scenario.client.values().flat_map(|client| {
+        let lines = client.line.values().map(|line| &line.steps);
+        lines.chain([&client.steps]).flatten()
+    });
+    let leases = scripts.filter_map(|step| lease_by(step, lock));
+    let Span(longest) = leases.fold(lock.lease.unwrap_or(lock.watchdog), Span::max);
+    longest
+}
+
+/// The lease that a step asks for, if it is not the lock's own.
+fn lease_by(step: &StepEntry, lock: &Lock) -> Option<Span> {
+    let watchdog = |watchdog: bool| watchdog.then_some(lock.watchdog);
+    let acquire = step.acquire.as_ref().and_then(|acquire| acquire.lease.or(watchdog(acquire.watchdog)));
+    let attempt = step.try_acquire.as_ref().and_then(|attempt| attempt.lease.or(watchdog(attempt.watchdog)));
+    let poll = step.poll.as_ref().and_then(|poll| poll.lease);
+    acquire.or(attempt).or(poll).or(step.extend.as_ref().map(|extend| extend.lease))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::scenario::parse;
+
+    fn probe_of(text: &str) -> Option<Probe> {
+        let source = parse("phases.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        Phases::of(&source.variants[0].scenario).probe
+    }
+
+    /// A storm of ten seconds, and the bound of sixty.
+    #[test]
+    fn the_laboratory_asks_when_the_longest_lease_is_over() {
+        let at = |secs| Some(Probe::From { at: True::ZERO + Duration::from_secs(secs) });
+        let too_short = |secs| Some(Probe::TooShort { needs: Duration::from_secs(secs) });
+        let steps = "client.c.steps = [{ acquire = { lease = \"20s\" } }]";
+        let watched = "client.c.steps = [{ acquire = { watchdog = true } }]";
+        let line = "client.c.line.a.steps = [{ poll = { every = \"1s\", lease = \"7s\" } }, { extend = { lease = \"40s\" } }]";
+        let rows = [
+            ("", "60s", at(40)),
+            ("lock.lease = \"5s\"", "60s", at(15)),
+            (&*format!("lock.lease = \"5s\"\n{steps}"), "60s", at(30)),
+            (&*format!("lock.lease = \"5s\"\n{watched}"), "60s", at(40)),
+            (&*format!("lock.lease = \"5s\"\n{line}"), "60s", at(50)),
+            ("", "30s", too_short(90)),
+            ("", "0s", too_short(90)),
+            ("run.progress = \"5s\"\nlock.lease = \"2s\"", "1s", too_short(7)),
+            ("run.probe = false", "60s", Some(Probe::Off)),
+            ("lock.kind = \"latch\"", "60s", None),
+        ];
+        for (text, calm, expected) in rows {
+            let all = "node.m.config = {}\nclient.other.steps = []\nrun.storm = \"10s\"";
+            let text = format!("{all}\nrun.calm = \"{calm}\"\n{text}");
+            assert_eq!(probe_of(&text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What runs on the hosts, as planned: one file for each kind of software.
+//!
+//! To plan another kind, write a file with its [`Software`](super::Software) and a function that
+//! plans its hosts, and add that to [`LIST`]. What it does when it runs is a process of `run/`.
+
+mod client;
+mod node;
+mod peer;
+mod probe;
+mod resource;
+mod sentinel;
+
+use lockstorm_sim::world::Entropy;
+
+use super::host::PlannedHost;
+use crate::file::scenario::Scenario;
+
+pub use client::PlannedClient;
+pub use node::PlannedNode;
+pub use peer::PlannedPeer;
+pub use probe::PlannedProbe;
+pub use resource::PlannedResource;
+pub use sentinel::PlannedSentinel;
+
+/// Plans the hosts of one kind of software.
+type Hosts = fn(&Scenario, &Entropy) -> Vec<PlannedHost>;
+
+/// Every kind, in the order in which the history numbers the hosts. The probe comes last: a history
+/// in which it did nothing is without it.
+pub(super) const LIST: &[Hosts] =
+    &[node::hosts, client::hosts, resource::hosts, sentinel::hosts, probe::hosts];

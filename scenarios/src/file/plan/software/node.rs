@@ -1,0 +1,82 @@
+//! A Redis node.
+
+use std::rc::Rc;
+
+use lockstorm_sim::world::Entropy;
+
+use crate::{
+    file::{
+        plan::host::{PlannedHost, Software},
+        scenario::{Node, Scenario, cluster, group},
+    },
+    judge::history::HostKind,
+};
+
+/// A Redis node.
+#[derive(Debug)]
+pub struct PlannedNode {
+    /// As written.
+    pub node: Node,
+    /// The node that it follows from the start.
+    pub master: Option<String>,
+    /// Users that it knows from the start, word by word as `redis.conf` has them.
+    pub users: Vec<Vec<String>>,
+    /// What a node of a cluster remembers of it at first, in its `nodes.conf`.
+    pub nodes_conf: Option<String>,
+}
+
+impl Software for PlannedNode {
+    fn kind(&self) -> HostKind {
+        HostKind::Node
+    }
+
+    fn replica_of(&self) -> Option<&str> {
+        self.master.as_deref()
+    }
+
+    fn unreal(&self) -> Vec<String> {
+        let no_redis = self.node.is_no_redis().then_some("is to do what no Redis 7 does");
+        let cluster = self.nodes_conf.as_ref().map(|_| {
+            "is one of a cluster, and the addresses that its nodes tell each other lead past the links between real processes"
+        });
+        no_redis.into_iter().chain(cluster).map(str::to_owned).collect()
+    }
+
+    fn is_process(&self) -> bool {
+        true
+    }
+
+    fn words(&self) -> Vec<String> {
+        let users = self.users.iter().map(|words| format!("user {}", words.join(" ")));
+        users.chain(self.nodes_conf.iter().flat_map(|file| file.lines()).map(str::to_owned)).collect()
+    }
+}
+
+pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> {
+    let mut files = nodes_conf(scenario, entropy).into_iter();
+    let mut hosts = Vec::new();
+    for (name, node) in &scenario.node {
+        for (number, host) in group(name, node.count).into_iter().enumerate() {
+            let (node, master, nodes_conf) = (node.clone(), scenario.master_of(name, number), files.next());
+            let (clock, users) = (node.clock.clone(), scenario.users_of(&host));
+            let software = Rc::new(PlannedNode { node, master, users, nodes_conf });
+            hosts.push(PlannedHost::draw(entropy, host, &clock, software));
+        }
+    }
+    hosts
+}
+
+/// The files of the nodes of a cluster, in the order of their hosts; none where there is no
+/// cluster.
+fn nodes_conf(scenario: &Scenario, entropy: &Entropy) -> Vec<String> {
+    if !scenario.is_cluster() {
+        return Vec::new();
+    }
+    let nodes = scenario.cluster_nodes();
+    // Names decide which of two masters gives way, and which of several replicas moves: they are
+    // random, as real ones are.
+    let mut stream = entropy.stream("plan/cluster");
+    let ids: Vec<String> =
+        nodes.iter().map(|_| (0..40).map(|_| format!("{:x}", stream.below(16))).collect()).collect();
+    cluster::files(&nodes, &ids)
+}

@@ -1,0 +1,75 @@
+//! Addresses that are no host's own: of a proxy, a virtual IP or a name in the DNS.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Client, RESERVED, Scenario, error::Mistake, places::Places};
+use crate::file::{fault::FaultKind, name::Name, selector::Selector};
+
+/// An address that is no host's own, such as that of a proxy, a virtual IP or a name in the DNS:
+/// `[address.vip]`. Clients know it as one of their `nodes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Address {
+    /// The node to which it leads at first; `move_address` moves it.
+    pub points_to: Name,
+}
+
+/// The addresses of a scenario, by name.
+pub(super) type Addresses = IndexMap<String, Address>;
+
+/// That addresses have names of their own, and lead to one node each.
+pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let groups = scenario.node.keys().chain(scenario.sentinel.keys()).chain(scenario.client.keys());
+    let groups: Vec<&String> = groups.collect();
+    for (name, address) in &scenario.address {
+        let is_host = |group: &&String| *group == name || scenario.members(group).contains(name);
+        if groups.iter().any(is_host) || RESERVED.contains(&name.as_str()) {
+            let message = format!("a host is called `{name}`: give the address another name");
+            return Err(Mistake::at(places.of_key(&["address", name]), message));
+        }
+        let nodes = scenario.hosts_of_nodes();
+        if !nodes.iter().any(|node| node == address.points_to.as_str()) {
+            let (span, name) = (address.points_to.span(), address.points_to.as_str());
+            return Err(Mistake::unknown(span, "node", name, nodes.iter().map(String::as_str)));
+        }
+    }
+    Ok(())
+}
+
+impl Scenario {
+    /// The hosts of all nodes.
+    fn hosts_of_nodes(&self) -> Vec<String> {
+        self.node.keys().flat_map(|name| self.members(name)).collect()
+    }
+}
+
+/// That the address which a fault moves is one, and goes to one node.
+pub(super) fn check_fault(scenario: &Scenario, kind: &FaultKind) -> Result<(), Mistake> {
+    let FaultKind::MoveAddress(moved) = kind else { return Ok(()) };
+    if !scenario.address.contains_key(moved.address.as_str()) {
+        let known = scenario.address.keys().map(String::as_str);
+        return Err(Mistake::unknown(moved.address.span(), "address", moved.address.as_str(), known));
+    }
+    let one = |name: &Name| match name.as_str().parse() {
+        Ok(Selector::Named(name)) => scenario.members(&name).len() == 1,
+        Ok(Selector::Master(_) | Selector::Replica(_) | Selector::AnyNode) => true,
+        _ => false,
+    };
+    match moved.to.names() {
+        [name] if one(name) => Ok(()),
+        [name, ..] => {
+            let message = "an address leads to one node at a time: name one, or say `@master`, `@replica` or `@any-node`";
+            Err(Mistake::at(name.span(), message))
+        }
+        [] => Ok(()),
+    }
+}
+
+impl Client {
+    /// Whether it dials this address.
+    pub fn dials(&self, address: &str) -> bool {
+        self.nodes.iter().flatten().any(|name| name.as_str() == address)
+    }
+}

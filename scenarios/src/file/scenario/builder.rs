@@ -1,0 +1,121 @@
+//! The same model from Rust: for tests that would rather not keep a file.
+
+use super::{Client, Lock, LockKind, Node, Resource, Scenario, Steps};
+use crate::{
+    file::code::Code,
+    file::{fault::Fault, name::Name},
+    judge::verdict::Expectation,
+    units::{Draw, Span},
+};
+
+/// Builds a [`Scenario`] piece by piece; each piece is what the file format has under the same
+/// name.
+///
+/// ```
+/// use lockstorm::{file::{fault::{Crash, Fault}, scenario::Scenario}, units::Span};
+/// let scenario = Scenario::builder("a crash loses the lock")
+///     .node("m", Default::default())
+///     .client("c1", Default::default())
+///     .fault("crash", Fault::after(Span::millis(3), Crash("m".into())))
+///     .build();
+/// assert_eq!(scenario.fault.len(), 1);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ScenarioBuilder(Scenario);
+
+impl Scenario {
+    /// Starts an experiment with one sentence about it.
+    pub fn builder(about: impl Into<String>) -> ScenarioBuilder {
+        ScenarioBuilder(Scenario { about: about.into(), ..Scenario::default() })
+    }
+}
+
+impl Fault {
+    /// A fault that begins so long after the start.
+    pub fn after(at: Span, kind: impl Into<Fault>) -> Fault {
+        Fault { at: Some(Draw::Fixed(at)), ..kind.into() }
+    }
+}
+
+impl ScenarioBuilder {
+    /// Adds a Redis node.
+    pub fn node(mut self, name: impl Into<String>, node: Node) -> Self {
+        self.0.node.insert(name.into(), node);
+        self
+    }
+
+    /// Adds a replica of a node.
+    pub fn replica(self, name: impl Into<String>, of: impl Into<String>) -> Self {
+        self.node(name, Node { replica_of: Some(Name::new(of)), ..Node::default() })
+    }
+
+    /// Adds a client.
+    pub fn client(mut self, name: impl Into<String>, client: Client) -> Self {
+        self.0.client.insert(name.into(), client);
+        self
+    }
+
+    /// Adds a client with a script.
+    pub fn script(self, name: impl Into<String>, steps: Steps) -> Self {
+        self.client(name, Client { steps, ..Client::default() })
+    }
+
+    /// Adds a client that runs code: yours, on a host of the world. See [`Code`].
+    pub fn client_code(self, name: impl Into<String>, code: impl Into<Code>) -> Self {
+        self.client(name, Client { code: Some(code.into()), ..Client::default() })
+    }
+
+    /// Sets how long a packet takes between any two hosts.
+    pub fn latency(mut self, latency: Draw<Span>) -> Self {
+        self.0.network.latency = latency;
+        self
+    }
+
+    /// Chooses the lock on trial, where there is one.
+    pub fn lock(mut self, lock: Lock) -> Self {
+        self.0.lock = lock.into();
+        self
+    }
+
+    /// Adds a lock under a name, where there are several.
+    pub fn lock_named(mut self, name: impl Into<String>, lock: Lock) -> Self {
+        self.0.lock.add(name, lock);
+        self
+    }
+
+    /// Chooses the kind of every lock so far.
+    pub fn lock_kind(mut self, kind: LockKind) -> Self {
+        self.0.lock.values_mut().for_each(|lock| lock.kind = kind);
+        self
+    }
+
+    /// Adds the guarded resource.
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.0.resource = Some(resource);
+        self
+    }
+
+    /// Adds a fault.
+    pub fn fault(mut self, name: impl Into<String>, fault: Fault) -> Self {
+        self.0.fault.insert(name.into(), fault);
+        self
+    }
+
+    /// Sets how long the storm and the calm last.
+    pub fn lasting(mut self, storm: Span, calm: Span) -> Self {
+        self.0.run.storm = storm;
+        self.0.run.calm = calm;
+        self
+    }
+
+    /// Says what a checker is expected to find.
+    pub fn expect(mut self, checker: impl Into<String>, expectation: Expectation) -> Self {
+        self.0.expect.insert(checker.into(), expectation);
+        self
+    }
+
+    /// The scenario.
+    pub fn build(self) -> Scenario {
+        self.0
+    }
+}

@@ -1,0 +1,165 @@
+//! Sentinels of an experiment.
+
+use std::num::NonZeroU32;
+
+use indexmap::IndexMap;
+use lockstorm_sim::{
+    config::{Config, file::quoted, options},
+    sentinel::{OPTIONS, Scope, check_option},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Client, Clock, Scenario, error::Mistake, group, places::Places};
+use crate::{file::name::Name, units::Span};
+
+/// A Sentinel, or `count` of them, with their common settings: `[sentinel.s]`. Each keeps its state
+/// over a crash, in the file that it has.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sentinel {
+    /// How many Sentinels of this kind there are, called by the name and a number from 1; one,
+    /// called by the name alone, if left out.
+    pub count: Option<u32>,
+    /// The masters that they watch, by the names of their nodes; every master if left out. A master
+    /// is known by this name, also when another node has taken its place.
+    pub watches: Option<Vec<Name>>,
+    /// How many must see a master down; the majority of `count` if left out.
+    pub quorum: Option<u32>,
+    /// How long a node may be silent until it counts as down (`down-after-milliseconds`); 30 s if
+    /// left out.
+    pub down_after: Option<Span>,
+    /// How long a failover may take, and half of the time until the next attempt
+    /// (`failover-timeout`); 3 min if left out.
+    pub failover_timeout: Option<Span>,
+    /// How many replicas are told at a time to follow the new master; one if left out.
+    pub parallel_syncs: Option<NonZeroU32>,
+    /// Other options as in `sentinel.conf`, with what stands behind them there: of the Sentinel
+    /// (`sentinel-pass = "secret"`), of each master that it watches (`auth-pass = "secret"`,
+    /// `rename-command = "SLAVEOF FOLLOW"`), or of a server that a Sentinel is as well
+    /// (`requirepass`, `maxclients`, `timeout`).
+    pub config: IndexMap<String, String>,
+    /// How its clocks differ from true time.
+    pub clock: Clock,
+}
+
+impl Sentinel {
+    /// The configuration file of the one on this host.
+    pub fn file(&self, scenario: &Scenario, host: &str) -> String {
+        let mut file = format!("sentinel resolve-hostnames yes\nsentinel announce-ip {host}\n");
+        let scope =
+            |option: &str| OPTIONS.iter().find(|(name, ..)| *name == option).map(|(_, scope, _)| *scope);
+        for (option, value) in &self.config {
+            match scope(option) {
+                Some(Scope::Sentinel) => file += &format!("sentinel {option} {value}\n"),
+                Some(Scope::Master) => {}
+                None => file += &format!("{option} {}\n", quoted(value)),
+            }
+        }
+        let quorum = self.quorum.unwrap_or(self.count.unwrap_or(1) / 2 + 1);
+        for master in self.masters(scenario) {
+            file += &format!("sentinel monitor {master} {master} 6379 {quorum}\n");
+            let mut option = |name: &str, value: Option<String>| {
+                file.extend(value.map(|value| format!("sentinel {name} {master} {value}\n")));
+            };
+            let ms = |span: Span| span.0.as_millis().to_string();
+            option("down-after-milliseconds", self.down_after.map(ms));
+            option("failover-timeout", self.failover_timeout.map(ms));
+            option("parallel-syncs", self.parallel_syncs.map(|count| count.to_string()));
+            for (name, value) in self.config.iter().filter(|(name, _)| scope(name) == Some(Scope::Master)) {
+                option(name, Some(value.clone()));
+            }
+        }
+        file
+    }
+
+    /// The options among its own that every server has.
+    pub fn options_of_servers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.config.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        all.filter(|(name, _)| OF_SERVERS.contains(name))
+    }
+
+    /// The nodes that are the masters at first.
+    fn masters(&self, scenario: &Scenario) -> Vec<String> {
+        let all = || {
+            let masters = scenario.node.iter().filter(|(_, node)| node.replica_of.is_none());
+            masters.flat_map(|(name, node)| group(name, node.count)).collect()
+        };
+        let named =
+            |names: &Vec<Name>| names.iter().flat_map(|name| scenario.members(name.as_str())).collect();
+        self.watches.as_ref().map_or_else(all, named)
+    }
+}
+
+/// The options of any server that a Sentinel depends on: it has neither data nor replicas.
+const OF_SERVERS: [&str; 3] = ["maxclients", "requirepass", "timeout"];
+
+/// The options that are not written in `config`, with the reason.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("announce-hostnames", BY_NAME),
+    ("announce-ip", BY_NAME),
+    ("resolve-hostnames", BY_NAME),
+    ("down-after-milliseconds", "write `down_after` of the Sentinel instead"),
+    ("failover-timeout", "write `failover_timeout` of the Sentinel instead"),
+    ("parallel-syncs", "write `parallel_syncs` of the Sentinel instead"),
+];
+
+const BY_NAME: &str = "hosts of a scenario know each other by their names, and a Sentinel is told so";
+
+/// That the other options of a Sentinel are options, and are set to what they can be.
+pub(super) fn check_config(name: &str, sentinel: &Sentinel, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    for (option, value) in &sentinel.config {
+        let path = ["sentinel", name, "config", option];
+        if let Some((_, why)) = ELSEWHERE.iter().find(|(elsewhere, _)| elsewhere == option) {
+            let message = format!("sentinel {name}: `{option}` is no key of `config`: {why}");
+            return Err(Mistake::at(places.of_key(&path), message));
+        }
+        let checked = match options::find(option).filter(|_| OF_SERVERS.contains(&option.as_str())) {
+            Some(known) => known.check(&Config::default(), value).map(|_| ()),
+            None if OPTIONS.iter().any(|(known, ..)| known == option) => check_option(option, value),
+            None => {
+                let of_sentinels = OPTIONS.iter().map(|(known, ..)| *known);
+                let known = of_sentinels.filter(|known| !ELSEWHERE.iter().any(|(other, _)| other == known));
+                let what = "option of a Sentinel";
+                return Err(Mistake::unknown(places.of_key(&path), what, option, known.chain(OF_SERVERS)));
+            }
+        };
+        checked.map_err(|why| {
+            let message = format!("sentinel {name}: {option} = {value:?}: {why}");
+            Mistake::at(places.of_value(&path), message)
+        })?;
+    }
+    Ok(())
+}
+
+impl Client {
+    /// The Sentinels that it asks for the masters, by their hosts.
+    pub fn asked_sentinels(&self, scenario: &Scenario) -> Vec<String> {
+        let names = self.sentinels.iter().flatten();
+        names.flat_map(|name| scenario.members(name.as_str())).collect()
+    }
+}
+
+/// That the Sentinels which a client asks exist, and that it is a client which asks.
+pub(super) fn check_client(scenario: &Scenario, name: &str, client: &Client) -> Result<(), Mistake> {
+    let known = || scenario.sentinel.iter().flat_map(|(name, one)| group(name, one.count));
+    for asked in client.sentinels.iter().flatten() {
+        let is_group = scenario.sentinel.contains_key(asked.as_str());
+        if !is_group && !known().any(|host| host == asked.as_str()) {
+            let names: Vec<String> = known().collect();
+            let names = names.iter().map(String::as_str);
+            return Err(Mistake::unknown(asked.span(), "Sentinel", asked.as_str(), names));
+        }
+        if client.nodes.is_some() {
+            let message = format!("client {name} finds the nodes by Sentinels: it has no `nodes` of its own");
+            return Err(Mistake::at(asked.span(), message));
+        }
+        let asks =
+            |lock: &super::Lock| lock.subject.algorithm == Algorithm::Client && !lock.kind.needs_quorum();
+        if !scenario.lock.values().all(asks) {
+            let message = "the production client asks Sentinels for the one master of a lock; no model does";
+            return Err(Mistake::at(asked.span(), message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! Faults that mean nothing to some hosts.
+
+use super::{Scenario, error::Mistake};
+use crate::file::selector::{Hosts, Selector};
+
+/// That a fault which is about nodes names no other host. That each name stands for some host is
+/// known.
+pub(super) fn are_nodes(scenario: &Scenario, fault: &str, hosts: &Hosts) -> Result<(), Mistake> {
+    let is_node = |host: &str| {
+        let mut groups = scenario.node.keys();
+        groups.any(|name| name == host || scenario.members(name).iter().any(|member| member == host))
+    };
+    for name in hosts.names() {
+        let is_other = match name.as_str().parse() {
+            Ok(Selector::Named(host)) => !is_node(&host),
+            Ok(selector) => !selector.may_be_node(),
+            Err(_) => false,
+        };
+        if is_other {
+            let message = format!("{fault} is about nodes, and `{}` is none", name.as_str());
+            return Err(Mistake::at(name.span(), message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Users of the nodes (ACL), with passwords and rights of their own, and the clients that log in as
+//! them.
+
+use indexmap::IndexMap;
+use lockstorm_sim::{
+    commands::access::{Table, configured},
+    config::Config,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Client, Scenario, error::Mistake, places::Places};
+use crate::file::name::Name;
+
+/// A user of the nodes with rights of its own: `[user.app]`. Clients that name none are the user
+/// `default`, which may do everything.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct User {
+    /// The password; none if left out, and any will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// Its rights, a rule each as in ACL SETUSER, such as `"~app:*"`, `"&*"` or `"+@all"`; none if
+    /// left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+    /// The nodes that know it; all if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<Name>>,
+}
+
+/// The user that clients are who name none, and the console of every node.
+const DEFAULT: &str = "default";
+
+impl User {
+    /// What stands behind `user` in a node's configuration file, word by word.
+    fn words(&self, name: &str) -> Vec<String> {
+        let password = self.password.as_ref().map_or("nopass".to_owned(), |password| format!(">{password}"));
+        let first = [name.to_owned(), "on".to_owned(), password];
+        first.into_iter().chain(self.rules.iter().cloned()).collect()
+    }
+
+    fn is_on(&self, scenario: &Scenario, host: &str) -> bool {
+        let named = |names: &Vec<Name>| {
+            names.iter().any(|name| scenario.members(name.as_str()).iter().any(|member| member == host))
+        };
+        self.nodes.as_ref().is_none_or(named)
+    }
+}
+
+/// The users of a scenario, by name.
+pub(super) type Users = IndexMap<String, User>;
+
+impl Scenario {
+    /// The users that the node on this host knows beside the one that all nodes have, as its
+    /// configuration file has them, word by word.
+    pub fn users_of(&self, host: &str) -> Vec<Vec<String>> {
+        let known = self.user.iter().filter(|(_, user)| user.is_on(self, host));
+        known.map(|(name, user)| user.words(name)).collect()
+    }
+
+    /// The name and the password by which a client logs in, if it does.
+    pub fn login(&self, client: &Client) -> Option<(String, String)> {
+        let name = client.user.as_ref()?.as_str();
+        let password = self.user.get(name)?.password.clone();
+        // To a user without a password any is right, but AUTH wants one.
+        Some((name.to_owned(), password.unwrap_or_else(|| "any".to_owned())))
+    }
+}
+
+/// That users have names, passwords and rules that a node takes.
+pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    for (name, user) in &scenario.user {
+        let wrong = |place, message: String| Err(Mistake::at(place, message));
+        if name == DEFAULT {
+            let message =
+                "the console and the observers of the nodes are the user `default`: give clients another one";
+            return wrong(places.of_key(&["user", name]), message.to_owned());
+        }
+        let is_odd = |letter: char| letter.is_whitespace() || letter == '\0';
+        if name.is_empty() || name.starts_with('-') || name.contains(is_odd) {
+            let message =
+                format!("a user cannot be called {name:?}: its name has no spaces, and begins with no `-`");
+            return wrong(places.of_key(&["user", name]), message);
+        }
+        let password = user.password.as_deref();
+        if password.is_some_and(|word| word.is_empty() || word.contains(['\0', '\r', '\n'])) {
+            let message =
+                format!("user {name}: a password is one line, and not empty; leave it out for none");
+            return wrong(places.of_value(&["user", name, "password"]), message);
+        }
+        let plain = User { rules: Vec::new(), ..user.clone() };
+        for (at, rule) in user.rules.iter().enumerate() {
+            let mut one = plain.words(name);
+            // A rule may be wrong because of those before it.
+            one.extend(user.rules[..=at].iter().cloned());
+            let config = Config { users: vec![one], ..Config::default() };
+            let Err(why) = configured(&config, Table::Data, |_| Err(String::new())) else { continue };
+            let why = why.rsplit_once("': ").map_or(&*why, |(_, why)| why);
+            let message = format!("user {name}: {rule:?} is no rule of ACL SETUSER: {why}");
+            return wrong(places.of_value(&["user", name, "rules", &at.to_string()]), message);
+        }
+    }
+    Ok(())
+}
+
+/// That a client logs in as a user that its nodes know.
+pub(super) fn check_client(scenario: &Scenario, client: &Client) -> Result<(), Mistake> {
+    match &client.user {
+        Some(user) if !scenario.user.contains_key(user.as_str()) => {
+            let known = scenario.user.keys().map(String::as_str);
+            Err(Mistake::unknown(user.span(), "user", user.as_str(), known))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,144 @@
+//! Beliefs of clients: the intervals of true time in which an owner believed that it held a lock.
+//!
+//! A belief lasts until the client learns of the loss, releases the lock, crashes, or until the
+//! clock of its deadline shows the deadline. That clock is its own and may be wrong, and it may be
+//! the wrong clock: a monotonic one stands still while its host is suspended, so the belief lasts
+//! longer. A paused client does not act, but its clock continues.
+
+use std::collections::BTreeMap;
+
+use lockstorm_sim::time::True;
+
+use super::interval::interval;
+use crate::judge::history::{Deadline, EventKind, History, Life, Lock, Mode, Owner, Reason};
+
+/// An owner thought that it holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Belief {
+    pub(super) lock: Lock,
+    pub(super) owner: Owner,
+    pub(super) mode: Mode,
+    pub(super) from: True,
+    /// When it ended; never later than the run.
+    pub(super) until: True,
+    pub(super) end: BeliefEnd,
+    /// The greatest token it got.
+    pub(super) token: Option<u64>,
+    /// When it learned of each acquisition of this belief: the first, and every one that was nested
+    /// in it.
+    pub(super) acquired: Vec<True>,
+    /// The reading it counted on last, with when it began to.
+    pub(super) deadline: Option<(True, Deadline)>,
+}
+
+/// What ended a belief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BeliefEnd {
+    /// It gave the lock back.
+    Released,
+    /// It learned that the lock is lost.
+    Told,
+    /// Its clock showed the deadline.
+    OwnClock,
+    /// It crashed.
+    Crashed,
+    /// The run was over first.
+    RunOver,
+}
+
+interval!(Belief, without_end);
+
+#[derive(Debug)]
+struct Open {
+    belief: Belief,
+    /// When its deadline comes, in true time; `MAX` if it never does.
+    lapses: True,
+    /// How many times it thinks that it holds the lock.
+    count: u32,
+}
+
+/// All beliefs of a history, by lock and then by when they began.
+pub(super) fn beliefs(history: &History) -> Vec<Belief> {
+    let mut open: BTreeMap<(Lock, Owner, Mode), Open> = BTreeMap::new();
+    let mut all = Vec::new();
+    let mut close = |Open { mut belief, lapses, .. }: Open, at: True, why: BeliefEnd| {
+        (belief.until, belief.end) = if lapses <= at { (lapses, BeliefEnd::OwnClock) } else { (at, why) };
+        // A belief that lapsed before it began was none: the client looked at its clock first.
+        if belief.from < belief.until {
+            all.push(belief);
+        }
+    };
+    for event in &history.events {
+        let at = event.at;
+        match &event.kind {
+            EventKind::Believes { lock, owner, until, token, count, mode } => {
+                let lapses = until.map_or(True::MAX, |deadline| {
+                    history.clock(event.host).first_true(deadline, at).unwrap_or(True::MAX)
+                });
+                let of = (*lock, *owner, *mode);
+                if open.get(&of).is_some_and(|state| state.lapses < at)
+                    && let Some(lapsed) = open.remove(&of)
+                {
+                    close(lapsed, at, BeliefEnd::OwnClock);
+                }
+                let fresh = || {
+                    let (lock, owner, mode) = of;
+                    let end = BeliefEnd::RunOver;
+                    Open {
+                        belief: Belief {
+                            lock,
+                            owner,
+                            mode,
+                            from: at,
+                            until: at,
+                            end,
+                            token: None,
+                            acquired: Vec::new(),
+                            deadline: None,
+                        },
+                        lapses,
+                        count: 0,
+                    }
+                };
+                let state = open.entry(of).or_insert_with(fresh);
+                state.lapses = lapses;
+                // Of a level that is over when it comes nothing is learned.
+                if *count > state.count && at < lapses {
+                    state.belief.acquired.push(at);
+                }
+                state.count = *count;
+                state.belief.deadline = until.map(|deadline| (at, deadline));
+                state.belief.token = state.belief.token.max(*token);
+            }
+            EventKind::Disbelieves { lock, owner, why, mode } => {
+                if let Some(state) = open.remove(&(*lock, *owner, *mode)) {
+                    let why = match why {
+                        Reason::Released => BeliefEnd::Released,
+                        Reason::Lost => BeliefEnd::Told,
+                        Reason::Expired => BeliefEnd::OwnClock,
+                    };
+                    close(state, at, why);
+                }
+            }
+            EventKind::Life { life: Life::Crashed | Life::Started } => {
+                let gone: Vec<(Lock, Owner, Mode)> = open
+                    .keys()
+                    .filter(|(_, owner, _)| history.client_of(*owner) == event.host)
+                    .copied()
+                    .collect();
+                for key in gone {
+                    if let Some(state) = open.remove(&key) {
+                        close(state, at, BeliefEnd::Crashed);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let end = history.header.end;
+    for (_, state) in open {
+        close(state, end, BeliefEnd::RunOver);
+    }
+    all.sort_by_key(|belief| (belief.lock, belief.from, belief.owner));
+    all
+}

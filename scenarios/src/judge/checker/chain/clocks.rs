@@ -1,0 +1,222 @@
+//! Clocks that were wrong while they decided: when a key expired, until when an owner believed,
+//! when a waiter tried again, in whose turn a waiter was thrown out.
+
+use std::time::Duration;
+
+use lockstorm_sim::time::True;
+
+use super::{Chain, What, gives};
+use crate::judge::history::{ClockId, Event, EventKind, Fault, Host, Lock, LossCause, Owner, Reason, Wake};
+
+/// From so much on a clock is wrong for what is counted in milliseconds.
+const WRONG: Duration = Duration::from_millis(1);
+
+/// A timer that is wrong by one part in so many is late for what its client meant to do several
+/// times meanwhile.
+const LATE_PART: u32 = 10;
+
+/// A clock counted another time than has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shown {
+    /// The instant up to which it counted.
+    pub(crate) at: True,
+    pub(crate) host: Host,
+    pub(crate) clock: ClockId,
+    /// The instant from which it counted.
+    pub(crate) since: True,
+    /// By whose clock it was that instant: a replica counts from when its master says, and a client
+    /// from when another one said.
+    pub(crate) of: Host,
+    /// How much passed by the clock, in nanoseconds; less than nothing if it is behind that of the
+    /// other.
+    pub(crate) passed: i64,
+    /// The event from which it counted.
+    from_event: usize,
+}
+
+impl Chain<'_> {
+    /// Notes a clock that counted wrong from an event on, by so much at least, and the event that
+    /// came of it.
+    fn find_clock(
+        &mut self,
+        host: Host,
+        clock: ClockId,
+        from_event: usize,
+        of: Host,
+        at: True,
+        least: Duration,
+    ) -> Option<Shown> {
+        let since = self.history.events[from_event].at;
+        let reading = |host: Host, at: True| self.history.clock(host).reading(clock, at);
+        let passed = reading(host, at).saturating_sub(reading(of, since));
+        let truth = i64::try_from(at.since(since).as_nanos()).unwrap_or(i64::MAX);
+        let is_wrong = passed.abs_diff(truth) >= u64::try_from(least.as_nanos()).unwrap_or(u64::MAX);
+        let shown = Shown { at, host, clock, since, of, passed, from_event };
+        is_wrong.then(|| {
+            self.clocks.entry(shown).or_default();
+            shown
+        })
+    }
+
+    /// As [`Chain::find_clock`], for what came of it.
+    fn find_clock_before(
+        &mut self,
+        event: usize,
+        host: Host,
+        clock: ClockId,
+        from_event: usize,
+        of: Host,
+        least: Duration,
+    ) {
+        let at = self.history.events[event].at;
+        if let Some(shown) = self.find_clock(host, clock, from_event, of, at, least) {
+            self.clocks.entry(shown).or_default().insert(event);
+            for fault in self.faults_of_clock(&shown) {
+                self.faults.entry(fault).or_default().insert(event);
+            }
+        }
+    }
+
+    /// Finds the clocks by which this event came about.
+    pub(super) fn find_clocks_before(&mut self, at: usize) {
+        let Event { host, ref kind, .. } = self.history.events[at];
+        let owner = kind.owner();
+        let of = |event: &Event| owner.is_some_and(|owner| self.is_about(event, owner));
+        match *kind {
+            EventKind::Vanished { how: LossCause::Expired, owner, .. } => {
+                let here = self.last(at, |event| event.host == host && of(event) && gives(event));
+                let Some(given) = here.or_else(|| self.last(at, |event| of(event) && gives(event))) else {
+                    return;
+                };
+                let (by, since) = (self.history.events[given].host, self.history.events[given].at);
+                self.find_clock_before(at, host, ClockId::Wall, given, by, WRONG);
+                // The holder would have extended it several times.
+                let (client, passed) =
+                    (self.history.client_of(owner), self.history.events[at].at.since(since));
+                let late = (passed / LATE_PART).max(WRONG);
+                self.find_clock_before(at, client, ClockId::Monotonic, given, client, late);
+            }
+            EventKind::Disbelieves { why: Reason::Expired, .. } => {
+                let believes = |event: &Event| of(event) && matches!(event.kind, EventKind::Believes { .. });
+                let Some(belief) = self.last(at, believes) else { return };
+                if let EventKind::Believes { until: Some(deadline), .. } = self.history.events[belief].kind {
+                    self.find_clock_before(at, host, deadline.clock, belief, host, WRONG);
+                }
+            }
+            EventKind::Woken { by: Wake::Timer, .. } => {
+                let waits = |event: &Event| of(event) && matches!(event.kind, EventKind::Waiting { .. });
+                let Some(waited) = self.last(at, waits) else { return };
+                let passed = self.history.events[at].at.since(self.history.events[waited].at);
+                self.find_clock_before(
+                    at,
+                    host,
+                    ClockId::Monotonic,
+                    waited,
+                    host,
+                    (passed / LATE_PART).max(WRONG),
+                );
+            }
+            EventKind::Queue { lock, .. } => self.find_clocks_of_queue(at, lock),
+            _ => {}
+        }
+    }
+
+    /// A place in a queue has a deadline by the wall clock of its client, which another client
+    /// compares with its own.
+    fn find_clocks_of_queue(&mut self, at: usize, lock: Lock) {
+        let (history, host) = (self.history, self.history.events[at].host);
+        let before = |event: &Event| {
+            event.host == host && matches!(&event.kind, EventKind::Queue { lock: of, .. } if *of == lock)
+        };
+        let Some(before) = self.last(at, before) else { return };
+        let gone: Vec<Owner> =
+            self.waiters(before).iter().filter(|one| !self.waiters(at).contains(one)).copied().collect();
+        let tries = |event: &Event| {
+            let tries = matches!(event.kind, EventKind::Invoke { .. } | EventKind::Woken { .. });
+            tries
+                && event.kind.lock() == Some(lock)
+                && event.kind.owner().is_some_and(|one| !gone.contains(&one))
+        };
+        let Some(asked) = self.last(at, tries) else { return };
+        let by = history.events[asked].host;
+        for owner in gone {
+            let Some(called) = self.call(at, owner) else { continue };
+            self.find_clock_before(at, by, ClockId::Wall, called, history.client_of(owner), WRONG);
+        }
+    }
+
+    /// How the clock went by which an owner believes, up to an instant.
+    pub(super) fn find_clock_of_belief(&mut self, belief: usize, until: True) {
+        let Event { host, ref kind, at } = self.history.events[belief];
+        let EventKind::Believes { until: Some(deadline), .. } = *kind else { return };
+        let over = self.history.clock(host).first_true(deadline, at);
+        let until = over.map_or(until, |over| over.min(until));
+        if let Some(shown) = self.find_clock(host, deadline.clock, belief, host, until, WRONG) {
+            self.note_faults(&shown);
+        }
+    }
+
+    /// How the clock went by which a waiter waits to try again.
+    pub(super) fn find_clock_of_wait(&mut self, owner: Owner, acted: usize, until: True) {
+        let client = self.history.client_of(owner);
+        let late = (until.since(self.history.events[acted].at) / LATE_PART).max(WRONG);
+        if let Some(shown) = self.find_clock(client, ClockId::Monotonic, acted, client, until, late) {
+            self.note_faults(&shown);
+        }
+    }
+
+    /// How the clock of the node went by which the lease of an owner runs, up to an instant.
+    pub(super) fn find_clock_of_lease(&mut self, owner: Owner, before: usize, until: True) {
+        let given = self.last(before, |event| self.is_about(event, owner) && gives(event));
+        let Some(given) = given else { return };
+        let node = self.history.events[given].host;
+        if let Some(shown) = self.find_clock(node, ClockId::Wall, given, node, until, WRONG) {
+            self.note_faults(&shown);
+        }
+    }
+
+    /// How the clock went by which a rate limiter counts the permits in its window.
+    pub(super) fn find_clock_of_window(&mut self, oldest: usize, newest: usize, window_ms: u64) {
+        let events = &self.history.events;
+        if events[newest].at.since(events[oldest].at) > Duration::from_millis(window_ms) {
+            return;
+        }
+        let (here, there) = (events[newest].host, events[oldest].host);
+        self.find_clock_before(newest, here, ClockId::Wall, oldest, there, WRONG);
+    }
+
+    fn note_faults(&mut self, shown: &Shown) {
+        for fault in self.faults_of_clock(shown) {
+            self.faults.entry(fault).or_default().insert(shown.from_event);
+        }
+    }
+
+    /// What was done to the clock meanwhile; where two clocks were compared, at any time before.
+    fn faults_of_clock(&self, shown: &Shown) -> Vec<usize> {
+        let compared = shown.host != shown.of;
+        let changes = |host: Host, at: True| {
+            let segments = self.history.clock(host).segments();
+            segments.iter().any(|segment| segment.from == at)
+        };
+        let hosts = [(shown.host, shown.at), (shown.of, shown.since)];
+        let meanwhile = |fault: &Fault| {
+            hosts.iter().any(|(host, until)| {
+                let instants = [Some(fault.from), fault.until.filter(|_| fault.lasts)];
+                let mut instants = instants.into_iter().flatten();
+                let in_time = |at: True| {
+                    at <= *until && (compared || at >= shown.since || fault.is_in_force(shown.since))
+                };
+                fault.targets.contains(host) && instants.any(|at| in_time(at) && changes(*host, at))
+            })
+        };
+        let faults = self.history.faults.iter().enumerate();
+        faults.filter(|(_, fault)| meanwhile(fault)).map(|(number, _)| number).collect()
+    }
+
+    /// What a clock that was wrong came of: the event from which it counted, and what was done to
+    /// it.
+    pub(super) fn causes_of_clock(&self, shown: &Shown) -> Vec<What> {
+        let faults = self.faults_of_clock(shown).into_iter().map(What::Fault);
+        faults.chain([What::Event(shown.from_event)]).collect()
+    }
+}

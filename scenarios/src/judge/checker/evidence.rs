@@ -1,0 +1,251 @@
+//! The common basis of all checkers, computed once per history: the promises, beliefs and calls of
+//! each owner.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstorm_sim::time::True;
+
+use super::{
+    authority::{Service, is_replicated, services, two_masters},
+    belief::{Belief, beliefs},
+    interval::{Interval, overlaps},
+    promise::{Promise, promises},
+    words,
+};
+use crate::judge::{
+    history::{Call, Ended, EventKind, History, Host, Life, Lock, Op, Outcome, Owner},
+    verdict::Verdict,
+};
+
+/// One call of a client, from the moment it was made until it came back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) host: Host,
+    pub(super) lock: Lock,
+    pub(super) owner: Owner,
+    pub(super) call: Call,
+    pub(super) from: True,
+    /// When it came back and with what; `None` if it never did.
+    pub(super) returned: Option<(True, &'a Outcome)>,
+    /// When it was over: it came back, or its client crashed and will never see the reply.
+    pub(super) over: Option<True>,
+}
+
+impl Asked<'_> {
+    pub(super) fn is_acquire(&self) -> bool {
+        matches!(self.call, Call::Acquire { .. })
+    }
+
+    /// Whether it asks for a lock or for permits.
+    fn asks(&self) -> bool {
+        self.is_acquire() || matches!(self.call, Call::Take { .. })
+    }
+
+    /// Whether it asked for a lock, and came back with an error.
+    pub(super) fn is_failed_acquire(&self) -> bool {
+        self.is_acquire() && matches!(self.returned, Some((_, Outcome::Failed { .. })))
+    }
+
+    pub(super) fn is_release(&self) -> bool {
+        self.call == Call::Release
+    }
+}
+
+/// A stretch of true time in which an owner had a lock, in some sense, with how that came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// The lock.
+    pub lock: Lock,
+    /// The owner.
+    pub owner: Owner,
+    /// From when.
+    pub from: True,
+    /// Until when.
+    pub until: True,
+    /// How it began and ended, in a sentence.
+    pub words: String,
+}
+
+/// A history with what every checker starts from.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// The history.
+    pub history: &'a History,
+    pub(super) promises: Vec<Promise>,
+    pub(super) beliefs: Vec<Belief>,
+    /// Every call, in the order they were made.
+    pub(super) calls: Vec<Asked<'a>>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Works it out: linear in the events, but for sorting.
+    pub fn of(history: &'a History) -> Self {
+        Self { history, promises: promises(history), beliefs: beliefs(history), calls: calls(history) }
+    }
+
+    /// What the servers promised, to be shown.
+    pub fn promised(&self) -> Vec<Stretch> {
+        let held = |promise: &Promise| Stretch {
+            lock: promise.lock,
+            owner: promise.owner,
+            from: promise.from,
+            until: promise.until,
+            words: words::promise(self.history, promise),
+        };
+        self.promises.iter().map(held).collect()
+    }
+
+    /// What the clients believed, to be shown.
+    pub fn believed(&self) -> Vec<Stretch> {
+        let held = |belief: &Belief| Stretch {
+            lock: belief.lock,
+            owner: belief.owner,
+            from: belief.from,
+            until: belief.until,
+            words: words::belief(self.history, belief),
+        };
+        self.beliefs.iter().map(held).collect()
+    }
+
+    /// Which node was a master of a replicated lock, and when, to be shown.
+    pub fn mastered(&self, lock: Lock) -> Vec<(Host, True, True)> {
+        if !is_replicated(self.history, lock) {
+            return Vec::new();
+        }
+        let span = |service: &Service| (service.node, service.begin(self.history), service.end(self.history));
+        services(self.history, lock).iter().map(span).filter(|(_, from, until)| from < until).collect()
+    }
+
+    /// When a replicated lock had two masters at once.
+    pub fn two_masters(&self, lock: Lock) -> Vec<(True, True)> {
+        two_masters(self.history, lock).iter().map(|two| (two.from, two.until)).collect()
+    }
+
+    /// When two owners were certainly promised a lock at once that only one may hold.
+    pub fn promises_at_once(&self) -> Vec<(True, True)> {
+        self.at_once(&self.promises)
+    }
+
+    /// When two owners certainly believed to hold one exclusive lock at the same time.
+    pub fn beliefs_at_once(&self) -> Vec<(True, True)> {
+        self.at_once(&self.beliefs)
+    }
+
+    fn at_once<I: Interval>(&self, intervals: &[I]) -> Vec<(True, True)> {
+        let tolerance = self.history.header.tolerance();
+        let all = overlaps(intervals).into_iter().filter(|overlap| !overlap.is_within(tolerance));
+        let all = all.filter(|overlap| self.is_exclusive(overlap.first.lock()));
+        all.map(|overlap| (overlap.from, overlap.until)).collect()
+    }
+
+    /// Whether two owners, other than readers, may not hold a lock at once.
+    pub(super) fn is_exclusive(&self, lock: Lock) -> bool {
+        self.history.lock(lock).kind.is_exclusive()
+    }
+
+    /// The owners that ever tried to acquire a lock, held it or believed so.
+    pub(super) fn contenders(&self, lock: Lock) -> BTreeSet<Owner> {
+        let asked = self.calls.iter().filter(|call| call.is_acquire()).map(|call| (call.lock, call.owner));
+        let held = self.promises.iter().map(|promise| (promise.lock, promise.owner));
+        let believed = self.beliefs.iter().map(|belief| (belief.lock, belief.owner));
+        asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
+    }
+
+    /// The verdict when intervals of one kind (`thing`) do not overlap; `nothing` is the text when
+    /// there is none. It is *holds* if the question arose at all: one owner had the lock and
+    /// another one wanted it.
+    pub(super) fn none_at_once<I: Interval>(&self, seen: &[I], thing: &str, nothing: &str) -> Verdict {
+        if let Some(why) = self.given_up() {
+            return Verdict::undecided(why);
+        }
+        if seen.is_empty() {
+            return Verdict::undecided(nothing);
+        }
+        let had: BTreeSet<Lock> = seen.iter().map(Interval::lock).collect();
+        if !had.into_iter().any(|lock| self.contenders(lock).len() > 1) {
+            return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
+        }
+        Verdict::holds(format!(
+            "{}, no two of different owners at one instant.",
+            words::many(seen.len(), thing)
+        ))
+    }
+
+    /// That no owner was given anything, and what came of the calls for it instead.
+    pub(super) fn no_owner(&self, said: &str) -> String {
+        let turned_away = turned_away(self.history, self.calls.iter().filter(|call| call.asks()));
+        turned_away.map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
+    }
+
+    /// What was not seen, and which acquisitions ended with an error, for that may be the reason.
+    pub(super) fn unless_failed(&self, said: &str) -> String {
+        let failed = self.calls.iter().filter(|call| call.is_failed_acquire());
+        turned_away(self.history, failed).map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
+    }
+
+    /// Why a run that showed nothing wrong still proves nothing: it did not get to its end.
+    pub(super) fn given_up(&self) -> Option<String> {
+        match &self.history.header.ended {
+            Ended::Complete => None,
+            Ended::Early(why) => Some(format!("the run was given up: {why}")),
+        }
+    }
+}
+
+/// How many of some calls for a lock came back without it, and the first text of those that came
+/// back with an error; nothing of none.
+pub(super) fn turned_away<'a>(
+    history: &History,
+    calls: impl IntoIterator<Item = &'a Asked<'a>>,
+) -> Option<String> {
+    let (mut failed, mut refused) = (Vec::new(), 0);
+    for call in calls {
+        match call.returned {
+            Some((at, Outcome::Failed { message, .. })) => failed.push((at, call.owner, message)),
+            Some((_, Outcome::Refused)) => refused += 1,
+            _ => {}
+        }
+    }
+    let refusals = || match refused {
+        1 => "1 call for it came back without it.".to_owned(),
+        count => format!("{count} calls for it came back without it."),
+    };
+    let Some((at, owner, message)) = failed.iter().min_by_key(|(at, ..)| *at) else {
+        return (refused > 0).then(refusals);
+    };
+    let of = format!("of {} at {}: `{message}`.", history.owner_name(*owner), words::instant(*at));
+    let errors = match failed.len() {
+        1 => format!("1 call for it ended with an error, {of}"),
+        count => format!("{count} calls for it ended with an error, the first {of}"),
+    };
+    Some(if refused == 0 { errors } else { format!("{} {errors}", refusals()) })
+}
+
+fn calls(history: &History) -> Vec<Asked<'_>> {
+    let mut calls: Vec<Asked<'_>> = Vec::new();
+    let mut open: BTreeMap<Op, usize> = BTreeMap::new();
+    for event in &history.events {
+        match &event.kind {
+            EventKind::Invoke { op, lock, owner, call } => {
+                open.insert(*op, calls.len());
+                let (host, from) = (event.host, event.at);
+                let (lock, owner, call) = (*lock, *owner, *call);
+                calls.push(Asked { host, lock, owner, call, from, returned: None, over: None });
+            }
+            EventKind::Return { op, outcome } => {
+                if let Some(call) = open.remove(op) {
+                    (calls[call].returned, calls[call].over) = (Some((event.at, outcome)), Some(event.at));
+                }
+            }
+            EventKind::Life { life: Life::Crashed | Life::Started } => open.retain(|_, call| {
+                let call = &mut calls[*call];
+                if call.host == event.host {
+                    call.over = Some(event.at);
+                }
+                call.host != event.host
+            }),
+            _ => {}
+        }
+    }
+    calls
+}

@@ -1,0 +1,149 @@
+//! Stretches of true time in which owners had a lock, and where those of two owners overlap: the
+//! one sweep behind every question about mutual exclusion.
+
+use std::time::Duration;
+
+use lockstorm_sim::time::True;
+
+use crate::judge::history::{Lock, Mode, Owner};
+
+/// A stretch of true time in which an owner had a lock, in whatever sense.
+pub(super) trait Interval {
+    /// Whether its end is an instant at which the owner still acted, and so a part of it: one that
+    /// begins and ends in the same instant is not empty then.
+    const HAS_END: bool;
+
+    fn lock(&self) -> Lock;
+    fn owner(&self) -> Owner;
+    fn mode(&self) -> Mode;
+    fn from(&self) -> True;
+    fn until(&self) -> True;
+}
+
+/// Makes a struct an [`Interval`] that has its parts for fields: `without_end` or `with_end`.
+macro_rules! interval {
+    ($kind:ty, without_end) => {
+        $crate::judge::checker::interval::interval!($kind, false);
+    };
+    ($kind:ty, with_end) => {
+        $crate::judge::checker::interval::interval!($kind, true);
+    };
+    ($kind:ty, $has_end:literal) => {
+        impl $crate::judge::checker::interval::Interval for $kind {
+            const HAS_END: bool = $has_end;
+
+            fn lock(&self) -> Lock {
+                self.lock
+            }
+            fn owner(&self) -> Owner {
+                self.owner
+            }
+            fn mode(&self) -> Mode {
+                self.mode
+            }
+            fn from(&self) -> True {
+                self.from
+            }
+            fn until(&self) -> True {
+                self.until
+            }
+        }
+    };
+}
+pub(super) use interval;
+
+/// Two intervals of different owners with an instant in common.
+#[derive(Debug)]
+pub(super) struct Overlap<'a, I> {
+    /// The one that began first.
+    pub(super) first: &'a I,
+    pub(super) second: &'a I,
+    pub(super) from: True,
+    pub(super) until: True,
+}
+
+impl<I: Interval> Overlap<'_, I> {
+    pub(super) fn length(&self) -> Duration {
+        self.until.since(self.from)
+    }
+
+    /// Whether the two would not meet if one of them was earlier or later by so much.
+    pub(super) fn is_within(&self, tolerance: Duration) -> bool {
+        let apart = self.first.until().since(self.from).min(self.second.until().since(self.first.from()));
+        apart <= tolerance
+    }
+}
+
+/// All overlaps, in the order they began. The intervals are sorted by lock and beginning.
+///
+/// Two have more than an instant in common, or one of them is an instant within the other: two that
+/// only touch, as a hold that ends when the next begins, do not overlap.
+pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
+    debug_assert!(intervals.is_sorted_by_key(|interval| (interval.lock(), interval.from())));
+    let mut live: Vec<&I> = Vec::new();
+    let mut all = Vec::new();
+    for second in intervals {
+        live.retain(|first| first.lock() == second.lock() && first.until() > second.from());
+        for first in &live {
+            let shared = first.mode() == Mode::Shared && second.mode() == Mode::Shared;
+            let until = first.until().min(second.until());
+            let instant = I::HAS_END && first.from() < second.from() && second.from() == second.until();
+            if first.owner() != second.owner() && !shared && (second.from() < until || instant) {
+                all.push(Overlap { first: *first, second, from: second.from(), until });
+            }
+        }
+        live.push(second);
+    }
+    all
+}
+
+/// The longest overlap; the earliest of those that are equally long.
+pub(super) fn worst<'o, 'a, I: Interval>(overlaps: &'o [Overlap<'a, I>]) -> Option<&'o Overlap<'a, I>> {
+    overlaps.iter().rev().max_by_key(|overlap| overlap.length())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An interval of the first lock, from and until a millisecond.
+    macro_rules! stretch {
+        ($kind:ident, $end:ident) => {
+            #[derive(Debug)]
+            struct $kind {
+                lock: Lock,
+                owner: Owner,
+                mode: Mode,
+                from: True,
+                until: True,
+            }
+            interval!($kind, $end);
+
+            impl $kind {
+                fn of((owner, from, until): (u32, i64, i64)) -> Self {
+                    let (lock, owner, mode) = (Lock(0), Owner(owner), Mode::Exclusive);
+                    Self { lock, owner, mode, from: True::from_millis(from), until: True::from_millis(until) }
+                }
+            }
+        };
+    }
+    stretch!(Held, without_end);
+    stretch!(Acted, with_end);
+
+    #[test]
+    fn an_instant_within_another_interval_overlaps_only_where_ends_count() {
+        for (second, held, acted) in [
+            ((1, 5, 7), 1, 1),
+            // Within, at its beginning and at its end.
+            ((1, 5, 5), 0, 1),
+            ((1, 0, 0), 0, 0),
+            ((1, 10, 10), 0, 0),
+            ((1, 10, 12), 0, 0),
+            ((0, 5, 7), 0, 0),
+        ] {
+            let pair = [(0, 0, 10), second];
+            assert_eq!(overlaps(&pair.map(Held::of)).len(), held, "{second:?}");
+            assert_eq!(overlaps(&pair.map(Acted::of)).len(), acted, "{second:?}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! One file per question that a history is asked.
+//!
+//! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its
+//! file and its line in [`LIST`].
+
+mod authority;
+mod belief;
+#[cfg(test)]
+mod came_back;
+pub(crate) mod chain;
+mod commands;
+mod double_grant;
+mod ending;
+mod evidence;
+mod fairness;
+mod holds;
+mod hygiene;
+mod l1_server;
+mod l2_belief;
+mod l3_effect;
+mod l4_fenced;
+mod latch;
+mod lease;
+mod interval;
+mod overlap;
+mod owner_safety;
+mod permits;
+mod progress;
+mod promise;
+mod rate;
+mod read_write;
+mod reentrancy;
+mod section;
+#[cfg(test)]
+mod tests;
+mod together;
+mod waiting;
+mod wake_ups;
+mod wants;
+mod windows;
+pub(crate) mod words;
+
+use std::time::Duration;
+
+use crate::judge::{
+    history::{Bounds, History},
+    verdict::{Finding, Measure, Verdict},
+};
+
+pub use evidence::{Evidence, Stretch};
+pub use holds::{Hold, holds};
+pub use words::many;
+
+/// A question that a history is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Checker {
+    /// What scenario files call it.
+    pub name: &'static str,
+    /// The question.
+    pub question: &'static str,
+    /// What it measures, by name, with what that is: expectations may bound them.
+    pub measures: &'static [(&'static str, &'static str)],
+    /// What passes, in words, by its measures: beyond it the verdict is *violated*, whatever a file
+    /// expects. `None` where one certain case is a violation.
+    pub bound: Option<fn(Bounds) -> String>,
+    /// The answer, without what all checkers tell of a violation alike: [`Checker::ask`] adds that.
+    check: fn(&Evidence<'_>) -> Finding,
+}
+
+/// All checkers: the four layers, then the rest by name.
+pub const LIST: &[Checker] = &[
+    l1_server::L1,
+    l2_belief::L2,
+    l3_effect::L3,
+    l4_fenced::L4,
+    commands::COMMANDS,
+    fairness::FAIRNESS,
+    hygiene::HYGIENE,
+    latch::LATCH,
+    lease::LEASE,
+    owner_safety::OWNER_SAFETY,
+    permits::PERMITS,
+    progress::PROGRESS,
+    rate::RATE,
+    read_write::READ_WRITE,
+    reentrancy::REENTRANCY,
+    together::TOGETHER,
+    waiting::WAITING,
+    wake_ups::WAKE_UPS,
+    windows::WINDOWS,
+];
+
+impl Checker {
+    /// The checker with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        LIST.iter().find(|checker| checker.name == name)
+    }
+
+    /// Asks a history this question. Where it is violated the story ends with the faults in its
+    /// causal chain.
+    pub fn ask(&self, evidence: &Evidence<'_>) -> Finding {
+        let history = evidence.history;
+        let mut finding = (self.check)(evidence);
+        if let Verdict::Violated { witness } = &mut finding.verdict
+            && witness.lock.is_some()
+        {
+            witness.story.push(words::faults(history, &chain::faults(history, witness), witness));
+        }
+        finding
+    }
+
+    fn finding(&self, verdict: Verdict, measures: Vec<Measure>) -> Finding {
+        Finding { checker: self.name, question: self.question, verdict, measures, tolerance: Duration::ZERO }
+    }
+}
+
+/// The bound of a checker of which a measure may come to as much as a file's `run.progress`.
+fn up_to_progress(measure: &str, Bounds { progress, .. }: Bounds) -> String {
+    format!("`{measure}` up to `run.progress`, {progress:?} if left out")
+}
+
+/// Asks a history every question, in the order of [`LIST`]. What the laboratory's own client did
+/// counts for `progress` alone.
+pub fn check(history: &History) -> Vec<Finding> {
+    let without_probe = history.without_probe();
+    let evidence = Evidence::of(&without_probe);
+    let tolerance = history.header.tolerance();
+    let of_probe = history.probe().map(|_| Evidence::of(history));
+    let ask = |checker: &Checker| {
+        let with_probe = of_probe.as_ref().filter(|_| checker.name == progress::PROGRESS.name);
+        Finding { tolerance, ..checker.ask(with_probe.unwrap_or(&evidence)) }
+    };
+    LIST.iter().map(ask).collect()
+}

@@ -1,0 +1,115 @@
+//! Two owners at one instant: the finding of a layer that is violated by it.
+
+use std::time::Duration;
+
+use super::{
+    Checker, authority,
+    belief::Belief,
+    ending::ending,
+    evidence::Evidence,
+    interval::{Interval, Overlap, overlaps, worst},
+    promise::Promise,
+    words,
+};
+use crate::judge::{
+    history::History,
+    verdict::{Finding, Measure, Verdict, Witness, lateness},
+};
+
+/// What a layer about intervals measures. In virtual time every overlap is certain.
+pub(super) const MEASURES: &[(&str, &str)] = &[
+    ("overlap", "how long the longest certain overlap lasted"),
+    ("times", "how many certain overlaps there were"),
+];
+
+/// How a layer speaks of its intervals.
+pub(super) struct Wording<I> {
+    /// What one is called.
+    thing: &'static str,
+    /// What two owners did at once with the lock.
+    both: &'static str,
+    /// How one began and ended.
+    words: fn(&History, &I) -> String,
+}
+
+pub(super) const PROMISED: Wording<Promise> =
+    Wording { thing: "promise", both: "were both promised", words: words::promise };
+
+pub(super) const BELIEVED: Wording<Belief> =
+    Wording { thing: "belief", both: "both believed they held", words: words::belief };
+
+/// What a layer finds that is violated iff intervals of two owners overlap. Of permits many may be
+/// out at once: that is another checker's question. `nothing` is said when there is no interval.
+pub(super) fn judge<I: Interval + Clone>(
+    checker: &Checker,
+    evidence: &Evidence<'_>,
+    intervals: &[I],
+    wording: &Wording<I>,
+    nothing: &str,
+) -> Finding {
+    let judged: Vec<I> =
+        intervals.iter().filter(|interval| evidence.is_exclusive(interval.lock())).cloned().collect();
+    let found = Found::of(evidence, &judged);
+    let verdict = match (worst(&found.certain), worst(&found.within)) {
+        (Some(overlap), _) => Verdict::Violated { witness: witness(evidence.history, overlap, wording) },
+        (None, Some(overlap)) => undecided(evidence, &witness(evidence.history, overlap, wording)),
+        (None, None) => evidence.none_at_once(&judged, wording.thing, nothing),
+    };
+    checker.finding(verdict, found.measures())
+}
+
+/// The overlaps of a history, in the order they began.
+pub(super) struct Found<'a, I> {
+    pub(super) certain: Vec<Overlap<'a, I>>,
+    /// Those of which it cannot be said whether there was one: times of a run in real time may be
+    /// off.
+    pub(super) within: Vec<Overlap<'a, I>>,
+}
+
+impl<'a, I: Interval> Found<'a, I> {
+    pub(super) fn of(evidence: &Evidence<'_>, intervals: &'a [I]) -> Self {
+        let tolerance = evidence.history.header.tolerance();
+        let (within, certain) =
+            overlaps(intervals).into_iter().partition(|overlap| overlap.is_within(tolerance));
+        Found { certain, within }
+    }
+
+    pub(super) fn measures(&self) -> Vec<Measure> {
+        let longest = worst(&self.certain).map_or(Duration::ZERO, Overlap::length);
+        vec![Measure::time("overlap", longest), Measure::count("times", self.certain.len() as u64)]
+    }
+}
+
+/// The verdict about two that may have had the lock at once, and may not.
+pub(super) fn undecided(evidence: &Evidence<'_>, witness: &Witness) -> Verdict {
+    let late = lateness(evidence.history.header.tolerance());
+    Verdict::undecided(format!(
+        "{} It would not be so, had one of the two been earlier or later by {late}.",
+        witness.summary
+    ))
+}
+
+pub(super) fn witness<I: Interval>(
+    history: &History,
+    overlap: &Overlap<'_, I>,
+    wording: &Wording<I>,
+) -> Witness {
+    let Overlap { first, second, from, until } = overlap;
+    let lock = first.lock();
+    let owners = vec![first.owner(), second.owner()];
+    let summary = format!(
+        "{} and {} {} `{}` for {}, from {} to {}.",
+        history.owner_name(first.owner()),
+        history.owner_name(second.owner()),
+        wording.both,
+        history.lock(lock).name,
+        words::length(overlap.length()),
+        words::instant(*from),
+        words::instant(*until)
+    );
+    let mut story = vec![(wording.words)(history, first)];
+    story.extend(ending(history, lock, &owners, first.from(), *from));
+    story.extend(authority::two_masters_in_words(history, lock, first.from(), *until));
+    story.push((wording.words)(history, second));
+    Witness { summary, story, from: *from, until: *until, lock: Some(lock), owners }
+}

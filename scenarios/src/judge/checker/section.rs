@@ -1,0 +1,176 @@
+//! Critical sections as the resource saw them: from the grant to the last write that came of it.
+
+use std::collections::BTreeMap;
+
+use lockstorm_sim::time::True;
+
+use super::{evidence::Evidence, interval::interval};
+use crate::judge::history::{Accepted, EventKind, Lock, Mode, Owner};
+
+/// A write at the resource, with the hold it came of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Write {
+    pub(super) lock: Lock,
+    pub(super) owner: Owner,
+    pub(super) token: Option<u64>,
+    pub(super) sent: True,
+    pub(super) arrived: True,
+    pub(super) accepted: Accepted,
+    /// When the hold began of which it came. `None`: the owner never held the lock.
+    pub(super) since: Option<True>,
+}
+
+/// What gave an owner a hold, or one more level of it.
+#[derive(Debug, Clone, Copy)]
+struct Grant {
+    lock: Lock,
+    owner: Owner,
+    at: True,
+    /// When the hold began: the grant itself, or the outermost one where this one was nested.
+    since: True,
+    token: Option<u64>,
+}
+
+/// All grants, by lock, owner and then by when they were made.
+///
+/// Of a quorum it is the last one it needed. Of a single authority it is every grant by itself and
+/// not the promise: a node that lost a hold and grants the lock again to the same owner has begun a
+/// new hold, although the older promise still runs. So has a node that counts one more level of a
+/// hold that another owner's grant has ended elsewhere: a promoted replica that has not received
+/// the release.
+fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
+    let history = evidence.history;
+    let mut begun: BTreeMap<(Lock, Owner), True> = BTreeMap::new();
+    let mut latest: BTreeMap<Lock, Owner> = BTreeMap::new();
+    let mut all = Vec::new();
+    for event in &history.events {
+        let EventKind::Granted { lock, owner, count, token, .. } = event.kind else { continue };
+        let authority = &history.lock(lock).authority;
+        if authority.quorum > 1 || authority.group_of(event.host).is_none() {
+            continue;
+        }
+        let at = event.at;
+        let since = begun.entry((lock, owner)).or_insert(at);
+        if latest.insert(lock, owner) != Some(owner) || count <= 1 {
+            *since = at;
+        }
+        all.push(Grant { lock, owner, at, since: *since, token });
+    }
+    let by_quorum =
+        evidence.promises.iter().filter(|promise| history.lock(promise.lock).authority.quorum > 1);
+    all.extend(by_quorum.map(|promise| {
+        let (at, since) = (promise.from, promise.from);
+        Grant { lock: promise.lock, owner: promise.owner, at, since, token: None }
+    }));
+    all.sort_by_key(|grant| (grant.lock, grant.owner, grant.at));
+    all
+}
+
+/// What the owners got, and when they learned that they have it.
+struct Holds {
+    grants: Vec<Grant>,
+    /// When each owner learned of an acquisition, in order.
+    learned: BTreeMap<(Lock, Owner), Vec<True>>,
+}
+
+impl Holds {
+    fn of(evidence: &Evidence<'_>) -> Self {
+        let mut learned: BTreeMap<(Lock, Owner), Vec<True>> = BTreeMap::new();
+        for belief in &evidence.beliefs {
+            learned.entry((belief.lock, belief.owner)).or_default().extend(&belief.acquired);
+        }
+        learned.values_mut().for_each(Vec::dedup);
+        Self { grants: grants(evidence), learned }
+    }
+
+    /// When the hold began of which a write came that was sent then.
+    ///
+    /// It is the hold of the grant that its token names. Without a token, or where no grant to the
+    /// owner has it, it is the newest hold that the owner had learned of: the latest grant before
+    /// it did, or, if no grant had been added since it learned of the hold before, what it believed
+    /// in is that belief itself. An owner that never believed anything is taken to know of every
+    /// grant.
+    fn began(&self, lock: Lock, owner: Owner, token: Option<u64>, sent: True) -> Option<True> {
+        let first = self.grants.partition_point(|grant| (grant.lock, grant.owner) < (lock, owner));
+        let last =
+            self.grants.partition_point(|grant| (grant.lock, grant.owner, grant.at) <= (lock, owner, sent));
+        let granted = &self.grants[first..last];
+        if let Some(named) = granted.iter().rev().find(|grant| token.is_some() && grant.token == token) {
+            return Some(named.since);
+        }
+        let learned = self.learned.get(&(lock, owner)).map_or(&[][..], Vec::as_slice);
+        let (known, before) = match learned[..learned.partition_point(|at| *at <= sent)] {
+            [] => return granted.last().map(|grant| grant.since),
+            [known] => (known, None),
+            [.., before, known] => (known, Some(before)),
+        };
+        let meant = granted.iter().rev().find(|grant| grant.at <= known);
+        let meant = meant.filter(|grant| before.is_none_or(|before| grant.at > before));
+        Some(meant.map_or(known, |grant| grant.since))
+    }
+}
+
+/// All writes, in the order they arrived.
+pub(super) fn writes(evidence: &Evidence<'_>) -> Vec<Write> {
+    let holds = Holds::of(evidence);
+    let events = evidence.history.events.iter();
+    let mut all: Vec<Write> = events
+        .filter_map(|event| match &event.kind {
+            EventKind::Write { lock, owner, token, sent, accepted } => {
+                let since = holds.began(*lock, *owner, *token, *sent);
+                let (lock, owner, token) = (*lock, *owner, *token);
+                Some(Write { lock, owner, token, sent: *sent, arrived: event.at, accepted: *accepted, since })
+            }
+            _ => None,
+        })
+        .collect();
+    all.sort_by_key(|write| write.arrived);
+    all
+}
+
+/// What one hold did to the resource: from the grant until its last write had arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) lock: Lock,
+    pub(super) owner: Owner,
+    pub(super) mode: Mode,
+    pub(super) from: True,
+    pub(super) until: True,
+    /// When its last write was sent.
+    pub(super) sent: True,
+}
+
+interval!(Section, with_end);
+
+/// The sections behind these writes, by lock and then by when they began. A holder of one of many
+/// permits has no critical section.
+pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section> {
+    let mut all: BTreeMap<(Lock, True, Owner), Section> = BTreeMap::new();
+    for write in writes.iter().filter(|write| evidence.is_exclusive(write.lock)) {
+        let Write { lock, owner, sent, arrived, .. } = *write;
+        let Some(from) = write.since else { continue };
+        let mode = Mode::Exclusive;
+        let section = all.entry((lock, from, owner)).or_insert(Section {
+            lock,
+            owner,
+            mode,
+            from,
+            until: arrived,
+            sent,
+        });
+        (section.until, section.sent) = (arrived, sent);
+    }
+    all.into_values().collect()
+}
+
+/// Whether the question arose: there was a write to a resource whose lock more than one owner had,
+/// one at a time.
+pub(super) fn tested(evidence: &Evidence<'_>, writes: &[Write]) -> bool {
+    let promised = evidence.promises.iter().map(|promise| (promise.lock, promise.owner));
+    let believed = evidence.beliefs.iter().map(|belief| (belief.lock, belief.owner));
+    let holders: std::collections::BTreeSet<(Lock, Owner)> = promised.chain(believed).collect();
+    let contended = |lock: Lock| holders.iter().filter(|(of, _)| *of == lock).count() > 1;
+    let written = |lock: Lock| writes.iter().any(|write| write.lock == lock);
+    let mut locks = evidence.history.header.locks();
+    locks.any(|lock| evidence.is_exclusive(lock) && contended(lock) && written(lock))
+}

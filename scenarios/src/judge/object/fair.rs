@@ -1,0 +1,13 @@
+//! The fair lock: granted as the reentrant lock is, in the order of its queue.
+
+use super::Object;
+use crate::judge::history;
+
+#[derive(Debug)]
+pub(super) struct Fair;
+
+impl Object for Fair {
+    fn promises(&self) -> history::LockKind {
+        history::LockKind::Fair
+    }
+}

@@ -1,0 +1,311 @@
+//! A scenario as a test of one's own: `lockstorm::scenario("file.toml").seeds(0..200).check()`.
+
+use std::{
+    ffi::OsString,
+    fmt, fs,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use lockstorm_sim::world::TraceRetention;
+
+use crate::{
+    file::{
+        library,
+        scenario::{Scenario, ScenarioError, Source, nearest},
+    },
+    judge::verdict::Match,
+    report::{Besides, ChainShown, Report},
+    run::{Engine, Outcome},
+    run::{
+        code::Code,
+        runner::{Judged, Runner, Stop, parse_seeds},
+        tally::tally,
+    },
+};
+
+/// A scenario, the seeds to try it with, and what to do about results that are not as expected.
+///
+/// `LOCKSTORM_SEED=7` or `LOCKSTORM_SEEDS=0..1000` in the environment take the place of the seeds
+/// given here, and `LOCKSTORM_JOBS` says how many seeds run at a time, so that `cargo test` can be
+/// told what the command line is told.
+///
+/// ```
+/// lockstorm::scenario("single/wall_clock_step.toml").seeds(0..2).check();
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing runs until `check` or `outcome`"]
+pub struct Experiment {
+    source: Result<Source, Failed>,
+    /// Whether the command line can run it as well.
+    in_file: bool,
+    variant: Option<String>,
+    seeds: Option<Range<u64>>,
+    jobs: Option<usize>,
+    engine: Engine,
+    report_dir: Option<PathBuf>,
+    keeps_report_digest: bool,
+}
+
+/// An experiment that did not come out as expected, or could not begin.
+///
+/// Shown as what a person wants to read, also by `{:?}`, because that is what a test that returns
+/// it prints.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failed {
+    /// The file is not a scenario.
+    #[error("{}", located(.0))]
+    File(Box<ScenarioError>),
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A share of the runs is not what was expected, or so many runs cannot decide it.
+    #[error("{0}")]
+    Share(String),
+    /// Something came out otherwise than expected, or could not be decided.
+    #[error("{report}")]
+    Verdict {
+        /// What happened, ending in the line that replays it.
+        report: String,
+        /// What the checkers found.
+        judged: Box<Judged>,
+    },
+}
+
+impl fmt::Debug for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+fn located(error: &ScenarioError) -> String {
+    let help = miette::Diagnostic::help(error).map_or(String::new(), |help| format!("\nhelp: {help}"));
+    format!("{error}{help}")
+}
+
+/// The scenario in a file. The path is taken from the current folder, which `cargo test` makes that
+/// of the package; a path that is not there may be that of a stock scenario (`lockstorm list
+/// scenarios`).
+///
+/// A mistake in the file is reported by [`Experiment::check`].
+pub fn scenario(path: impl AsRef<Path>) -> Experiment {
+    Experiment::new(library::load(path.as_ref()).map_err(Failed::File), true)
+}
+
+/// The scenario that a builder made.
+///
+/// ```
+/// use lockstorm::{file::scenario::{Acquire, Release, Scenario}, units::Span, judge::verdict::Expectation};
+/// let steps = vec![Acquire::default().into(), Release::default().into()];
+/// let scenario = Scenario::builder("two clients take turns")
+///     .node("redis", Default::default())
+///     .script("c1", steps.clone())
+///     .script("c2", steps)
+///     .lasting(Span::secs(5), Span::secs(0))
+///     .expect("l1", Expectation::holds())
+///     .build();
+/// lockstorm::experiment(scenario).seeds(0..3).check();
+/// ```
+pub fn experiment(scenario: Scenario) -> Experiment {
+    let name = match scenario.about.lines().next() {
+        Some(about) if !about.is_empty() => about.to_owned(),
+        _ => "scenario".to_owned(),
+    };
+    Experiment::new(Source::of(&name, scenario).map_err(Failed::File), false)
+}
+
+impl Experiment {
+    fn new(source: Result<Source, Failed>, in_file: bool) -> Experiment {
+        let (variant, seeds, jobs, report_dir) = (None, None, None, None);
+        let (engine, keeps_report_digest) = (Engine::Event, false);
+        Experiment { source, in_file, variant, seeds, jobs, engine, report_dir, keeps_report_digest }
+    }
+
+    /// The seeds to try; the scenario's own number from 0 if this is not said.
+    pub fn seeds(self, seeds: Range<u64>) -> Experiment {
+        Experiment { seeds: Some(seeds), ..self }
+    }
+
+    /// Only this variant of the file; all of them if this is not said.
+    pub fn variant(self, name: impl Into<String>) -> Experiment {
+        Experiment { variant: Some(name.into()), ..self }
+    }
+
+    /// What moves time on.
+    pub fn engine(self, engine: Engine) -> Experiment {
+        Experiment { engine, ..self }
+    }
+
+    /// How many seeds run at a time; as many as there are processors if this is not said.
+    pub fn jobs(self, jobs: usize) -> Experiment {
+        Experiment { jobs: Some(jobs), ..self }
+    }
+
+    /// Where the page about a result that is not as expected is written, as `<scenario>.html`.
+    pub fn report_dir(self, folder: impl Into<PathBuf>) -> Experiment {
+        Experiment { report_dir: Some(folder.into()), ..self }
+    }
+
+    /// Whether the results have the [report digest](Judged::report_digest) of each run.
+    pub fn keep_report_digest(self, keeps_report_digest: bool) -> Experiment {
+        Experiment { keeps_report_digest, ..self }
+    }
+
+    /// Has a client of the scenario run code instead of its steps; see [`Code`].
+    pub fn client_code(mut self, client: &str, code: impl Into<Code>) -> Experiment {
+        let code = code.into();
+        self.in_file = false;
+        let Ok(source) = &mut self.source else { return self };
+        for variant in &mut source.variants {
+            let Some(client) = variant.scenario.client.get_mut(client) else {
+                let known = variant.scenario.client.keys().map(String::as_str);
+                let near =
+                    nearest(client, known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+                let message = format!("{} has no client {client:?}{near}", source.file);
+                self.source = Err(Failed::Usage(message));
+                return self;
+            };
+            (client.steps, client.workload, client.code) = (Vec::new(), None, Some(code.clone()));
+            client.line.clear();
+        }
+        self
+    }
+
+    /// Runs every seed and compares the results with what the scenario expects.
+    ///
+    /// # Panics
+    /// With the report of the first result that is not as expected, or that could not be decided;
+    /// it ends in the one line that replays it. Also when the file is not a scenario.
+    pub fn check(self) {
+        if let Err(failed) = self.try_check() {
+            panic!("{failed}");
+        }
+    }
+
+    /// As [`Experiment::check`], for a test that returns a result, or one that wants to look at
+    /// what was found.
+    ///
+    /// # Errors
+    /// The first result that is not as expected, or that could not be decided, or what kept the
+    /// experiment from beginning.
+    pub fn try_check(self) -> Result<Vec<Judged>, Failed> {
+        let seeds = self.wanted_seeds()?;
+        let jobs = match number("LOCKSTORM_JOBS")?.or(self.jobs.map(|jobs| jobs as u64)) {
+            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let source = self.chosen()?;
+        if let Some(variant) = source.variants.iter().find(|variant| variant.scenario.expect.is_empty()) {
+            // A test that nothing can fail proves nothing.
+            let of =
+                if variant.name.is_empty() { String::new() } else { format!(" (variant {})", variant.name) };
+            return Err(Failed::Usage(format!("{}{of} expects nothing: add [expect]", source.file)));
+        }
+        let sources = [source];
+        let trial = Runner::new(&sources)
+            .seeds(seeds)
+            .jobs(jobs)
+            .engine(self.engine)
+            .stop(Stop::AtUnexpected)
+            .keep_report_digest(self.keeps_report_digest);
+        let judged = trial.run(&|_| {});
+        let bad = |wanted: fn(&Match) -> bool| judged.iter().find(|one| wanted(&one.verdict()));
+        let first = bad(|verdict| matches!(verdict, Match::Otherwise(_)))
+            .or_else(|| bad(|verdict| matches!(verdict, Match::Undecided(_))));
+        if let Some(first) = first {
+            return Err(self.failed(&trial, first));
+        }
+        for tally in tally(&trial, &judged) {
+            if let Match::Otherwise(because) | Match::Undecided(because) = tally.verdict() {
+                let of = if tally.variant.name.is_empty() {
+                    String::new()
+                } else {
+                    format!("#{}", tally.variant.name)
+                };
+                return Err(Failed::Share(format!("{}{of}: {because}", sources[tally.source].file)));
+            }
+        }
+        Ok(judged)
+    }
+
+    /// Runs one seed of one variant, the first or the one that was chosen, and hands out everything
+    /// that happened.
+    ///
+    /// # Errors
+    /// What kept the experiment from beginning.
+    pub fn outcome(self, seed: u64) -> Result<Outcome, Failed> {
+        let sources = [self.chosen()?];
+        let (engine, seeds) = (self.engine, Some(seed..seed.saturating_add(1)));
+        let trial = Runner::new(&sources).seeds(seeds).engine(engine);
+        let case = crate::run::runner::Case { source: 0, variant: 0, seed };
+        Ok(trial.outcome(case, TraceRetention::Nothing))
+    }
+
+    /// The source with the variants that were asked for.
+    fn chosen(&self) -> Result<Source, Failed> {
+        let mut source = self.source.clone()?;
+        let Some(wanted) = &self.variant else { return Ok(source) };
+        let known: Vec<String> = source.variants.iter().map(|variant| variant.name.clone()).collect();
+        source.variants.retain(|variant| variant.name == *wanted);
+        if source.variants.is_empty() {
+            let message = format!("{} has no variant {wanted:?}; it has: {}", source.file, known.join(", "));
+            return Err(Failed::Usage(message));
+        }
+        Ok(source)
+    }
+
+    fn wanted_seeds(&self) -> Result<Option<Range<u64>>, Failed> {
+        if let Some(seed) = number("LOCKSTORM_SEED")? {
+            return Ok(Some(seed..seed.saturating_add(1)));
+        }
+        match text("LOCKSTORM_SEEDS")? {
+            None => Ok(self.seeds.clone()),
+            Some(range) => parse_seeds(&range)
+                .map(Some)
+                .map_err(|error| Failed::Usage(format!("LOCKSTORM_SEEDS: {error}"))),
+        }
+    }
+
+    fn failed(&self, trial: &Runner<'_>, judged: &Judged) -> Failed {
+        let mut outcome = trial.outcome(judged.case, TraceRetention::Nothing);
+        if !self.in_file {
+            // The command line does not know the scenario, but the test that does is known by its
+            // thread.
+            let test = std::thread::current().name().unwrap_or("").to_owned();
+            let again = format!("LOCKSTORM_SEED={} cargo test {test}", judged.case.seed);
+            outcome.history.header.replay = again.trim_end().into();
+        }
+        let entries = trial.entries(judged);
+        let report = Report { history: &outcome.history, entries: &entries, records: &[] };
+        let mut text = String::new();
+        if let Some(folder) = &self.report_dir {
+            let plan = trial.plan(judged.case).to_string();
+            let path = folder.join(format!("{}.html", file_name(&outcome.history.header.scenario)));
+            let written = fs::create_dir_all(folder)
+                .and_then(|()| fs::write(&path, report.html(Besides { plan: &plan, ..Besides::default() })));
+            match written {
+                Ok(()) => text.push_str(&format!("report: {}\n", path.display())),
+                Err(error) => text.push_str(&format!("{} cannot be written: {error}\n", path.display())),
+            }
+        }
+        text.push_str(report.text(false, ChainShown::Whole).trim_end());
+        Failed::Verdict { report: text, judged: Box::new(judged.clone()) }
+    }
+}
+
+/// A token as the name of a file.
+fn file_name(token: &str) -> String {
+    token.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.#@+".contains(c) { c } else { '_' }).collect()
+}
+
+fn text(variable: &str) -> Result<Option<String>, Failed> {
+    let not_text = |_: OsString| Failed::Usage(format!("{variable} is not text"));
+    std::env::var_os(variable).map(OsString::into_string).transpose().map_err(not_text)
+}
+
+fn number(variable: &str) -> Result<Option<u64>, Failed> {
+    let Some(text) = text(variable)? else { return Ok(None) };
+    let refused = |_| Failed::Usage(format!("{variable} is {text:?}; expected a number"));
+    text.trim().parse().map(Some).map_err(refused)
+}

@@ -1,0 +1,258 @@
+//! Records the history of a run while it happens, and notifies the director of events that a fault
+//! waits for.
+//!
+//! `names` maps names in Redis to owners, `modes` keeps what names do not tell, `beliefs` the
+//! beliefs of owners, `triggers` the events that faults wait for. [`HistoryWriter`] is how one line
+//! of work of a client is written down.
+
+mod beliefs;
+mod modes;
+mod names;
+mod observer;
+mod triggers;
+mod writer;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use lockstorm_sim::time::True;
+use tokio::sync::Notify;
+
+use self::{beliefs::Beliefs, modes::Modes, names::Names, triggers::Triggers};
+use crate::{
+    file::fault::{Happening, Trigger},
+    judge::history::{EventKind, History, Host, HostKind, Life, Lock, LockKind, Owner, Party},
+};
+
+pub use self::{names::Line, triggers::Scope, writer::HistoryWriter};
+
+/// A client whose command a node executed, and for whom of its owners, as far as that can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    pub(crate) client: Host,
+    /// The one whose connection it is; otherwise those that the command names.
+    pub(crate) owners: Vec<Owner>,
+}
+
+/// A history being written.
+#[derive(Debug)]
+pub struct Recorder {
+    /// What has happened so far.
+    pub history: History,
+    ops: u32,
+    triggers: Triggers,
+    names: Names,
+    beliefs: Beliefs,
+    modes: Modes,
+    /// Whose command has made which passing key.
+    makers: BTreeMap<Box<str>, Owner>,
+}
+
+/// A recorder that many hosts share. All of one run live on one thread, so none of them ever waits
+/// for it.
+#[derive(Debug, Clone)]
+pub struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    recorder: Mutex<Recorder>,
+    happened: Notify,
+}
+
+impl Shared {
+    /// A recorder at the beginning of a run.
+    pub fn new(history: History) -> Shared {
+        let (ops, triggers, names, beliefs, modes, makers) = Default::default();
+        let recorder = Recorder { history, ops, triggers, names, beliefs, modes, makers };
+        Shared(Arc::new(Inner { recorder: Mutex::new(recorder), happened: Notify::new() }))
+    }
+
+    /// The recorder itself.
+    ///
+    /// # Panics
+    /// When code that was writing has panicked: the run is lost then.
+    pub fn get(&self) -> MutexGuard<'_, Recorder> {
+        self.0.recorder.lock().expect("nothing panics while writing history")
+    }
+
+    /// Resolves when an event has happened that an occurrence waits for.
+    pub async fn happened(&self) {
+        self.0.happened.notified().await;
+    }
+
+    /// Has an occurrence wait for its trigger.
+    pub fn await_trigger(&self, occurrence: usize, trigger: &Trigger, delay: Duration, scope: Scope) {
+        self.get().triggers.add(occurrence, trigger.clone(), delay, scope);
+    }
+
+    /// Writes down what becomes of a host. A client that crashes neither holds nor waits any more:
+    /// what starts on the host later is another owner.
+    pub fn life(&self, at: True, host: Host, life: Life) {
+        let mut recorder = self.get();
+        recorder.history.record(at, host, EventKind::Life { life });
+        if life == Life::Crashed {
+            let Recorder { history, beliefs, .. } = &mut *recorder;
+            beliefs.crashed(host, |owner| history.client_of(owner) == host);
+        }
+    }
+
+    fn record(&self, at: True, host: Host, what: EventKind, happening: Option<(Lock, Happening)>) {
+        let mut recorder = self.get();
+        recorder.history.record(at, host, what);
+        // What the laboratory itself does is nothing that a fault waits for.
+        let happening =
+            happening.filter(|_| recorder.history.header.hosts[usize::from(host.0)].kind != HostKind::Probe);
+        if happening.is_some_and(|(lock, happening)| recorder.triggers.happened(at, host, lock, happening)) {
+            self.0.happened.notify_one();
+        }
+    }
+}
+
+impl Recorder {
+    /// The next occurrence whose trigger has happened, with when it is due.
+    pub fn take_due(&mut self) -> Option<(usize, True)> {
+        self.triggers.take_due()
+    }
+
+    /// The owner that a node has granted a lock to under a name which `client` has written. Where
+    /// no client is known to have written it, the one that the name stands for, or an owner of
+    /// `node`.
+    ///
+    /// A name that two clients use stands for the one that was granted a lock last.
+    pub fn owner_granted(&mut self, lock: Lock, name: &str, client: Option<Host>, node: Host) -> Owner {
+        let Some(client) = client else {
+            return self.names.bound(name).unwrap_or_else(|| self.history.owner(name, node));
+        };
+        let owner = self.owner_named(lock, name, client);
+        if !self.names_are_owners(lock) {
+            self.names.bind(name, owner);
+        }
+        owner
+    }
+
+    /// The owner that a name in Redis stands for where this client writes it: the one that it has
+    /// stood for before, else the owner that the client's first line of work is at present.
+    ///
+    /// A name that is known comes first: a request of a process that has crashed may still arrive
+    /// when its host is another process already.
+    ///
+    /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one
+    /// client, one of them long given up, have not granted the lock together. So is every permit
+    /// that has a lease of its own.
+    pub fn owner_named(&mut self, lock: Lock, name: &str, client: Host) -> Owner {
+        if self.names_are_owners(lock) {
+            return self.history.owner(name, client);
+        }
+        if let Some(owner) = self.names.written(client, name) {
+            return owner;
+        }
+        let owner = self.names.current(client, Line::FIRST);
+        let owner = owner.unwrap_or_else(|| self.history.owner(name, client));
+        self.names.write(client, name, owner);
+        owner
+    }
+
+    /// The sender of a command with these words, which came over a connection from this port of a
+    /// client.
+    ///
+    /// The connection comes first: where lines of work write the same name, it alone tells them
+    /// apart.
+    pub(crate) fn sender<'a>(
+        &self,
+        client: Host,
+        port: Option<u16>,
+        words: impl IntoIterator<Item = &'a str>,
+    ) -> Sender {
+        let owner = port.and_then(|port| self.names.of_connection(client, port));
+        let owners = match owner {
+            Some(owner) => vec![owner],
+            None => {
+                let owner = |word| self.names.written(client, LockKind::owner_of_name(word));
+                let named = |word| self.names.written(client, word).or_else(|| owner(word));
+                words.into_iter().filter_map(named).collect()
+            }
+        };
+        Sender { client, owners }
+    }
+
+    /// Who acted, and for whom, by a command that took effect on this hold: on the hold of the
+    /// owner itself for that owner, if it can have been; otherwise for the first that the command
+    /// is for.
+    pub(crate) fn party(&self, lock: Lock, sender: &Sender, (name, owner): (&str, Owner)) -> Party {
+        let client = sender.client;
+        // Of a quorum each attempt is an owner of its own, and its name was written for a line of
+        // work.
+        let of_quorum = || self.names_are_owners(lock) && self.history.client_of(owner) == client;
+        let of_line = of_quorum().then(|| self.names.written(client, name)).flatten();
+        let is_own = |of: &&Owner| **of == owner || Some(**of) == of_line;
+        let own = sender.owners.iter().find(is_own).map(|_| owner);
+        Party { client, owner: own.or_else(|| sender.owners.first().copied()) }
+    }
+
+    /// A client's command has made this key.
+    pub(crate) fn made(&mut self, key: &str, sender: &Sender) {
+        let owner = sender.owners.first().copied();
+        if let Some(owner) = owner.or_else(|| self.names.current(sender.client, Line::FIRST)) {
+            self.makers.insert(key.into(), owner);
+        }
+    }
+
+    /// The owner whose command has made this key, on whichever node.
+    pub(crate) fn maker(&self, key: &str) -> Option<Owner> {
+        self.makers.get(key).copied()
+    }
+
+    fn names_are_owners(&self, lock: Lock) -> bool {
+        self.history.lock(lock).names_its_holds()
+    }
+
+    /// The name of the owner that a client's first line of work is at present.
+    pub fn name_of(&self, client: Host) -> Option<Box<str>> {
+        let owner = self.names.current(client, Line::FIRST)?;
+        Some(self.history.owners[owner.0 as usize].name.clone())
+    }
+
+    /// The client that has believed longest that it holds the lock, or any if `None`, of those that
+    /// still do.
+    pub fn holder(&self, lock: Option<Lock>) -> Option<Host> {
+        self.beliefs.holder(lock)
+    }
+
+    /// The client that has waited longest for the lock, or for any if `None`.
+    pub fn waiter(&self, lock: Option<Lock>) -> Option<Host> {
+        self.beliefs.waiter(lock)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::history::story::Story;
+
+    /// Each attempt at a quorum is an owner of its own, which stands for the line of work of its
+    /// client, and not for that of another client that writes the same name.
+    #[test]
+    fn a_client_that_writes_another_clients_name_acts_for_its_own_line_of_work() {
+        let shared = Shared::new(Story::quorum().ends(1_000));
+        let mut recorder = shared.get();
+        let [c1, c2] =
+            ["c1", "c2"].map(|name| recorder.history.header.host(name).expect("it is in the story"));
+        let lines = [c1, c2].map(|client| {
+            let name = format!("line of {}", client.0);
+            let owner = recorder.history.owner(&name, client);
+            recorder.names.begin(client, Line::FIRST, &name, owner);
+            recorder.names.write(client, "token", owner);
+            owner
+        });
+        let attempt = recorder.owner_granted(Lock(0), "token", Some(c1), Host(0));
+        let party = |client| {
+            let sender = recorder.sender(client, None, ["token"]);
+            recorder.party(Lock(0), &sender, ("token", attempt))
+        };
+        assert_eq!(party(c1), Party { client: c1, owner: Some(attempt) });
+        assert_eq!(party(c2), Party { client: c2, owner: Some(lines[1]) });
+    }
+}

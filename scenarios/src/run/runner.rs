@@ -1,0 +1,547 @@
+//! Scenarios put on trial: every variant with every seed, on as many threads as there are, judged
+//! against what is expected.
+//!
+//! Parallelism is many seeds on many threads and never threads inside a seed, so the results do not
+//! depend on it: they come back in the order of variants and seeds.
+
+use std::{
+    collections::BTreeMap,
+    ops::{ControlFlow, Range},
+    str::FromStr,
+};
+
+use lockstorm_sim::world::TraceRetention;
+
+use crate::{
+    file::{
+        plan::Plan,
+        scenario::{Compared, SEEDS_MAX, Scenario, Source, Variant},
+    },
+    judge::{
+        checker::{self, Checker, Evidence, Hold},
+        digest::sha256,
+        history::{FailedCalls, History},
+        verdict::{Count, Finding, Match, Verdict},
+    },
+    report::{self, Entry, Link, Report},
+    run::{Engine, Outcome, run},
+    run::{
+        peer::Peer,
+        worklist::{work_in_order, work_through},
+    },
+};
+
+/// What to try.
+#[derive(Debug, Clone)]
+#[must_use = "nothing runs until `run` or `outcome`"]
+pub struct Runner<'a> {
+    sources: &'a [Source],
+    seeds: Option<Range<u64>>,
+    positions: Option<Range<u64>>,
+    jobs: usize,
+    engine: Engine,
+    peer: Option<&'a Peer>,
+    stop: Stop,
+    keeps_holds: bool,
+    keeps_chains: bool,
+    keeps_report_digest: bool,
+}
+
+/// When a runner ends before its last case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// It does not.
+    #[default]
+    Never,
+    /// At the first result that is not as expected.
+    AtUnexpected,
+    /// At the first violation, expected or not.
+    AtViolation,
+    /// Each variant by itself, as soon as so many of its seeds decide every share that it expects;
+    /// see [`Share::is_decided_early`].
+    ///
+    /// [`Share::is_decided_early`]: crate::judge::verdict::Share::is_decided_early
+    WhenDecided,
+}
+
+/// How many seeds of a variant are tried before it is first asked whether they decide its shares.
+/// There are twice as many before each further time, because the more often one looks, the more
+/// often chance decides.
+const FIRST_LOOK: usize = 64;
+
+impl Stop {
+    fn is_at(self, judged: &Judged) -> bool {
+        match self {
+            Stop::Never | Stop::WhenDecided => false,
+            Stop::AtUnexpected => matches!(judged.verdict(), Match::Otherwise(_)),
+            Stop::AtViolation => judged.violated(),
+        }
+    }
+}
+
+impl<'a> Runner<'a> {
+    /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event
+    /// engine, to the end.
+    pub fn new(sources: &'a [Source]) -> Runner<'a> {
+        let (seeds, positions, peer) = (None, None, None);
+        let (engine, stop) = (Engine::Event, Stop::Never);
+        let (keeps_holds, keeps_chains, keeps_report_digest) = (false, false, false);
+        Runner {
+            sources,
+            seeds,
+            positions,
+            jobs: 1,
+            engine,
+            peer,
+            stop,
+            keeps_holds,
+            keeps_chains,
+            keeps_report_digest,
+        }
+    }
+
+    /// The seeds of each scenario; its own number from 0 if there is none.
+    pub fn seeds(self, seeds: impl Into<Option<Range<u64>>>) -> Runner<'a> {
+        Runner { seeds: seeds.into(), ..self }
+    }
+
+    /// Only those cases whose places among all, in their order, are in this range.
+    pub fn positions(self, positions: Range<u64>) -> Runner<'a> {
+        Runner { positions: Some(positions), ..self }
+    }
+
+    /// How many threads; at least one.
+    pub fn jobs(self, jobs: usize) -> Runner<'a> {
+        Runner { jobs, ..self }
+    }
+
+    /// What moves time on.
+    pub fn engine(self, engine: Engine) -> Runner<'a> {
+        Runner { engine, ..self }
+    }
+
+    /// What moves time on, where a run can be had again.
+    pub fn virtual_engine(&self) -> Option<Engine> {
+        Some(self.engine).filter(|engine| *engine != Engine::Real)
+    }
+
+    /// A lock library in the place of the clients' software, in real time.
+    pub fn peer(self, peer: &'a Peer) -> Runner<'a> {
+        Runner { peer: Some(peer), engine: Engine::Real, ..self }
+    }
+
+    /// Whether the results have the [holds](Judged::holds) of each case.
+    pub fn keep_holds(self, keeps_holds: bool) -> Runner<'a> {
+        Runner { keeps_holds, ..self }
+    }
+
+    /// Whether the results have the [chains](Judged::chains) of each case.
+    pub fn keep_chains(self, keeps_chains: bool) -> Runner<'a> {
+        Runner { keeps_chains, ..self }
+    }
+
+    /// Whether the results have the [report digest](Judged::report_digest) of each case.
+    pub fn keep_report_digest(self, keeps_report_digest: bool) -> Runner<'a> {
+        Runner { keeps_report_digest, ..self }
+    }
+
+    /// When to end before the last case.
+    pub fn stop(self, stop: Stop) -> Runner<'a> {
+        Runner { stop, ..self }
+    }
+}
+
+/// One variant with one seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// The number of the source.
+    pub source: usize,
+    /// The number of the variant.
+    pub variant: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Case {
+    /// Whether it differs from the other one in nothing but the seed.
+    pub fn shares_variant(&self, other: &Case) -> bool {
+        (self.source, self.variant) == (other.source, other.variant)
+    }
+}
+
+/// What one case came to.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// Which case.
+    pub case: Case,
+    /// What every checker found.
+    pub findings: Vec<Finding>,
+    /// What was expected, by checker, and whether it came out so.
+    pub matches: Vec<(String, Match)>,
+    /// Each measure that has a formula beside it; none of a run in real time, whose times no
+    /// formula knows.
+    pub compared: Vec<Compared>,
+    /// SHA-256 of everything that happened.
+    pub fingerprint: String,
+    /// SHA-256 of what was recorded of it and of the report: it changes with the fingerprint, and
+    /// where the same run is recorded, judged or explained otherwise. Empty unless the runner was
+    /// told to [keep](Runner::keep_report_digest) it.
+    pub report_digest: String,
+    /// How much true time passed, in seconds.
+    pub simulated: f64,
+    /// The calls that failed.
+    pub failed: Vec<FailedCalls>,
+    /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds)
+    /// them.
+    pub holds: Vec<Hold>,
+    /// How each violation came about, by checker; empty unless the runner was told to
+    /// [keep](Runner::keep_chains) that.
+    pub chains: BTreeMap<&'static str, Vec<Link>>,
+}
+
+impl Judged {
+    /// Whether everything came out as expected, and if not, whether at least nothing contradicted
+    /// it.
+    pub fn verdict(&self) -> Match {
+        if self.matches.is_empty() {
+            return Match::Undecided("the scenario expects nothing: add an [expect]".to_owned());
+        }
+        let mut verdict = Match::AsExpected;
+        for (_, one) in &self.matches {
+            match one {
+                Match::Otherwise(_) => return one.clone(),
+                Match::Undecided(_) if verdict == Match::AsExpected => verdict = one.clone(),
+                _ => {}
+            }
+        }
+        verdict
+    }
+
+    /// What a checker found.
+    pub fn finding(&self, checker: &str) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.checker == checker)
+    }
+
+    fn violated(&self) -> bool {
+        self.findings.iter().any(|finding| finding.verdict.witness().is_some())
+    }
+}
+
+/// Judges a history against the expected verdicts. Checkers without an expectation run all the
+/// same, for the report.
+pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
+    let findings = checker::check(&outcome.history);
+    let expected = &variant.scenario.expect;
+    let compared =
+        if outcome.history.header.is_real() { Vec::new() } else { variant.scenario.compared(&findings) };
+    let matches = findings.iter().filter_map(|finding| {
+        let matched = match expected.get(finding.checker)?.matches(finding) {
+            Match::AsExpected => {
+                let mut of_checker = compared.iter().filter(|one| one.checker == finding.checker);
+                let off = of_checker.find_map(Compared::otherwise);
+                off.map_or(Match::AsExpected, Match::Otherwise)
+            }
+            otherwise => otherwise,
+        };
+        Some((finding.checker.to_owned(), matched))
+    });
+    let matches = matches.collect();
+    let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
+    let fingerprint = outcome.fingerprint.clone();
+    let failed = outcome.history.failed_calls();
+    let (report_digest, holds, chains) = Default::default();
+    Judged { case, findings, matches, compared, fingerprint, report_digest, simulated, failed, holds, chains }
+}
+
+impl Runner<'_> {
+    /// Every case, in order.
+    pub fn cases(&self) -> Vec<Case> {
+        let (mut cases, mut before) = (Vec::new(), 0_u64);
+        let wanted = self.positions.clone().unwrap_or(0..u64::MAX);
+        for (source, of) in self.sources.iter().enumerate() {
+            for (variant, of) in of.variants.iter().enumerate() {
+                let seeds = self.seeds_of(of);
+                let count = seeds.end - seeds.start;
+                let skipped = wanted.start.saturating_sub(before).min(count);
+                let end = wanted.end.saturating_sub(before).min(count);
+                let seeds = seeds.start + skipped..seeds.start + end;
+                cases.extend(seeds.map(|seed| Case { source, variant, seed }));
+                before = before.saturating_add(count);
+            }
+        }
+        cases
+    }
+
+    /// The seeds that are asked for of a variant.
+    pub fn seeds_of(&self, variant: &Variant) -> Range<u64> {
+        self.seeds.clone().unwrap_or(0..variant.scenario.run.seeds)
+    }
+
+    /// When it ends before the last case.
+    pub fn stops(&self) -> Stop {
+        self.stop
+    }
+
+    /// The scenarios.
+    pub fn sources(&self) -> &[Source] {
+        self.sources
+    }
+
+    /// The variant of a case.
+    pub fn variant(&self, case: Case) -> &Variant {
+        &self.sources[case.source].variants[case.variant]
+    }
+
+    /// Everything that is drawn for a case.
+    pub fn plan(&self, case: Case) -> Plan {
+        let plan = Plan::draw(&self.variant(case).scenario, case.seed);
+        match self.peer {
+            None => plan,
+            Some(peer) => plan.with_peer(peer),
+        }
+    }
+
+    /// What was found in a case, beside what was expected of each checker.
+    pub fn entries(&self, judged: &Judged) -> Vec<Entry> {
+        let expected = &self.variant(judged.case).scenario.expect;
+        let mut entries = report::entries(judged.findings.clone(), |checker| expected.get(checker).cloned());
+        for entry in &mut entries {
+            let of_checker = || judged.compared.iter().filter(|one| one.checker == entry.finding.checker);
+            (entry.formulas, entry.off) =
+                (of_checker().map(ToString::to_string).collect(), of_checker().find_map(Compared::otherwise));
+        }
+        entries
+    }
+
+    /// What a case is called: the file, the variant, the seed.
+    pub fn token(&self, case: Case) -> String {
+        name(&self.sources[case.source], self.variant(case), case.seed, self.engine)
+    }
+
+    /// What the runs of a variant under one condition are called: [`Runner::token`] without the
+    /// seed.
+    pub fn condition(&self, source: usize, variant: &Variant) -> String {
+        condition(&self.sources[source], variant)
+    }
+
+    /// A run as one line, short enough to be kept: how its fingerprint and its [report
+    /// digest](Judged::report_digest) begin, and its token.
+    ///
+    /// # Panics
+    /// If the report digest was not [kept](Runner::keep_report_digest).
+    pub fn line(&self, judged: &Judged) -> String {
+        let token = self.token(judged.case);
+        format!("{} {} {token}", &judged.fingerprint[..16], &judged.report_digest[..16])
+    }
+
+    /// The line that runs a case again, and notices when its file has changed since.
+    pub fn again(&self, case: Case) -> String {
+        let Some(peer) = self.peer else {
+            return format!("lockstorm replay '{}~{}'", self.token(case), self.sources[case.source].digest);
+        };
+        let variant = &self.variant(case).name;
+        let of = if variant.is_empty() { String::new() } else { format!("#{variant}") };
+        let (file, seed) = (&self.sources[case.source].file, case.seed);
+        format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}", peer.command)
+    }
+
+    /// Runs one case. The header of its history has what was drawn, for readers of its file.
+    pub fn outcome(&self, case: Case, keep: TraceRetention) -> Outcome {
+        let plan = self.plan(case);
+        let mut outcome = self.outcome_of(&plan, case, keep);
+        outcome.history.header.drawn = plan.drawn().into_iter().map(Into::into).collect();
+        outcome
+    }
+
+    fn outcome_of(&self, plan: &Plan, case: Case, keep: TraceRetention) -> Outcome {
+        let mut outcome = run(plan, &self.token(case), self.engine, keep);
+        outcome.history.header.replay = self.again(case).into();
+        outcome
+    }
+
+    /// Runs every case; `told` is called with each as soon as it is judged, in no particular order.
+    /// The results are in order, and end with the one that stopped the trial, if one did.
+    pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
+        let mut results = Vec::new();
+        self.each(told, &mut |judged| {
+            results.push(judged);
+            ControlFlow::Continue(())
+        });
+        results
+    }
+
+    /// Runs every case as [`Runner::run`] does, and hands over each result as soon as those before
+    /// it have been, so that no more of them are kept than wait for an earlier one. No case is
+    /// begun after `take` says `Break`. With [`Stop::WhenDecided`] all of them are handed over at
+    /// the end.
+    pub fn each(
+        &self,
+        told: &(dyn Fn(&Judged) + Sync),
+        take: &mut (dyn FnMut(Judged) -> ControlFlow<()> + Send),
+    ) {
+        let cases = self.cases();
+        if self.stop == Stop::WhenDecided {
+            let _ = self.in_rounds(&cases, told).into_iter().try_for_each(take);
+        } else {
+            work_in_order(&cases, self.jobs, |case| self.judged(case, told), take);
+        }
+    }
+
+    fn in_rounds(&self, cases: &[Case], told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
+        // The cases of each variant that are left, beside the results of the others. Variants wait
+        // for each other between two rounds, so that what is left out does not depend on the number
+        // of threads.
+        let mut variants: Vec<(&[Case], Vec<Judged>)> =
+            cases.chunk_by(Case::shares_variant).map(|cases| (cases, Vec::new())).collect();
+        for look in std::iter::successors(Some(FIRST_LOOK), |look| Some(look.saturating_mul(2))) {
+            let mut round = Vec::new();
+            let taken: Vec<usize> = variants
+                .iter_mut()
+                .map(|(left, judged)| {
+                    let (now, later) = left.split_at(left.len().min(look - judged.len()));
+                    (*left, _) = (later, round.extend_from_slice(now));
+                    now.len()
+                })
+                .collect();
+            if round.is_empty() {
+                break;
+            }
+            let results = work_through(&round, self.jobs, |case| self.judged(case, told));
+            let mut results = results.into_iter();
+            for ((left, judged), taken) in variants.iter_mut().zip(taken) {
+                judged.extend(results.by_ref().take(taken));
+                if self.is_decided(judged) {
+                    *left = &[];
+                }
+            }
+        }
+        variants.into_iter().flat_map(|(_, judged)| judged).collect()
+    }
+
+    /// Whether results of one variant decide every share that it expects, of which there is at
+    /// least one.
+    fn is_decided(&self, judged: &[Judged]) -> bool {
+        let Some(first) = judged.first() else { return false };
+        let expect = &self.variant(first.case).scenario.expect;
+        let shares = expect.iter().filter_map(|(checker, expected)| {
+            let violated = Count::of(judged.iter().filter_map(|one| one.finding(checker)));
+            expected.share_of(violated).map(|(share, count)| share.is_decided_early(count))
+        });
+        let decided: Vec<bool> = shares.collect();
+        !decided.is_empty() && decided.iter().all(|decided| *decided)
+    }
+
+    fn judged(&self, case: &Case, told: &(dyn Fn(&Judged) + Sync)) -> ControlFlow<Judged, Judged> {
+        let outcome = self.outcome_of(&self.plan(*case), *case, TraceRetention::Nothing);
+        let mut one = judge(self.variant(*case), *case, &outcome);
+        if self.keeps_holds {
+            one.holds = checker::holds(&Evidence::of(&outcome.history));
+        }
+        if self.keeps_chains {
+            one.chains = report::chains(&outcome.history, &one.findings);
+        }
+        if self.keeps_report_digest {
+            one.report_digest = self.report_digest(outcome.history, &one);
+        }
+        told(&one);
+        if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
+    }
+
+    /// See [`Judged::report_digest`].
+    fn report_digest(&self, mut history: History, judged: &Judged) -> String {
+        // What the file says of itself may change, and so may its text, which is named for a
+        // replay.
+        (history.header.replay, history.header.about) = Default::default();
+        let report = Report { history: &history, entries: &self.entries(judged), records: &[] }.json();
+        let mut written = Vec::new();
+        history.write(&mut written).expect("memory can be written to");
+        serde_json::to_writer(&mut written, &report).expect("a value of JSON");
+        sha256(written)
+    }
+}
+
+/// What one checker says of one run of a scenario that belongs to no trial.
+pub fn verdict(scenario: &Scenario, seed: u64, engine: Engine, checker: &Checker) -> Verdict {
+    verdict_of_plan(&Plan::draw(scenario, seed), engine, checker)
+}
+
+/// As [`verdict`], of a plan that is drawn already.
+pub fn verdict_of_plan(plan: &Plan, engine: Engine, checker: &Checker) -> Verdict {
+    let outcome = run(plan, "scenario", engine, TraceRetention::Nothing);
+    checker.ask(&Evidence::of(&outcome.history)).verdict
+}
+
+/// What a case is called: `file#variant@seed`, with the engine where it is not the usual one.
+fn name(source: &Source, variant: &Variant, seed: u64, engine: Engine) -> String {
+    let engine = if engine == Engine::Event { String::new() } else { format!("+{}", engine.name()) };
+    format!("{}@{seed}{engine}", condition(source, variant))
+}
+
+fn condition(source: &Source, variant: &Variant) -> String {
+    let variant = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
+    format!("{}{variant}", source.file)
+}
+
+/// A token taken apart: what a case is called, and perhaps which text of its file was meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The file.
+    pub file: String,
+    /// The variant; empty for a file that has none.
+    pub variant: String,
+    /// The seed.
+    pub seed: u64,
+    /// What moves time on.
+    pub engine: Engine,
+    /// The digest of the file's text when the token was printed; see [`Source::digest`].
+    pub digest: Option<String>,
+}
+
+impl FromStr for Token {
+    type Err = String;
+
+    fn from_str(token: &str) -> Result<Token, String> {
+        let form = "expected file#variant@seed, such as single/async_failover.toml#lag-of-8ms@7";
+        let is_digest = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (case, digest) = match token.rsplit_once('~') {
+            Some((case, digest)) if is_digest(digest) => (case, Some(digest.to_owned())),
+            _ => (token, None),
+        };
+        let named = case.rsplit_once('+').and_then(|(case, name)| Some((case, Engine::named(name)?)));
+        let (case, engine) = named.unwrap_or((case, Engine::Event));
+        let (case, seed) = case.rsplit_once('@').ok_or(form)?;
+        let seed = seed.parse().map_err(|_| format!("{seed:?} is no seed; {form}"))?;
+        let (file, variant) = case.split_once('#').unwrap_or((case, ""));
+        Ok(Token { file: file.to_owned(), variant: variant.to_owned(), seed, engine, digest })
+    }
+}
+
+/// Reads a range of seeds, `A..B`, the last one not included, that is short enough for their
+/// results to be kept.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let seeds = parse_any_seeds(text)?;
+    if seeds.end - seeds.start > SEEDS_MAX {
+        return Err(format!(
+            "{text} is more than {SEEDS_MAX} seeds: their results would not fit into memory (`lockstorm campaign` runs more)"
+        ));
+    }
+    Ok(seeds)
+}
+
+/// Reads a range of seeds, `A..B`, the last one not included.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_any_seeds(text: &str) -> Result<Range<u64>, String> {
+    let form = "expected a range of seeds, such as 0..1000";
+    let (from, to) = text.split_once("..").ok_or(form)?;
+    let number = |text: &str| text.trim().replace('_', "").parse::<u64>().map_err(|_| form.to_owned());
+    let (from, to) = (number(from)?, number(to)?);
+    if from >= to {
+        return Err(format!("{text} is an empty range: the last seed is not included"));
+    }
+    Ok(from..to)
+}

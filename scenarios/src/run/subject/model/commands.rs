@@ -1,0 +1,461 @@
+//! What models send to nodes.
+
+use std::time::Duration;
+
+use lockstorm_client::wire;
+use redis::{Cmd, Value};
+
+use crate::{
+    file::scenario::traits::{Fencing, Grant, Key, Pace, Release, Renewal, Traits},
+    judge::history::Mode,
+    units::millis,
+};
+
+/// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many
+/// were deleted.
+const RELEASE: &str =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+/// KEYS: the lock. ARGV: the token, the channel. The same, and notifies the waiters.
+const RELEASE_AND_TELL: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
+    redis.call('publish', ARGV[2], '0') return redis.call('del', KEYS[1])";
+
+/// KEYS: the lock, the memory of this release. ARGV: the token. The same, and remembers it for
+/// twenty seconds.
+const RELEASE_AND_REMEMBER: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
+    redis.call('set', KEYS[2], 1, 'px', 20000) return redis.call('del', KEYS[1])";
+
+/// KEYS: the lock. ARGV: the token, the lease in ms. Sets the time to live if the key holds the
+/// token; 1 or 0.
+const RENEW: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+
+/// KEYS: the lock, the counter. ARGV: the token, the lease in ms. Takes the key if it is free; the
+/// fencing token, or 0.
+const ACQUIRE_FENCED: &str = "if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) \
+    then return redis.call('incr', KEYS[2]) end return 0";
+
+/// KEYS: the lock, what keeps it from being granted again. ARGV: the token, the lease in ms, the
+/// delay in ms. Takes the key if both are free; 1 or 0.
+const ACQUIRE_DELAYED: &str = "if redis.call('exists', KEYS[1], KEYS[2]) > 0 then return 0 end \
+    redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2] + ARGV[3]) return 1";
+
+/// KEYS: the same. ARGV: the token. Deletes both if the lock holds the token; answers how many were
+/// deleted.
+const RELEASE_DELAYED: &str =
+    "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('del', KEYS[1], KEYS[2])";
+
+/// KEYS: the same. ARGV: the token, the lease in ms, the delay in ms. Sets both times to live if
+/// the lock holds the token; 1 or 0.
+const RENEW_DELAYED: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
+    redis.call('pexpire', KEYS[2], ARGV[2] + ARGV[3]) return redis.call('pexpire', KEYS[1], ARGV[2])";
+
+/// KEYS: the lock, the queue. ARGV: the token, the lease in ms, whether to stand in line, whether
+/// the first may be passed over, how long the line may grow. Takes the key if it is free and the
+/// owner's turn, or stands in line; 1 or 0.
+const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
+    local turn = not head or head == ARGV[1] or ARGV[4] == '1' \
+    if redis.call('exists', KEYS[1]) == 0 and turn then \
+    redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) redis.call('lrem', KEYS[2], 0, ARGV[1]) return 1 end \
+    if ARGV[3] == '1' and not redis.call('lpos', KEYS[2], ARGV[1]) then redis.call('rpush', KEYS[2], ARGV[1]) end \
+    if redis.call('llen', KEYS[2]) > tonumber(ARGV[5]) then redis.call('lpop', KEYS[2]) end return 0";
+
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Adds a hold if the key is free or the owner's;
+/// 1 or 0.
+const ACQUIRE_COUNTED: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then \
+    redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end return 0";
+
+/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one; holds left,
+/// or -1 if there was none.
+const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end \
+    local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) if left <= 0 then redis.call('del', KEYS[1]) end return left";
+
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the time to live if the owner holds the
+/// lock; 1 or 0.
+const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+
+/// KEYS: the lock, what the keys of the owner's leases begin with. ARGV: the owner, the lease in
+/// ms, the owner as a writer, whether it is let in beside a writer by mistake. Adds a level with a
+/// lease of its own beside readers, under its own writing, or if the lock is free; 1 or 0.
+const ACQUIRE_READ: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
+    if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[3]) == 0 and ARGV[4] ~= '1' then return 0 end \
+    if not mode then redis.call('hset', KEYS[1], 'mode', 'read') end \
+    redis.call('set', KEYS[2] .. ':' .. redis.call('hincrby', KEYS[1], ARGV[1], 1), 1, 'px', ARGV[2]) \
+    if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end return 1";
+
+/// KEYS: the lock. ARGV: the owner as a writer, the lease in ms, whether it is let in beside
+/// readers, and whether leases are added up, by mistake. Adds a level if the lock is free or the
+/// owner writes; 1 or 0.
+const ACQUIRE_WRITE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
+    if mode and redis.call('hexists', KEYS[1], ARGV[1]) == 0 and not (mode == 'read' and ARGV[3] == '1') then return 0 end \
+    redis.call('hset', KEYS[1], 'mode', 'write') redis.call('hincrby', KEYS[1], ARGV[1], 1) \
+    local left, lease = redis.call('pttl', KEYS[1]), tonumber(ARGV[2]) \
+    if ARGV[4] == '1' and left > 0 then lease = left + lease end \
+    if left < lease then redis.call('pexpire', KEYS[1], lease) end return 1";
+
+/// How long the longest lease of a reader lasts, in ms.
+const LONGEST_READ: &str = "local function longest(tag) local longest, fields = 0, redis.call('hgetall', KEYS[1]) \
+    for i = 1, #fields, 2 do for level = 1, tonumber(fields[i + 1]) or 0 do \
+    longest = math.max(longest, redis.call('pttl', tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level)) end end \
+    return longest end ";
+
+/// KEYS: the lock, what the keys of the owner's leases begin with, and those of all owners. ARGV:
+/// the owner, whether a writer's lease becomes that of the readers by mistake, the channel if the
+/// release is told. Takes one level away; the lock is free when no lease of a reader lasts; 1 or 0.
+const RELEASE_READ: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) redis.call('del', KEYS[2] .. ':' .. left + 1) \
+    if left == 0 then redis.call('hdel', KEYS[1], ARGV[1]) end \
+    local writes, lasts = redis.call('hget', KEYS[1], 'mode') == 'write', longest(KEYS[3]) \
+    if lasts > 0 and (not writes or ARGV[2] == '1') then redis.call('pexpire', KEYS[1], lasts) end \
+    if lasts <= 0 and not writes then redis.call('del', KEYS[1]) if ARGV[3] then redis.call('publish', ARGV[3], 0) end end return 1";
+
+/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner as a writer, whether a
+/// downgrade is told, the channel if the release is told. Takes one level away; what the owner
+/// reads still keeps the lock for readers; 1 or 0.
+const RELEASE_WRITE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 1 end \
+    redis.call('hdel', KEYS[1], ARGV[1]) local lasts = longest(KEYS[2]) \
+    if lasts > 0 then redis.call('hset', KEYS[1], 'mode', 'read') redis.call('pexpire', KEYS[1], lasts) \
+    else redis.call('del', KEYS[1]) end \
+    if ARGV[3] and (lasts <= 0 or ARGV[2] == '1') then redis.call('publish', ARGV[3], 1) end return 1";
+
+/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner, the lease in ms,
+/// whether the leases of all readers are extended by mistake. Extends each lease of the owner that
+/// is not over, and the lock; 1 or 0.
+const RENEW_READ: &str = "local held, fields = 0, redis.call('hgetall', KEYS[1]) \
+    for i = 1, #fields, 2 do if fields[i] == ARGV[1] or ARGV[3] == '1' then for level = 1, tonumber(fields[i + 1]) or 0 do \
+    local extended = redis.call('pexpire', KEYS[2] .. ':' .. fields[i] .. ':rwlock_timeout:' .. level, ARGV[2]) \
+    if fields[i] == ARGV[1] then held = math.max(held, extended) end end end end \
+    if held == 1 then redis.call('pexpire', KEYS[1], ARGV[2]) end return held";
+
+/// What scripts about values begin with. KEYS: the hash. ARGV: the client's time in ms or nothing,
+/// the owner, the lease in ms, a number, the fields of the values. Until when they are held is a
+/// matter of that clock.
+const VALUES: &str = "local group, owner, lease, number = KEYS[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]) \
+    local function deadline(value, owner) return value .. ':' .. owner .. ':expire_time' end \
+    local function levels(value, owner) return value .. ':' .. owner .. ':lock_count' end \
+    local function holder(value) local owner = redis.call('hget', group, value) \
+    if owner and tonumber(redis.call('hget', group, deadline(value, owner)) or 0) > now then return owner end end ";
+
+/// ARGV: .., how many values must be free. Takes all if those are; 1 or 0.
+const ACQUIRE_VALUES: &str = "for at = 5, 4 + number do if holder(ARGV[at]) then return 0 end end \
+    for at = 5, #ARGV do local value = ARGV[at] redis.call('hset', group, value, owner, \
+    deadline(value, owner), now + lease, levels(value, owner), 1) end \
+    if redis.call('pttl', group) < lease then redis.call('pexpire', group, lease) end return 1";
+
+/// ARGV: .., whether a value must be the owner's. Gives those back; 1 or 0.
+const RELEASE_VALUES: &str = "local freed = 0 for at = 5, #ARGV do local value = ARGV[at] \
+    local owner = number == 1 and owner or redis.call('hget', group, value) \
+    if owner and redis.call('hget', group, value) == owner then freed = 1 \
+    redis.call('hdel', group, value, deadline(value, owner), levels(value, owner)) end end return freed";
+
+/// ARGV: .., nothing. Sets new deadlines if all are the owner's; 1 or 0.
+const RENEW_VALUES: &str = "for at = 5, #ARGV do if holder(ARGV[at]) ~= owner then return 0 end end \
+    for at = 5, #ARGV do redis.call('hset', group, deadline(ARGV[at], owner), now + lease) end \
+    if redis.call('pttl', group) < lease then redis.call('pexpire', group, lease) end return 1";
+
+/// KEYS: the permits. ARGV: how many there are, how many must be left. Takes one; 1 or 0.
+const ACQUIRE_PERMIT: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[1]) \
+    if left < tonumber(ARGV[2]) then return 0 end redis.call('set', KEYS[1], left - 1) return 1";
+
+/// What scripts about permits with leases begin with. KEYS: the permits that are left, the
+/// deadlines of those that are out. ARGV: the client's time in ms or nothing. Which permits have
+/// expired is a matter of that clock.
+const NOW: &str = "local time = redis.call('time') \
+    local now = tonumber(ARGV[1]) or time[1] * 1000 + math.floor(time[2] / 1000) ";
+
+/// ARGV: .., the lease in ms, how many permits there are, how many must be left, the id. Takes
+/// expired ones back, and one; 1 or 0.
+const ACQUIRE_LEASED: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[3]) \
+    + redis.call('zremrangebyscore', KEYS[2], 0, now) \
+    redis.call('set', KEYS[1], left) if left < tonumber(ARGV[4]) then return 0 end \
+    redis.call('set', KEYS[1], left - 1) redis.call('zadd', KEYS[2], now + ARGV[2], ARGV[5]) return 1";
+
+/// ARGV: .., the id, whether it must be out. Gives the permit back; 1 or 0.
+const RELEASE_LEASED: &str = "if redis.call('zrem', KEYS[2], ARGV[2]) == 0 and ARGV[3] == '1' then return 0 end \
+    redis.call('incr', KEYS[1]) return 1";
+
+/// ARGV: .., the id, the lease in ms. Sets a new deadline if the permit is out; 1 or 0.
+const RENEW_LEASED: &str = "local deadline = redis.call('zscore', KEYS[2], ARGV[2]) \
+    if not deadline or tonumber(deadline) <= now then return 0 end \
+    redis.call('zadd', KEYS[2], now + ARGV[3], ARGV[2]) return 1";
+
+/// How long a line may grow that is kept short by mistake.
+const LINE_MAX: usize = 2;
+
+/// The keys and the channel of a model's lock, by Redisson's names: they are what a node is watched
+/// for.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    pub(super) lock: String,
+    queue: String,
+    counter: String,
+    delay: String,
+    pub(super) channel: String,
+}
+
+impl Names {
+    pub(super) fn of(lock: &str, key: Key) -> Names {
+        let channel = if key == Key::Mode { wire::rw_channel } else { wire::lock_channel };
+        Names {
+            lock: lock.to_owned(),
+            queue: wire::fair_queue(lock),
+            counter: wire::fencing_token(lock),
+            delay: format!("{}:delay", wire::suffix_tag(lock)),
+            channel: channel(lock),
+        }
+    }
+}
+
+/// Builds a model's commands.
+#[derive(Debug, Clone)]
+pub(super) struct Commands {
+    pub(super) traits: Traits,
+    pub(super) names: Names,
+    /// How many permits there are, or to how many a latch is set.
+    pub(super) number: u32,
+    /// The time in which there are so many permits.
+    pub(super) window: Duration,
+    /// Whether each client has a key for what it is granted in that time.
+    pub(super) counted_apart: bool,
+    /// How long after a lease that ended by itself the lock is not granted.
+    pub(super) delay: Duration,
+    /// The fields of the values that are held together.
+    pub(super) values: [String; 2],
+}
+
+pub(super) fn script(source: &str, keys: &[&str]) -> Cmd {
+    let mut command = redis::cmd("EVAL");
+    command.arg(source).arg(keys.len()).arg(keys);
+    command
+}
+
+/// The name of an owner that writes.
+fn writer(token: &str) -> String {
+    format!("{token}:write")
+}
+
+impl Commands {
+    /// Asks for the lock; `waits` to stand in line for it.
+    pub(super) fn acquire(&self, token: &str, lease: Duration, mode: Mode, waits: bool, now: &str) -> Cmd {
+        let Names { lock, queue, counter, delay, .. } = &self.names;
+        let lease = millis(lease);
+        let grant = self.traits.grant;
+        let mut command;
+        match self.traits.key {
+            Key::Token if self.traits.fence == Fencing::WithGrant => {
+                command = script(ACQUIRE_FENCED, &[lock, counter]);
+                command.arg(token).arg(lease);
+            }
+            Key::Token if grant == Grant::AfterDelay => {
+                command = script(ACQUIRE_DELAYED, &[lock, delay]);
+                command.arg(token).arg(lease).arg(millis(self.delay));
+            }
+            Key::Token if grant == Grant::TwoSteps => {
+                command = redis::cmd("SETNX");
+                command.arg(lock).arg(token);
+            }
+            Key::Token => {
+                command = redis::cmd("SET");
+                command.arg(lock).arg(token).arg("NX").arg("PX").arg(lease);
+            }
+            Key::Queue => {
+                let line_max = if grant == Grant::ShortLine { LINE_MAX } else { usize::from(u16::MAX) };
+                command = script(ACQUIRE_QUEUED, &[lock, queue]);
+                command.arg(token).arg(lease).arg(u8::from(waits));
+                command.arg(u8::from(grant == Grant::AnybodyInLine)).arg(line_max);
+            }
+            Key::Count => {
+                command = script(ACQUIRE_COUNTED, &[lock]);
+                command.arg(token).arg(lease);
+            }
+            Key::Mode if mode == Mode::Shared => {
+                command = script(ACQUIRE_READ, &[lock, &wire::read_holds(lock, token)]);
+                let mistaken = u8::from(grant == Grant::ReadUnderWrite);
+                command.arg(token).arg(lease).arg(writer(token)).arg(mistaken);
+            }
+            Key::Mode => {
+                command = script(ACQUIRE_WRITE, &[lock]);
+                command.arg(writer(token)).arg(lease).arg(u8::from(grant == Grant::WriteUnderRead));
+                command.arg(u8::from(grant == Grant::SumsLeases));
+            }
+            Key::Permits => {
+                let needed = if grant == Grant::AnyPermit { i64::MIN / 2 } else { 1 };
+                command = script(ACQUIRE_PERMIT, &[lock]);
+                command.arg(self.number).arg(needed);
+            }
+            Key::Values => {
+                let looked_at = if grant == Grant::FirstValue { 1 } else { self.values.len() };
+                command = self.about_values(ACQUIRE_VALUES, now, token, lease, looked_at);
+            }
+            Key::Leases => {
+                let needed = if grant == Grant::AnyPermit { i64::MIN / 2 } else { 1 };
+                command = self.about_permits(ACQUIRE_LEASED, now);
+                command.arg(lease).arg(self.number).arg(needed).arg(id(token));
+            }
+            // These have no holder.
+            Key::Latch | Key::Rate => return self.look(),
+        }
+        command
+    }
+
+    /// A script about permits with leases.
+    fn about_permits(&self, source: &str, now: &str) -> Cmd {
+        let deadlines = wire::permit_deadlines(&self.names.lock);
+        let mut command = script(&format!("{NOW}{source}"), &[&self.names.lock, &deadlines]);
+        command.arg(now);
+        command
+    }
+
+    /// A script about values.
+    fn about_values(&self, source: &str, now: &str, token: &str, lease_ms: u64, number: usize) -> Cmd {
+        let mut command = script(&format!("{NOW}{VALUES}{source}"), &[&self.names.lock]);
+        command.arg(now).arg(token).arg(lease_ms).arg(number).arg(&self.values);
+        command
+    }
+
+    /// Sets the expiry, for a grant in two steps.
+    pub(super) fn expire(&self, lease: Duration) -> Cmd {
+        let mut command = redis::cmd("PEXPIRE");
+        command.arg(&self.names.lock).arg(millis(lease));
+        command
+    }
+
+    /// Counts a fencing token, for a fence of its own.
+    pub(super) fn fence(&self) -> Cmd {
+        let mut command = redis::cmd("INCR");
+        command.arg(&self.names.counter);
+        command
+    }
+
+    /// Asks whose the lock is, for a release in two steps and for a validity that is asked for.
+    pub(super) fn look(&self) -> Cmd {
+        let mut command = redis::cmd("GET");
+        command.arg(&self.names.lock);
+        command
+    }
+
+    /// Asks for the time to live of the lock.
+    pub(super) fn rest(&self) -> Cmd {
+        let mut command = redis::cmd("PTTL");
+        command.arg(&self.names.lock);
+        command
+    }
+
+    /// Gives the lock back.
+    pub(super) fn release(&self, token: &str, mode: Mode) -> Cmd {
+        let lock = &*self.names.lock;
+        let tells = matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
+        let mut command = match (self.traits.release, self.traits.key) {
+            (release, Key::Leases) => {
+                let mut command = self.about_permits(RELEASE_LEASED, "");
+                command.arg(id(token)).arg(u8::from(release == Release::Compare));
+                return command;
+            }
+            (release, Key::Values) => {
+                let must_be_own = usize::from(release == Release::Compare);
+                return self.about_values(RELEASE_VALUES, "", token, 0, must_be_own);
+            }
+            (Release::Delete | Release::GetThenDelete, _) => {
+                let mut command = redis::cmd("DEL");
+                command.arg(lock);
+                return command;
+            }
+            (Release::Remember, Key::Token | Key::Queue) => {
+                let mut command = script(RELEASE_AND_REMEMBER, &[lock, &wire::unlock_latch(lock, token)]);
+                command.arg(token);
+                return command;
+            }
+            (_, Key::Permits | Key::Latch | Key::Rate) => {
+                let mut command = redis::cmd("INCR");
+                command.arg(lock);
+                return command;
+            }
+            (_, Key::Mode) => {
+                let (mistake, tag) = (self.traits.release, wire::suffix_tag(lock));
+                let mut command;
+                if mode == Mode::Shared {
+                    let source = format!("{LONGEST_READ}{RELEASE_READ}");
+                    command = script(&source, &[lock, &wire::read_holds(lock, token), &tag]);
+                    command.arg(token).arg(u8::from(mistake == Release::ShortensWriter));
+                } else {
+                    command = script(&format!("{LONGEST_READ}{RELEASE_WRITE}"), &[lock, &tag]);
+                    command.arg(writer(token)).arg(u8::from(mistake != Release::SilentDowngrade));
+                }
+                if tells {
+                    command.arg(&self.names.channel);
+                }
+                return command;
+            }
+            (_, Key::Token) if self.traits.grant == Grant::AfterDelay => {
+                script(RELEASE_DELAYED, &[lock, &self.names.delay])
+            }
+            (_, Key::Token | Key::Queue) => script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock]),
+            (_, Key::Count) => script(RELEASE_COUNTED, &[lock]),
+        };
+        command.arg(token);
+        if tells {
+            command.arg(&self.names.channel);
+        }
+        command
+    }
+
+    /// Leaves the line.
+    pub(super) fn leave(&self, token: &str) -> Cmd {
+        let mut command = redis::cmd("LREM");
+        command.arg(&self.names.queue).arg(0).arg(token);
+        command
+    }
+
+    /// Holds the lock for so much longer.
+    pub(super) fn renew(&self, token: &str, lease: Duration, mode: Mode, now: &str) -> Cmd {
+        let lock = &*self.names.lock;
+        let mut command = match (self.traits.renewal, self.traits.key) {
+            (_, Key::Leases) => {
+                let mut command = self.about_permits(RENEW_LEASED, now);
+                command.arg(id(token)).arg(millis(lease));
+                return command;
+            }
+            (_, Key::Values) => return self.about_values(RENEW_VALUES, now, token, millis(lease), 0),
+            (Renewal::Anybody, _) => return self.expire(lease),
+            (Renewal::Recreate, _) => {
+                let mut command = redis::cmd("SET");
+                command.arg(lock).arg(token).arg("PX").arg(millis(lease));
+                return command;
+            }
+            (mistake, Key::Mode) if mode == Mode::Shared => {
+                let mut command = script(RENEW_READ, &[lock, &wire::suffix_tag(lock)]);
+                command.arg(token).arg(millis(lease)).arg(u8::from(mistake == Renewal::AllReaders));
+                return command;
+            }
+            (_, Key::Mode) => {
+                let mut command = script(RENEW_COUNTED, &[lock]);
+                command.arg(writer(token)).arg(millis(lease));
+                return command;
+            }
+            (_, Key::Count) => script(RENEW_COUNTED, &[lock]),
+            (_, Key::Token) if self.traits.grant == Grant::AfterDelay => {
+                let mut command = script(RENEW_DELAYED, &[lock, &self.names.delay]);
+                command.arg(token).arg(millis(lease)).arg(millis(self.delay));
+                return command;
+            }
+            _ => script(RENEW, &[lock]),
+        };
+        command.arg(token).arg(millis(lease));
+        command
+    }
+}
+
+/// The bytes of the id of a permit, which is a token of hexadecimal digits.
+fn id(token: &str) -> Vec<u8> {
+    let digits: Vec<u32> = token.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
+}
+
+/// Whether a node granted what it was asked, and with which number.
+pub(super) fn granted(answer: &Value) -> Option<u64> {
+    match answer {
+        Value::Okay => Some(1),
+        Value::Int(number) => u64::try_from(*number).ok().filter(|number| *number > 0),
+        _ => None,
+    }
+}

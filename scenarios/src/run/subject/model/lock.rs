@@ -1,0 +1,439 @@
+//! The algorithm of every model, with its traits looked up wherever it could go wrong.
+
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    time::Duration,
+};
+
+use lockstorm_client::{Env, wire};
+use redis::{Cmd, Value};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::{
+    commands::{Commands, Names, granted},
+    hold::Hold,
+    wire::{Messages, Silence, Wire},
+};
+use crate::{
+    file::{
+        plan::{LockEntry, PlannedLock},
+        scenario::traits::{
+            Belief, Cleanup, Fencing, Grant, Key, Pace, Quorum, Replicas, Resend, Time, Token, Traits,
+        },
+    },
+    judge::{
+        history::{Mode, Owner, Wake},
+        object::faster_multi,
+    },
+    run::{
+        bridge::HostEnv,
+        recorder::{HistoryWriter, Line},
+        subject::{Ask, Counting, Failure, Held, Local, Patience, Subject, SubjectContext},
+    },
+};
+
+/// The longest delay between two attempts, and the whole of it for a model that does not spread
+/// them.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The delay of a model that makes next to none: not nothing, or the time would not go on where a
+/// node refuses at once.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// So often a delay is doubled at most: it is longer than any run by then.
+const DOUBLED_MAX: u32 = 24;
+
+/// How long a replica may take to acknowledge.
+const REPLICA_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How long a node of several may take, and a single one.
+const NODE_TIMEOUT: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_millis(3000);
+
+/// Makes the model that the scenario names, for one line of work and one lock.
+pub(in crate::run::subject) fn make(
+    context: &SubjectContext,
+    entry: LockEntry,
+    line: Line,
+) -> Rc<dyn Subject> {
+    let PlannedLock { number, written: lock, key, .. } = context.lock(entry);
+    let history = context.history.on(line).about(*number);
+    let traits = lock.all_traits();
+    let wires: Vec<Rc<Wire>> = context
+        .groups_of(entry)
+        .iter()
+        .filter_map(|group| group.first())
+        .map(|node| Rc::new(Wire::new(context, history.clone(), node.clone())))
+        .collect();
+    let several = wires.len() > 1;
+    let own = if several { lock.node_timeout } else { lock.response_timeout };
+    let timeout = own.map_or(if several { NODE_TIMEOUT } else { TIMEOUT }, |span| span.0);
+    let retry = lock.retry_delay.map_or(RETRY, |span| span.0);
+    let env = HostEnv::new(context.ctx.clone());
+    let owner = history.owner();
+    let mut id = String::new();
+    if traits.token == Token::OfClient {
+        // Each process names itself anew, and is known by that name before it holds anything: it
+        // may stand in a line.
+        id = format!("{}:{:016x}", history.client_id(), env.random());
+        history.asks_as(&id);
+        history.owner_named(&id);
+    }
+    let commands = Commands {
+        traits,
+        names: Names::of(key, traits.key),
+        number: lock.permits.or(lock.count).unwrap_or(1),
+        window: lock.window(),
+        counted_apart: lock.is_counted_apart(),
+        delay: lock.delay.map_or(Duration::ZERO, |span| span.0),
+        values: faster_multi::fields_of(faster_multi::values_of(context.ctx.name())),
+    };
+    let shared = Rc::new(Shared {
+        traits,
+        commands,
+        env,
+        wires,
+        timeout,
+        retry,
+        owner,
+        id,
+        holds: Cell::default(),
+        renewals: RefCell::default(),
+        watchdog: lock.watchdog.0,
+        history,
+    });
+    Rc::new(Model(shared))
+}
+
+pub(super) struct Shared {
+    pub(super) traits: Traits,
+    pub(super) commands: Commands,
+    pub(super) env: HostEnv,
+    pub(super) wires: Vec<Rc<Wire>>,
+    pub(super) timeout: Duration,
+    retry: Duration,
+    owner: Owner,
+    /// What the client calls itself in Redis, where it does so under one name.
+    id: String,
+    /// How many times this client holds the lock.
+    pub(super) holds: Cell<u32>,
+    /// The watchdogs of all its holds.
+    pub(super) renewals: RefCell<Vec<AbortHandle>>,
+    watchdog: Duration,
+    pub(super) history: HistoryWriter,
+}
+
+struct Model(Rc<Shared>);
+
+/// How one attempt came out.
+enum Attempt {
+    Granted(Rc<Hold>),
+    Refused,
+    /// Too few nodes answered to know.
+    Unknown(String),
+}
+
+impl Subject for Model {
+    fn warm_up(&self) -> Local<'static, ()> {
+        let shared = self.0.clone();
+        Box::pin(async move {
+            for wire in shared.wires.clone() {
+                let timeout = shared.timeout;
+                tokio::task::spawn_local(async move {
+                    let _ = wire.ask(&redis::cmd("PING"), timeout).await;
+                });
+            }
+        })
+    }
+
+    fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>> {
+        Box::pin(async move {
+            let shared = &self.0;
+            let end = shared.end(ask.wait);
+            let (mut messages, mut tries) = (None, 0);
+            loop {
+                let attempt = shared.clone().attempt(ask).await;
+                let over = end.is_some_and(|end| shared.env.now() >= end);
+                match attempt {
+                    Attempt::Granted(hold) => return Ok(Some(hold as Rc<dyn Held>)),
+                    Attempt::Refused if over => {
+                        shared.leave(ask).await;
+                        return Ok(None);
+                    }
+                    Attempt::Unknown(message) if over => return Err(Failure { definite: false, message }),
+                    Attempt::Refused | Attempt::Unknown(_) => {}
+                }
+                shared.history.waits(shared.owner);
+                let woken = shared.wait(&mut messages, tries, end).await;
+                tries += 1;
+                shared.history.woken(shared.owner, woken);
+            }
+        })
+    }
+
+    fn count(&self, _latch: LockEntry, counting: Counting) -> Local<'_, Result<bool, Failure>> {
+        Box::pin(self.0.count(counting))
+    }
+}
+
+impl Shared {
+    /// Waits, after so many waits, until it is time to ask again, or until the wait is over.
+    async fn wait(
+        &self,
+        messages: &mut Option<Messages>,
+        waits: u32,
+        end: Option<lockstorm_client::Monotonic>,
+    ) -> Wake {
+        let delay = match self.traits.pace {
+            Pace::Spread => self.spread(),
+            Pace::Fixed => self.retry,
+            Pace::Doubling => {
+                let delay = self.retry.saturating_mul(1 << waits.min(DOUBLED_MAX));
+                end.map_or(delay, |end| delay.min(end - self.env.now()))
+            }
+            Pace::AtOnce => AT_ONCE,
+            Pace::Message => return self.message(messages, true, end).await,
+            Pace::MessageWithoutRecheck => return self.message(messages, false, end).await,
+            Pace::KeyEvent => return self.key_event(messages, end).await,
+        };
+        self.env.sleep_until(self.env.now() + delay).await;
+        Wake::Timer
+    }
+
+    /// The client's time in milliseconds, for a model that goes by it; otherwise nothing.
+    pub(super) fn time(&self) -> String {
+        match self.traits.time {
+            Time::OfServer => String::new(),
+            Time::OfClient => self.env.wall().0.as_millis().to_string(),
+        }
+    }
+
+    /// When a wait that begins now is over.
+    pub(super) fn end(&self, patience: Patience) -> Option<lockstorm_client::Monotonic> {
+        match patience {
+            Patience::None => Some(self.env.now()),
+            Patience::For(wait) => Some(self.env.now() + wait),
+            Patience::Unbounded => None,
+        }
+    }
+
+    /// A delay drawn anew.
+    pub(super) fn spread(&self) -> Duration {
+        self.retry.mul_f64((self.env.random() >> 11) as f64 / (1u64 << 53) as f64)
+    }
+
+    /// Waits for the message of a release, no longer than the lease of the holder.
+    async fn message(
+        &self,
+        messages: &mut Option<Messages>,
+        rechecks: bool,
+        end: Option<lockstorm_client::Monotonic>,
+    ) -> Wake {
+        let (wire, asked) = (&self.wires[0], self.env.now());
+        let rest = wire.ask(&self.commands.rest(), self.timeout).await;
+        let Ok(Value::Int(rest @ 0..)) = rest else {
+            // It is free, or the node is silent.
+            self.env.sleep_until(self.env.now() + AT_ONCE).await;
+            return Wake::Timer;
+        };
+        if messages.is_none() {
+            *messages = wire.subscribe(&self.commands.names.channel, self.timeout).await.ok();
+            if rechecks {
+                return Wake::Timer;
+            }
+        }
+        let lease_over = asked + Duration::from_millis(rest.unsigned_abs().saturating_add(1));
+        let until = end.map_or(lease_over, |end| lease_over.min(end));
+        let message = async {
+            match messages {
+                Some(messages) => messages.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = message => Wake::Message,
+            () = self.env.sleep_until(until) => Wake::Timer,
+        }
+    }
+
+    /// Waits for a keyspace notification about the lock; asks once more when it has subscribed.
+    async fn key_event(
+        &self,
+        messages: &mut Option<Messages>,
+        end: Option<lockstorm_client::Monotonic>,
+    ) -> Wake {
+        let Some(messages) = messages else {
+            let channel = format!("__keyspace@0__:{}", self.commands.names.lock);
+            *messages = self.wires[0].subscribe(&channel, self.timeout).await.ok();
+            if messages.is_none() {
+                self.env.sleep_until(self.env.now() + AT_ONCE).await;
+            }
+            return Wake::Timer;
+        };
+        let over = async {
+            match end {
+                Some(end) => self.env.sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = messages.next() => Wake::Message,
+            () = over => Wake::Timer,
+        }
+    }
+
+    /// Gives up waiting: leaves the line, where there is one.
+    async fn leave(&self, ask: Ask) {
+        if self.traits.key == Key::Queue && ask.wait != Patience::None {
+            let leave = self.commands.leave(&self.fresh_token());
+            // A node that does not answer keeps the place.
+            let _ = self.wires[0].ask(&leave, self.timeout).await;
+        }
+    }
+
+    pub(super) fn quorum(&self) -> usize {
+        match self.traits.quorum {
+            Quorum::Majority => self.wires.len() / 2 + 1,
+            Quorum::Half => (self.wires.len() / 2).max(1),
+        }
+    }
+
+    /// How long an owner may believe in a lease, in nanoseconds: of a quorum's, less the allowance
+    /// for drift.
+    pub(super) fn length(&self, lease: Duration) -> i64 {
+        let allowed = self.traits.drift && self.wires.len() > 1;
+        let drift = if allowed { wire::drift_margin(lease) } else { Duration::ZERO };
+        i64::try_from(lease.saturating_sub(drift).as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    fn fresh_token(&self) -> String {
+        match self.traits.token {
+            Token::Unique => format!("{:016x}", self.env.random()),
+            Token::OfClient => self.id.clone(),
+            Token::Shared => "token".to_owned(),
+        }
+    }
+
+    /// Asks every node; the answers in the order of the nodes.
+    pub(super) async fn ask_all(self: &Rc<Self>, command: &Cmd) -> Vec<Result<Value, Silence>> {
+        let mut answers: Vec<Result<Value, Silence>> = Vec::new();
+        if !self.traits.at_once {
+            for wire in &self.wires {
+                answers.push(wire.ask(command, self.timeout).await);
+            }
+            return answers;
+        }
+        let mut asked = JoinSet::new();
+        for (at, wire) in self.wires.iter().enumerate() {
+            let (wire, command, timeout) = (wire.clone(), command.clone(), self.timeout);
+            asked.spawn_local(async move { (at, wire.ask(&command, timeout).await) });
+        }
+        let mut answered = asked.join_all().await;
+        answered.sort_by_key(|(at, _)| *at);
+        answers.extend(answered.into_iter().map(|(_, answer)| answer));
+        answers
+    }
+
+    async fn attempt(self: Rc<Self>, ask: Ask) -> Attempt {
+        let lease = ask.lease.unwrap_or(self.watchdog);
+        let waits = ask.wait != Patience::None;
+        let acquire = |token: &str| self.commands.acquire(token, lease, ask.mode, waits, &self.time());
+        let mut token = self.fresh_token();
+        self.history.asks_as(&token);
+        let mut asked_at = self.traits.clock.now(&self.env);
+        let mut answers = self.ask_all(&acquire(&token)).await;
+        if self.traits.resend != Resend::Never && answers.iter().any(Result::is_err) {
+            self.wires.iter().for_each(|wire| wire.hang_up());
+            if self.traits.resend == Resend::Fresh {
+                token = self.fresh_token();
+                self.history.asks_as(&token);
+            }
+            asked_at = self.traits.clock.now(&self.env);
+            answers = self.ask_all(&acquire(&token)).await;
+        }
+        if self.traits.grant == Grant::TwoSteps && answers.iter().any(is_grant) {
+            self.ask_all(&self.commands.expire(lease)).await;
+        }
+        let of_all = self.traits.replicas == Replicas::RequiredOfAll;
+        if self.traits.replicas != Replicas::None && (of_all || answers.iter().any(is_grant)) {
+            let acknowledged = self.acknowledged().await;
+            if of_all && !acknowledged {
+                self.ask_all(&self.commands.release(&token, ask.mode)).await;
+                return Attempt::Unknown("no replica has acknowledged it".to_owned());
+            }
+            if self.traits.replicas == Replicas::Required && !acknowledged {
+                self.clean_up(&token, ask.mode, &answers).await;
+                return Attempt::Unknown("no replica has acknowledged it".to_owned());
+            }
+        }
+        let granted_by = answers.iter().filter(|answer| is_grant(answer)).count();
+        let now = self.traits.clock.now(&self.env);
+        let length = self.length(lease);
+        let until = match self.traits.belief {
+            Belief::FromRequest => Some(asked_at.saturating_add(length)),
+            Belief::FromReply => Some(now.saturating_add(length)),
+            Belief::UntilTold => None,
+        };
+        if granted_by >= self.quorum() && until.is_none_or(|until| now < until) {
+            let fence = match self.traits.fence {
+                Fencing::None => None,
+                // Of several nodes' counters the highest: two majorities have a node in common.
+                Fencing::WithGrant => answers.iter().flatten().filter_map(granted).max(),
+                Fencing::ClientClock => u64::try_from(self.env.wall().0.as_millis()).ok(),
+                Fencing::Afterwards => {
+                    let counted = self.wires[0].ask(&self.commands.fence(), self.timeout).await;
+                    counted.ok().as_ref().and_then(granted)
+                }
+            };
+            return Attempt::Granted(Hold::begin(&self, token, fence, ask, lease, until));
+        }
+        self.clean_up(&token, ask.mode, &answers).await;
+        let silent = answers.iter().filter_map(|answer| answer.as_ref().err()).next();
+        match silent {
+            Some(Silence(message))
+                if granted_by + answers.iter().filter(|answer| answer.is_err()).count() >= self.quorum() =>
+            {
+                Attempt::Unknown(message.clone())
+            }
+            _ => Attempt::Refused,
+        }
+    }
+
+    /// Whether a replica has what was just granted.
+    async fn acknowledged(&self) -> bool {
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(1).arg(REPLICA_TIMEOUT.as_millis() as u64);
+        let answer = self.wires[0].ask(&wait, self.timeout).await;
+        answer.is_ok_and(|answer| granted(&answer).is_some())
+    }
+
+    async fn clean_up(self: &Rc<Self>, token: &str, mode: Mode, answers: &[Result<Value, Silence>]) {
+        let release = self.commands.release(token, mode);
+        for (wire, answer) in self.wires.iter().zip(answers) {
+            let acknowledged = is_grant(answer);
+            let wanted = match self.traits.cleanup {
+                // On the same connection, and so behind the request that may still be on its way.
+                Cleanup::All | Cleanup::NewConnection => acknowledged || answer.is_err(),
+                Cleanup::Acknowledged => acknowledged,
+                Cleanup::None => false,
+            };
+            if self.traits.cleanup == Cleanup::NewConnection && answer.is_err() {
+                wire.hang_up();
+            }
+            if wanted {
+                let (wire, release, timeout) = (wire.clone(), release.clone(), self.timeout);
+                tokio::task::spawn_local(async move {
+                    let _ = wire.ask(&release, timeout).await;
+                });
+            }
+        }
+    }
+}
+
+/// Whether a node granted the lock.
+fn is_grant(answer: &Result<Value, Silence>) -> bool {
+    answer.as_ref().is_ok_and(|answer| granted(answer).is_some())
+}

@@ -1,0 +1,164 @@
+//! A model's wire to one node: one connection, made anew when it is broken or silent.
+
+use std::{cell::RefCell, sync::Arc, time::Duration};
+
+use lockstorm_client::Env;
+use lockstorm_sim::world::HostCtx;
+use redis::{
+    AsyncConnectionConfig, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo, Value,
+    aio::MultiplexedConnection,
+};
+use tokio::sync::Notify;
+
+use crate::run::{bridge::HostEnv, recorder::HistoryWriter, subject::SubjectContext};
+
+/// No reply came: the command may have been executed, or not, or will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Silence(pub(super) String);
+
+/// A command that came to nothing.
+struct Unanswered {
+    silence: Silence,
+    /// The node has answered, with an error: a driver does not send the command again.
+    replied: bool,
+}
+
+/// The wire of one line of work to one node.
+pub(super) struct Wire {
+    ctx: HostCtx,
+    /// Which connections are this line's: a command need not say so.
+    history: HistoryWriter,
+    env: HostEnv,
+    node: String,
+    /// The user and the password, if it logs in.
+    login: RedisConnectionInfo,
+    /// How many times a command is sent again.
+    retries: u32,
+    connection: RefCell<Option<MultiplexedConnection>>,
+}
+
+impl Wire {
+    pub(super) fn new(context: &SubjectContext, history: HistoryWriter, node: String) -> Wire {
+        let (ctx, env) = (context.ctx.clone(), HostEnv::new(context.ctx.clone()));
+        let mut login = RedisConnectionInfo::default();
+        if let Some((user, password)) = &context.login {
+            login = login.set_username(user).set_password(password);
+        }
+        let retries = context.retries;
+        Wire { ctx, history, env, node, login, retries, connection: RefCell::default() }
+    }
+
+    /// Sends a command and waits for its reply, `limit` at most each time that it is sent. An error
+    /// reply is an answer, not silence.
+    pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
+        for _ in 0..self.retries {
+            match self.ask_once(command, limit).await {
+                // Whether the first one was executed, or will be, no driver knows.
+                Err(Unanswered { replied: false, .. }) => self.hang_up(),
+                answer => return answer.map_err(|unanswered| unanswered.silence),
+            }
+        }
+        self.ask_once(command, limit).await.map_err(|unanswered| unanswered.silence)
+    }
+
+    async fn ask_once(&self, command: &Cmd, limit: Duration) -> Result<Value, Unanswered> {
+        let deadline = self.env.now() + limit;
+        let asking = async {
+            let no_reply = |silence| Unanswered { silence, replied: false };
+            let mut connection = self.connect().await.map_err(no_reply)?;
+            let answer = command.query_async::<Value>(&mut connection).await;
+            answer.map_err(|error| {
+                // A connection that the other side has broken is of no more use; one that is only
+                // silent is.
+                if error.is_unrecoverable_error() {
+                    self.hang_up();
+                }
+                let replied = matches!(
+                    error.kind(),
+                    ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::AuthenticationFailed
+                );
+                Unanswered { silence: Silence(format!("{}: {error}", self.node)), replied }
+            })
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = asking => answer,
+            () = self.env.sleep_until(deadline) => {
+                let silence = Silence(format!("{}: no reply within {limit:?}", self.node));
+                Err(Unanswered { silence, replied: false })
+            }
+        };
+        answer
+    }
+
+    /// Gives the connection up, so that the next command goes over a new one.
+    pub(super) fn hang_up(&self) {
+        self.connection.take();
+    }
+
+    /// Subscribes to a channel over a connection of its own, `limit` at most.
+    pub(super) async fn subscribe(&self, channel: &str, limit: Duration) -> Result<Messages, Silence> {
+        let deadline = self.env.now() + limit;
+        let arrived = Arc::new(Notify::new());
+        let subscribing = async {
+            let (told, login) = (arrived.clone(), self.login.clone());
+            let config = AsyncConnectionConfig::new().set_push_sender(move |push: PushInfo| {
+                if push.kind == PushKind::Message {
+                    told.notify_one();
+                }
+                Ok::<(), ()>(())
+            });
+            let mut connection = self.dial(&login.set_protocol(ProtocolVersion::RESP3), config).await?;
+            let subscribed = connection.subscribe(channel).await;
+            subscribed.map_err(|error| Silence(format!("{}: {error}", self.node)))?;
+            Ok(connection)
+        };
+        let connection = tokio::select! {
+            biased;
+            connection = subscribing => connection?,
+            () = self.env.sleep_until(deadline) => {
+                return Err(Silence(format!("{}: no subscription within {limit:?}", self.node)));
+            }
+        };
+        Ok(Messages { _connection: connection, arrived })
+    }
+
+    async fn connect(&self) -> Result<MultiplexedConnection, Silence> {
+        let there = self.connection.borrow().clone();
+        if let Some(connection) = there {
+            return Ok(connection);
+        }
+        let connection = self.dial(&self.login, AsyncConnectionConfig::new()).await?;
+        self.connection.replace(Some(connection.clone()));
+        Ok(connection)
+    }
+
+    async fn dial(
+        &self,
+        login: &RedisConnectionInfo,
+        config: AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, Silence> {
+        let failed = |error: &dyn std::fmt::Display| Silence(format!("{}: {error}", self.node));
+        let stream = self.ctx.dial(&self.node, 6379).await.map_err(|error| failed(&error))?;
+        self.history.connected(stream.local_addr().map_err(|error| failed(&error))?.port());
+        // Time-outs are the model's, by its host's clock.
+        let config = config.set_response_timeout(None).set_connection_timeout(None);
+        let made = MultiplexedConnection::new_with_config(login, stream, config).await;
+        let (connection, driver) = made.map_err(|error| failed(&error))?;
+        self.ctx.spawn(driver);
+        Ok(connection)
+    }
+}
+
+/// A subscription, for as long as it is kept.
+pub(super) struct Messages {
+    _connection: MultiplexedConnection,
+    arrived: Arc<Notify>,
+}
+
+impl Messages {
+    /// Resolves when a message has come since the last time.
+    pub(super) async fn next(&self) {
+        self.arrived.notified().await;
+    }
+}

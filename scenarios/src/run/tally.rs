@@ -1,0 +1,140 @@
+//! Many runs counted: under each condition, how often each checker was violated, and what so many
+//! runs can say.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    file::scenario::Variant,
+    judge::verdict::{CONFIDENCE, Count, Interval, Match},
+    run::runner::{Case, Judged, Runner},
+};
+
+/// What the runs of one variant came to.
+#[derive(Debug, Clone)]
+pub struct Tally<'a> {
+    /// The number of the source.
+    pub source: usize,
+    /// The condition.
+    pub variant: &'a Variant,
+    /// How many runs there were.
+    pub runs: usize,
+    /// One row for each checker that something is expected of, in the order of the file, one for
+    /// that which the scenario wants drawn, and one for each other that was violated under any
+    /// condition of the same source.
+    pub rows: Vec<Row>,
+}
+
+/// How often a checker was violated under one condition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The checker.
+    pub checker: String,
+    /// The violations.
+    pub violated: Count,
+    /// Where the share of violations lies.
+    pub interval: Interval,
+    /// How sure the interval is, from 0.5 to 1.
+    pub confidence: f64,
+    /// Whether a share that the scenario expects came out so; `None` where it expects something of
+    /// every run.
+    pub share: Option<Match>,
+}
+
+/// Counts results, which are in the order in which a trial returns them.
+pub fn tally<'a>(trial: &'a Runner<'_>, judged: &[Judged]) -> Vec<Tally<'a>> {
+    let mut counter = Counter::default();
+    for run in judged {
+        for finding in &run.findings {
+            counter.add(run.case, finding.checker, Count::of([finding]));
+        }
+    }
+    counter.tallies(trial)
+}
+
+/// Runs counted one by one, so that none of them is kept.
+#[derive(Debug, Clone, Default)]
+pub struct Counter {
+    /// By source and variant.
+    variants: BTreeMap<(usize, usize), Counted>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Counted {
+    /// The run that was added last; findings about one run come one after the other.
+    seed: Option<u64>,
+    runs: usize,
+    checkers: BTreeMap<&'static str, Count>,
+}
+
+impl Counter {
+    /// Counts what a checker found in a run. What was found in one run is counted before that of
+    /// the next one.
+    pub fn add(&mut self, case: Case, checker: &'static str, found: Count) {
+        let counted = self.variants.entry((case.source, case.variant)).or_default();
+        if counted.seed != Some(case.seed) {
+            counted.seed = Some(case.seed);
+            counted.runs += 1;
+        }
+        *counted.checkers.entry(checker).or_default() += found;
+    }
+
+    /// What the runs of each variant came to.
+    pub fn tallies<'a>(&self, trial: &'a Runner<'_>) -> Vec<Tally<'a>> {
+        let mut violated: Vec<(usize, &'static str)> = Vec::new();
+        for ((source, _), counted) in &self.variants {
+            let of = counted.checkers.iter().filter(|(_, count)| count.yes > 0);
+            violated.extend(of.map(|(checker, _)| (*source, *checker)));
+        }
+        violated.sort_unstable();
+        violated.dedup();
+        let tallies = self.variants.iter().map(|(&(source, variant), counted)| {
+            let others = violated.iter().filter(|(of, _)| *of == source).map(|(_, checker)| *checker);
+            of(source, &trial.sources()[source].variants[variant], counted, others)
+        });
+        tallies.collect()
+    }
+}
+
+fn of<'a>(
+    source: usize,
+    variant: &'a Variant,
+    counted: &Counted,
+    violated: impl Iterator<Item = &'a str>,
+) -> Tally<'a> {
+    let expect = &variant.scenario.expect;
+    let expected = expect.iter().map(|(checker, expected)| (checker.as_str(), Some(expected)));
+    // What a picture is to show has a row also where it was never violated.
+    let plotted = variant.scenario.plot.as_deref().filter(|checker| !expect.contains_key(*checker));
+    let violated = violated.filter(|checker| !expect.contains_key(*checker) && Some(*checker) != plotted);
+    let others = plotted.into_iter().chain(violated).map(|checker| (checker, None));
+    let rows = expected.chain(others).map(|(checker, expected)| {
+        let violated = counted.checkers.get(checker).copied().unwrap_or_default();
+        let share = expected.and_then(|expected| expected.share_of(violated));
+        let confidence = share.map_or(CONFIDENCE, |(share, _)| share.confidence);
+        let judged = share.map(|(share, count)| share.judge(count));
+        let checker = checker.to_owned();
+        Row { checker, violated, interval: violated.interval(confidence), confidence, share: judged }
+    });
+    Tally { source, variant, runs: counted.runs, rows: rows.collect() }
+}
+
+impl Tally<'_> {
+    /// Whether every share came out as expected: the worst of the answers.
+    pub fn verdict(&self) -> Match {
+        let shares = || self.rows.iter().filter_map(|row| row.share.as_ref().map(|share| (row, share)));
+        let named = |row: &Row, because: &str| format!("{}: {because}", row.checker);
+        let otherwise = shares().find_map(|(row, share)| match share {
+            Match::Otherwise(because) => Some(Match::Otherwise(named(row, because))),
+            _ => None,
+        });
+        let undecided = || {
+            shares().find_map(|(row, share)| match share {
+                Match::Undecided(because) => Some(Match::Undecided(named(row, because))),
+                _ => None,
+            })
+        };
+        otherwise.or_else(undecided).unwrap_or(Match::AsExpected)
+    }
+}
