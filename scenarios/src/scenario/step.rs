@@ -83,7 +83,8 @@ pub trait StepKind {
     fn draw(&mut self, _fraction: &mut dyn FnMut() -> f64) {}
     /// Checks that the step can be done with this lock.
     ///
-    /// # Errors The key that is mistaken.
+    /// # Errors
+    /// The key that is mistaken.
     fn check(&self, _lock: &Lock) -> Result<(), Wrong> {
         Ok(())
     }

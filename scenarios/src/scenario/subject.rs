@@ -410,7 +410,8 @@ impl Subject {
 
     /// Checks that these traits can be laid over its own.
     ///
-    /// # Errors The trait that cannot, and why.
+    /// # Errors
+    /// The trait that cannot, and why.
     pub(super) fn check(&self, others: &OtherTraits) -> Result<(), (&'static str, String)> {
         if self.algorithm == Algorithm::Model {
             return Ok(());

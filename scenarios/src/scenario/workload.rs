@@ -42,11 +42,13 @@ one_of! {
 pub trait WorkloadKind {
     /// Checks the parameters of the workload.
     ///
-    /// # Errors The key that is mistaken.
+    /// # Errors
+    /// The key that is mistaken.
     fn check(&self) -> Result<(), Wrong>;
     /// Checks that the workload can be done with this lock.
     ///
-    /// # Errors The key that is mistaken.
+    /// # Errors
+    /// The key that is mistaken.
     fn check_lock(&self, lock: &Lock) -> Result<(), Wrong>;
     /// Returns the locks that the workload names; none if it works with all.
     fn locks(&self) -> &[Name] {
