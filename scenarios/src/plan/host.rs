@@ -31,8 +31,8 @@ pub trait Software: Any + fmt::Debug {
     fn replica_of(&self) -> Option<&str> {
         None
     }
-    /// Returns the abilities of this software that no real program of its kind has, each as the end
-    /// of a sentence about its host.
+    /// Returns the reasons why no real process can run in its place, each as the end of a sentence
+    /// about its host.
     fn unreal(&self) -> Vec<String> {
         Vec::new()
     }
