@@ -179,8 +179,8 @@ pub struct Otherwise {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// The length of the storm, in which faults happen and workloads run; at most a day. A fault with
-    /// `for` ends with the storm at the latest.
+    /// The length of the storm, in which faults happen and workloads run; at most a day. A fault
+    /// with `for` ends with the storm at the latest.
     pub storm: Span,
     /// The length of the calm after the storm, in which clients can show that the locks can still
     /// be acquired; at most a day.
