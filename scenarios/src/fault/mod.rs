@@ -92,7 +92,7 @@ pub enum FaultAction {
         moved: Moved,
         /// The master that gets them.
         to: String,
-        /// The delay from the begin of each of its parts to the begin of the next.
+        /// The delay from the start of each of its parts to the start of the next.
         step: Duration,
     },
 }
@@ -143,22 +143,23 @@ macro_rules! faults {
         pub const LIST: &[(&str, &str)] = &[$((stringify!($name), $name::ABOUT),)+];
 
         one_of! {
-            /// A fault, with its begin and its length: `[fault.some-name]`. Exactly one kind is
+            /// A fault, with its start and its length: `[fault.some-name]`. Exactly one kind is
             /// given.
             #[expect(missing_docs, reason = "each kind is documented at its type")]
             pub struct Fault {
-                /// The time after the start at which it begins. Required unless `on` is given.
+                /// The time after the start of the run at which it begins. Required unless `on` is
+                /// given.
                 pub at: Option<Draw<Span>>,
                 /// The event at which it begins, instead of a time. Required unless `at` is given.
                 pub on: Option<Trigger>,
                 /// The time after which it is undone, for kinds that can be undone. Default: never.
                 #[serde(rename = "for")]
                 pub length: Option<Draw<Span>>,
-                /// The time from the begin of an occurrence to the begin of the next. Default: it
+                /// The time from the start of an occurrence to the start of the next. Default: it
                 /// occurs once.
                 pub every: Option<Draw<Span>>,
-                /// The time after the start from which no further occurrence begins. Default: the
-                /// end of the storm.
+                /// The time after the start of the run from which no further occurrence begins.
+                /// Default: the end of the storm.
                 pub until: Option<Span>,
                 /// Leave the fault out; for variants.
                 pub off: bool,

@@ -28,7 +28,7 @@ pub struct Reshard {
     pub of: Option<Name>,
     /// The master that gets the slots.
     pub to: Hosts,
-    /// The delay from the begin of each of its three parts to the begin of the next. Default: none.
+    /// The delay from the start of each of its three parts to the start of the next. Default: none.
     #[serde(default)]
     pub step: Draw<Span>,
 }

@@ -27,7 +27,7 @@ pub struct Trigger {
     /// True if every later event counts as well. Default: only one.
     #[serde(default)]
     pub always: bool,
-    /// The time from the event to the begin of the fault.
+    /// The time from the event to the start of the fault.
     #[serde(default)]
     pub delay: Draw<Span>,
 }

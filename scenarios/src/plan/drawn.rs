@@ -80,7 +80,7 @@ impl Plan {
                 all.push(Drawn { path, text: format!("{number}"), number: Some(number) });
             };
             add(format!("fault.{name} (occurrences)"), f64::from(occurrences));
-            // The sum of the begins would mean nothing.
+            // The sum of the starts would mean nothing.
             numbers.shift_remove(&format!("fault.{name}.at"));
             for (path, numbers) in numbers.into_iter().filter(|(_, numbers)| !numbers.is_empty()) {
                 add(format!("{path} (sum)"), numbers.iter().sum());

@@ -36,7 +36,7 @@ pub trait Software: Any + fmt::Debug {
     fn unreal(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Returns true if the software is a process of its own in real time. Such a process has the
+    /// Returns true if the software is a separate process in real time. Such a process has the
     /// clocks of the machine.
     fn is_process(&self) -> bool {
         false

@@ -40,7 +40,7 @@ pub struct Plan {
     pub scenario: Scenario,
     /// The seed of all draws.
     pub seed: u64,
-    /// The hosts: nodes, clients, the resource and others.
+    /// The hosts: nodes, clients, the resource, Sentinels and the probe.
     pub hosts: Vec<PlannedHost>,
     /// Links that differ from the rest of the network.
     pub links: Vec<PlannedLink>,
@@ -168,8 +168,8 @@ impl Plan {
         first.into_iter().flat_map(|lock| &lock.nodes).flat_map(|node| self.group_of(node)).collect()
     }
 
-    /// Returns the nodes that replicate the lock's key to each other: the node, its replicas, and
-    /// the replicas of those.
+    /// Returns the nodes that replicate the lock's key to each other: the node, its
+    /// replicas, their replicas, and so on.
     pub fn group_of(&self, node: &str) -> Vec<String> {
         let mut group = vec![node.to_owned()];
         let mut at = 0;

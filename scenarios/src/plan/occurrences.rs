@@ -1,4 +1,4 @@
-//! The occurrences of all faults, each with its begin, its length and its targets.
+//! The occurrences of all faults, each with its start, its length and its targets.
 
 use std::{fmt, time::Duration};
 
@@ -24,7 +24,7 @@ pub struct Occurrence {
     /// The fault's name in the scenario; for repeated faults followed by `#` and the number of the
     /// occurrence.
     pub name: String,
-    /// The begin.
+    /// The start.
     pub when: When,
     /// The time after which it is undone; `None` for never.
     pub length: Option<Duration>,
@@ -41,7 +41,7 @@ impl Occurrence {
     }
 }
 
-/// The begin of an occurrence.
+/// The start of an occurrence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
     /// An instant of true time.

@@ -16,8 +16,8 @@ use crate::{
 /// during a partition is right, and a lock that no client gets after it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
-    /// The end of the storm. Repeated faults begin no later by default, and faults with a length
-    /// end no later.
+    /// The end of the storm. By default repeated faults do not begin after it, and faults with a
+    /// length end here at the latest.
     pub storm_ends: True,
     /// The probe, which asks for the locks in the calm: its start, or the reason for its absence.
     /// `None` if no lock has owners.

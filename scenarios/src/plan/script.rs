@@ -13,7 +13,7 @@ use crate::{
 /// One step of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedStep {
-    /// The earliest begin, in true time after the start.
+    /// The earliest start, in true time after the start of the run.
     pub at: Option<Span>,
     /// The lock that the step names, if any.
     pub of: Option<LockEntry>,
@@ -31,7 +31,7 @@ impl fmt::Display for PlannedStep {
     }
 }
 
-/// One line of work of a client: an owner of its own.
+/// One line of work of a client: a separate owner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedLine {
     /// Its name; empty for the only line of a client.

@@ -343,7 +343,7 @@ fn condition(
     Ok(())
 }
 
-/// Gives each lock a table of its own, which includes the common keys of `[lock]`.
+/// Gives each lock a separate table, which includes the common keys of `[lock]`.
 fn name_locks(root: &mut DeTable<'_>) -> Result<(), Mistake> {
     let Some(locks) = root.get_mut("lock") else { return Ok(()) };
     let span = locks.span();

@@ -225,7 +225,7 @@ impl Lock {
         self.subject.traits.with(&self.traits)
     }
 
-    /// Returns true for a rate limiter that keeps the grants of each client in a key of its own.
+    /// Returns true for a rate limiter that keeps the grants of each client in a separate key.
     pub(crate) fn is_counted_apart(&self) -> bool {
         self.kind.is_rate() && self.all_traits().counted.is_apart(self.per_client)
     }

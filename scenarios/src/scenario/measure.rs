@@ -3,7 +3,7 @@
 //!
 //! Not every number of a claim is a point on an axis. The time for which a lock cannot be acquired,
 //! or the number of commands that a hand-off costs, is measured in each run. It follows from
-//! leases, timeouts and moments in the same file.
+//! leases, timeouts and other times in the same file.
 
 use std::{fmt, time::Duration};
 

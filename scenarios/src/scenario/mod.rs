@@ -211,10 +211,10 @@ impl Default for Run {
     }
 }
 
-/// The most seeds of one run. All results are kept in memory until the end.
+/// The most seeds that one command tries. All results are kept in memory until the end.
 pub const SEEDS_MAX: u64 = 1_000_000;
 
-/// The names that the laboratory reserves for itself: the guarded resource.
+/// The names that lockstorm reserves for itself: the guarded resource.
 pub const RESERVED: &[&str] = &["resource"];
 
 /// Returns the spelling of a value in scenario files, such as `read-write`.

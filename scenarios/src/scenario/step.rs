@@ -23,8 +23,8 @@ one_of! {
     /// One step: exactly one action, with or without the time at which it begins; or a time alone,
     /// for which the step waits.
     pub struct StepEntry {
-        /// The earliest begin of the step, in true time after the start. Default: as soon as the
-        /// previous step is done.
+        /// The earliest start of the step, in true time after the start of the run. Default: as
+        /// soon as the previous step is done.
         pub at: Option<Draw<Span>>,
         /// The lock of the step, by the name of its table. Default: the only lock; of several, the
         /// one that was acquired last. With several locks, acquisitions and the steps for latches
@@ -280,12 +280,12 @@ impl StepKind for TryAcquire {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poll {
-    /// The time from the end of an attempt to the begin of the next.
+    /// The time from the end of an attempt to the start of the next.
     pub every: Span,
     /// The lease. Default: the lock's own, or that of the watchdog.
     #[serde(default)]
     pub lease: Option<Span>,
-    /// The time after the start, in true time, at which it gives up. Default: never.
+    /// The time after the start of the run, in true time, at which it gives up. Default: never.
     #[serde(default)]
     pub until: Option<Span>,
     /// Acquire the read half of a read-write lock, which several owners can hold at the same time.
@@ -390,8 +390,8 @@ pub struct Work {
     /// The time that the work takes. Default: until the time in `until`.
     #[serde(rename = "for")]
     pub length: Option<Draw<Span>>,
-    /// The time after the start, in true time, at which the work ends, if `for` is left out.
-    /// Default: the work takes no time.
+    /// The time after the start of the run, in true time, at which the work ends, if `for` is left
+    /// out. Default: the work takes no time.
     pub until: Option<Span>,
     /// The interval between two writes to the resource during the work. Default: no writes.
     pub write_every: Option<Span>,

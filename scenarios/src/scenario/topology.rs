@@ -107,7 +107,7 @@ pub struct Client {
     /// Work that it repeats until the end of the storm, instead of steps. Default: none.
     pub workload: Option<WorkloadEntry>,
     /// Its lines of work by name, instead of steps or a workload, for a client that does several
-    /// things at a time. Each line is an owner of its own. All share the process, its connections
+    /// things at a time. Each line is a separate owner. All share the process, its connections
     /// and its clocks.
     pub line: IndexMap<String, Line>,
     /// The difference of its clocks from true time.

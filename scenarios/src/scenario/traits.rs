@@ -96,7 +96,7 @@ traits! {
 impl Traits {
     /// Returns true if an algorithm with these traits implements this kind of lock. The trait `key`
     /// decides. The keys `token`, `queue` and `count` implement each kind that has one owner,
-    /// except the faster multi-lock, in the way of a plain lock.
+    /// except the faster multi-lock, in the same way as a plain lock.
     pub fn implement(&self, kind: LockKind) -> bool {
         match self.key {
             Key::Mode => kind == LockKind::ReadWrite,
@@ -189,11 +189,12 @@ pub enum Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Together {
-    /// If one cannot be acquired, the others are released. A release asks for all of them.
+    /// If one cannot be acquired, the others are released. A release releases all of them, even
+    /// after an error.
     Undone,
     /// If one cannot be acquired, the others are kept.
     Kept,
-    /// A release asks for one after the other, and stops at the first error.
+    /// A release releases one after the other, and stops at the first error.
     FirstError,
 }
 
@@ -281,7 +282,7 @@ pub enum Replicas {
 pub enum Release {
     /// A script compares the token.
     Compare,
-    /// Nothing does: DEL.
+    /// It does not: it sends DEL.
     Delete,
     /// GET, then DEL if the token was its own. Of a latch: GET, then SET to one less.
     GetThenDelete,

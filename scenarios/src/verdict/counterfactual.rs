@@ -18,7 +18,7 @@ pub struct Counterfactual {
 }
 
 impl Counterfactual {
-    /// Makes a line of these two halves.
+    /// Makes the line for a change and the verdict after it.
     pub fn new(tried: impl Into<String>, verdict: impl Into<String>) -> Self {
         Self { tried: tried.into(), verdict: verdict.into() }
     }

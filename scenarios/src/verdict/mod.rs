@@ -61,10 +61,10 @@ pub enum Verdict {
 pub struct Witness {
     /// The violation, in one sentence.
     pub summary: String,
-    /// The course of events, in reading order: the holders, the begin and end of each hold and the
+    /// The course of events, in reading order: the holders, the start and end of each hold and the
     /// clock that measured them, the end of a hold, and the faults of the causal chain.
     pub story: Vec<String>,
-    /// The begin of the violation, in nanoseconds of true time.
+    /// The start of the violation, in nanoseconds of true time.
     #[serde(serialize_with = "nanos")]
     pub from: True,
     /// The end of the violation, in nanoseconds of true time.
