@@ -1,18 +1,18 @@
-//! Quantities as scenario files write them: durations, clock steps, rates, and ranges that a seed
-//! draws from.
+//! Quantities in the notation of scenario files: durations, clock steps, rates, and ranges from
+//! which a seed draws.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A quantity that is written as text with a unit, and that a range can be drawn from.
+/// A quantity that is written as text with a unit, and that can be drawn from a range.
 pub trait Quantity: Copy + PartialOrd + fmt::Display + FromStr<Err = String> {
-    /// A pattern for editors, and what an error says was expected.
+    /// A regular expression that editors check.
     const PATTERN: &'static str;
-    /// An example of it, in words.
+    /// A description with examples, for errors.
     const EXPECTED: &'static str;
-    /// The quantity at `fraction` (0 to 1) of the way from `low` to `high`.
+    /// Returns the quantity at `fraction` (0 to 1) of the way from `low` to `high`.
     fn between(low: Self, high: Self, fraction: f64) -> Self;
 }
 
@@ -21,19 +21,19 @@ pub trait Quantity: Copy + PartialOrd + fmt::Display + FromStr<Err = String> {
 pub struct Span(pub Duration);
 
 impl Span {
-    /// A span of so many milliseconds.
+    /// Makes a span of this number of milliseconds.
     pub const fn millis(ms: u64) -> Span {
         Span(Duration::from_millis(ms))
     }
 
-    /// A span of so many seconds.
+    /// Makes a span of this number of seconds.
     pub const fn secs(secs: u64) -> Span {
         Span(Duration::from_secs(secs))
     }
 }
 
-/// A length of time in whole milliseconds, as commands and messages have it; a longer one than can
-/// be said is the longest.
+/// Returns a length of time in whole milliseconds, as commands and messages need it. A length
+/// beyond the range of `u64` becomes its maximum.
 pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
@@ -42,7 +42,7 @@ pub fn millis(length: Duration) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Step(pub i64);
 
-/// How much faster than true time a clock runs, as a fraction: `+2%`, `-300ppm`.
+/// The rate by which a clock runs faster than true time, as a fraction: `+2%`, `-300ppm`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Rate(pub f64);
 
@@ -56,11 +56,11 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// What is wrong with a number and its unit.
+/// The reason why a quantity cannot be read.
 enum Misread {
-    /// It is none.
+    /// It is not a number with a unit.
     NoQuantity,
-    /// It is more nanoseconds than a clock can show.
+    /// It has more nanoseconds than a clock can show.
     TooLong,
 }
 
@@ -91,10 +91,11 @@ fn number_and_unit(text: &str) -> Option<(&str, u64)> {
     is_number.then_some((number, unit))
 }
 
-/// So many units, in whole numbers throughout: a scenario means the same on every machine.
+/// Converts to nanoseconds with whole numbers only, so that a scenario means the same on every
+/// machine.
 fn in_nanos(number: &str, unit: u64) -> Result<u64, Misread> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    // Digits only, so what cannot be read is too long.
+    // There are only digits, so a number that cannot be parsed is too large.
     let whole: u64 = whole.parse().map_err(|_| Misread::TooLong)?;
     let mut nanos = whole.checked_mul(unit).ok_or(Misread::TooLong)?;
     let mut share = unit;
@@ -113,7 +114,7 @@ fn write_nanos(nanos: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if nanos == 0 {
         return f.write_str("0ms");
     }
-    // Hours and minutes only where they come out even; people read 90s better than 1.5m.
+    // Hours and minutes only for whole multiples; people read 90s better than 1.5m.
     let whole = UNITS[..2].iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
     let (name, unit) =
         whole.or_else(|| UNITS[2..].iter().find(|(_, unit)| nanos >= *unit)).expect("a nanosecond fits");
@@ -186,7 +187,7 @@ impl FromStr for Rate {
             _ => return Err(expected::<Rate>(text)),
         };
         let rate = number.trim().parse::<f64>().ok().map(|number| number * unit);
-        // A clock that runs backwards, or stands, is a step or a freeze.
+        // A clock that runs backwards or stops is the matter of a step or a freeze.
         rate.filter(|rate| rate.is_finite() && *rate > -1.0 && *rate <= 100.0)
             .map(Rate)
             .ok_or_else(|| expected::<Rate>(text))
@@ -211,17 +212,17 @@ fn expected<Q: Quantity>(found: &str) -> String {
     format!("expected {}, found {found:?}", Q::EXPECTED)
 }
 
-/// A quantity that is fixed, or drawn from a range by the seed: `"3ms"` or `"3ms..20ms"`.
+/// A quantity that is fixed, or that the seed draws from a range: `"3ms"` or `"3ms..20ms"`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Draw<Q> {
-    /// Always this.
+    /// Always this quantity.
     Fixed(Q),
-    /// Anything from the first up to the second.
+    /// A quantity from the first up to the second.
     Range(Q, Q),
 }
 
 impl<Q: Quantity> Draw<Q> {
-    /// The quantity at `fraction` of the range; a fixed one is what it is.
+    /// Returns the quantity at `fraction` of the range, or the fixed one.
     pub fn at(self, fraction: f64) -> Q {
         match self {
             Draw::Fixed(quantity) => quantity,
@@ -229,12 +230,12 @@ impl<Q: Quantity> Draw<Q> {
         }
     }
 
-    /// Makes it the quantity at `fraction` of its range.
+    /// Replaces the range by the quantity at `fraction` of it.
     pub fn draw(&mut self, fraction: f64) {
         *self = Draw::Fixed(self.at(fraction));
     }
 
-    /// The quantity that was drawn; the least of a range that was not drawn from.
+    /// Returns the drawn quantity; of a range that was not drawn from, the least.
     pub fn drawn(self) -> Q {
         self.at(0.0)
     }
@@ -267,7 +268,7 @@ impl<Q: Quantity> fmt::Display for Draw<Q> {
     }
 }
 
-/// Serde and schema of a type that is written as text.
+/// Implements serde and the schema for a type that is written as text.
 macro_rules! as_text {
     ($($name:ty, $schema:literal, $pattern:expr;)*) => { $(
         impl<'de> Deserialize<'de> for $name {

@@ -1,4 +1,5 @@
-//! The stock scenarios, embedded, so that an installed `lockstorm claims` works in any folder.
+//! The stock scenarios, embedded in the binary, so that an installed `lockstorm claims` works in
+//! any folder.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ macro_rules! stock {
     };
 }
 
-/// All of them, sorted by path.
+/// All stock scenarios, sorted by path.
 pub const ALL: &[Stock] = stock![
     "cluster/crash_of_master.toml",
     "cluster/failed_election.toml",
@@ -199,7 +200,7 @@ pub const ALL: &[Stock] = stock![
 ];
 
 impl Stock {
-    /// The claim it decides, or else what it is about, in one line.
+    /// Returns the claim that it decides, or else the first line about it.
     pub fn title(&self) -> String {
         let Ok(source) = parse(self.path, self.text) else {
             return "(not a scenario)".to_owned();
@@ -212,20 +213,20 @@ impl Stock {
     }
 }
 
-/// The stock scenario with this path.
+/// Returns the stock scenario with this path.
 pub fn find(path: &str) -> Option<&'static Stock> {
     ALL.iter().find(|stock| stock.path == path)
 }
 
-/// The stock scenarios in this folder.
+/// Returns the stock scenarios in this folder.
 pub fn below(folder: &Path) -> impl Iterator<Item = &'static Stock> + '_ {
     ALL.iter().filter(move |stock| Path::new(stock.path).parent() == Some(folder))
 }
 
-/// Reads a scenario file; a path that is not on the disk may be that of a stock scenario.
+/// Reads a scenario file. If no file has this path, it reads the stock scenario with this path.
 ///
 /// # Errors
-/// When there is neither, or it is not a scenario.
+/// When neither exists, or when it is not a scenario.
 pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
     if path.exists() {
         return scenario::load(path);

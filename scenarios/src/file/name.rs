@@ -1,32 +1,32 @@
-//! A name in a scenario file that remembers where it was written.
+//! A name in a scenario file, with its position there.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use toml::Spanned;
 
-/// A name with its place in the file, so that a name that stands for nothing can be pointed at.
+/// A name with its position in the file, so that an error about an unknown name can point at it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[schemars(with = "String")]
 #[serde(transparent)]
 pub struct Name(Spanned<String>);
 
 impl Name {
-    /// A name that was not written in a file.
+    /// Makes a name that was not written in a file.
     pub fn new(name: impl Into<String>) -> Name {
         Name(Spanned::new(0..0, name.into()))
     }
 
-    /// A name that was written at this place, in bytes of its file.
+    /// Makes a name at this position, in bytes of its file.
     pub fn at(span: std::ops::Range<usize>, name: impl Into<String>) -> Name {
         Name(Spanned::new(span, name.into()))
     }
 
-    /// The name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         self.0.get_ref()
     }
 
-    /// Where it was written, in bytes of the file.
+    /// Returns its position, in bytes of the file.
     pub fn span(&self) -> std::ops::Range<usize> {
         self.0.span()
     }

@@ -1,11 +1,11 @@
-//! Tables of the file format of which exactly one kind is given: steps, workloads, faults.
+//! Tables of the file format in which exactly one kind is given: steps, workloads, faults.
 
-/// Declares such a table: the entry as it is written, with what all kinds have in common and a key
-/// for each kind, and the enum of the kinds. A kind is one line here and a type that implements the
-/// trait behind the enum's colon.
+/// Declares such a table: the entry as it is written, with the keys that all kinds share and a key
+/// for each kind, and the enum of the kinds. To add a kind, add a line here and a type that
+/// implements the trait after the enum's colon.
 ///
-/// The entry keeps each kind in an `Option` of its own, so that serde and the JSON Schema report a
-/// misspelt key as one of a table, and an entry that gives two kinds is reported by its place.
+/// The entry keeps each kind in its own `Option`. So serde and the JSON Schema report a misspelt
+/// key among the keys of one table, and an entry with two kinds is reported with its place.
 macro_rules! one_of {
     (
         $(#[$entry_meta:meta])*
@@ -23,7 +23,7 @@ macro_rules! one_of {
         }
 
         impl $Entry {
-            /// The kinds that are given; a valid entry has one.
+            /// Returns the kinds that are given; a valid entry has exactly one.
             pub fn given(&self) -> Vec<$Kind> {
                 [$(self.$name.clone().map($Kind::$Type)),+].into_iter().flatten().collect()
             }
@@ -34,10 +34,10 @@ macro_rules! one_of {
         pub enum $Kind { $($(#[doc = $doc])* $Type($Type),)+ }
 
         impl $Kind {
-            /// The key of each kind, and one line about it.
+            /// The key of each kind, and a line about it.
             pub const LIST: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),*).trim_ascii())),+];
 
-            /// The key of this kind.
+            /// Returns the key of this kind.
             pub fn name(&self) -> &'static str {
                 match self { $($Kind::$Type(_) => stringify!($name),)+ }
             }

@@ -1,4 +1,4 @@
-//! Whom a fault or a link is about: hosts by name, or by the part they play.
+//! The hosts of a fault or a link, selected by name or by role.
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use crate::file::name::Name;
 
-/// One way to say which hosts are meant.
+/// A selection of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selector {
     /// The host, or the hosts of the group, with this name.
@@ -19,39 +19,39 @@ pub enum Selector {
     Clients,
     /// `@sentinels`: every Sentinel.
     Sentinels,
-    /// `@any-node`: one node, drawn from the seed each time.
+    /// `@any-node`: one node, drawn from the seed for each occurrence.
     AnyNode,
-    /// `@any-client`: one client, drawn from the seed each time.
+    /// `@any-client`: one client, drawn from the seed for each occurrence.
     AnyClient,
-    /// `@any-sentinel`: one Sentinel, drawn from the seed each time.
+    /// `@any-sentinel`: one Sentinel, drawn from the seed for each occurrence.
     AnySentinel,
-    /// `@leader`: the Sentinel that was last elected to lead a failover when the fault begins.
+    /// `@leader`: the Sentinel that was last elected to lead a failover before the fault begins.
     Leader,
-    /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed
-    /// each time; in a cluster of its masters.
+    /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed for
+    /// each occurrence; in a cluster, as many of its masters.
     Minority,
     /// `@sentinel-minority`: as many Sentinels as can be lost without losing a majority of them,
-    /// drawn from the seed each time.
+    /// drawn from the seed for each occurrence.
     SentinelMinority,
     /// `@holder`, or `@holder of stock`: the client that holds the lock when the fault begins; of
-    /// several the one that has held longest.
+    /// several, the one that has held it longest.
     Holder(Option<String>),
     /// `@waiter`, or `@waiter of stock`: the client that has waited longest for the lock when the
     /// fault begins.
     Waiter(Option<String>),
-    /// `@master`, or `@master of stock`: the master of the lock when the fault begins; of two that
-    /// are masters of one group of replicas, the one that was promoted last. A lock on several
-    /// masters has no such node; in a cluster it is the master of its slot.
+    /// `@master`, or `@master of stock`: the master of the lock when the fault begins. If two nodes
+    /// of one group of replicas are masters, it is the one that was promoted last. In a cluster it
+    /// is the master of the lock's slot. A lock on several masters has no such node.
     Master(Option<String>),
     /// `@replica`, or `@replica of stock`: a replica of the lock's master when the fault begins,
     /// the first by name.
     Replica(Option<String>),
 }
 
-/// A selector by its word; the selectors in [`OF_A_LOCK`] are also given the name of a lock.
+/// A selector by its word. The selectors in [`OF_A_LOCK`] accept the name of a lock as well.
 type Word = (&'static str, fn(Option<String>) -> Selector);
 
-/// The selectors that concern no single lock.
+/// The selectors that are not about a lock.
 const ALONE: &[Word] = &[
     ("@nodes", |_| Selector::Nodes),
     ("@clients", |_| Selector::Clients),
@@ -72,7 +72,7 @@ const OF_A_LOCK: &[Word] = &[
     ("@replica", Selector::Replica),
 ];
 
-/// One line about each of them, for `lockstorm list selectors`.
+/// A line about each selector, for `lockstorm list selectors`.
 pub const ABOUT: &[(&str, &str)] = &[
     ("name", "the host, or every host of the group, with this name"),
     ("@nodes", "every Redis node"),
@@ -103,7 +103,7 @@ pub const ABOUT: &[(&str, &str)] = &[
 ];
 
 impl Selector {
-    /// Whether a node may be meant by it.
+    /// Returns true if the selector can select a node.
     pub fn may_be_node(&self) -> bool {
         match self {
             Selector::Named(_)
@@ -123,7 +123,7 @@ impl Selector {
         }
     }
 
-    /// The lock that it names, if it does.
+    /// Returns the lock that it names, if any.
     pub fn lock(&self) -> Option<&str> {
         match self {
             Selector::Holder(lock)
@@ -194,7 +194,7 @@ impl fmt::Display for Selector {
 pub struct Hosts(Vec<Name>);
 
 impl Hosts {
-    /// The selectors as written, each with its place in the file.
+    /// Returns the selectors as written, each with its position in the file.
     pub fn names(&self) -> &[Name] {
         &self.0
     }
@@ -208,7 +208,7 @@ impl<S: Into<String>> From<S> for Hosts {
 
 impl<'de> Deserialize<'de> for Hosts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Hosts, D::Error> {
-        /// What stands there, before its place is known.
+        /// The value as written, without its position.
         enum Written {
             One(String),
             Many(Vec<Name>),

@@ -1,4 +1,4 @@
-//! Slots of a cluster as scenario files write them.
+//! Slots of a cluster in the notation of scenario files.
 
 use std::{fmt, str::FromStr};
 
@@ -6,15 +6,15 @@ use lockstorm_sim::cluster::{SLOTS, SlotSet};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Slots, written as CLUSTER NODES shows them: `"0-5460 9000"`; none in an empty text.
+/// Slots, written as in CLUSTER NODES: `"0-5460 9000"`; an empty text contains none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slots(pub SlotSet);
 
-/// What a text should have been.
+/// The error for a text that is not a list of slots.
 const EXPECTED: &str = "expected slots such as \"0-5460 9000\", each from 0 to 16383";
 
 impl Slots {
-    /// Shares slots out to so many nodes, evenly and in order.
+    /// Divides slots among this number of nodes, evenly and in order.
     pub(crate) fn share(slots: &[u16], nodes: usize) -> Vec<Slots> {
         let part = |number: usize| (number * slots.len() + nodes / 2) / nodes.max(1);
         let shares = (0..nodes).map(|number| {

@@ -1,4 +1,4 @@
-//! `clock_freeze = "host"`: the clocks stand, the host runs.
+//! `clock_freeze = "host"`: the clocks stop, the host runs.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Stops all clocks of a host while it goes on running.";
 
-/// Stops all clocks of a host while it goes on running.
+/// Stops all clocks of a host while it continues to run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ClockFreeze(pub Hosts);

@@ -16,9 +16,9 @@ pub(super) const ABOUT: &str = "Makes all clocks of a host run fast or slow.";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockRate {
-    /// Whose clocks.
+    /// The host whose clocks change.
     pub host: Hosts,
-    /// How much faster than true time.
+    /// The rate by which they run faster than true time.
     pub rate: Draw<Rate>,
 }
 

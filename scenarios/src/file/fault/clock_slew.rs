@@ -1,5 +1,5 @@
-//! `clock_slew = { host, by, over }`: the wall clock drifts to another time, as a time daemon that
-//! never jumps makes it.
+//! `clock_slew = { host, by, over }`: the wall clock drifts to another time, as under a time daemon
+//! that never steps it.
 
 use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
@@ -13,15 +13,15 @@ use crate::{
 
 pub(super) const ABOUT: &str = "Slews the wall clock of a host over a time.";
 
-/// Slews the wall clock of a host: it runs faster or slower until it is where it should be.
+/// Slews the wall clock of a host: it runs faster or slower until it has moved by `by`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockSlew {
-    /// Whose clock.
+    /// The host whose clock moves.
     pub host: Hosts,
-    /// How far, forward or back.
+    /// The change, forward or back.
     pub by: Draw<Step>,
-    /// Over how long.
+    /// The time that the change takes.
     pub over: Span,
 }
 

@@ -1,4 +1,4 @@
-//! `clock_step = { host, by }`: the wall clock jumps, as an operator or a time daemon makes it.
+//! `clock_step = { host, by }`: the wall clock jumps, as under an operator or a time daemon.
 
 use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
@@ -12,13 +12,13 @@ use crate::{
 
 pub(super) const ABOUT: &str = "Steps the wall clock of a host.";
 
-/// Steps the wall clock of a host. It stays where it is put: a second step undoes it.
+/// Steps the wall clock of a host. The change lasts: only a second step undoes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClockStep {
-    /// Whose clock.
+    /// The host whose clock moves.
     pub host: Hosts,
-    /// How far, forward or back.
+    /// The change, forward or back.
     pub by: Draw<Step>,
 }
 

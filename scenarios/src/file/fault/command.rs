@@ -14,16 +14,16 @@ pub(super) const ABOUT: &str = "Gives a node any command at its console, such as
 pub struct Command {
     /// The node.
     pub node: Hosts,
-    /// Name and arguments.
+    /// The name and the arguments.
     pub run: Vec<String>,
-    /// How often; `%` in an argument stands for the number of the repetition, from 1.
+    /// The number of repetitions. `%` in an argument is replaced by the number of the repetition,
+    /// from 1.
     #[serde(default = "once")]
     #[serde(deserialize_with = "few")]
     pub times: u32,
 }
 
-/// The commands after which a node may answer otherwise than before, until it is told otherwise
-/// again.
+/// The commands after which a node may answer differently, until another command changes it back.
 pub(super) const RECONFIGURING: &[&str] =
     &["ACL", "CLIENT", "CLUSTER", "CONFIG", "DEBUG", "FAILOVER", "REPLICAOF", "SLAVEOF"];
 
@@ -31,7 +31,7 @@ fn once() -> u32 {
     1
 }
 
-/// The most repetitions: beyond it a node is busy with them for too long.
+/// The most repetitions: more would keep a node busy for too long.
 const TIMES_MAX: u32 = 100_000;
 
 fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -1,5 +1,4 @@
-//! `crash = "host"`: the host is gone at once, and comes up again when no crash keeps it down any
-//! more.
+//! `crash = "host"`: the host stops, and starts again when no crash keeps it down any more.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -10,8 +9,8 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Crashes a host: its memory is gone, and of its disk what was not synced.";
 
-/// Crashes a host: its memory is gone, and of its disk what was not synced. It comes up again with
-/// the end of the last crash that keeps it down.
+/// Crashes a host: it loses its memory and the unsynced data of its disk. It starts again at the
+/// end of the last crash that keeps it down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Crash(pub Hosts);

@@ -1,4 +1,4 @@
-//! `cut = { from, to }`: nothing gets through; what was sent goes on when the cut heals.
+//! `cut = { from, to }`: packets wait, and travel on when the cut heals.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -9,8 +9,8 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Cuts the network between hosts, both ways or one way.";
 
-/// Cuts the network between two sides. Connections stay open and silent, as over TCP: what was sent
-/// waits, and goes on when the cut heals.
+/// Cuts the network between two sides. Connections stay open and silent, as over TCP: packets wait,
+/// and travel on when the cut heals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cut {
@@ -18,7 +18,7 @@ pub struct Cut {
     pub from: Hosts,
     /// The other side.
     pub to: Hosts,
-    /// Cut only the way from `from` to `to`.
+    /// Cut only the direction from `from` to `to`.
     #[serde(default)]
     pub one_way: bool,
 }

@@ -12,16 +12,16 @@ use crate::{
 
 pub(super) const ABOUT: &str = "Delays the k-th command that matches, or its reply.";
 
-/// Delays the command that matches, or its reply, and all that follows on the connection.
+/// Delays the matching command, or its reply, and everything that follows on the connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delay {
-    /// Which command.
+    /// The command.
     pub of: Matching,
-    /// How late it reaches the node; not late at all if left out.
+    /// The delay of the command on its way to the node. Default: none.
     #[serde(default)]
     pub request: Option<Draw<Span>>,
-    /// How late its reply leaves the node; not late at all if left out.
+    /// The delay of the reply, from its execution until it leaves the node. Default: none.
     #[serde(default)]
     pub reply: Option<Draw<Span>>,
 }

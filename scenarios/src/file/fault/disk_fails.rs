@@ -9,13 +9,13 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Has the disk of a node fail: nothing can be written, so that writes of clients are refused with MISCONF.";
 
-/// Has the disk of a node fail (`EIO`): nothing more is written, and what is on it can be read all
-/// the same. What clients notice depends on what the node writes: with an AOF one write is answered
-/// and every later one is refused (`MISCONF Errors writing to the AOF file`), with `durability =
-/// "aof-always"` the process ends, with snapshots writes are refused once one has failed, and
-/// without either nothing happens. When the fault is over the node writes what it had not written,
-/// and takes writes again; of snapshots after the next one, which it tries six seconds after the
-/// last.
+/// Makes the disk of a node fail (`EIO`): the node can write nothing more, but can still read. The
+/// effect on clients depends on the files that the node writes. With an AOF, one write is answered
+/// and every later one is refused (`MISCONF Errors writing to the AOF file`). With `durability =
+/// "aof-always"` the process ends. With snapshots, writes are refused once a snapshot has failed.
+/// Without either nothing happens. When the fault is over, the node writes the data that it still
+/// has to write, and accepts writes again; with snapshots only after the next one, which it tries
+/// six seconds after the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DiskFails(pub Hosts);

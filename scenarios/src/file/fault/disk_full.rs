@@ -10,8 +10,8 @@ use crate::file::selector::Hosts;
 pub(super) const ABOUT: &str =
     "Fills the disk of a node: nothing can be written, so that writes of clients are refused with MISCONF.";
 
-/// Fills the disk of a node (`ENOSPC`): nothing more is written, and the node does as with
-/// `disk_fails`, in other words.
+/// Fills the disk of a node (`ENOSPC`). Nothing more is written, and the node behaves as with
+/// `disk_fails`, with another text in its errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DiskFull(pub Hosts);

@@ -11,13 +11,13 @@ use crate::file::selector::Hosts;
 pub(super) const ABOUT: &str =
     "Breaks the connection at the k-th command that matches, before or after it is executed.";
 
-/// Breaks the connection at the command that matches.
+/// Breaks the connection at the matching command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropConnection {
-    /// Which command.
+    /// The command.
     pub of: Matching,
-    /// Break it before the command is executed; otherwise after.
+    /// Break it before the command is executed. Default: after.
     #[serde(default)]
     pub before: bool,
 }

@@ -1,4 +1,5 @@
-//! `failover = { replica, how }`: an operator has a replica of a cluster take over from its master.
+//! `failover = { replica, how }`: an operator makes a replica of a cluster take over from its
+//! master.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,28 +9,28 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Has a replica of a cluster take over from its master (CLUSTER FAILOVER).";
 
-/// Has a replica of a cluster take over from its master (CLUSTER FAILOVER).
+/// Makes a replica of a cluster take over from its master (CLUSTER FAILOVER).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failover {
     /// The replica.
     pub replica: Hosts,
-    /// Whether its master and the other masters are asked.
+    /// The nodes that take part: the master, the other masters, or none.
     #[serde(default)]
     pub how: How,
 }
 
-/// Who takes part in a manual failover.
+/// The nodes that take part in a manual failover.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum How {
-    /// The master holds back writes until the replica has caught up, and a majority of masters
-    /// votes.
+    /// The master holds back writes until the replica has caught up, and a majority of the masters
+    /// must vote for it.
     #[default]
     Agreed,
-    /// A majority of masters votes (FORCE).
+    /// A majority of the masters must vote for the replica; its master is not asked (FORCE).
     Force,
-    /// No node is asked (TAKEOVER).
+    /// No other node is asked (TAKEOVER).
     Takeover,
 }
 

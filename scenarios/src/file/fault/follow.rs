@@ -1,5 +1,5 @@
-//! `follow = { node, master }`: a node becomes a replica of another, as an operator or a sentinel
-//! makes it.
+//! `follow = { node, master }`: a node becomes a replica of another, by the command of an operator
+//! or a Sentinel.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ pub(super) const ABOUT: &str = "Makes a node a replica of another (REPLICAOF).";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Follow {
-    /// The replica to be.
+    /// The node that becomes the replica.
     pub node: Hosts,
-    /// Its master to be.
+    /// Its new master.
     pub master: Hosts,
 }
 

@@ -1,4 +1,4 @@
-//! `lose_disk = "host"`: the host crashes, and comes up as it was at first.
+//! `lose_disk = "host"`: the host crashes, and starts again in its initial state.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -10,9 +10,9 @@ use crate::file::selector::Hosts;
 pub(super) const ABOUT: &str =
     "Crashes a node or Sentinel and takes its disk: it comes up without data, or without its state.";
 
-/// Crashes a node or a Sentinel and takes its disk: a node comes up without data; a Sentinel with
-/// its first configuration file, so that it has another id, and knows of no vote, no epoch and no
-/// failover. It comes up again with the end of the last crash that keeps it down.
+/// Crashes a node or a Sentinel and takes its disk. A node starts again without data. A Sentinel
+/// starts with its initial configuration file: it has another id, and knows of no vote, no epoch
+/// and no failover. It starts again at the end of the last crash that keeps it down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct LoseDisk(pub Hosts);

@@ -9,8 +9,8 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Loses the reply of the k-th command that matches.";
 
-/// Loses the reply of the command that matches: it is executed, and its connection is silent from
-/// then on.
+/// Loses the reply to the matching command. The node executes the command, and its connection is
+/// silent from then on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct LoseReply(pub Matching);

@@ -1,5 +1,5 @@
-//! `loss = { from, to, share }`: some packets must be sent twice, which over TCP is a delay and
-//! never a hole.
+//! `loss = { from, to, share }`: some packets must be retransmitted. Over TCP this delays data and
+//! never leaves a gap.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::{file::selector::Hosts, units::Rate};
 
 pub(super) const ABOUT: &str = "Loses a share of the packets; over TCP they come late.";
 
-/// Loses a share of the packets in both directions. Over TCP a lost packet is one that comes a
+/// Loses a share of the packets in both directions. Over TCP a lost packet arrives one
 /// retransmission later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +19,7 @@ pub struct Loss {
     pub from: Hosts,
     /// The other side.
     pub to: Hosts,
-    /// Which share of the packets, such as `"5%"`.
+    /// The share of the packets, such as `"5%"`.
     pub share: Rate,
 }
 

@@ -1,4 +1,4 @@
-//! Which commands a fault on messages is about.
+//! The commands to which a fault on messages applies.
 
 use lockstorm_sim::world::{Condition, MessageFault, Rule};
 use schemars::JsonSchema;
@@ -7,22 +7,23 @@ use serde::{Deserialize, Serialize};
 use super::{FaultAction, Targets, list};
 use crate::file::selector::Hosts;
 
-/// Which commands: every condition that is given must hold.
+/// The commands to which the fault applies: all given conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Matching {
-    /// The command's name, such as `EVALSHA`; any if left out.
+    /// The name of the command, such as `EVALSHA`. Default: any.
     pub command: Option<String>,
-    /// Text that one of its arguments contains, such as the lock's name or a part of a channel; any
-    /// if left out.
+    /// A text in one of its arguments, such as the lock's name or a part of a channel. Default:
+    /// any.
     pub contains: Option<String>,
-    /// Who sends it; any client if left out.
+    /// The client that sends it. Default: any.
     pub client: Option<Hosts>,
-    /// Who receives it; any node if left out.
+    /// The node that receives it. Default: any.
     pub node: Option<Hosts>,
-    /// The first match that counts, from 1; the very first if left out.
+    /// The first match that counts, from 1. Default: the first. If several clients or nodes are
+    /// named, each pair has its own count.
     pub nth: Option<u64>,
-    /// How many matches count from there; one if left out.
+    /// The number of matches that count, from `nth` on. Default: one.
     pub times: Option<u64>,
 }
 
@@ -31,7 +32,8 @@ impl Matching {
         self.client.iter().chain(&self.node).collect()
     }
 
-    /// The clients and the nodes among the targets, `None` for all.
+    /// Returns the named clients and nodes among the targets; a single `None` for a side that may
+    /// be any host.
     fn sides(&self, targets: Targets<'_>) -> (Vec<Option<String>>, Vec<Option<String>>) {
         let mut targets = targets.iter();
         let mut side = |given: bool| match given.then(|| targets.next()).flatten() {

@@ -1,5 +1,5 @@
-//! The faults: one file each. A fault names its targets and is composed of the world's verbs; it
-//! adds none.
+//! The faults, one file each. A fault names its targets and is composed of the world's verbs and
+//! conditions; it adds none.
 //!
 //! To add a fault, write `fault/<name>.rs` with its parameters, its [`Effect`] and its `ABOUT`, and
 //! add its line to `faults!`. The scenario format, `lockstorm list faults` and the schema follow.
@@ -48,57 +48,57 @@ pub use matching::Matching;
 pub use reshard::Moved;
 pub use trigger::{Happening, Trigger};
 
-/// One thing a fault does.
+/// One action of a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FaultAction {
-    /// A condition of the world, which is in force until the fault ends. Where faults overlap, each
-    /// keeps up its own.
+    /// A condition of the world, in force until the fault ends. Faults that overlap each hold up
+    /// their own conditions.
     For(Condition),
     /// A verb of the world, which nothing undoes.
     World(Verb),
-    /// What a node or Sentinel has on its disk is gone when it starts again.
+    /// The node or Sentinel loses the data on its disk; it starts without them.
     LoseDisk {
         /// The node or Sentinel.
         host: String,
     },
-    /// The disk of a node takes nothing until the fault ends.
+    /// The disk of a node refuses all writes until the fault ends.
     Disk {
         /// The node.
         node: String,
-        /// Why.
+        /// The error that the writes fail with.
         fault: DiskFault,
     },
-    /// A command given to a node at its own console, with no network in between, as an operator or
-    /// a sentinel would.
+    /// A command given at a node's own console, without a network, as by an operator or a Sentinel.
     Console {
         /// The node.
         node: String,
-        /// Name and arguments.
+        /// The name and the arguments.
         command: Vec<String>,
     },
-    /// An address leads to another node.
+    /// An address leads to another node from now on.
     MoveAddress {
         /// The address.
         address: String,
         /// The node.
         to: String,
-        /// Whether connections to the node that it led to are reset, of the clients that know the
-        /// address.
+        /// True if connections between the old node and the clients that know the address are
+        /// reset.
         reset: bool,
     },
     /// An operator begins to move slots of a cluster.
     Reshard {
-        /// Which.
+        /// The slots.
         moved: Moved,
-        /// To which master.
+        /// The master that gets them.
         to: String,
-        /// How long after each of its parts the next one begins.
+        /// The delay from the start of each of its parts to the start of the next.
         step: Duration,
     },
 }
 
 impl FaultAction {
-    /// Whether a node answers otherwise from then on, until it is told otherwise again.
+    /// Returns true for a command after which the node may answer differently, until another
+    /// command changes it back.
     pub(crate) fn reconfigures(&self) -> bool {
         let name = match self {
             FaultAction::Console { command, .. } => command.first(),
@@ -108,27 +108,28 @@ impl FaultAction {
     }
 }
 
-/// The hosts a fault is about, once its selectors have been resolved: one list for each of
-/// [`Effect::hosts`], in its order.
+/// The hosts of a fault after its selectors are resolved: one list for each of [`Effect::hosts`],
+/// in its order.
 pub type Targets<'a> = &'a [Vec<String>];
 
-/// What a kind of fault does.
+/// The behaviour of a kind of fault.
 pub trait Effect {
-    /// The selectors of the hosts it is about.
+    /// Returns the selectors of its targets.
     fn hosts(&self) -> Vec<&Hosts>;
-    /// Draws each range among its parameters, by a fraction from 0 to 1 each.
+    /// Draws a value from each of its ranges. Each call of the argument returns a fraction from 0
+    /// to 1.
     fn draw(&mut self, _fraction: &mut dyn FnMut() -> f64) {}
-    /// What it does when it begins. Whatever of it lasts is over when the fault ends.
+    /// Returns the actions with which it begins. Lasting ones are undone when the fault ends.
     fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction>;
-    /// Whether it means nothing to hosts other than nodes.
+    /// Returns true if its targets must be nodes.
     fn is_of_nodes(&self) -> bool {
         false
     }
-    /// Whether it is in force until it is undone, rather than done at once.
+    /// Returns true if it is in force until it is undone, false if it is a matter of a moment.
     fn lasts(&self) -> bool {
         false
     }
-    /// What it does, in plain words, for the timeline and the witness.
+    /// Describes it in plain words, for the timeline and the witness.
     fn words(&self, targets: Targets<'_>) -> String;
 }
 
@@ -137,26 +138,29 @@ macro_rules! faults {
     ($($name:ident: $Type:ident,)+) => {
         $(pub use $name::$Type;)+
 
-        /// Name and one line about each fault, for `lockstorm list faults`.
+        /// The name of each fault and a line about it, for `lockstorm list faults`.
         pub const LIST: &[(&str, &str)] = &[$((stringify!($name), $name::ABOUT),)+];
 
         one_of! {
-            /// What goes wrong, when, and for how long: `[fault.some-name]`. Exactly one of the
-            /// kinds is given.
+            /// A fault, with its start and its length: `[fault.some-name]`. Exactly one kind is
+            /// given.
             #[expect(missing_docs, reason = "each kind is documented at its type")]
             pub struct Fault {
-                /// When, after the start; when `on` says if left out.
+                /// The time after the start of the run at which it begins. Required unless `on` is
+                /// given.
                 pub at: Option<Draw<Span>>,
-                /// When an event has happened, instead of a time; when `at` says if left out.
+                /// The event at which it begins, instead of a time. Required unless `at` is given.
                 pub on: Option<Trigger>,
-                /// After how long it is undone, of kinds that can be; never if left out.
+                /// The time after which it is undone, for kinds that can be undone. Default: never.
                 #[serde(rename = "for")]
                 pub length: Option<Draw<Span>>,
-                /// How long after one occurrence begins the next one does; only once if left out.
+                /// The time from the start of an occurrence to the start of the next. Default: it
+                /// occurs once.
                 pub every: Option<Draw<Span>>,
-                /// No further occurrence begins after this; at the end of the storm if left out.
+                /// The time after the start of the run from which no further occurrence begins.
+                /// Default: the end of the storm.
                 pub until: Option<Span>,
-                /// Leave it out; for variants.
+                /// Leave the fault out; for variants.
                 pub off: bool,
             }
 
@@ -195,8 +199,8 @@ faults! {
 }
 
 impl FaultKind {
-    /// Whether something of it ends after `for`, rather than that all of it is done at once. No
-    /// host has to be known for that.
+    /// Returns true if a part of it can be undone, so that `for` applies. The placeholder targets
+    /// suffice, because no kind decides this by its hosts.
     pub(crate) fn can_end(&self) -> bool {
         let hosts: Vec<Vec<String>> =
             (0..self.hosts().len()).map(|number| vec![number.to_string()]).collect();
@@ -206,7 +210,7 @@ impl FaultKind {
     }
 }
 
-/// One action for each host.
+/// Makes one action for each host.
 fn each<A: Into<FaultAction>>(hosts: &[String], action: impl Fn(String) -> A) -> Vec<FaultAction> {
     hosts.iter().map(|host| action(host.clone()).into()).collect()
 }
@@ -223,7 +227,7 @@ impl From<Verb> for FaultAction {
     }
 }
 
-/// One condition for each ordered pair of different hosts.
+/// Makes one condition for each ordered pair of different hosts.
 fn each_way(
     from: &[String],
     to: &[String],
@@ -242,7 +246,7 @@ fn each_way(
     pairs.into_iter().map(|(from, to)| FaultAction::For(condition(from, to))).collect()
 }
 
-/// The hosts with what they do, of one and of several.
+/// Joins the hosts with a verb, in the singular or the plural.
 fn does(hosts: &[String], one: &str, several: &str) -> String {
     format!("{} {}", list(hosts), if hosts.len() > 1 { several } else { one })
 }

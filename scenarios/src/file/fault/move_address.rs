@@ -9,18 +9,18 @@ use crate::file::{name::Name, selector::Hosts};
 pub(super) const ABOUT: &str =
     "Has an address lead to another node, as a proxy, a virtual IP or the DNS does after a failover.";
 
-/// Has an address lead to another node from now on, as a proxy, a virtual IP or the DNS does some
-/// time after a failover. Connections that clients opened by it before stay with the node that they
-/// lead to, unless they are reset.
+/// Makes an address lead to another node from now on, as a proxy, a virtual IP or the DNS does some
+/// time after a failover. Connections that clients opened through it before stay with their node,
+/// unless they are reset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MoveAddress {
     /// The address, one of `[address.some-name]`.
     pub address: Name,
-    /// The node.
+    /// The node that it leads to from now on.
     pub to: Hosts,
-    /// Reset the connections between the node that it led to and the clients that know the address,
-    /// as a proxy does.
+    /// Reset the connections between the old node and the clients that know the address, as a proxy
+    /// does.
     #[serde(default)]
     pub reset: bool,
 }

@@ -1,4 +1,4 @@
-//! `pause = "host"`: the process does not run, its clocks do.
+//! `pause = "host"`: the process stops, its clocks continue.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Stops a process; its clocks go on (SIGSTOP, a collector, a starved machine).";
 
-/// Stops a process; its clocks go on (SIGSTOP, a collector, a starved machine).
+/// Stops a process; its clocks continue (SIGSTOP, a collector, a starved machine).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Pause(pub Hosts);

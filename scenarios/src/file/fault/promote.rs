@@ -1,4 +1,4 @@
-//! `promote = "node"`: a replica becomes a master, as an operator or a sentinel makes it.
+//! `promote = "node"`: a replica becomes a master, by the command of an operator or a Sentinel.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

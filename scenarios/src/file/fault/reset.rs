@@ -1,4 +1,4 @@
-//! `reset = { from, to }`: every connection between the two sides breaks at once.
+//! `reset = { from, to }`: every connection between the two sides breaks.
 
 use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Breaks every connection between hosts.";
 
-/// Breaks every connection between two sides; both ends learn of it at once.
+/// Breaks every connection between two sides. Both ends notice it immediately.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {

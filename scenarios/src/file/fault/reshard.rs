@@ -18,30 +18,30 @@ pub(super) const ABOUT: &str =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reshard {
-    /// The slots, such as `"0-99"`; that of a lock if left out.
+    /// The slots, such as `"0-99"`. Default: the slot of a lock.
     #[serde(default)]
     pub slots: Option<Slots>,
-    /// The lock whose slot is moved, instead of `slots`; the only one if left out.
+    /// The lock whose slot is moved, instead of `slots`. Default: the only lock.
     #[serde(default)]
     pub of: Option<Name>,
-    /// The master that they are moved to.
+    /// The master that gets the slots.
     pub to: Hosts,
-    /// How long after each of its three parts the next one begins; at once if left out.
+    /// The delay from the start of each of its three parts to the start of the next. Default: none.
     #[serde(default)]
     pub step: Draw<Span>,
 }
 
-/// Which slots are moved.
+/// The slots that are moved.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Moved {
-    /// These.
+    /// These slots.
     Slots(Slots),
-    /// That of a lock; where the scenario has one alone, it need not be named.
+    /// The slot of a lock. `None` if the scenario has one lock, which need not be named.
     OfLock(Option<String>),
 }
 
 impl Reshard {
-    /// Which slots it is about.
+    /// Returns the slots that it moves.
     pub fn moved(&self) -> Moved {
         match (&self.slots, &self.of) {
             (Some(slots), _) => Moved::Slots(slots.clone()),

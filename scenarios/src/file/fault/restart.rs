@@ -9,8 +9,8 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Starts a crashed host again, with what its disk kept.";
 
-/// Starts a crashed host again, with what its disk kept, and ends every crash that keeps it down;
-/// one that runs crashes first.
+/// Starts a crashed host again, with the data that its disk kept, and ends every crash that keeps
+/// it down. A running host crashes first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Restart(pub Hosts);

@@ -1,4 +1,4 @@
-//! `slow = { from, to, by }`: every packet takes so much longer.
+//! `slow = { from, to, by }`: every packet takes longer by `by`.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -20,7 +20,7 @@ pub struct Slow {
     pub from: Hosts,
     /// The receiving side.
     pub to: Hosts,
-    /// How much longer a packet takes.
+    /// The additional time that a packet takes.
     pub by: Draw<Span>,
 }
 

@@ -1,5 +1,5 @@
-//! `suspend = "host"`: the machine sleeps; boottime and wall clock go on, the monotonic clock does
-//! not.
+//! `suspend = "host"`: the machine sleeps. Its boottime and wall clock continue, its monotonic
+//! clock stops.
 
 use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use crate::file::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Suspends a machine: nothing runs, and the monotonic clock stands still.";
 
-/// Suspends a machine: nothing runs, and the monotonic clock stands still.
+/// Suspends a machine: nothing runs, and the monotonic clock stops.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Suspend(pub Hosts);

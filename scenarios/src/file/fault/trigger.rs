@@ -1,4 +1,4 @@
-//! The events at which a fault can begin, instead of a time.
+//! The events at which a fault can begin, instead of at a time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,25 +8,25 @@ use crate::{
     units::{Draw, Span},
 };
 
-/// Something that a fault waits for.
+/// An event at which the fault begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trigger {
-    /// The client it happens to; any if left out.
+    /// The client of the event. Default: any.
     #[serde(default)]
     pub client: Option<Hosts>,
-    /// The lock it happens with; any if left out.
+    /// The lock of the event. Default: any.
     #[serde(default)]
     pub of: Option<Name>,
-    /// What happens.
+    /// The kind of event.
     pub event: Happening,
-    /// The first time it counts, from 1.
+    /// The first event that counts, from 1. Default: the first.
     #[serde(default = "first")]
     pub nth: u64,
-    /// Whether it counts every time from then on.
+    /// True if every later event counts as well. Default: only one.
     #[serde(default)]
     pub always: bool,
-    /// How long after it the fault begins.
+    /// The time from the event to the start of the fault.
     #[serde(default)]
     pub delay: Draw<Span>,
 }
@@ -35,7 +35,7 @@ fn first() -> u64 {
     1
 }
 
-/// What a fault can wait for.
+/// An event that can start a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Happening {

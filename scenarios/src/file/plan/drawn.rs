@@ -1,4 +1,4 @@
-//! What the seed drew, by the path of the key that has a range in the file.
+//! The values that the seed drew, by the path of the key that has a range in the file.
 
 use std::any::Any;
 
@@ -21,12 +21,12 @@ use crate::{
 /// A value that the seed drew.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawn {
-    /// Whose it is, such as `fault.jump.clock_step.by`. Members of a group are called by the names
-    /// of their hosts, and steps are counted from 0.
+    /// The path of the key, such as `fault.jump.clock_step.by`. Members of a group appear under the
+    /// names of their hosts, and steps are counted from 0.
     pub path: String,
-    /// The value as a file would write it; of hosts, their names.
+    /// The value as a file would write it, or the names of hosts.
     pub text: String,
-    /// The value as a number, where it is one: seconds of a time, percent of a rate.
+    /// The value as a number, if it is one: a time in seconds, a rate in percent.
     pub number: Option<f64>,
 }
 
@@ -39,8 +39,8 @@ impl From<Drawn> for history::Drawn {
 }
 
 impl Plan {
-    /// Everything that was drawn, at the same paths for every seed. Of a fault that happens several
-    /// times, it is the first occurrence.
+    /// Returns all drawn values, at the same paths for every seed. For a fault that happens several
+    /// times, they are those of the first occurrence.
     pub fn drawn(&self) -> Vec<Drawn> {
         let mut all = Vec::new();
         for (name, node) in &self.scenario.node {
@@ -63,8 +63,8 @@ impl Plan {
         all
     }
 
-    /// The same, and of each repeated fault how often it happens, and the sum and the greatest of
-    /// each number that its occurrences draw, of which [`Plan::drawn`] has the first only.
+    /// Returns the values of [`Plan::drawn`], and for each repeated fault also the number of its
+    /// occurrences, and the sum and the maximum of each number that they draw.
     pub fn drawn_by_all_occurrences(&self) -> Vec<Drawn> {
         let mut all = self.drawn();
         for (name, written) in self.scenario.fault.iter().filter(|(_, fault)| fault.every.is_some()) {
@@ -82,7 +82,7 @@ impl Plan {
                 all.push(Drawn { path, text: format!("{number}"), number: Some(number) });
             };
             add(format!("fault.{name} (occurrences)"), f64::from(occurrences));
-            // When each begins says nothing in sum.
+            // The sum of the starts would mean nothing.
             numbers.shift_remove(&format!("fault.{name}.at"));
             for (path, numbers) in numbers.into_iter().filter(|(_, numbers)| !numbers.is_empty()) {
                 add(format!("{path} (sum)"), numbers.iter().sum());
@@ -158,7 +158,7 @@ fn fault(name: &str, written: &Fault, first: &Occurrence, all: &mut Vec<Drawn>) 
     }
 }
 
-/// What differs between a table as it is written and as it was drawn: a range is written in another
+/// Collects the differences between a table as written and as drawn: a range is written in another
 /// way than any value of it.
 fn compare<T: Serialize>(path: &str, written: &T, drawn: &T, all: &mut Vec<Drawn>) {
     let value = |of: &T| serde_json::to_value(of).expect("tables of a file are serialized with text keys");

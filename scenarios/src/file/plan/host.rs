@@ -1,4 +1,4 @@
-//! A host as planned: its clocks, and what runs on it.
+//! A planned host: its clocks, and the software that runs on it.
 
 use std::{any::Any, fmt, rc::Rc};
 
@@ -15,32 +15,33 @@ use crate::{
 pub struct PlannedHost {
     /// Its name.
     pub name: String,
-    /// How far its wall clock is ahead.
+    /// The time by which its wall clock is ahead.
     pub offset: Step,
-    /// How much faster than true time its clocks run.
+    /// The rate by which its clocks run faster than true time.
     pub rate: Rate,
-    /// What runs on it.
+    /// The software that runs on it.
     pub software: Rc<dyn Software>,
 }
 
-/// What runs on a host. A process is chosen by the type behind it.
+/// The software of a host. The run selects the process to start by the concrete type.
 pub trait Software: Any + fmt::Debug {
-    /// What the history calls a host that runs it.
+    /// Returns the kind under which the history records the host.
     fn kind(&self) -> HostKind;
-    /// The node whose data it repeats from the start.
+    /// Returns the node whose data it replicates from the start.
     fn replica_of(&self) -> Option<&str> {
         None
     }
-    /// What it is to do that no real program of its kind does, each as the end of a sentence about
-    /// its host.
+    /// Returns the reasons why no real process can run in its place, each as the end of a sentence
+    /// about its host.
     fn unreal(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Whether it is a process of its own in real time, whose clocks are the machine's.
+    /// Returns true if the software is a separate process in real time. Such a process has the
+    /// clocks of the machine.
     fn is_process(&self) -> bool {
         false
     }
-    /// What it will do, a line each.
+    /// Describes its work, one line for each part.
     fn words(&self) -> Vec<String> {
         Vec::new()
     }

@@ -17,7 +17,7 @@ pub struct PlannedLink {
     pub from: String,
     /// The receiving host.
     pub to: String,
-    /// How long a packet takes.
+    /// The time that a packet takes.
     pub latency: Draw<Span>,
 }
 
@@ -37,13 +37,13 @@ pub(super) fn links(scenario: &Scenario, hosts: &[PlannedHost]) -> Vec<PlannedLi
     links
 }
 
-/// The hosts of selectors that neither the seed nor the run decides.
+/// Resolves selectors that depend neither on the seed nor on the run.
 fn fixed(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts) -> Vec<String> {
     let selectors = written.names().iter().filter_map(|name| name.as_str().parse::<Selector>().ok());
     selectors.flat_map(|selector| all(scenario, hosts, &selector)).collect()
 }
 
-/// The hosts of a selector, as far as they are known before the run.
+/// Returns the candidates for a selector, as far as they are known before the run.
 pub(super) fn all(scenario: &Scenario, hosts: &[PlannedHost], selector: &Selector) -> Vec<String> {
     let of = |kind: HostKind| {
         let hosts = hosts.iter().filter(|host| host.software.kind() == kind);
@@ -51,7 +51,7 @@ pub(super) fn all(scenario: &Scenario, hosts: &[PlannedHost], selector: &Selecto
     };
     match selector {
         Selector::Named(name) => scenario.members(name),
-        // The majority that counts in a cluster is that of its masters.
+        // In a cluster the masters vote, so the minority is one of masters.
         Selector::Minority if scenario.is_cluster() => {
             let masters = scenario.cluster_nodes().into_iter().filter(|node| !node.slots.0.is_empty());
             masters.map(|node| node.host).collect()

@@ -1,9 +1,9 @@
-//! What will happen: a scenario with every range drawn, every group spelled out, every occurrence
-//! of a fault listed.
+//! The plan of a run: a scenario in which every range is drawn, every group is expanded, and every
+//! occurrence of a fault is listed.
 //!
-//! Draw everything first, print it, then run: a plan is a pure function of scenario and seed, and
-//! can be read before anything happens. Each host, script and fault draws from a stream of its own,
-//! so that a new draw in one does not move the others.
+//! A plan is a pure function of scenario and seed: it is complete and can be printed before
+//! anything runs. Each host, script and fault draws from its own stream, so that a new draw in one
+//! does not change the others.
 
 mod drawn;
 mod host;
@@ -35,26 +35,27 @@ pub use phases::Phases;
 pub use script::{PlannedLine, PlannedStep};
 pub use software::{PlannedClient, PlannedNode, PlannedPeer, PlannedProbe, PlannedResource, PlannedSentinel};
 
-/// What will happen in one run.
+/// The plan of one run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What was written.
+    /// The scenario as written.
     pub scenario: Scenario,
-    /// What everything was drawn from.
+    /// The seed of all draws.
     pub seed: u64,
-    /// The hosts: nodes, clients, the resource.
+    /// The hosts: nodes, clients, the resource, Sentinels and the probe.
     pub hosts: Vec<PlannedHost>,
     /// Links that differ from the rest of the network.
     pub links: Vec<PlannedLink>,
-    /// The locks on trial as the file has them; a [`LockEntry`] is a place in this list.
+    /// The locks on trial, one for each table of the file; a [`LockEntry`] is an index into this
+    /// list.
     pub locks: Vec<PlannedLock>,
     /// Every occurrence of every fault.
     pub faults: Vec<Occurrence>,
-    /// When the storm ends and when the run does.
+    /// The end of the storm and the end of the run.
     pub phases: Phases,
 }
 
-/// A lock as the file has it, by its place in [`Plan::locks`]. Several of different kinds under one
+/// The index in [`Plan::locks`] of a lock of the file. Several locks of different kinds under one
 /// name are one lock of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockEntry(pub u16);
@@ -64,13 +65,13 @@ pub struct LockEntry(pub u16);
 pub struct PlannedLock {
     /// Its number in the history.
     pub number: LockNumber,
-    /// What the file calls it.
+    /// Its name in the file.
     pub name: String,
     /// Its key in Redis.
     pub key: String,
-    /// As written.
+    /// Its settings as written.
     pub written: Lock,
-    /// The nodes it lives on, each group of replicas by the node it starts from.
+    /// The nodes that it lives on: the first node of each replication group, without the replicas.
     pub nodes: Vec<String>,
 }
 
@@ -104,9 +105,9 @@ impl Plan {
         }
     }
 
-    /// The same with this library in the place of every client's software, and with the keys that
-    /// it has for the locks. The laboratory's own client has no such locks, and a further process
-    /// for it would make every trial slower: there is none.
+    /// Returns the same plan with this library in the place of every client's software, and with
+    /// the library's keys for the locks. It removes the probe: lockstorm's own client has no such
+    /// locks, and a further process for it would make every trial slower.
     #[must_use]
     pub fn with_peer(mut self, peer: &Peer) -> Plan {
         let peer = Rc::new(peer.clone());
@@ -124,28 +125,28 @@ impl Plan {
         self
     }
 
-    /// The number of the lock that the file calls so.
+    /// Returns the number of the lock with this name in the file.
     pub fn lock(&self, name: &str) -> Option<LockNumber> {
         self.locks.iter().find(|lock| lock.name == name).map(|lock| lock.number)
     }
 
-    /// A lock as the file has it.
+    /// Returns the lock of the file at this index.
     pub fn entry(&self, entry: LockEntry) -> &PlannedLock {
         &self.locks[usize::from(entry.0)]
     }
 
-    /// The locks as the file has them, in order.
+    /// Iterates over the locks of the file, in order.
     pub fn entries(&self) -> impl Iterator<Item = (LockEntry, &PlannedLock)> + Clone {
         (0..).map(LockEntry).zip(&self.locks)
     }
 
-    /// What the file has of a lock of the history, the first of it first: one entry, or several of
-    /// different kinds.
+    /// Returns the locks of the file that are this lock of the history, in order: one entry, or
+    /// several of different kinds.
     pub fn entries_of(&self, lock: LockNumber) -> impl Iterator<Item = &PlannedLock> {
         self.locks.iter().filter(move |entry| entry.number == lock)
     }
 
-    /// The locks of the history, each as the first entry of the file has it.
+    /// Returns the locks of the history, each as its first entry in the file.
     pub fn judged(&self) -> impl Iterator<Item = &PlannedLock> {
         let is_first = |at: &usize, lock: &PlannedLock| {
             self.locks[..*at].iter().all(|before| before.number != lock.number)
@@ -153,7 +154,7 @@ impl Plan {
         self.locks.iter().enumerate().filter(move |(at, lock)| is_first(at, lock)).map(|(_, lock)| lock)
     }
 
-    /// The adapter of a lock of the history.
+    /// Returns the adapter of a lock of the history.
     pub(crate) fn object(&self, lock: LockNumber) -> Rc<dyn Object> {
         let entries: Vec<&PlannedLock> = self.entries_of(lock).collect();
         if let [only] = entries[..] {
@@ -163,21 +164,22 @@ impl Plan {
         object::of_one_name(&kinds).expect("a scenario's kinds are checked before it runs")
     }
 
-    /// All nodes that a lock lives on, replicas included.
+    /// Returns all nodes that a lock lives on, including replicas.
     pub fn nodes_of(&self, lock: LockNumber) -> Vec<String> {
         let first = self.entries_of(lock).next();
         first.into_iter().flat_map(|lock| &lock.nodes).flat_map(|node| self.group_of(node)).collect()
     }
 
-    /// The nodes that pass the lock's key on to each other: the node and, however deep, its
-    /// replicas.
+    /// Returns the nodes that replicate the lock's key to each other: the node, its
+    /// replicas, their replicas, and so on.
     pub fn group_of(&self, node: &str) -> Vec<String> {
         let mut group = vec![node.to_owned()];
         let mut at = 0;
         while at < group.len() {
             let follows = |host: &&PlannedHost| host.software.replica_of() == Some(&group[at]);
             let more: Vec<String> = self.hosts.iter().filter(follows).map(|host| host.name.clone()).collect();
-            // Two nodes that follow each other are a mistake, not a reason for an endless loop.
+            // Two nodes that follow each other are a mistake in the file, and must not cause an
+            // endless loop.
             group.extend(more.into_iter().filter(|name| name != node));
             at += 1;
         }

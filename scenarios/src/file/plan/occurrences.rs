@@ -1,4 +1,4 @@
-//! Every occurrence of every fault: when, for how long, on which targets.
+//! The occurrences of all faults, each with its start, its length and its targets.
 
 use std::{fmt, time::Duration};
 
@@ -17,46 +17,47 @@ use crate::{
     units::Span,
 };
 
-/// How many fractions an occurrence takes along for the ranges among its fault's parameters.
+/// The number of fractions that an occurrence draws for the ranges among its fault's parameters.
 const FRACTIONS: usize = 4;
 
 /// One occurrence of a fault.
 #[derive(Debug, Clone)]
 pub struct Occurrence {
-    /// The fault's name in the scenario, with the number of the occurrence where there are several.
+    /// The fault's name in the scenario; for repeated faults followed by `#` and the number of the
+    /// occurrence.
     pub name: String,
-    /// When it begins.
+    /// The start.
     pub when: When,
-    /// After how long it is undone.
+    /// The time after which it is undone; `None` for never.
     pub length: Option<Duration>,
-    /// What goes wrong, with every range among its parameters drawn.
+    /// The fault, with all ranges among its parameters drawn.
     pub fault: FaultKind,
-    /// Whom it is about, one list for each of the fault's selectors.
+    /// The targets, one list for each of the fault's selectors.
     pub targets: Vec<Vec<Target>>,
 }
 
 impl Occurrence {
-    /// The name of its fault.
+    /// Returns the name of its fault.
     pub fn of(&self) -> &str {
         self.name.split_once('#').map_or(&self.name, |(fault, _)| fault)
     }
 }
 
-/// When an occurrence begins.
+/// The start of an occurrence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    /// At a true instant.
+    /// An instant of true time.
     At(True),
-    /// So long after something has happened.
+    /// A delay after an event.
     After(Trigger, Duration),
 }
 
-/// A host that a fault is about.
+/// A target of a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// This one.
+    /// A host, known before the run.
     Host(String),
-    /// The hosts that have the role when the fault begins.
+    /// The hosts in this role when the fault begins.
     Role(Selector),
 }
 
@@ -94,7 +95,7 @@ pub(super) fn draw(
         one(When::At(at), 1, &mut stream);
         let Some(every) = written.every else { continue };
         for number in 2.. {
-            // The shortest period is long enough to come to the end: it is checked before.
+            // The period is never too short for this loop to end: validation has checked it.
             at += every.at(stream.unit()).0;
             if at >= last {
                 break;
@@ -129,7 +130,7 @@ fn targets(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts, stream: 
     targets
 }
 
-/// So many of the candidates, drawn without putting back.
+/// Draws this number of candidates without replacement, or all if there are fewer.
 fn pick(mut candidates: Vec<String>, count: usize, stream: &mut Stream) -> Vec<String> {
     let mut picked = Vec::new();
     while picked.len() < count && !candidates.is_empty() {

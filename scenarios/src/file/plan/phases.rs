@@ -1,4 +1,4 @@
-//! First the storm, then the calm.
+//! The phases of a run: first the storm, then the calm.
 
 use std::time::Duration;
 
@@ -10,18 +10,19 @@ use crate::{
     units::Span,
 };
 
-/// When the storm ends and when the run does, in true time.
+/// The end of the storm and the end of the run, in true time.
 ///
-/// Safety is judged throughout; progress only after the faults have ended, because a lock that no
-/// client gets during a partition is right, and one that no client gets after it is broken.
+/// Safety is judged throughout. Progress is judged only after the storm: a lock that no client gets
+/// during a partition is right, and a lock that no client gets after it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
-    /// No fault begins after this, and what can be undone of those that rage is undone.
+    /// The end of the storm. By default repeated faults do not begin after it, and faults with a
+    /// length end here at the latest.
     pub storm_ends: True,
-    /// Whether the laboratory asks for the locks itself in the calm, and from when on; `None` where
-    /// there is none that has owners.
+    /// The probe, which asks for the locks in the calm: its start, or the reason for its absence.
+    /// `None` if no lock has owners.
     pub probe: Option<Probe>,
-    /// The run ends.
+    /// The end of the run.
     pub ends: True,
 }
 
@@ -43,8 +44,8 @@ fn probe(scenario: &Scenario, storm_ends: True, ends: True) -> Option<Probe> {
     if scenario.client.values().any(|client| client.code.is_some()) {
         return Some(Probe::NotOurs);
     }
-    // Whose owner is gone holds the lock for as long as a lease: before that it is no surprise that
-    // no other owner is granted it.
+    // An owner that is gone holds the lock for a whole lease. Before its end it is no surprise that
+    // no other owner is granted the lock.
     let at = storm_ends + longest;
     if at < ends {
         return Some(Probe::From { at });
@@ -53,7 +54,7 @@ fn probe(scenario: &Scenario, storm_ends: True, ends: True) -> Option<Probe> {
     Some(Probe::TooShort { needs: longest + bound })
 }
 
-/// The longest time for which a client of the scenario has a lock without renewing it.
+/// Returns the longest time for which a client of the scenario holds a lock without renewal.
 fn longest_lease(scenario: &Scenario, lock: &Lock) -> Duration {
     let scripts = scenario.client.values().flat_map(|client| {
         let lines = client.line.values().map(|line| &line.steps);
@@ -64,7 +65,7 @@ fn longest_lease(scenario: &Scenario, lock: &Lock) -> Duration {
     longest
 }
 
-/// The lease that a step asks for, if it is not the lock's own.
+/// Returns the lease that a step asks for, if it is not the lock's own.
 fn lease_by(step: &StepEntry, lock: &Lock) -> Option<Span> {
     let watchdog = |watchdog: bool| watchdog.then_some(lock.watchdog);
     let acquire = step.acquire.as_ref().and_then(|acquire| acquire.lease.or(watchdog(acquire.watchdog)));
@@ -83,7 +84,7 @@ mod tests {
         Phases::of(&source.variants[0].scenario).probe
     }
 
-    /// A storm of ten seconds, and the bound of sixty.
+    /// The storm lasts ten seconds, and the default bound is sixty.
     #[test]
     fn the_laboratory_asks_when_the_longest_lease_is_over() {
         let at = |secs| Some(Probe::From { at: True::ZERO + Duration::from_secs(secs) });

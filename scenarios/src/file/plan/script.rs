@@ -1,4 +1,4 @@
-//! A client's steps with their times drawn.
+//! The steps of a client with their ranges drawn.
 
 use std::fmt;
 
@@ -15,12 +15,12 @@ use crate::{
 /// One step of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedStep {
-    /// Not before this time after the start, in true time.
+    /// The earliest start, in true time after the start of the run.
     pub at: Option<Span>,
-    /// Which lock it is about, if it says so.
+    /// The lock that the step names, if any.
     pub of: Option<LockEntry>,
-    /// What is done, with every range among its times drawn; nothing by a step that only waits for
-    /// its time.
+    /// The action, with all ranges among its times drawn; `None` for a step that only waits for its
+    /// time.
     pub step: Option<Step>,
 }
 
@@ -33,18 +33,18 @@ impl fmt::Display for PlannedStep {
     }
 }
 
-/// One line of work of a client: an owner of its own.
+/// One line of work of a client: a separate owner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedLine {
-    /// What it is called; nothing where the client has only one.
+    /// Its name; empty for the only line of a client.
     pub name: String,
     /// Its script.
     pub script: Vec<PlannedStep>,
-    /// Its workload, if it has one instead.
+    /// Its workload, if it has one instead of a script.
     pub workload: Option<Workload>,
 }
 
-/// The lines of work of one client, the first one first.
+/// Returns the lines of work of one client, in the order of the file.
 pub(super) fn lines(
     scenario: &Scenario,
     written: &Client,

@@ -1,4 +1,4 @@
-//! Addresses that are no host's own: of a proxy, a virtual IP or a name in the DNS.
+//! Addresses that belong to no host: of a proxy, a virtual IP or a name in the DNS.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::{Client, RESERVED, Scenario, error::Mistake, places::Places};
 use crate::file::{fault::FaultKind, name::Name, selector::Selector};
 
-/// An address that is no host's own, such as that of a proxy, a virtual IP or a name in the DNS:
-/// `[address.vip]`. Clients know it as one of their `nodes`.
+/// An address that belongs to no host, such as that of a proxy, a virtual IP or a name in the DNS:
+/// `[address.vip]`. Clients can have it among their `nodes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Address {
-    /// The node to which it leads at first; `move_address` moves it.
+    /// The node that it leads to at the start; the fault `move_address` changes it.
     pub points_to: Name,
 }
 
 /// The addresses of a scenario, by name.
 pub(super) type Addresses = IndexMap<String, Address>;
 
-/// That addresses have names of their own, and lead to one node each.
+/// Checks that the names of addresses differ from those of hosts, and that each leads to one node.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     let groups = scenario.node.keys().chain(scenario.sentinel.keys()).chain(scenario.client.keys());
     let groups: Vec<&String> = groups.collect();
@@ -39,13 +39,13 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
 }
 
 impl Scenario {
-    /// The hosts of all nodes.
+    /// Returns the hosts of all nodes.
     fn hosts_of_nodes(&self) -> Vec<String> {
         self.node.keys().flat_map(|name| self.members(name)).collect()
     }
 }
 
-/// That the address which a fault moves is one, and goes to one node.
+/// Checks that a fault moves an existing address, and moves it to one node.
 pub(super) fn check_fault(scenario: &Scenario, kind: &FaultKind) -> Result<(), Mistake> {
     let FaultKind::MoveAddress(moved) = kind else { return Ok(()) };
     if !scenario.address.contains_key(moved.address.as_str()) {
@@ -68,7 +68,7 @@ pub(super) fn check_fault(scenario: &Scenario, kind: &FaultKind) -> Result<(), M
 }
 
 impl Client {
-    /// Whether it dials this address.
+    /// Returns true if the client connects to this address.
     pub fn dials(&self, address: &str) -> bool {
         self.nodes.iter().flatten().any(|name| name.as_str() == address)
     }

@@ -1,32 +1,32 @@
 //! `[boundary]`: the key along which a scenario's verdict changes, and the formula that its author
-//! claims for the place.
+//! claims for the value at which it does.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Formula, Scenario, Ticks, limits::Wrong};
 
-/// Where a verdict changes: `[boundary]`; `lockstorm boundary` finds the place.
+/// The value at which a verdict changes: `[boundary]`. `lockstorm boundary` finds it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Boundary {
-    /// The key that is moved, by its path, such as `fault.jump.clock_step.by`.
+    /// The key whose value is varied, by its path, such as `fault.jump.clock_step.by`.
     pub key: String,
     /// Its least value.
     pub from: Ticks,
-    /// Its largest value.
+    /// Its greatest value.
     pub to: Ticks,
-    /// How near the place is to be found; a ten-thousandth of the range if left out.
+    /// The precision with which the boundary is found. Default: a ten-thousandth of the range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Ticks>,
-    /// Whose verdict; that of the first checker that something is expected of, if left out.
+    /// The checker whose verdict changes. Default: the first checker in `expect`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checker: Option<String>,
-    /// Where it should be; nothing is claimed if left out. A sum of values such as `102ms`, of
-    /// `lease`, `drift`, `latency` and `rtt`, and of keys by their paths, such as
-    /// `sentinel.s.down_after`, each perhaps multiplied or divided (`2 * latency`, `lock.watchdog /
-    /// 3`, `lease / (lease - drift) * 100% - 100%`); or two sums with `..` between them, where the
-    /// scenario only bounds the place.
+    /// The claimed value of the boundary. Default: no claim. It is a sum of values such as `102ms`,
+    /// of `lease`, `drift`, `latency` and `rtt`, and of keys by their paths, such as
+    /// `sentinel.s.down_after`. Each may be multiplied or divided (`2 * latency`, `lock.watchdog /
+    /// 3`, `lease / (lease - drift) * 100% - 100%`). Two sums with `..` between them bound the
+    /// value, if the scenario does not determine it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<Formula>,
 }

@@ -1,4 +1,4 @@
-//! The same model from Rust: for tests that would rather not keep a file.
+//! A builder for scenarios in Rust, for tests without a file.
 
 use super::{Client, Lock, LockKind, Node, Resource, Scenario, Steps};
 use crate::{
@@ -8,8 +8,7 @@ use crate::{
     units::{Draw, Span},
 };
 
-/// Builds a [`Scenario`] piece by piece; each piece is what the file format has under the same
-/// name.
+/// Builds a [`Scenario`] piece by piece. Each piece has the same name in the file format.
 ///
 /// ```
 /// use lockstorm::{file::{fault::{Crash, Fault}, scenario::Scenario}, units::Span};
@@ -24,14 +23,14 @@ use crate::{
 pub struct ScenarioBuilder(Scenario);
 
 impl Scenario {
-    /// Starts an experiment with one sentence about it.
+    /// Starts an experiment with a sentence about it.
     pub fn builder(about: impl Into<String>) -> ScenarioBuilder {
         ScenarioBuilder(Scenario { about: about.into(), ..Scenario::default() })
     }
 }
 
 impl Fault {
-    /// A fault that begins so long after the start.
+    /// Makes a fault that begins at this time after the start.
     pub fn after(at: Span, kind: impl Into<Fault>) -> Fault {
         Fault { at: Some(Draw::Fixed(at)), ..kind.into() }
     }
@@ -60,30 +59,30 @@ impl ScenarioBuilder {
         self.client(name, Client { steps, ..Client::default() })
     }
 
-    /// Adds a client that runs code: yours, on a host of the world. See [`Code`].
+    /// Adds a client that runs your code on a host of the world. See [`Code`].
     pub fn client_code(self, name: impl Into<String>, code: impl Into<Code>) -> Self {
         self.client(name, Client { code: Some(code.into()), ..Client::default() })
     }
 
-    /// Sets how long a packet takes between any two hosts.
+    /// Sets the time that a packet takes between any two hosts.
     pub fn latency(mut self, latency: Draw<Span>) -> Self {
         self.0.network.latency = latency;
         self
     }
 
-    /// Chooses the lock on trial, where there is one.
+    /// Sets the only lock on trial.
     pub fn lock(mut self, lock: Lock) -> Self {
         self.0.lock = lock.into();
         self
     }
 
-    /// Adds a lock under a name, where there are several.
+    /// Adds a lock under a name, for a scenario with several.
     pub fn lock_named(mut self, name: impl Into<String>, lock: Lock) -> Self {
         self.0.lock.add(name, lock);
         self
     }
 
-    /// Chooses the kind of every lock so far.
+    /// Sets the kind of every lock added so far.
     pub fn lock_kind(mut self, kind: LockKind) -> Self {
         self.0.lock.values_mut().for_each(|lock| lock.kind = kind);
         self
@@ -101,20 +100,20 @@ impl ScenarioBuilder {
         self
     }
 
-    /// Sets how long the storm and the calm last.
+    /// Sets the lengths of the storm and the calm.
     pub fn lasting(mut self, storm: Span, calm: Span) -> Self {
         self.0.run.storm = storm;
         self.0.run.calm = calm;
         self
     }
 
-    /// Says what a checker is expected to find.
+    /// Sets the expectation for a checker.
     pub fn expect(mut self, checker: impl Into<String>, expectation: Expectation) -> Self {
         self.0.expect.insert(checker.into(), expectation);
         self
     }
 
-    /// The scenario.
+    /// Returns the scenario.
     pub fn build(self) -> Scenario {
         self.0
     }

@@ -1,37 +1,37 @@
-//! The cluster of an experiment: its nodes, the slots of each, and what each knows of the others at
-//! first.
+//! The cluster of an experiment: its nodes, their slots, and the initial configuration in which
+//! they know each other.
 
 use lockstorm_sim::cluster::SLOTS;
 
 use super::{Algorithm, Scenario, error::Mistake, group, places::Places};
 use crate::file::{fault::FaultKind, slots::Slots};
 
-/// A node of a cluster, as it is at first.
+/// A node of a cluster in its initial state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterNode {
     /// Its host.
     pub host: String,
-    /// The host of its master, of a replica.
+    /// The host of its master, if it is a replica.
     pub master: Option<String>,
-    /// The slots that it has, of a master.
+    /// Its slots, if it is a master.
     pub slots: Slots,
 }
 
 impl Scenario {
-    /// Whether the nodes are those of a Redis Cluster.
+    /// Returns true if the nodes are those of a Redis Cluster.
     pub fn is_cluster(&self) -> bool {
         self.node.values().any(|node| node.cluster)
     }
 
-    /// The host that a node follows from the start; `number` counts the hosts of its group from 0.
-    /// Replicas of a group follow one each, in turn.
+    /// Returns the host that a node follows from the start; `number` is the index of the node in
+    /// its group, from 0. Replicas of a group follow one each, in turn.
     pub fn master_of(&self, name: &str, number: usize) -> Option<String> {
         let masters = self.members(self.node.get(name)?.replica_of.as_ref()?.as_str());
         masters.get(number % masters.len().max(1)).cloned()
     }
 
-    /// The nodes of the cluster, in the order of their hosts. Masters that do not say which slots
-    /// they have share those that are left.
+    /// Returns the nodes of the cluster, in the order of their hosts. Masters without `slots` share
+    /// the slots that no other master names.
     pub fn cluster_nodes(&self) -> Vec<ClusterNode> {
         let given: Vec<&Slots> = self.node.values().filter_map(|node| node.slots.as_ref()).collect();
         let rest: Vec<u16> =
@@ -58,8 +58,8 @@ impl Scenario {
     }
 }
 
-/// What each of these nodes has in `nodes.conf` when it knows all the others by these ids: as after
-/// `redis-cli --cluster create`.
+/// Returns the `nodes.conf` of each of these nodes, in which it knows all the others by these ids,
+/// as after `redis-cli --cluster create`.
 pub(crate) fn files(nodes: &[ClusterNode], ids: &[String]) -> Vec<String> {
     let masters: Vec<&str> =
         nodes.iter().filter(|node| node.master.is_none()).map(|node| &*node.host).collect();
@@ -67,7 +67,7 @@ pub(crate) fn files(nodes: &[ClusterNode], ids: &[String]) -> Vec<String> {
         let line = |(at, node): (usize, &ClusterNode)| {
             let mine = if at == me { "myself," } else { "" };
             let master = node.master.as_ref().unwrap_or(&node.host);
-            // Versions count from 1 in the order of the masters.
+            // Epochs count from 1 in the order of the masters.
             let epoch = masters.iter().position(|host| host == master).map_or(0, |at| at + 1);
             let of = node.master.as_ref().and_then(|of| nodes.iter().position(|node| node.host == *of));
             let (role, of) = of.map_or(("master", "-"), |of| ("slave", &ids[of]));
@@ -80,8 +80,8 @@ pub(crate) fn files(nodes: &[ClusterNode], ids: &[String]) -> Vec<String> {
     (0..nodes.len()).map(file).collect()
 }
 
-/// That the nodes make a cluster, if they are to be one, and that the rest of the scenario suits
-/// it.
+/// Checks that the nodes form a cluster, if any is one of a cluster, and that the rest of the
+/// scenario suits it.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     let of_key = |path: &[&str]| places.of_key(path);
     for (name, node) in &scenario.node {
@@ -144,7 +144,7 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
     Ok(())
 }
 
-/// That a fault of a cluster has one, and that it says which slots it is about.
+/// Checks that a fault of a cluster has a cluster, and that it determines the slots to move.
 fn check_fault(
     scenario: &Scenario,
     places: &Places<'_, '_>,

@@ -1,12 +1,12 @@
-//! The drivers of clients: what is below a lock, and sends its commands.
+//! The drivers of clients: the layer below a lock, which sends its commands.
 
 use super::{Algorithm, Client, Scenario, error::Mistake, places::Places};
 
 /// The most times that a driver sends a command again.
 const RETRIES_MAX: u32 = 1_000;
 
-/// That a client whose driver sends commands again is one of models, and does not do so without
-/// end.
+/// Checks that only a client of models has a driver that sends commands again, and that the number
+/// of its retries is limited.
 pub(super) fn check(
     scenario: &Scenario,
     name: &str,

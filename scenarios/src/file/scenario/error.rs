@@ -1,22 +1,22 @@
-//! What is wrong with a scenario file: where, what was expected, and the nearest name.
+//! Errors about a scenario file: the place, the mistake, the expected input and the nearest name.
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 
 use super::form::{self, Keys};
 
-/// A mistake in a scenario file, with the place it was made; or in what is asked of a file as a
-/// whole, which has no place in it.
+/// A mistake in a scenario file, with its place. A mistake in a request about the whole file has no
+/// place in it.
 #[derive(Debug, Clone, thiserror::Error, Diagnostic)]
 #[error("{file}{place}: {message}", place = place(*.line, *.column))]
 #[diagnostic(code(scenario))]
 pub struct ScenarioError {
-    /// The file as it was named.
+    /// The path of the file, as the caller gave it.
     pub file: String,
-    /// Line, from 1; 0 where the mistake has no place in the file.
+    /// Line, from 1; 0 if the mistake has no place in the file.
     pub line: usize,
-    /// Column in characters, from 1; 0 where the mistake has no place in the file.
+    /// Column in characters, from 1; 0 if the mistake has no place in the file.
     pub column: usize,
-    /// What is wrong and what was expected.
+    /// The mistake, and the expected input.
     pub message: String,
     #[source_code]
     source_code: Option<NamedSource<String>>,
@@ -27,7 +27,7 @@ pub struct ScenarioError {
 }
 
 impl ScenarioError {
-    /// There is no file of this name, nor anything else that it could stand for.
+    /// Makes the error that neither a file nor a stock scenario has this name.
     pub(crate) fn absent<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> ScenarioError {
         let help = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
         let help =
@@ -37,7 +37,7 @@ impl ScenarioError {
     }
 }
 
-/// A mistake before it is tied to a file.
+/// A mistake whose file is not known yet.
 #[derive(Debug, Clone)]
 pub(super) struct Mistake {
     pub(super) span: std::ops::Range<usize>,
@@ -50,7 +50,7 @@ impl Mistake {
         Mistake { span, message: message.into(), help: None }
     }
 
-    /// A name that stands for nothing, with the nearest of those that do.
+    /// Makes the mistake that a name refers to nothing, with the nearest name that exists.
     pub(super) fn unknown<'a>(
         span: std::ops::Range<usize>,
         what: &str,
@@ -68,7 +68,7 @@ impl Mistake {
 
     pub(super) fn of_toml(error: &toml::de::Error) -> Mistake {
         let message = error.message().trim().to_owned();
-        // serde lists what it expected; the nearest of it is what the writer most likely meant.
+        // serde lists the expected names; the nearest of them is most likely the intended one.
         let mut quoted = message.split('`').skip(1).step_by(2);
         let help = match quoted.next() {
             Some(found) if message.starts_with("unknown") => nearest(found, quoted),
@@ -95,7 +95,7 @@ impl Mistake {
         }
     }
 
-    /// As an error about the file that no line of it is to blame for.
+    /// Makes an error about the file as a whole, without a line.
     pub(super) fn without_place(self, file: &str) -> ScenarioError {
         ScenarioError {
             file: file.to_owned(),
@@ -109,13 +109,13 @@ impl Mistake {
     }
 }
 
-/// How a place is written behind the name of its file.
+/// Formats a place as it follows the name of its file.
 fn place(line: usize, column: usize) -> String {
     if line == 0 { String::new() } else { format!(":{line}:{column}") }
 }
 
-/// What serde says of a value of another type, in words of the file and not of the code that reads
-/// it.
+/// Rewrites serde's message about a value of another type in words of the file format, without the
+/// types of the code that reads it.
 fn plain(message: &str) -> String {
     let types = message.strip_prefix("invalid type: ").and_then(|types| types.split_once(", expected "));
     let Some((found, expected)) = types else { return message.to_owned() };
@@ -127,7 +127,7 @@ fn plain(message: &str) -> String {
     format!("expected {expected}, found {found}")
 }
 
-/// What a table holds, by the name that its type has in the schema.
+/// Describes the contents of a table, by the name of its type in the schema.
 fn table(name: &str) -> String {
     let Keys { must, may } = form::keys(name);
     let list = |keys: &[String]| keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
@@ -139,7 +139,7 @@ fn table(name: &str) -> String {
     }
 }
 
-/// The nearest of `known` to `name`, if it is near enough to be what was meant.
+/// Returns the candidate nearest to `name`, if it is near enough to be the intended one.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|candidate| {

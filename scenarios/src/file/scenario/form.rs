@@ -1,5 +1,5 @@
-//! What the parts of a scenario file look like, read off the schema: for messages about mistakes,
-//! and for lists.
+//! The form of the parts of a scenario file, read from the schema, for messages about mistakes and
+//! for lists.
 
 use serde_json::{Map, Value};
 
@@ -13,20 +13,20 @@ pub fn json_schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).expect("a schema is JSON")
 }
 
-/// The keys of a table: those that must be given, and those that may.
+/// The keys of a table: the required ones and the optional ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Keys {
     pub(super) must: Vec<String>,
     pub(super) may: Vec<String>,
 }
 
-/// The keys of a type, by its name in the schema; none if it is no table.
+/// Returns the keys of a type, by its name in the schema; none if it is not a table.
 pub(super) fn keys(name: &str) -> Keys {
     let schema = schemars::schema_for!(Scenario).to_value();
     keys_of(&schema, &schema["$defs"][name])
 }
 
-/// How a fault is written, such as `cut = { from, to, one_way? }`; what may be left out has a
+/// Returns the form of a fault, such as `cut = { from, to, one_way? }`. Optional keys have a
 /// question mark.
 pub fn fault(name: &str) -> String {
     let schema = schemars::schema_for!(Scenario).to_value();
@@ -38,7 +38,7 @@ pub fn fault(name: &str) -> String {
     format!("{name} = {{ {} }}", must.into_iter().chain(may).collect::<Vec<_>>().join(", "))
 }
 
-/// The values of a trait, as files write them.
+/// Returns the values of a trait, as files write them.
 pub fn trait_values(name: &str) -> Vec<String> {
     let schema = schemars::schema_for!(Scenario).to_value();
     let of = resolved(&schema, &schema["$defs"]["OtherTraits"]["properties"][name]);
@@ -56,7 +56,8 @@ fn keys_of(schema: &Value, of: &Value) -> Keys {
     Keys { must, may }
 }
 
-/// What a reference leads to; of what may be left out, what it is when it is there.
+/// Follows a reference. Of an optional value it returns the form that applies if the value is
+/// given.
 fn resolved<'a>(schema: &'a Value, of: &'a Value) -> &'a Value {
     let of = of["anyOf"].get(0).unwrap_or(of);
     match of["$ref"].as_str().and_then(|to| to.strip_prefix("#/$defs/")) {
@@ -78,7 +79,7 @@ mod tests {
         ] {
             assert_eq!(fault(name), form);
         }
-        // Its parameters are another fault's as well.
+        // It takes the parameters from another type.
         assert!(fault("lose_reply").starts_with("lose_reply = { "), "{}", fault("lose_reply"));
     }
 

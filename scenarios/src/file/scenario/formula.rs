@@ -1,8 +1,9 @@
-//! Formulas: what a place or a measure should come to, as a sum of what the same file says.
+//! Formulas: the expected value of a boundary or a measure, computed from the values of the same
+//! file.
 //!
-//! A formula has the kinds of its values: times are added to times, the quotient of two times is a
-//! number, and a number of times a rate is a rate. So `lease / (lease - drift) * 100% - 100%` is by
-//! how much a clock may run fast.
+//! A formula has the kinds of its values: the sum of times is a time, the quotient of two times is
+//! a number, and a number times a rate is a rate. So `lease / (lease - drift) * 100% - 100%` is the
+//! rate by which a clock may run fast.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -13,48 +14,49 @@ use serde_json::Value;
 use super::{Scenario, Ticks, lock};
 use crate::units::Draw;
 
-/// So many parentheses may be open at once.
+/// The most parentheses that may be open at a time.
 const OPEN_MAX: usize = 16;
 
-/// A sum of quantities, some of which the scenario names; or the two between which the place lies.
+/// A sum of quantities, some of which are names of values in the scenario; or two sums, the ends of
+/// a range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Formula {
     text: String,
     low: Sum,
-    /// Only where it is another one.
+    /// `None` if it equals `low`.
     high: Option<Sum>,
 }
 
-/// Each term, and whether it is subtracted.
+/// The terms. The flag of a term is set if the term is subtracted.
 #[derive(Debug, Clone, PartialEq)]
 struct Sum(Vec<(bool, Term)>);
 
-/// A value that is multiplied and divided by others, from left to right.
+/// A value with its factors and divisors, applied from left to right.
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
     first: Of,
-    /// Each with whether it divides.
+    /// The flag of a value is set if the value is a divisor.
     then: Vec<(bool, Of)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Of {
-    /// So many times.
+    /// A plain number.
     Number(f64),
-    /// So much.
+    /// A time or a rate, or a whole number that is written as one.
     Value(Ticks),
     /// The lease of the lock.
     Lease,
-    /// What Redlock allows for the drift of clocks over the lease: a hundredth and two
+    /// The allowance of Redlock for the drift of clocks over the lease: a hundredth of it plus two
     /// milliseconds.
     Drift,
     /// The one-way latency of the network.
     Latency,
-    /// There and back.
+    /// The round-trip time of the network: twice the latency.
     Rtt,
-    /// The value of this key.
+    /// The value of the key at this path.
     Key(String),
-    /// What stands in parentheses.
+    /// A sum in parentheses.
     Sum(Sum),
 }
 
@@ -78,7 +80,7 @@ impl FromStr for Sum {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Sum, String> {
-        // A `-` may be a part of a word: of a name, or of a number below zero.
+        // A `-` may be a part of a word: of a name, or of a negative number.
         let spaced = ["+", "*", "/", "(", ")"]
             .iter()
             .fold(text.to_owned(), |text, sign| text.replace(sign, &format!(" {sign} ")));
@@ -92,12 +94,12 @@ impl FromStr for Sum {
     }
 }
 
-/// The words of a sum that are still to be read.
+/// The words of a sum, and the position of the next one.
 struct Reader<'a> {
     text: &'a str,
     words: Vec<&'a str>,
     at: usize,
-    /// How many parentheses are open.
+    /// The number of open parentheses.
     open: usize,
 }
 
@@ -108,7 +110,8 @@ impl<'a> Reader<'a> {
         word
     }
 
-    /// Takes the next word if it is one of two signs: whether it is the second.
+    /// Takes the next word if it is one of two signs; true for the second sign, `None` for another
+    /// word.
     fn takes(&mut self, signs: [&str; 2]) -> Option<bool> {
         let word = self.words.get(self.at)?;
         let sign = signs.iter().position(|sign| sign == word)?;
@@ -167,7 +170,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a part of a formula comes to.
+/// The value of a part of a formula.
 #[derive(Debug, Clone, Copy)]
 enum Amount {
     /// A plain number, whole or not.
@@ -215,12 +218,12 @@ impl Amount {
         }
     }
 
-    /// As a value of a file, where every number is whole.
+    /// Converts to a value of a file, in which every number is whole.
     fn value(self) -> Result<Ticks, String> {
         match self {
             Amount::Much(value) => Ok(value),
             Amount::Number(number) if !number.is_finite() => Err(format!("{number} is no number")),
-            // What was multiplied may be off by what a float cannot hold.
+            // A product may be off by the rounding errors of floats.
             Amount::Number(number) if (number - number.round()).abs() > 1e-9 * number.abs().max(1.0) => {
                 Err(format!("{number} is no whole number"))
             }
@@ -295,7 +298,7 @@ impl Of {
     }
 }
 
-/// The value of a key, by the path that a sweep would give it.
+/// Returns the value of a key by its path, as in a sweep.
 fn value_of(path: &str, scenario: &Scenario) -> Result<Ticks, String> {
     let whole = serde_json::to_value(scenario).map_err(|error| error.to_string())?;
     let mut at = Some(&whole);
@@ -323,28 +326,28 @@ fn value_of(path: &str, scenario: &Scenario) -> Result<Ticks, String> {
     }
 }
 
-/// Where a verdict should change: between two values, or at one that is both.
+/// The values between which a verdict should change. Both ends may be the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// No sooner.
+    /// The least value.
     pub low: Ticks,
-    /// No later.
+    /// The greatest value.
     pub high: Ticks,
 }
 
 impl Formula {
-    /// What it comes to in a scenario.
+    /// Computes the formula in a scenario.
     ///
     /// # Errors
-    /// When a word of it has no fixed value there, or values of several kinds are added, multiplied
-    /// or divided, or something is divided by zero.
+    /// When a word of it has no fixed value there, when values of several kinds are added,
+    /// multiplied or divided, or when something is divided by zero.
     pub fn bounds(&self, scenario: &Scenario) -> Result<Bounds, String> {
         let low = self.low.amount(scenario)?.value()?;
         let high = self.high.as_ref().map_or(Ok(low), |high| high.amount(scenario)?.value())?;
         if low <= high { Ok(Bounds { low, high }) } else { Err(format!("from {low} to {high} is no range")) }
     }
 
-    /// Whether the value of this key is a part of it.
+    /// Returns true if the formula contains the value of this key.
     pub(super) fn names(&self, path: &str) -> bool {
         self.high.iter().chain([&self.low]).any(|sum| sum.names(path))
     }
@@ -422,7 +425,7 @@ mod tests {
             ("lock.node_timeout + 1s", "the scenario says nothing of lock.node_timeout"),
             ("client.c1.steps", "client.c1.steps is "),
             ("lease * latency", "10s and 1ms cannot be multiplied"),
-            // By how much a clock may be fast: the validity is 9.898 s of 10 s.
+            // The rate by which a clock may be fast: the validity is 9.898 s of 10 s.
             ("lease / (lease - drift) * 100% - 100%", "+1.030511%"),
             ("(lease - drift)/(2*latency)", "4949"),
             ("lease / 3", "3.333333333s"),

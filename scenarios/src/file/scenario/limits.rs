@@ -1,7 +1,8 @@
-//! What no step, workload or lock may ask for, whatever else it says.
+//! The limits that apply to every step, workload and lock.
 //!
-//! A file that has the production client on trial may not say what that refuses, by the client's
-//! own table: else the file would be accepted, and then each of its calls would fail.
+//! A file with the production client on trial must not ask for anything that the client refuses, by
+//! the client's own table of limits. Otherwise the file would be accepted, and then each of its
+//! calls would fail.
 
 use std::time::Duration;
 
@@ -10,36 +11,36 @@ use lockstorm_client::limits::{LEASE, Limits};
 use super::{Algorithm, Lock};
 use crate::units::Span;
 
-/// The most permits that a step takes at once, of any kind: a run follows each by itself.
+/// The most permits that a step takes at a time, of any kind: a run tracks each of them.
 pub(super) const PERMITS_AT_ONCE_MAX: u32 = lockstorm_client::limits::PERMITS_WITH_IDS.most;
 
-/// The shortest time between two of anything that is done again and again.
+/// The shortest period of a repetition.
 const PERIOD_MIN: Duration = Duration::from_micros(10);
 
-/// What is wrong with a table: the key that is mistaken, and what is wrong with it.
+/// A mistake in a table: its key and its description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// The key inside the table; empty for the whole.
+    /// The key inside the table; empty for the whole table.
     pub key: &'static str,
-    /// What is wrong and what was expected.
+    /// The mistake, and the expected input.
     pub message: String,
 }
 
 impl Wrong {
-    /// A mistake of one key.
+    /// Makes a mistake of one key.
     pub fn at(key: &'static str, message: impl Into<String>) -> Wrong {
         Wrong { key, message: message.into() }
     }
 }
 
-/// Tells if the production client is on trial, so that its limits apply.
+/// Returns true if the production client is on trial, so that its limits apply.
 pub(super) fn are_of_client(lock: &Lock) -> bool {
     lock.subject.algorithm == Algorithm::Client
 }
 
-/// Checks that a lease is one that the subject of the lock takes. From a model a shorter one is
-/// kept as well, because nothing is left of it when the allowance for clocks and the way has been
-/// taken off.
+/// Checks that the subject of the lock accepts a lease. The minimum applies to models as well,
+/// because nothing is left of a shorter lease after the allowances for clock drift and for the
+/// latency.
 pub(super) fn lease(key: &'static str, lease: Option<Span>, lock: &Lock) -> Result<(), Wrong> {
     let least = Span(LEASE.least);
     match lease {
@@ -52,7 +53,7 @@ pub(super) fn lease(key: &'static str, lease: Option<Span>, lock: &Lock) -> Resu
     }
 }
 
-/// Checks that a length of time is one that the production client takes.
+/// Checks that the production client accepts a length of time.
 pub(super) fn length(
     key: &'static str,
     limits: &Limits<Duration>,
@@ -72,7 +73,7 @@ fn article(what: &str) -> &'static str {
     if what.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-/// Checks that a number is one that the production client takes.
+/// Checks that the production client accepts a number.
 pub(super) fn number(key: &'static str, limits: &Limits<u32>, number: Option<u32>) -> Result<(), Wrong> {
     match number {
         Some(number) if !limits.takes(number) => {
@@ -83,8 +84,8 @@ pub(super) fn number(key: &'static str, limits: &Limits<u32>, number: Option<u32
     }
 }
 
-/// Checks the lease that a step asks for. None at all is refused by the production client; what a
-/// library on trial makes of it, or a model, is for a scenario to find out.
+/// Checks the lease that a step asks for. The production client refuses a lease of zero. The
+/// reaction of a model, or of a library on trial, is for a scenario to find out.
 pub(super) fn asked_lease(asked: Option<Span>, lock: &Lock) -> Result<(), Wrong> {
     match (asked, lock.subject.algorithm) {
         (Some(Span(Duration::ZERO)), Algorithm::Client) => Err(Wrong::at(
@@ -100,7 +101,7 @@ pub(super) fn asked_lease(asked: Option<Span>, lock: &Lock) -> Result<(), Wrong>
     }
 }
 
-/// Checks that a repetition has a period, so that it does not repeat without end at one instant.
+/// Checks that a repetition has a period, so that it cannot repeat without end at one instant.
 pub(super) fn period(key: &'static str, period: Option<Span>) -> Result<(), Wrong> {
     match period {
         Some(period) if period.0 < PERIOD_MIN => {

@@ -1,5 +1,5 @@
-//! From a file to scenarios: parsing, laying variants over the whole, checking that every name
-//! stands for something.
+//! Loads scenario files: parses them, lays each variant over the common part, and checks that every
+//! name refers to something.
 
 use std::{cell::LazyCell, path::Path};
 
@@ -20,47 +20,48 @@ use super::{
 };
 use crate::judge::digest::sha256;
 
-/// A scenario file: its text, and every variant of it ready to be planned.
+/// A scenario file: its text, and all of its variants, ready to be planned.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The file as it was named.
+    /// The path of the file, as the caller gave it.
     pub file: String,
-    /// The first eight hexadecimal digits of the SHA-256 of its text, to notice that a file has
-    /// changed.
+    /// The first eight hexadecimal digits of the SHA-256 of its text, by which a changed file is
+    /// noticed.
     pub digest: String,
-    /// Its text; empty for a scenario that is in no file.
+    /// Its text; empty for a scenario without a file.
     pub text: String,
-    /// The variants in the order of the file, each at every point of the sweep; one without a name
-    /// if the file has neither.
+    /// The variants in the order of the file, each at every point of the sweep. A file with neither
+    /// has one variant without a name.
     pub variants: Vec<Variant>,
 }
 
 /// One condition of an experiment.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Its name, such as `lossy,by=5s`: what it is a condition of and where its point lies. Empty
-    /// when the file has neither variants nor a sweep.
+    /// Its name, such as `lossy,by=5s`: the variant of the file and the point of the sweep. Empty
+    /// if the file has neither variants nor a sweep.
     pub name: String,
-    /// The name without the point: what the file calls the variant.
+    /// The name of the variant in the file, without the point.
     pub of: String,
-    /// Where its point lies on each axis of the sweep; empty without one.
+    /// The coordinates of its point on the axes of the sweep; empty without a sweep.
     pub point: Vec<Coordinate>,
     /// The whole scenario under this condition.
     pub scenario: Scenario,
 }
 
 impl Source {
-    /// The claim that it decides, if it decides one.
+    /// Returns the claim that the file decides, if any.
     pub fn claim(&self) -> Option<&Claim> {
         self.variants.first()?.scenario.claim.as_ref()
     }
 
-    /// What came out otherwise than expected, and why, if its author says so.
+    /// Returns the outcome that differs from what was expected, and the reason, if the author
+    /// states one.
     pub fn finding(&self) -> Option<&str> {
         self.variants.first()?.scenario.finding.as_deref()
     }
 
-    /// What the file calls variants, each at the first point of its sweep, in the order of the
+    /// Returns the variants of the file, each at the first point of its sweep, in the order of the
     /// file.
     pub fn conditions(&self) -> Vec<&Variant> {
         let mut all: Vec<&Variant> = self.variants.iter().collect();
@@ -68,10 +69,10 @@ impl Source {
         all
     }
 
-    /// A scenario that is in no file, under a name.
+    /// Makes a source of a scenario without a file, under a name.
     ///
     /// # Errors
-    /// When it is not one that can run, as a file that says the same would not be.
+    /// When the scenario cannot run. A file with the same content has the same errors.
     pub fn of(name: &str, scenario: Scenario) -> Result<Source, Box<ScenarioError>> {
         let checked = validate(&scenario, &Places::of(&DeTable::new()));
         checked.map_err(|mistake| Box::new(mistake.in_file(name, "")))?;
@@ -80,11 +81,11 @@ impl Source {
         Ok(Source { file, digest: digest(&text), text, variants })
     }
 
-    /// The same file with other values for some keys, in every variant. A sweep no longer moves
-    /// along those keys.
+    /// Returns the same file with other values for some keys, in every variant. A sweep no longer
+    /// moves along these keys.
     ///
     /// # Errors
-    /// When a key is none of the format, or the scenario cannot be one with that value.
+    /// When the format has no such key, or the scenario is not valid with that value.
     pub fn with(&self, settings: &[Setting]) -> Result<Source, Box<ScenarioError>> {
         match variants(&self.text, settings, Wanted::All) {
             Ok(variants) => Ok(Source { variants, ..self.clone() }),
@@ -92,12 +93,12 @@ impl Source {
         }
     }
 
-    /// One condition of the file with other values for some keys. A sweep no longer moves along
-    /// those keys; along the rest it is at the point of `condition`. Nothing else of the file is
-    /// built.
+    /// Returns one variant of the file with other values for some keys. A sweep no longer moves
+    /// along these keys; on the other axes it stays at the point of `condition`. Nothing else of
+    /// the file is built.
     ///
     /// # Errors
-    /// As [`Source::with`] has them, or when the file has no such condition.
+    /// Those of [`Source::with`], and when the file has no such variant.
     pub fn variant_with(
         &self,
         condition: &Variant,
@@ -108,19 +109,19 @@ impl Source {
         built.into_iter().next().ok_or_else(|| Box::new(self.no_variant(&condition.of)))
     }
 
-    /// The conditions that variants of this name are under when a key has this value: one for each
-    /// point of a sweep along the rest.
+    /// Returns the variants with this name in the file, with another value for a key: one for each
+    /// point of a sweep along the other axes.
     ///
     /// # Errors
-    /// As [`Source::with`] has them.
+    /// Those of [`Source::with`].
     pub fn points_of(&self, of: &str, setting: Setting) -> Result<Vec<Variant>, Box<ScenarioError>> {
         let settings = [setting];
         let built = variants(&self.text, &settings, Wanted::Of(of));
         built.map_err(|mistake| Box::new(self.mistaken(mistake, &settings)))
     }
 
-    /// A mistake that the file does not have without the settings: where none of its own places is
-    /// meant, it is in one of them.
+    /// Makes the error for a mistake that the file has only with these settings. If the mistake is
+    /// at no place of the file, the settings contain it.
     fn mistaken(&self, mut mistake: Mistake, settings: &[Setting]) -> ScenarioError {
         let laid: Vec<String> = settings.iter().map(Setting::to_string).collect();
         mistake.message = format!("with {}: {}", laid.join(" and "), mistake.message);
@@ -131,8 +132,8 @@ impl Source {
         }
     }
 
-    /// That the file has no variant of this name, and which it has, or between which points of its
-    /// sweep there is the choice.
+    /// Makes the error that the file has no variant of this name. It lists the variants, or the
+    /// points of the sweep to choose from.
     pub fn no_variant(&self, name: &str) -> ScenarioError {
         let known: Vec<&str> = self.conditions().into_iter().map(|variant| variant.of.as_str()).collect();
         let point = self.variants.iter().find(|variant| !variant.point.is_empty());
@@ -153,7 +154,7 @@ impl Source {
         Mistake::at(0..0, message).without_place(&self.file)
     }
 
-    /// The axes of the sweep, each with its values, in their order.
+    /// Returns the axes of the sweep in their order, each with its values.
     fn axes(&self) -> Vec<(&str, Vec<&str>)> {
         let mut axes: Vec<(&str, Vec<&str>)> = Vec::new();
         for Coordinate { axis, value, .. } in self.variants.iter().flat_map(|variant| &variant.point) {
@@ -166,15 +167,15 @@ impl Source {
         axes
     }
 
-    /// Whether what a name gives values to are axes of the sweep, and no keys.
+    /// Returns true if the name gives values to axes of the sweep only, and not to other keys.
     fn names_axes(&self, name: &str) -> bool {
         let is_axis = |given: &str| self.axes().iter().any(|(axis, _)| *axis == given);
         name.contains('=') && coordinates(name).all(|(given, _)| is_axis(given))
     }
 
-    /// The numbers of the variants that a name means: what the file calls one, at the points of its
-    /// sweep that have the values of the name, which may give some axes or all, in any order:
-    /// `lossy,by=5s`.
+    /// Returns the numbers of the variants that match a name such as `lossy,by=5s`: the variant of
+    /// the file, at the points of its sweep that have these values. The name may give some axes or
+    /// all, in any order.
     pub fn meant(&self, name: &str) -> Vec<usize> {
         let of: Vec<&str> = name.split(',').filter(|part| !part.contains('=')).collect();
         let is_there = |variant: &Variant| {
@@ -185,11 +186,12 @@ impl Source {
         all.map(|(number, _)| number).collect()
     }
 
-    /// The number of a variant by its name, which may give keys other values than the file:
-    /// `lossy,network.latency=5ms`.
+    /// Finds a variant by its name, which may set other values for keys than the file:
+    /// `lossy,network.latency=5ms`. Returns the file with these values, and the number of the
+    /// variant in it; `None` if no variant has this name.
     ///
     /// # Errors
-    /// As [`Source::with`] has them. `None` where no variant of the file is called so.
+    /// Those of [`Source::with`].
     pub fn named(&self, name: &str) -> Result<Option<(Source, usize)>, Box<ScenarioError>> {
         let at = |source: &Source| source.variants.iter().position(|variant| variant.name == name);
         if let Some(at) = at(self) {
@@ -205,7 +207,7 @@ impl Source {
     }
 }
 
-/// The parts of a variant's name that say where its point lies.
+/// Returns the parts of a variant's name that are coordinates of its point.
 fn coordinates(name: &str) -> impl Iterator<Item = (&str, &str)> {
     name.split(',').filter_map(|part| part.split_once('='))
 }
@@ -213,8 +215,8 @@ fn coordinates(name: &str) -> impl Iterator<Item = (&str, &str)> {
 /// Reads a scenario file.
 ///
 /// # Errors
-/// When it cannot be read, or is not a scenario: with line, column, what was expected and the
-/// nearest name.
+/// When it cannot be read, or is not a scenario. The error has line, column, the expected input and
+/// the nearest name.
 pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
@@ -223,10 +225,10 @@ pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
     }
 }
 
-/// Reads a scenario from a text; `file` is what errors call it.
+/// Reads a scenario from a text. Errors name `file` as its file.
 ///
 /// # Errors
-/// When it is not a scenario: with line, column, what was expected and the nearest name.
+/// When it is not a scenario. The error has line, column, the expected input and the nearest name.
 pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
     variants(text, &[], Wanted::All)
         .map(|variants| Source {
@@ -242,19 +244,19 @@ fn digest(text: &str) -> String {
     sha256(text)[..8].to_owned()
 }
 
-/// Which variants are built.
+/// The variants to build.
 #[derive(Debug, Clone, Copy)]
 enum Wanted<'a> {
     /// All of them, each at every point of its sweep.
     All,
-    /// What the file calls so, at every point of its sweep.
+    /// The variant with this name in the file, at every point of its sweep.
     Of(&'a str),
-    /// The one that is called so, at the same point.
+    /// The variant with the same name in the file, at the same point.
     One(&'a Variant),
 }
 
 impl Wanted<'_> {
-    /// Whether a variant that the file calls so is among them.
+    /// Returns true if the variant with this name in the file is among them.
     fn has(self, name: &str) -> bool {
         match self {
             Wanted::All => true,
@@ -311,7 +313,7 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
     Ok(all)
 }
 
-/// One condition of the experiment, at every point of its sweep.
+/// Builds one variant of the experiment at every point of its sweep.
 fn condition(
     of: &str,
     mut table: DeTable<'_>,
@@ -341,12 +343,12 @@ fn condition(
     Ok(())
 }
 
-/// Gives each lock a table of its own, with what `[lock]` says of all of them.
+/// Gives each lock a separate table, which includes the common keys of `[lock]`.
 fn name_locks(root: &mut DeTable<'_>) -> Result<(), Mistake> {
     let Some(locks) = root.get_mut("lock") else { return Ok(()) };
     let span = locks.span();
     let DeValue::Table(locks) = locks.get_mut() else { return Ok(()) };
-    // Read off the schema, which few files need.
+    // Read from the schema, which few files need.
     let keys = LazyCell::new(|| form::keys("Lock").may);
     let is_key = |name: &str| keys.iter().any(|key| key == name);
     let (mut common, mut named) = (DeTable::new(), Vec::new());
@@ -355,8 +357,8 @@ fn name_locks(root: &mut DeTable<'_>) -> Result<(), Mistake> {
             DeValue::Table(own)
                 if !(lock::OWN_TABLES.contains(&&**key.get_ref()) || is_key(key.get_ref())) =>
             {
-                // Where it says nothing that a lock's table says, it is more likely a misspelt key
-                // than a lock of that name.
+                // A table without keys of a lock is more likely a misspelt key than a lock of that
+                // name.
                 let is_of_lock = !own.is_empty() && own.keys().all(|key| is_key(key.get_ref()));
                 if !is_of_lock && let Some(near) = nearest(key.get_ref(), lock::OWN_TABLES.iter().copied()) {
                     let message = format!("neither a key of [lock] nor a lock: `{}`", key.get_ref());

@@ -1,4 +1,4 @@
-//! What is on trial: the locks, their implementations, and the resource they guard.
+//! The locks on trial, their implementations, and the resource that they guard.
 
 use std::{borrow::Cow, ops::Deref, rc::Rc, time::Duration};
 
@@ -21,26 +21,26 @@ use crate::{
 
 /// The locks on trial, by name, in the order in which a workload takes them.
 ///
-/// A file that has one says `[lock]`, and it is called `lock`. A file that has several gives each a
-/// table of its own, such as `[lock.stock]` and `[lock.cash]`, and what stands in `[lock]` itself
-/// is common to them.
+/// A file with one lock has a table `[lock]`, and the lock is called `lock`. A file with several
+/// locks has a table for each, such as `[lock.stock]` and `[lock.cash]`; the keys of `[lock]`
+/// itself apply to all of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Locks(IndexMap<String, Lock>);
 
-/// What the only lock of a file is called.
+/// The name of the only lock of a file.
 pub(super) const ONLY: &str = "lock";
 
-/// The keys of `[lock]` whose values are tables, so that they are no locks.
+/// The keys of `[lock]` whose values are tables but not locks.
 pub(super) const OWN_TABLES: &[&str] = &["traits"];
 
 impl Locks {
-    /// The key of each lock in Redis, in order.
+    /// Returns the key of each lock in Redis, in order.
     pub fn keys_in_redis(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, lock)| lock.name.as_deref().unwrap_or(name))
     }
 
-    /// Adds a lock; the first that is added takes the place of the one that every scenario has.
+    /// Adds a lock. The first one replaces the default lock that every scenario has.
     pub fn add(&mut self, name: impl Into<String>, lock: Lock) {
         if *self == Locks::default() {
             self.0.clear();
@@ -48,7 +48,7 @@ impl Locks {
         self.0.insert(name.into(), lock);
     }
 
-    /// All of them, to be changed.
+    /// Iterates over the locks mutably.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Lock> {
         self.0.values_mut()
     }
@@ -73,7 +73,8 @@ impl Deref for Locks {
     }
 }
 
-/// As a file has them: the settings, and beside them a table for each lock.
+/// The schema of the table in a file: the settings of a lock, and beside them a table for each
+/// lock.
 impl JsonSchema for Locks {
     fn schema_name() -> Cow<'static, str> {
         "Locks".into()
@@ -89,55 +90,55 @@ impl JsonSchema for Locks {
     }
 }
 
-/// A lock on trial: `[lock]`, or `[lock.stock]` of several, for which `[lock]` says what they have
-/// in common.
+/// A lock on trial: `[lock]`; or `[lock.stock]`, one of several, whose common settings are in
+/// `[lock]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lock {
-    /// Its key in Redis; what the file calls it if left out.
+    /// Its key in Redis. Default: its name in the file.
     pub name: Option<String>,
-    /// Which lock of the client it is.
+    /// The kind of lock, as in the client.
     pub kind: LockKind,
-    /// Who implements it: the production client, or a model of another algorithm (`lockstorm list
-    /// subjects`).
+    /// The implementation of the lock: the production client, or a model of another algorithm
+    /// (`lockstorm list subjects`).
     pub subject: Subject,
-    /// What the subject does otherwise than its name says, such as `{ release = "delete" }`
+    /// Differences of the subject from its usual behaviour, such as `{ release = "delete" }`
     /// (`lockstorm list traits`).
     pub traits: OtherTraits,
-    /// The nodes it lives on: one for a plain lock (its replicas follow by themselves), several for
-    /// a Redlock. All masters if left out.
+    /// The nodes that the lock lives on: one master for a plain lock (its replicas follow by
+    /// themselves), several masters for a Redlock. Default: all masters.
     pub nodes: Option<Vec<Name>>,
-    /// The lease of every acquisition that names none; that of the watchdog, which renews it, if
-    /// left out.
+    /// The lease of every acquisition that names none. Default: the lease of the watchdog, which
+    /// renews it.
     pub lease: Option<Span>,
-    /// The lease the watchdog keeps renewing.
+    /// The lease that the watchdog keeps renewing.
     pub watchdog: Span,
-    /// How long a client waits for a reply; 3 s if left out. A peer of a trial then does as its
-    /// library does.
+    /// The time that a client waits for a reply. Default: 3 s; for a peer of a trial, the default
+    /// of its library.
     pub response_timeout: Option<Span>,
-    /// How long a Redlock waits for one node; 50 ms if left out.
+    /// The time that a Redlock waits for one node. Default: 50 ms.
     pub node_timeout: Option<Span>,
-    /// The longest random delay between two attempts of a Redlock; 200 ms if left out.
+    /// The longest random delay between two attempts of a Redlock. Default: 200 ms.
     pub retry_delay: Option<Span>,
-    /// Which replicas must have acknowledged an acquisition (WAIT).
+    /// The replicas that must acknowledge an acquisition (WAIT).
     pub sync: Sync,
-    /// How long to wait for their acknowledgement; 1 s if left out. A model waits for 100 ms,
-    /// whatever this says.
+    /// The time to wait for their acknowledgement. Default: 1 s. Models always wait for 100 ms.
     pub sync_timeout: Option<Span>,
-    /// How long a queued waiter of a fair lock may be silent before it loses its place; 5 min if
-    /// left out.
+    /// The time that a queued waiter of a fair lock may be silent before it loses its place.
+    /// Default: 5 min.
     pub fair_wait: Option<Span>,
-    /// How many permits a semaphore has, or a rate limiter in each window; one if left out.
+    /// The number of permits of a semaphore, or of each window of a rate limiter. Default: one.
     pub permits: Option<u32>,
-    /// How many times a latch that is set must be counted down until it opens; once if left out.
+    /// The number of count-downs that open a latch after it is set. Default: one.
     pub count: Option<u32>,
-    /// The time in which a rate limiter has so many permits; one second if left out.
+    /// The window of a rate limiter, the time to which its number of permits applies. Default: one
+    /// second.
     pub window: Option<Span>,
-    /// Whether a rate limiter has so many permits for each client, and not for all of them
-    /// together. A client that was started again is another one.
+    /// True if the permits of a rate limiter apply to each client, and not to all clients together.
+    /// A restarted client counts as another client.
     pub per_client: bool,
-    /// How long after a lease that ended by itself the lock is granted to no other owner, for a
-    /// model with the trait `grant = "after-delay"`; no time if left out.
+    /// The time after a lease that ended without a release in which no other owner is granted the
+    /// lock, for a model with the trait `grant = "after-delay"`. Default: none.
     pub delay: Option<Span>,
 }
 
@@ -166,11 +167,11 @@ impl Default for Lock {
     }
 }
 
-/// The shortest window of a rate limiter, as of the production client.
+/// The shortest window of a rate limiter, from the limits of the production client.
 const WINDOW_MIN: Span = Span(client::RATE_INTERVAL.least);
 
 impl Lock {
-    /// Checks that each key is one of the lock's kind, with a value that such a lock can have.
+    /// Checks that each key is valid for this kind of lock, and that its value is possible.
     pub(super) fn check(&self) -> Result<(), Wrong> {
         limits::lease("lease", self.lease, self)?;
         let wrong = |key, message: &str| Err(Wrong::at(key, message));
@@ -219,35 +220,36 @@ impl Lock {
         Ok(())
     }
 
-    /// What its implementation does: the traits of the subject, with its own laid over them.
+    /// Returns the traits of the subject, overridden by those of the lock.
     pub(crate) fn all_traits(&self) -> Traits {
         self.subject.traits.with(&self.traits)
     }
 
-    /// Whether what each client is granted has a key of its own, of a rate limiter.
+    /// Returns true for a rate limiter that keeps the grants of each client in a separate key.
     pub(crate) fn is_counted_apart(&self) -> bool {
         self.kind.is_rate() && self.all_traits().counted.is_apart(self.per_client)
     }
 
-    /// Whether an owner acquires it and gives it back, rather than that it is counted.
+    /// Returns true if the lock is acquired and released by an owner, false for latches and rate
+    /// limiters, which are counted.
     pub(crate) fn has_owners(&self) -> bool {
         !self.kind.is_latch() && !self.kind.is_rate()
     }
 
-    /// The adapter of its kind.
+    /// Returns the adapter of the lock's kind.
     pub(crate) fn object(&self) -> Rc<dyn Object> {
         let number = self.permits.or(self.count).unwrap_or(1);
         let (window_ms, per_client) = (millis(self.window()), self.per_client);
         self.kind.object(Amount { number, window_ms, per_client })
     }
 
-    /// The time in which a rate limiter has its permits.
+    /// Returns the window of a rate limiter.
     pub(crate) fn window(&self) -> Duration {
         self.window.map_or(Duration::from_secs(1), |Span(window)| window)
     }
 }
 
-/// Which replicas must have acknowledged an acquisition.
+/// The replicas that must acknowledge an acquisition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sync {
@@ -256,17 +258,17 @@ pub enum Sync {
     None,
     /// One, if the master has any.
     One,
-    /// As many as make a majority of all nodes together with the master.
+    /// As many as make a majority of all nodes, together with the master.
     Majority,
     /// Every replica.
     All,
 }
 
-/// The resource that the lock guards: `[resource]`. It is a host of its own, so a write takes its
-/// time over the network.
+/// The resource that the lock guards: `[resource]`. It is a host, so writes to it travel over the
+/// network.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resource {
-    /// Which tokens it refuses.
+    /// The fencing tokens that it refuses.
     pub fence: Fence,
 }

@@ -1,8 +1,9 @@
-//! `[measure]`: what a measure of a checker should come to, by a formula of what the scenario says.
+//! `[measure]`: the expected value of a checker's measure, as a formula over the values of the
+//! scenario.
 //!
-//! Not every number of a claim is a place on an axis. How long a lock cannot be had, or how many
-//! commands a hand-off costs, is measured in each run, and follows from leases, time-outs and
-//! moments that the same file has.
+//! Not every number of a claim is a point on an axis. The time for which a lock cannot be acquired,
+//! or the number of commands that a hand-off costs, is measured in each run. It follows from
+//! leases, timeouts and other times in the same file.
 
 use std::{fmt, time::Duration};
 
@@ -16,50 +17,49 @@ use crate::judge::{
     verdict::{Finding, Quantity, Range},
 };
 
-/// How far from its formula a time may be, unless a file says: servers count in milliseconds.
+/// The default tolerance of a time: servers count in milliseconds.
 const WITHIN: Duration = Duration::from_millis(1);
 
-/// What measures should come to, by checker and name.
+/// The expected measures, by checker and name.
 pub type Measures = IndexMap<String, IndexMap<String, Stated>>;
 
-/// What a measure should come to: `[measure]`, as `progress.stalled = { formula = "lease - 1s",
+/// The expected value of a measure: `[measure]`, as `progress.stalled = { formula = "lease - 1s",
 /// within = "5ms" }`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stated {
-    /// A sum as in the formula of a boundary, or two with `..` between them, where the scenario
-    /// only bounds the measure. What comes to less than nothing is nothing, because no measure is
-    /// negative.
+    /// A sum as in the formula of a boundary, or two sums with `..` between them if the scenario
+    /// only bounds the measure. A negative value counts as zero, because no measure is negative.
     pub formula: Formula,
-    /// How far from it the measure may be; a millisecond of a time, as servers count, and nothing
-    /// of a number, if left out.
+    /// The largest difference between the measure and the formula. Default: a millisecond for a
+    /// time, because servers count in milliseconds, and zero for a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Ticks>,
 }
 
-/// A measure of a run beside what its formula comes to.
+/// A measure of a run, compared with its formula.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// Whose measure.
+    /// The name of the checker.
     pub checker: String,
-    /// Its name.
+    /// The name of the measure.
     pub measure: String,
-    /// The formula, as the file has it.
+    /// The formula as written in the file.
     pub formula: String,
-    /// What it comes to: no less than this.
+    /// The least value of the formula.
     pub least: Quantity,
-    /// No more than this.
+    /// The greatest value of the formula.
     pub most: Quantity,
-    /// How far from there the measure may be.
+    /// The largest allowed difference from these.
     pub within: Quantity,
-    /// What was measured; nothing where the checker measured none.
+    /// The measured value; `None` if the checker measured none.
     pub found: Option<Quantity>,
-    /// Whether that is what is claimed.
+    /// True if the measured value agrees with the formula.
     pub as_claimed: bool,
 }
 
 impl Stated {
-    /// What the formula comes to, and how far from it a measure may be.
+    /// Returns the least and the greatest value of the formula, and the tolerance.
     fn value(&self, scenario: &Scenario) -> Result<[Quantity; 3], Wrong> {
         let bounds = self.formula.bounds(scenario).map_err(|error| Wrong::at("formula", error))?;
         let quantity = |key, ticks: Ticks| {
@@ -80,8 +80,8 @@ impl Stated {
 }
 
 impl Scenario {
-    /// The measures that have a formula, beside what was found; of a checker that decides nothing
-    /// there is none to compare.
+    /// Compares the measures that have a formula with the findings. It skips measures of checkers
+    /// that have no finding.
     pub fn compared(&self, findings: &[Finding]) -> Vec<Compared> {
         let all = self
             .measure
@@ -89,8 +89,8 @@ impl Scenario {
             .flat_map(|(checker, of)| of.iter().map(move |(measure, stated)| (checker, measure, stated)));
         let compared = all.filter_map(|(checker, measure, stated)| {
             let finding = findings.iter().find(|finding| finding.checker == checker)?;
-            // In a file each formula has a value. An experiment may put code in the place of the
-            // steps that a formula is about: then nothing is claimed of the measure.
+            // In a file each formula has a value. An experiment may replace the steps that a
+            // formula refers to by code; then nothing is claimed of the measure.
             let [least, most, within] = stated.value(self).ok()?;
             let found = finding.measure(measure);
             let as_claimed = found.is_some_and(|found| around(least, most, within).contains(found));
@@ -114,12 +114,12 @@ fn around(least: Quantity, most: Quantity, within: Quantity) -> Range {
 }
 
 impl Compared {
-    /// What was found and what is claimed, without the name.
+    /// Returns the measured value in words.
     fn found(&self) -> String {
         self.found.map_or_else(|| "nothing".to_owned(), |found| found.to_string())
     }
 
-    /// The formula, what it comes to, and whether that was found.
+    /// Returns the formula, its value, and if the measure agrees with it.
     pub fn claim(&self) -> String {
         let word = if self.as_claimed { "as found" } else { "NOT AS FOUND" };
         format!("formula  {}, {word}", self.stated())
@@ -133,7 +133,8 @@ impl Compared {
         format!("{formula} = {least}{to}{within}")
     }
 
-    /// What is wrong with it, for a person who did not ask; nothing if it is as claimed.
+    /// Describes the disagreement for a person who did not ask for measures; `None` if the measure
+    /// agrees.
     pub fn otherwise(&self) -> Option<String> {
         let otherwise = || format!("expected {} {}, found {}", self.measure, self.stated(), self.found());
         (!self.as_claimed).then(otherwise)
@@ -146,8 +147,8 @@ impl fmt::Display for Compared {
     }
 }
 
-/// That there are such checkers with such measures, of which something is expected, and that the
-/// formulas have values.
+/// Checks that the checkers and their measures exist, that something is expected of each checker,
+/// and that the formulas have values.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     for (name, measures) in &scenario.measure {
         let Some(checker) = Checker::named(name) else {

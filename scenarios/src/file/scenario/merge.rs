@@ -1,4 +1,4 @@
-//! Variants: one experiment, several conditions, each laid over the whole.
+//! Variants: several conditions of one experiment, each laid over the common part.
 
 use toml::{
     Spanned,
@@ -9,8 +9,8 @@ use super::error::Mistake;
 
 /// Lays `over` on `base`: tables are merged key by key, anything else is replaced.
 ///
-/// Places in the source travel with the values, so a mistake in a variant is reported where the
-/// variant is written.
+/// Values keep their positions in the source, so a mistake in a variant is reported at its place in
+/// the variant.
 pub(super) fn overlay<'i>(base: &mut DeTable<'i>, over: DeTable<'i>) {
     for (key, value) in over {
         let merged = match (base.get_mut(&key).map(|old| old.get_mut()), value.get_ref()) {
@@ -26,7 +26,7 @@ pub(super) fn overlay<'i>(base: &mut DeTable<'i>, over: DeTable<'i>) {
     }
 }
 
-/// Takes out of `base` what a variant leaves out: `without = ["fault.pause"]`, keys by their paths.
+/// Removes the keys that a variant leaves out: `without = ["fault.pause"]`, keys by their paths.
 pub(super) fn leave_out(base: &mut DeTable<'_>, without: Spanned<DeValue<'_>>) -> Result<(), Mistake> {
     let place = without.span();
     let DeValue::Array(paths) = without.into_inner() else {

@@ -1,8 +1,7 @@
-//! A scenario as it is written: what hosts there are, what they do, what goes wrong, and what is
-//! expected of it.
+//! A scenario as it is written: the hosts, their work, the faults, and the expected verdicts.
 //!
-//! Nothing is drawn yet and nothing runs: the seed turns a [`Scenario`] into a
-//! [`Plan`](crate::file::plan::Plan).
+//! A scenario draws nothing and runs nothing: a seed turns a [`Scenario`] into a
+//! [`Plan`](crate::plan::Plan).
 
 mod address;
 mod boundary;
@@ -62,30 +61,30 @@ pub use topology::{Client, Clock, Durability, Line, Link, Network, Node, ScriptE
 pub use user::User;
 pub use workload::{Contend, Count, Take, Workload, WorkloadEntry, WorkloadKind};
 
-/// An experiment: everything that a scenario file says, with one variant laid over it.
+/// An experiment: the contents of a scenario file, with one variant laid over it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// What the experiment is about, in a sentence or two.
+    /// The subject of the experiment, in a sentence or two.
     pub about: String,
-    /// The published claim that it decides; none if left out.
+    /// The published claim that it decides. Default: none.
     pub claim: Option<Claim>,
-    /// What came out otherwise than expected, and why; nothing if left out.
+    /// The outcome that differs from what was expected, and the reason. Default: none.
     pub finding: Option<String>,
-    /// How long it lasts.
+    /// The length of the experiment.
     pub run: Run,
-    /// The Redis nodes, by name. One at least must be given.
+    /// The Redis nodes, by name. At least one is required.
     pub node: IndexMap<String, Node>,
     /// The Sentinels, by name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sentinel: IndexMap<String, Sentinel>,
-    /// Addresses that are no host's own, by name.
+    /// Addresses that belong to no host, by name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub address: address::Addresses,
-    /// Users of the nodes with rights of their own, by name.
+    /// Users of the nodes with their own rights, by name.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub user: user::Users,
-    /// The clients, by name. One at least must be given.
+    /// The clients, by name. At least one is required.
     pub client: IndexMap<String, Client>,
     /// The network between all hosts.
     pub network: Network,
@@ -93,43 +92,43 @@ pub struct Scenario {
     pub link: IndexMap<String, Link>,
     /// The lock on trial, or several.
     pub lock: Locks,
-    /// The resource it guards; none if left out.
+    /// The resource that the lock guards. Default: none.
     pub resource: Option<Resource>,
-    /// What goes wrong, by any name.
+    /// The faults, by any name.
     pub fault: IndexMap<String, Fault>,
     /// The expected verdict of each checker that matters here (`lockstorm list checkers`).
     pub expect: IndexMap<String, Expectation>,
-    /// What real servers do otherwise than `expect` says of the simulated ones, by checker, and
-    /// why: `real.l2 = { comes = "holds", because = ".." }`. Only `lockstorm claims --real` looks
-    /// at it.
+    /// The checkers that find something else on real servers than `expect` says of the simulated
+    /// ones, and the reason: `real.l2 = { comes = "holds", because = ".." }`. Only `lockstorm
+    /// claims --real` reads this.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub real: IndexMap<String, Otherwise>,
-    /// Where a verdict changes, if the experiment is about that; nowhere if left out.
+    /// The value of a key at which a verdict changes. Default: none.
     pub boundary: Option<Boundary>,
-    /// What measures should come to, by checker and name: `progress.stalled = { formula = "lease -
-    /// 1s" }`. A run in virtual time in which one is another is not as expected.
+    /// The formulas that measures must equal, by checker and name: `progress.stalled = { formula =
+    /// "lease - 1s" }`. A run in virtual time with another value is not as expected.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub measure: Measures,
-    /// Keys that take several values, by their paths: the experiment is repeated at every point of
-    /// their grid. A list of values, or `{ from, to, step }`, or `{ from, to, points }`; perhaps
-    /// with a `name` for the axis.
+    /// Keys that take several values, by their paths. The experiment is repeated at every point of
+    /// their grid. The values are a list, or `{ from, to, step }`, or `{ from, to, points }`; a
+    /// `name` for the axis is optional.
     #[schemars(with = "IndexMap<String, serde_json::Value>")]
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sweep: IndexMap<String, serde_json::Value>,
-    /// The checker whose violations a picture of the sweep counts; the first that was violated, if
-    /// left out.
+    /// The checker whose violations a picture of the sweep counts. Default: the first that was
+    /// violated.
     pub plot: Option<String>,
-    /// Conditions under which the experiment is repeated: each is laid over the rest, key by key;
-    /// its `expect` replaces the common one, and with it `real`; its `without = ["fault.pause"]`
-    /// names keys that it leaves out. A scenario with variants runs each of them.
+    /// Conditions under which the experiment is repeated. Each variant is laid over the rest, key
+    /// by key. Its `expect` replaces the common one, and with it `real`; its `without =
+    /// ["fault.pause"]` removes the keys that it names. A scenario with variants runs each of them.
     #[schemars(with = "IndexMap<String, serde_json::Map<String, serde_json::Value>>")]
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub variant: IndexMap<String, serde_json::Value>,
 }
 
 impl Scenario {
-    /// The nodes that a lock lives on, each without its replicas: those that the file names, or
-    /// every master.
+    /// Returns the nodes that a lock lives on, without their replicas: the nodes that the file
+    /// names, or all masters.
     pub fn lock_nodes(&self, lock: &Lock) -> Vec<String> {
         let masters = self.node.iter().filter(|(_, node)| node.replica_of.is_none());
         match &lock.nodes {
@@ -138,7 +137,7 @@ impl Scenario {
         }
     }
 
-    /// The hosts, and groups of them, whose clocks differ from true time.
+    /// Returns the hosts, and groups of hosts, whose clocks differ from true time.
     pub fn clocks(&self) -> impl Iterator<Item = &String> {
         let nodes = self.node.iter().map(|(name, node)| (name, &node.clock));
         let sentinels = self.sentinel.iter().map(|(name, sentinel)| (name, &sentinel.clock));
@@ -147,7 +146,7 @@ impl Scenario {
         all.filter(|(_, clock)| **clock != Clock::default()).map(|(name, _)| name)
     }
 
-    /// The clocks of a host, or of a group of them.
+    /// Returns the clocks of a host or group, or `None` if no host has this name.
     pub fn clock_mut(&mut self, name: &str) -> Option<&mut Clock> {
         let node = self.node.get_mut(name).map(|node| &mut node.clock);
         let sentinel = self.sentinel.get_mut(name).map(|sentinel| &mut sentinel.clock);
@@ -155,7 +154,7 @@ impl Scenario {
         node.or(sentinel).or(client)
     }
 
-    /// The hosts that a name stands for: itself, or the members of the group it names.
+    /// Returns the hosts behind a name: the host itself, or the members of the group.
     pub fn members(&self, name: &str) -> Vec<String> {
         let count = self.node.get(name).map(|node| node.count);
         let count = count.or_else(|| self.client.get(name).map(|client| client.count));
@@ -164,40 +163,40 @@ impl Scenario {
     }
 }
 
-/// What a checker finds of real servers, where that is not what it finds of simulated ones.
+/// A verdict of a checker on real servers that differs from its verdict on simulated ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Otherwise {
-    /// The verdict there; one or the other by chance if left out, because it depends on times that
-    /// no real process keeps to.
+    /// The verdict on real servers. Default: either verdict, by chance, because it depends on times
+    /// that no real process keeps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comes: Option<Expectation>,
-    /// Why it is another one.
+    /// The reason for the difference.
     pub because: String,
 }
 
-/// How long an experiment lasts: `[run]`.
+/// The length of an experiment: `[run]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// How long faults rage and workloads work, a day at most. When it ends, what can be undone of
-    /// the faults is undone.
+    /// The length of the storm, in which faults happen and workloads run; at most a day. A fault
+    /// with `for` ends with the storm at the latest.
     pub storm: Span,
-    /// How long it goes on afterwards, a day at most, for the locks to show that they still can be
-    /// had.
+    /// The length of the calm after the storm, in which clients can show that the locks can still
+    /// be acquired; at most a day.
     pub calm: Span,
-    /// How many seeds a plain `run` tries, from 0; one if left out, because most experiments draw
-    /// nothing.
+    /// The number of seeds, from 0, that a plain `run` tries. Default: one, because most
+    /// experiments draw nothing.
     pub seeds: u64,
-    /// How long, once the storm is over, a lock that no owner believes it holds may keep its
-    /// waiters waiting; 60 s if left out. Beyond it `progress` is violated. `latch`, `rate` and
-    /// `together` have the same bound.
+    /// The longest time after the storm that waiters may wait for a lock that no owner believes it
+    /// holds. Default: 60 s. Beyond it `progress` is violated. `latch`, `rate` and `together` have
+    /// the same bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Span>,
-    /// Lets lockstorm ask for a lock with a client of its own if in the calm no other owner was
-    /// granted it, has it or waits for it; `true` if left out. So `progress` is decided also where
-    /// all work is over before. It asks when the longest lease of the file has passed since the
-    /// storm.
+    /// Lets lockstorm's own client ask for a lock if in the calm no other owner was granted it,
+    /// holds it or waits for it. Default: `true`. In this way `progress` is decided even if all
+    /// work ends earlier. The client asks once the longest lease of the file has passed since the
+    /// end of the storm.
     #[serde(skip_serializing_if = "is_true")]
     pub probe: bool,
 }
@@ -212,18 +211,18 @@ impl Default for Run {
     }
 }
 
-/// The most seeds that can be tried at once: every result is kept until the end.
+/// The most seeds that one command tries. All results are kept in memory until the end.
 pub const SEEDS_MAX: u64 = 1_000_000;
 
-/// Names that the laboratory uses itself: the guarded resource.
+/// The names that lockstorm reserves for itself: the guarded resource.
 pub const RESERVED: &[&str] = &["resource"];
 
-/// A name of the format as files write it.
+/// Returns the spelling of a value in scenario files, such as `read-write`.
 pub fn word(name: impl Serialize) -> String {
     serde_json::to_value(name).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The hosts of a group: `n` itself, or `n1`, `n2`, .. where a count is given.
+/// Returns the hosts of a group: `n` itself, or `n1`, `n2`, .. if there is a count.
 pub fn group(name: &str, count: Option<u32>) -> Vec<String> {
     match count {
         None => vec![name.to_owned()],

@@ -1,4 +1,4 @@
-//! Locks that have one name, and so one key in Redis: what they must be for that.
+//! Locks that share a name, and so a key in Redis: the conditions that they must meet.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use indexmap::IndexMap;
 use super::{Lock, Scenario, error::Mistake, limits, places::Places, word};
 use crate::judge::object;
 
-/// That locks under one name are of kinds that are one lock together, on the same nodes.
+/// Checks that locks with one name are of kinds that can form one lock, and that they live on the
+/// same nodes.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     let mut by_key: IndexMap<&str, Vec<(&String, &Lock)>> = IndexMap::new();
     for (named, key) in scenario.lock.iter().zip(scenario.lock.keys_in_redis()) {

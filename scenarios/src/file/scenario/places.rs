@@ -1,29 +1,29 @@
-//! The positions of keys and values in a file, for mistakes that show only once the whole file is
-//! understood.
+//! The positions of keys and values in a file, for mistakes that become visible only after the
+//! whole file is read.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// The file as a tree in which every key and every value knows its place.
+/// The file as a tree in which every key and every value has its position.
 pub(super) struct Places<'a, 'i>(&'a DeTable<'i>);
 
 impl<'a, 'i> Places<'a, 'i> {
-    /// Of a file, with a variant laid over it or not.
+    /// Takes the tree of a file, with or without a variant laid over it.
     pub(super) fn of(root: &'a DeTable<'i>) -> Places<'a, 'i> {
         Places(root)
     }
 
-    /// Where the last key of a path is written, in bytes of the file. Items of arrays are counted
-    /// from 0.
+    /// Returns the position of the last key of a path, in bytes of the file. Items of arrays are
+    /// counted from 0.
     ///
-    /// What is written nowhere is a default, and the nearest table around it is where it could have
-    /// been written.
+    /// A key that is not written has its default; its position is that of the nearest table in
+    /// which it could be written.
     pub(super) fn of_key(&self, path: &[&str]) -> Range<usize> {
         self.find(path, |key, _| key)
     }
 
-    /// Where the value at the end of a path is written.
+    /// Returns the position of the value at the end of a path.
     pub(super) fn of_value(&self, path: &[&str]) -> Range<usize> {
         self.find(path, |_, value| value)
     }

@@ -1,4 +1,4 @@
-//! Sentinels of an experiment.
+//! The Sentinels of an experiment.
 
 use std::num::NonZeroU32;
 
@@ -13,38 +13,39 @@ use serde::{Deserialize, Serialize};
 use super::{Algorithm, Client, Clock, Scenario, error::Mistake, group, places::Places};
 use crate::{file::name::Name, units::Span};
 
-/// A Sentinel, or `count` of them, with their common settings: `[sentinel.s]`. Each keeps its state
-/// over a crash, in the file that it has.
+/// A Sentinel, or `count` of them, with their common settings: `[sentinel.s]`. A Sentinel keeps its
+/// state over a crash, in its configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sentinel {
-    /// How many Sentinels of this kind there are, called by the name and a number from 1; one,
-    /// called by the name alone, if left out.
+    /// The number of Sentinels of this kind. They get the name of the table and a number from 1.
+    /// Default: one Sentinel, with the name of the table alone.
     pub count: Option<u32>,
-    /// The masters that they watch, by the names of their nodes; every master if left out. A master
-    /// is known by this name, also when another node has taken its place.
+    /// The masters that they watch, by the names of their nodes. Default: every master. A master
+    /// keeps this name even after another node has taken its place.
     pub watches: Option<Vec<Name>>,
-    /// How many must see a master down; the majority of `count` if left out.
+    /// The number of Sentinels that must see a master down. Default: the majority of `count`.
     pub quorum: Option<u32>,
-    /// How long a node may be silent until it counts as down (`down-after-milliseconds`); 30 s if
-    /// left out.
+    /// The time for which a node may be silent until it counts as down (`down-after-milliseconds`).
+    /// Default: 30 s.
     pub down_after: Option<Span>,
-    /// How long a failover may take, and half of the time until the next attempt
-    /// (`failover-timeout`); 3 min if left out.
+    /// The longest time of a failover, and half of the time until the next attempt
+    /// (`failover-timeout`). Default: 3 min.
     pub failover_timeout: Option<Span>,
-    /// How many replicas are told at a time to follow the new master; one if left out.
+    /// The number of replicas that are reconfigured at a time to follow the new master. Default:
+    /// one.
     pub parallel_syncs: Option<NonZeroU32>,
-    /// Other options as in `sentinel.conf`, with what stands behind them there: of the Sentinel
+    /// Other options as in `sentinel.conf`, with their values there: of the Sentinel
     /// (`sentinel-pass = "secret"`), of each master that it watches (`auth-pass = "secret"`,
-    /// `rename-command = "SLAVEOF FOLLOW"`), or of a server that a Sentinel is as well
+    /// `rename-command = "SLAVEOF FOLLOW"`), or of the server that every Sentinel is
     /// (`requirepass`, `maxclients`, `timeout`).
     pub config: IndexMap<String, String>,
-    /// How its clocks differ from true time.
+    /// The difference of its clocks from true time.
     pub clock: Clock,
 }
 
 impl Sentinel {
-    /// The configuration file of the one on this host.
+    /// Returns the initial configuration file of the Sentinel on this host.
     pub fn file(&self, scenario: &Scenario, host: &str) -> String {
         let mut file = format!("sentinel resolve-hostnames yes\nsentinel announce-ip {host}\n");
         let scope =
@@ -73,13 +74,13 @@ impl Sentinel {
         file
     }
 
-    /// The options among its own that every server has.
+    /// Returns those of its options that every server has.
     pub fn options_of_servers(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.config.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         all.filter(|(name, _)| OF_SERVERS.contains(name))
     }
 
-    /// The nodes that are the masters at first.
+    /// Returns the nodes that are its masters at the start.
     fn masters(&self, scenario: &Scenario) -> Vec<String> {
         let all = || {
             let masters = scenario.node.iter().filter(|(_, node)| node.replica_of.is_none());
@@ -91,10 +92,10 @@ impl Sentinel {
     }
 }
 
-/// The options of any server that a Sentinel depends on: it has neither data nor replicas.
+/// The options of any server that matter for a Sentinel, which has neither data nor replicas.
 const OF_SERVERS: [&str; 3] = ["maxclients", "requirepass", "timeout"];
 
-/// The options that are not written in `config`, with the reason.
+/// The options that must not be written in `config`, with the reason.
 const ELSEWHERE: [(&str, &str); 6] = [
     ("announce-hostnames", BY_NAME),
     ("announce-ip", BY_NAME),
@@ -106,7 +107,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
 
 const BY_NAME: &str = "hosts of a scenario know each other by their names, and a Sentinel is told so";
 
-/// That the other options of a Sentinel are options, and are set to what they can be.
+/// Checks that the other options of a Sentinel exist, and that their values are valid.
 pub(super) fn check_config(name: &str, sentinel: &Sentinel, places: &Places<'_, '_>) -> Result<(), Mistake> {
     for (option, value) in &sentinel.config {
         let path = ["sentinel", name, "config", option];
@@ -133,14 +134,15 @@ pub(super) fn check_config(name: &str, sentinel: &Sentinel, places: &Places<'_, 
 }
 
 impl Client {
-    /// The Sentinels that it asks for the masters, by their hosts.
+    /// Returns the hosts of the Sentinels that it asks for masters.
     pub fn asked_sentinels(&self, scenario: &Scenario) -> Vec<String> {
         let names = self.sentinels.iter().flatten();
         names.flat_map(|name| scenario.members(name.as_str())).collect()
     }
 }
 
-/// That the Sentinels which a client asks exist, and that it is a client which asks.
+/// Checks that the Sentinels of a client exist, and that a client with Sentinels is one that can
+/// ask them.
 pub(super) fn check_client(scenario: &Scenario, name: &str, client: &Client) -> Result<(), Mistake> {
     let known = || scenario.sentinel.iter().flat_map(|(name, one)| group(name, one.count));
     for asked in client.sentinels.iter().flatten() {

@@ -1,7 +1,7 @@
-//! What a client does, one step after the other.
+//! The steps of a client, which run one after the other.
 //!
-//! A step is a type with its parameters and its [`StepKind`], a line in the table below, and what
-//! it does in `run/script.rs`.
+//! To add a step, write a type with its parameters and its [`StepKind`], add its line to the table
+//! below, and implement it in `run/script.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,112 +19,115 @@ use crate::{
 pub type Steps = Vec<StepEntry>;
 
 one_of! {
-    /// One step: exactly one action, and perhaps the time of it; or a time alone, which it waits
-    /// for.
+    /// One step: exactly one action, with or without the time at which it begins; or a time alone,
+    /// for which the step waits.
     pub struct StepEntry {
-        /// Not before this time after the start, in true time; as soon as the step before it is
-        /// done if left out.
+        /// The earliest start of the step, in true time after the start of the run. Default: as
+        /// soon as the previous step is done.
         pub at: Option<Draw<Span>>,
-        /// Which lock it is about, by the name of its table; the only one, or of several the one
-        /// that was acquired last, if left out. Of several an acquisition must say it, and what is
-        /// done with a latch or a rate limiter.
+        /// The lock of the step, by the name of its table. Default: the only lock; of several, the
+        /// one that was acquired last. With several locks, acquisitions and the steps for latches
+        /// and rate limiters must give it.
         pub of: Option<Name>,
     }
 
-    /// What a step does.
+    /// The action of a step.
     pub enum Step: StepKind {
-        /// Wait for the lock as long as it takes, or no longer than `wait`.
+        /// Wait for the lock without a limit, or no longer than `wait`.
         acquire: Acquire,
         /// Ask for the lock once.
         try_acquire: TryAcquire,
-        /// Ask for the lock again and again, `every` so often, until it is granted.
+        /// Ask for the lock again and again, at intervals of `every`, until it is granted.
         poll: Poll,
-        /// Give the lock back; of several holds, the latest, or the first.
+        /// Release the lock; of several holds, the latest, or the first.
         release: Release,
-        /// Hold the lock for longer.
+        /// Set a new lease for the lock.
         extend: Extend,
-        /// Keep permits by their ids alone: they are not renewed, and are extended and released by
-        /// the ids.
+        /// Keep permits by their ids alone. The client no longer renews them, and uses the ids to
+        /// extend and release them.
         forget: Forget,
         /// Work inside the critical section for a time, writing to the resource now and then.
         work: Work,
         /// Write to the resource once.
         write: Write,
-        /// Ask whether the lock is still held, and end the script if it is not.
+        /// Ask if the lock is still held, and end the script if it is not.
         check: Check,
         /// Set a latch to its count, if it is open.
         set: Set,
         /// Count a latch down by one.
         count_down: CountDown,
-        /// Wait until a latch is open, as long as it takes or no longer than `for`, and end the
-        /// script if it is not.
+        /// Wait until a latch is open, without a limit or no longer than `for`, and end the script
+        /// if it is not open then.
         wait: Wait,
         /// Open a latch by deleting it.
         delete: Delete,
-        /// Take permits of a rate limiter, as long as it takes or no longer than `wait`.
+        /// Take permits of a rate limiter, and wait for them without a limit or no longer than
+        /// `wait`.
         take: Take,
         /// Do nothing for a time.
         sleep: Sleep,
-        /// Keep the processor busy for a time without letting any other task of the client run.
+        /// Keep the processor busy for a time, so that no other task of the client runs.
         block: Block,
-        /// Run the whole script again, so many times more.
+        /// Run the whole script again, this many times.
         repeat: Repeat,
     }
 }
 
-/// What there is to say of a step before it runs.
+/// The properties of a step that are known before it runs.
 pub trait StepKind {
-    /// What it does, in words, for a printed plan.
+    /// Describes the step in words, for a printed plan.
     fn words(&self) -> String;
-    /// Draws each range among its times, by a fraction from 0 to 1 each.
+    /// Draws a value from each of its ranges. Each call of the argument returns a fraction from 0
+    /// to 1.
     fn draw(&mut self, _fraction: &mut dyn FnMut() -> f64) {}
-    /// Whether it can be done with this lock.
+    /// Checks that the step can be done with this lock.
     ///
     /// # Errors
     /// The key that is mistaken.
     fn check(&self, _lock: &Lock) -> Result<(), Wrong> {
         Ok(())
     }
-    /// Whether it asks for the lock.
+    /// Returns true if the step asks for the lock.
     fn is_acquisition(&self) -> bool {
         false
     }
-    /// Whether it has to say which of several locks it is about.
+    /// Returns true if the step must name its lock in a scenario with several.
     fn must_say_lock(&self) -> bool {
         self.is_acquisition()
     }
-    /// Whether it is about a lock at all.
+    /// Returns true if the step is about a lock at all.
     fn has_lock(&self) -> bool {
         true
     }
-    /// What a lock library must be able to do for it.
+    /// Returns the ability of a lock library that the step requires.
     fn asks(&self) -> Asks {
-        // What is neither acquired nor held has a kind of its own.
+        // Latches and rate limiters, which must be named but are not acquired, have a kind of their
+        // own.
         if self.must_say_lock() { Asks::More } else { Asks::Nothing }
     }
 }
 
-/// What a step or a workload asks of a lock library.
+/// The ability of a lock library that a step or a workload requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// No more than to release what it has granted.
+    /// To release the locks that it granted, and nothing else.
     Nothing,
-    /// A lock for one owner alone; whether with a lease of its own, and whether a watchdog must
-    /// renew that of the lock.
+    /// To grant a lock to one owner alone.
     Lock {
-        /// It says the lease.
+        /// The acquisition names a lease of its own.
         lease: bool,
-        /// It asks for the watchdog.
+        /// The acquisition asks for the watchdog, which renews the lock's own lease.
         watchdog: bool,
     },
-    /// A new lease on a lock that it has.
+    /// To set a new lease on a lock that the owner holds.
     Extension,
-    /// More than that.
+    /// An ability beyond these.
     More,
 }
 
 impl Asks {
-    /// Of an acquisition, unless that is shared or of several permits.
+    /// Returns the ability for an acquisition: [`Asks::More`] if it is shared or names a number of
+    /// permits.
     fn of_acquisition(lease: Option<Span>, watchdog: bool, shared: bool, permits: Option<u32>) -> Asks {
         match shared || permits.is_some() {
             true => Asks::More,
@@ -133,7 +136,7 @@ impl Asks {
     }
 }
 
-/// That a lock has holders.
+/// Checks that a lock of this kind has holders.
 pub(super) fn check_held(lock: &Lock) -> Result<(), Wrong> {
     if lock.kind.is_latch() {
         return Err(Wrong::at("", "a latch has no holder: it is set, counted down and waited for"));
@@ -147,7 +150,8 @@ pub(super) fn check_held(lock: &Lock) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// That a lock has so many permits, and that its subject takes several at once.
+/// Checks that the lock has this number of permits, and that its subject can acquire several at a
+/// time.
 pub(super) fn check_permits(permits: Option<u32>, lock: &Lock) -> Result<(), Wrong> {
     let Some(permits) = permits else { return Ok(()) };
     let most = lock.permits.unwrap_or(1).min(limits::PERMITS_AT_ONCE_MAX);
@@ -166,7 +170,7 @@ pub(super) fn check_permits(permits: Option<u32>, lock: &Lock) -> Result<(), Wro
     Ok(())
 }
 
-/// That permits of a lock end with a window, and that there ever are so many.
+/// Checks that the lock is a rate limiter, and that a window has this number of permits.
 pub(super) fn check_rate(permits: u32, lock: &Lock) -> Result<(), Wrong> {
     if !lock.kind.is_rate() {
         return Err(Wrong::at("", "only permits of a rate limiter are taken: lock.kind = \"rate\""));
@@ -181,7 +185,7 @@ pub(super) fn check_rate(permits: u32, lock: &Lock) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// That a lock is counted down.
+/// Checks that the lock is a latch.
 pub(super) fn check_latch(lock: &Lock) -> Result<(), Wrong> {
     if !lock.kind.is_latch() {
         return Err(Wrong::at("", "only a latch is counted down and waited for: lock.kind = \"latch\""));
@@ -189,7 +193,7 @@ pub(super) fn check_latch(lock: &Lock) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// That only a lock that can be shared is asked for so.
+/// Checks that a shared acquisition asks for a lock that can be shared.
 fn check_shared(shared: bool, lock: &Lock) -> Result<(), Wrong> {
     if shared && !lock.kind.can_be_shared() {
         return Err(Wrong::at("shared", "only a read-write lock can be shared: lock.kind = \"read-write\""));
@@ -197,21 +201,21 @@ fn check_shared(shared: bool, lock: &Lock) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Waiting for the lock.
+/// Waits for the lock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Acquire {
-    /// The lease; the lock's own, or the watchdog, if left out.
+    /// The lease. Default: the lock's own, or that of the watchdog.
     pub lease: Option<Span>,
-    /// How long to wait at most; as long as it takes if left out.
+    /// The longest time to wait. Default: no limit.
     pub wait: Option<Span>,
     /// Ask for the watchdog even though the lock has a lease.
     pub watchdog: bool,
-    /// Ask again when the outcome of an attempt is unknown.
+    /// Ask again if the outcome of an attempt is unknown.
     pub retry: bool,
-    /// Hold it together with others that ask so: the read half of a read-write lock.
+    /// Acquire the read half of a read-write lock, which several owners can hold at the same time.
     pub shared: bool,
-    /// How many permits of a semaphore; one if left out.
+    /// The number of permits of a semaphore. Default: one.
     pub permits: Option<u32>,
 }
 
@@ -236,17 +240,17 @@ impl StepKind for Acquire {
     }
 }
 
-/// Asking for the lock once.
+/// Asks for the lock once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TryAcquire {
-    /// The lease; the lock's own, or the watchdog, if left out.
+    /// The lease. Default: the lock's own, or that of the watchdog.
     pub lease: Option<Span>,
     /// Ask for the watchdog even though the lock has a lease.
     pub watchdog: bool,
-    /// Hold it together with others that ask so: the read half of a read-write lock.
+    /// Acquire the read half of a read-write lock, which several owners can hold at the same time.
     pub shared: bool,
-    /// How many permits of a semaphore; one if left out.
+    /// The number of permits of a semaphore. Default: one.
     pub permits: Option<u32>,
 }
 
@@ -271,19 +275,19 @@ impl StepKind for TryAcquire {
     }
 }
 
-/// Asking for the lock again and again.
+/// Asks for the lock again and again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poll {
-    /// From one attempt's end to the next one's begin.
+    /// The time from the end of an attempt to the start of the next.
     pub every: Span,
-    /// The lease; the lock's own, or the watchdog, if left out.
+    /// The lease. Default: the lock's own, or that of the watchdog.
     #[serde(default)]
     pub lease: Option<Span>,
-    /// When to give up; never if left out.
+    /// The time after the start of the run, in true time, at which it gives up. Default: never.
     #[serde(default)]
     pub until: Option<Span>,
-    /// Hold it together with others that ask so: the read half of a read-write lock.
+    /// Acquire the read half of a read-write lock, which several owners can hold at the same time.
     #[serde(default)]
     pub shared: bool,
 }
@@ -309,14 +313,14 @@ impl StepKind for Poll {
     }
 }
 
-/// Giving the lock back.
+/// Releases the lock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Release {
-    /// Ask again when the outcome is unknown, after this long; never if left out.
+    /// Release once more, after this time, if the outcome is unknown. Default: never.
     pub retry_after: Option<Span>,
-    /// Of several holds give the first back, not the latest: a writer that reads as well goes on as
-    /// a reader so.
+    /// Release the first of several holds, not the latest. A writer that also reads becomes a
+    /// reader in this way.
     pub first: bool,
 }
 
@@ -330,7 +334,7 @@ impl StepKind for Release {
     }
 }
 
-/// Holding the lock for longer.
+/// Sets a new lease for the lock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Extend {
@@ -353,7 +357,7 @@ impl StepKind for Extend {
     }
 }
 
-/// Keeping permits by their ids alone.
+/// Keeps permits by their ids alone.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Forget {}
@@ -378,19 +382,19 @@ impl StepKind for Forget {
     }
 }
 
-/// Working inside the critical section.
+/// Works inside the critical section.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Work {
-    /// How long; until the time in `until` if left out.
+    /// The time that the work takes. Default: until the time in `until`.
     #[serde(rename = "for")]
     pub length: Option<Draw<Span>>,
-    /// Until this time after the start, in true time, where `for` does not say how long; no time at
-    /// all if left out.
+    /// The time after the start of the run, in true time, at which the work ends, if `for` is left
+    /// out. Default: the work takes no time.
     pub until: Option<Span>,
-    /// How often to write to the resource meanwhile; never if left out.
+    /// The interval between two writes to the resource during the work. Default: no writes.
     pub write_every: Option<Span>,
-    /// Stop when the client learns that the lock is lost.
+    /// Stop as soon as the client learns that it lost the lock.
     pub until_lost: bool,
 }
 
@@ -412,11 +416,11 @@ impl StepKind for Work {
     }
 }
 
-/// Writing to the resource once.
+/// Writes to the resource once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Write {
-    /// Do not write when the client knows that the lock is lost.
+    /// Write only if the client does not know that it lost the lock.
     pub if_held: bool,
 }
 
@@ -426,7 +430,7 @@ impl StepKind for Write {
     }
 }
 
-/// Asking whether the lock is still held.
+/// Asks if the lock is still held.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Check {}
@@ -437,7 +441,7 @@ impl StepKind for Check {
     }
 }
 
-/// Setting a latch to its count.
+/// Sets a latch to its count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Set {}
@@ -456,7 +460,7 @@ impl StepKind for Set {
     }
 }
 
-/// Counting a latch down by one.
+/// Counts a latch down by one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CountDown {}
@@ -475,11 +479,11 @@ impl StepKind for CountDown {
     }
 }
 
-/// Waiting until a latch is open.
+/// Waits until a latch is open.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wait {
-    /// How long at most; as long as it takes if left out.
+    /// The longest time to wait. Default: no limit.
     #[serde(rename = "for")]
     pub limit: Option<Span>,
 }
@@ -501,7 +505,7 @@ impl StepKind for Wait {
     }
 }
 
-/// Opening a latch by deleting it.
+/// Opens a latch by deleting it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Delete {}
@@ -520,13 +524,13 @@ impl StepKind for Delete {
     }
 }
 
-/// Taking permits of a rate limiter.
+/// Takes permits of a rate limiter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Take {
-    /// How many.
+    /// The number of permits.
     pub permits: u32,
-    /// How long to wait at most; as long as it takes if left out.
+    /// The longest time to wait. Default: no limit.
     pub wait: Option<Span>,
 }
 
@@ -550,7 +554,7 @@ impl StepKind for Take {
     }
 }
 
-/// Doing nothing for a time.
+/// Does nothing for a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Sleep(pub Draw<Span>);
@@ -569,7 +573,7 @@ impl StepKind for Sleep {
     }
 }
 
-/// Keeping the processor busy for a time.
+/// Keeps the processor busy for a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Block(pub Span);
@@ -584,7 +588,7 @@ impl StepKind for Block {
     }
 }
 
-/// Running the script so many times more.
+/// Runs the script this many more times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Repeat(pub u32);

@@ -1,5 +1,5 @@
-//! All that a scenario can put on trial, by name: each is the right algorithm but for what its line
-//! says.
+//! The subjects that a scenario can put on trial, by name. Each is the right algorithm except for
+//! the traits in its row.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,25 +14,25 @@ use super::{
     },
 };
 
-/// Something that can be put on trial.
+/// An implementation that can be put on trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject {
-    /// What scenario files call it.
+    /// Its name in scenario files.
     pub name: &'static str,
     /// One line about it.
     pub about: &'static str,
-    /// Whose code it is.
+    /// The code that implements it.
     pub algorithm: Algorithm,
-    /// What it does, and by that what it does wrong.
+    /// Its choices, right or wrong.
     pub traits: Traits,
 }
 
-/// Whose code a subject is.
+/// The code that implements a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The production client, unchanged; of all traits it has the clock alone.
+    /// The production client, unchanged; of all traits it has only the clock.
     Client,
-    /// The model in `subject/model/`, which has them all.
+    /// The model in `subject/model/`, which has all traits.
     Model,
 }
 
@@ -40,7 +40,7 @@ const RIGHT: Traits = Traits::RIGHT;
 const COUNTED: Traits = Traits { key: Key::Count, token: Token::OfClient, ..RIGHT };
 const QUEUED: Traits = Traits { key: Key::Queue, token: Token::OfClient, pace: Pace::Fixed, ..RIGHT };
 const SHARED: Traits = Traits { key: Key::Mode, token: Token::OfClient, ..RIGHT };
-/// A permit has no lease: it is had until it is given back.
+/// A permit has no lease: its owner holds it until it gives it back.
 const PERMITS: Traits = Traits {
     key: Key::Permits,
     belief: Belief::UntilTold,
@@ -50,7 +50,7 @@ const PERMITS: Traits = Traits {
     ..RIGHT
 };
 
-/// Two values of a hash are held together.
+/// An owner holds two values of a hash together.
 const VALUES: Traits = Traits { key: Key::Values, ..RIGHT };
 
 /// Each permit has an id, which is its token.
@@ -58,8 +58,8 @@ const LEASES: Traits = Traits { key: Key::Leases, ..RIGHT };
 const RATE: Traits = Traits { key: Key::Rate, token: Token::OfClient, ..RIGHT };
 const LATCH: Traits = Traits { key: Key::Latch, token: Token::OfClient, ..RIGHT };
 
-/// Every subject, in the order of `lockstorm list subjects`. The first one is on trial where a file
-/// names none.
+/// All subjects, in the order of `lockstorm list subjects`. The first one is the default of
+/// scenario files.
 pub const TABLE: &[Subject] = &[
     client("client", "the production client, unchanged", RIGHT),
     client(
@@ -396,19 +396,19 @@ const fn model(name: &'static str, about: &'static str, traits: Traits) -> Subje
 }
 
 impl Subject {
-    /// The subject of this name.
+    /// Returns the subject with this name.
     pub fn named(name: &str) -> Option<Subject> {
         TABLE.iter().copied().find(|subject| subject.name == name)
     }
 
-    /// The kinds of lock that it implements, with other traits laid over its own.
+    /// Returns the kinds of lock that it implements with these traits laid over its own.
     pub fn kinds(&self, others: &OtherTraits) -> Vec<LockKind> {
         let traits = self.traits.with(others);
         let implements = |kind: &LockKind| self.algorithm == Algorithm::Client || traits.implement(*kind);
         LockKind::ALL.iter().copied().filter(implements).collect()
     }
 
-    /// Whether the traits can be laid over it.
+    /// Checks that these traits can be laid over its own.
     ///
     /// # Errors
     /// The trait that cannot, and why.

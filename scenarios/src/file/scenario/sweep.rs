@@ -1,5 +1,5 @@
-//! Sweeps: one experiment at every point of a grid. Each point is laid over the scenario, as a
-//! variant is.
+//! Sweeps: one experiment at every point of a grid. Each point is laid over the scenario in the
+//! same way as a variant.
 
 use std::{borrow::Cow, collections::BTreeSet, ops::Range};
 
@@ -14,29 +14,29 @@ use super::{
     ticks::{Scale, Ticks, quoted},
 };
 
-/// The most points of one sweep: each is a scenario of its own in memory.
+/// The most points of one sweep: each is a whole scenario in memory.
 const POINTS_MAX: usize = 10_000;
 
 /// The keys of an axis that is written as a table.
 const KEYS: [&str; 6] = ["from", "to", "step", "points", "values", "name"];
 
-/// Where on an axis a point lies.
+/// The coordinate of a point on one axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Coordinate {
-    /// What the axis is called: the last key of its path, or the name that the file gives it.
+    /// The name of the axis: the last key of its path, or the name that the file gives it.
     pub axis: String,
-    /// The value, as the file would write it.
+    /// The value as the file would write it.
     pub value: String,
-    /// The value as a number, where it is one: seconds of a time, percent of a rate.
+    /// The value as a number, if it is one: a time in seconds, a rate in percent.
     pub number: Option<f64>,
 }
 
-/// One key of the scenario, and the values it takes.
+/// A key of the scenario, and the values that it takes.
 #[derive(Debug, Clone)]
 pub(super) struct Axis<'i> {
     name: String,
     path: Vec<String>,
-    /// Where it is written.
+    /// Its position in the file.
     span: Range<usize>,
     values: Vec<Value<'i>>,
 }
@@ -44,14 +44,14 @@ pub(super) struct Axis<'i> {
 /// One value of an axis.
 #[derive(Debug, Clone)]
 enum Value<'i> {
-    /// It stands in the file.
+    /// A value that is written in the file.
     Listed(Spanned<DeValue<'i>>),
-    /// It lies between two that stand in the file: the value as TOML.
+    /// A value of a range, between two that are written in the file: its TOML.
     Between(String),
 }
 
 impl Value<'_> {
-    /// What tells it from others: `1s` and `1000ms` are one value.
+    /// Returns the text by which values are compared: `1s` and `1000ms` are one value.
     fn text(&self) -> String {
         match self {
             Value::Between(toml) => toml.trim_matches('"').to_owned(),
@@ -64,7 +64,7 @@ impl Value<'_> {
     }
 }
 
-/// A value without the places of its parts.
+/// Converts a value without the positions of its parts.
 fn plain(value: &DeValue<'_>) -> toml::Value {
     match value {
         DeValue::String(text) => toml::Value::String(text.to_string()),
@@ -82,7 +82,7 @@ fn plain(value: &DeValue<'_>) -> toml::Value {
     }
 }
 
-/// A key that is given a value from outside the file, such as `fault.jump.clock_step.by=+5s`.
+/// A value that is set for a key from outside the file, such as `fault.jump.clock_step.by=+5s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     path: Vec<String>,
@@ -93,7 +93,8 @@ pub struct Setting {
 impl std::str::FromStr for Setting {
     type Err = String;
 
-    /// Reads `path=value`. A value that is no TOML is a text, so that durations need no quotes.
+    /// Reads `path=value`. A value that is not valid TOML is a text, so that durations need no
+    /// quotes.
     fn from_str(text: &str) -> Result<Setting, String> {
         let form = || format!("expected key=value, such as network.latency=5ms, found {text:?}");
         let (path, value) = text.split_once('=').ok_or_else(form)?;
@@ -114,12 +115,12 @@ impl std::fmt::Display for Setting {
 }
 
 impl Setting {
-    /// That a key, given by its path, has this value.
+    /// Sets the key at this path to this value.
     pub fn of(path: &str, value: Ticks) -> Setting {
         Setting { path: path.split('.').map(str::to_owned).collect(), value: value.toml() }
     }
 
-    /// That the key may be set from outside.
+    /// Checks that the key may be set from outside.
     fn check(&self) -> Result<(), Mistake> {
         let message = match &*self.path[0] {
             "sweep" => {
@@ -131,8 +132,8 @@ impl Setting {
         Err(Mistake::at(0..0, message))
     }
 
-    /// Gives the key its value. A key of a fault, a host or a link that is not there would make
-    /// half of a new one.
+    /// Sets the key in a table. It refuses keys of a fault, host or link that does not exist,
+    /// because they would make half of a new one.
     pub(super) fn lay<'i>(&'i self, on: &mut DeTable<'i>) -> Result<(), Mistake> {
         self.check()?;
         if let [kind, name, _, ..] = &self.path[..]
@@ -151,16 +152,16 @@ impl Setting {
         put(on, &self.path, Spanned::new(0..0, value))
     }
 
-    /// Whether it is the key of an axis.
+    /// Returns true if the setting is for the key of this axis.
     pub(super) fn is_of(&self, axis: &Axis<'_>) -> bool {
         self.path == axis.path
     }
 }
 
-/// What has a name of its author's choice.
+/// The tables whose entries get their names from the author of the file.
 const NAMED: [&str; 5] = ["client", "fault", "link", "node", "sentinel"];
 
-/// Takes `[sweep]` away, and reads its axes in the order of the file.
+/// Removes `[sweep]` from the table, and reads its axes in the order of the file.
 pub(super) fn take<'i>(root: &mut DeTable<'i>) -> Result<Vec<Axis<'i>>, Mistake> {
     let Some(sweep) = root.remove("sweep") else { return Ok(Vec::new()) };
     let span = sweep.span();
@@ -183,8 +184,8 @@ pub(super) fn take<'i>(root: &mut DeTable<'i>) -> Result<Vec<Axis<'i>>, Mistake>
     Ok(axes)
 }
 
-/// Tables that are no axis themselves are parts of paths, so that `"a.b" = [1]` and `a.b = [1]` are
-/// the same.
+/// Collects the axes. A table that is not an axis is a part of paths, so that `"a.b" = [1]` and
+/// `a.b = [1]` are the same.
 fn collect<'i>(
     table: &DeTable<'i>,
     above: &mut Vec<String>,
@@ -210,7 +211,8 @@ fn collect<'i>(
     Ok(())
 }
 
-/// A link is written with `from` and `to` as well; to sweep those, each is given a list.
+/// Returns true if the table is an axis. A link has keys `from` and `to` as well, so a sweep of
+/// these must give lists.
 fn is_axis(table: &DeTable<'_>) -> bool {
     let is_end = |key: &str| {
         table.get(key).is_some_and(|end| !matches!(end.get_ref(), DeValue::Table(_) | DeValue::Array(_)))
@@ -287,7 +289,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// `from`, and every step on to `to`.
+/// Returns `from`, and every further step up to `to`.
 fn by_step(from: Ticks, to: Ticks, step: Ticks, span: &Range<usize>) -> Result<Vec<Ticks>, Mistake> {
     if step.scale != from.scale || step.ticks <= 0 {
         return Err(Mistake::at(span.clone(), "the step is to be of the kind of the range, and above zero"));
@@ -309,7 +311,7 @@ fn by_step(from: Ticks, to: Ticks, step: Ticks, span: &Range<usize>) -> Result<V
     Ok((0..=count).map(value).collect())
 }
 
-/// So many values, as far from each other as they can be.
+/// Returns this number of values, at equal distances.
 fn by_points(from: Ticks, to: Ticks, points: &Spanned<DeValue<'_>>) -> Result<Vec<Ticks>, Mistake> {
     let count = Ticks::read(points.get_ref()).filter(|count| count.scale == Scale::Number);
     let count = count.map(|count| count.ticks).filter(|count| (2..=POINTS_MAX as i128).contains(count));
@@ -328,7 +330,7 @@ fn by_points(from: Ticks, to: Ticks, points: &Spanned<DeValue<'_>>) -> Result<Ve
     Ok((0..count).map(at).collect())
 }
 
-/// Axes whose last keys are the same are called by their whole paths.
+/// Names axes by their whole paths if the last keys of their paths are the same.
 fn name_apart(axes: &mut [Axis<'_>]) {
     let names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
     for axis in axes {
@@ -338,7 +340,8 @@ fn name_apart(axes: &mut [Axis<'_>]) {
     }
 }
 
-/// Every point of the grid: the number of a value for each axis. The last axis changes fastest.
+/// Returns all points of the grid, each as the index of a value for each axis. The last axis
+/// changes fastest.
 pub(super) fn points(axes: &[Axis<'_>]) -> Vec<Vec<usize>> {
     axes.iter().fold(vec![Vec::new()], |points, axis| {
         let with = |point: &Vec<usize>, at| point.iter().copied().chain([at]).collect();
@@ -347,7 +350,7 @@ pub(super) fn points(axes: &[Axis<'_>]) -> Vec<Vec<usize>> {
 }
 
 impl<'i> Axis<'i> {
-    /// Gives the key of the axis this value.
+    /// Sets the key of the axis to this value.
     pub(super) fn lay(&'i self, at: usize, on: &mut DeTable<'i>) -> Result<(), Mistake> {
         let value = match &self.values[at] {
             Value::Listed(value) => value.clone(),
@@ -359,7 +362,7 @@ impl<'i> Axis<'i> {
         put(on, &self.path, value)
     }
 
-    /// Where a point with this value lies on the axis.
+    /// Returns the coordinate of points with this value.
     pub(super) fn coordinate(&self, at: usize) -> Coordinate {
         let (value, number) = match &self.values[at] {
             Value::Listed(value) => (shown(value.get_ref(), at), Ticks::read(value.get_ref())),
@@ -373,7 +376,8 @@ impl<'i> Axis<'i> {
     }
 }
 
-/// A listed value as it is written, or its place in the list where that would be long.
+/// Returns a listed value as it is written, or its position in the list, from 1, if it is a list or
+/// a table.
 fn shown(value: &DeValue<'_>, at: usize) -> String {
     match value {
         DeValue::String(text) => text.to_string(),
@@ -384,7 +388,8 @@ fn shown(value: &DeValue<'_>, at: usize) -> String {
     }
 }
 
-/// Writes a value at a path, with the tables on the way to it. Items of lists are counted from 0.
+/// Writes a value at a path, and makes the tables on the way to it. Items of lists are counted from
+/// 0.
 fn put<'i>(table: &mut DeTable<'i>, path: &[String], value: Spanned<DeValue<'i>>) -> Result<(), Mistake> {
     let Some((key, rest)) = path.split_first() else { return Ok(()) };
     let written = Spanned::new(value.span(), Cow::Owned(key.clone()));

@@ -3,8 +3,8 @@
 use super::{Scenario, error::Mistake};
 use crate::file::selector::{Hosts, Selector};
 
-/// That a fault which is about nodes names no other host. That each name stands for some host is
-/// known.
+/// Checks that a fault that is about nodes names no other host. The names are already known to
+/// exist.
 pub(super) fn are_nodes(scenario: &Scenario, fault: &str, hosts: &Hosts) -> Result<(), Mistake> {
     let is_node = |host: &str| {
         let mut groups = scenario.node.keys();

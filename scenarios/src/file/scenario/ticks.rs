@@ -1,5 +1,5 @@
-//! Values that have others between them: the axes of sweeps, boundaries and formulas go through
-//! them in whole numbers.
+//! Values on a scale with others between them, as the axes of sweeps, boundaries and formulas need
+//! them, in whole numbers.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use crate::{
     units::{Rate, Span, Step},
 };
 
-/// What the ticks of a value are.
+/// The unit of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
     /// Ones.
     Number,
     /// Nanoseconds.
     Time,
-    /// Hundred-millionths, as fine as a rate is printed.
+    /// Hundred-millionths, the precision with which a rate is printed.
     Rate,
 }
 
-/// A value that has others between itself and the next: in whole numbers, so that a grid is the
-/// same on every machine.
+/// A number, a time or a rate as a whole number of ticks, so that a grid is the same on every
+/// machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks {
     pub(super) scale: Scale,
@@ -46,39 +46,39 @@ impl Ticks {
         }
     }
 
-    /// How many steps of this length lead to a larger value, the last of them perhaps shorter.
+    /// Returns the number of steps of this length to a larger value. The last step may be shorter.
     pub fn steps(self, to: Ticks, step: Ticks) -> u64 {
         let steps = (to.ticks - self.ticks + step.ticks.max(1) - 1) / step.ticks.max(1);
         u64::try_from(steps).unwrap_or(0)
     }
 
-    /// The value so many steps on, and no larger than `to`.
+    /// Returns the value after this number of steps, at most `to`.
     pub fn step(self, to: Ticks, step: Ticks, at: u64) -> Ticks {
         Ticks { ticks: (self.ticks + step.ticks.max(1) * i128::from(at)).min(to.ticks), ..self }
     }
 
-    /// How far it is to another value of the same scale.
+    /// Returns the distance to another value of the same scale.
     pub fn distance(self, other: Ticks) -> Ticks {
         Ticks { ticks: (other.ticks - self.ticks).abs(), ..self }
     }
 
-    /// The value so many of `of` equal parts of the way to another one.
+    /// Returns the value at `at` of `of` equal parts of the way to another value.
     pub fn part(self, other: Ticks, at: u32, of: u32) -> Ticks {
         let ticks = self.ticks + (other.ticks - self.ticks) * i128::from(at) / i128::from(of.max(1));
         Ticks { ticks, ..self }
     }
 
-    /// A length of time.
+    /// Makes a value of a length of time.
     pub fn time(length: std::time::Duration) -> Ticks {
         Ticks { scale: Scale::Time, ticks: i128::try_from(length.as_nanos()).unwrap_or(i128::MAX) }
     }
 
-    /// So many times the value.
+    /// Multiplies the value, and rounds it to whole ticks.
     pub fn times(self, by: f64) -> Ticks {
         Ticks { ticks: (self.ticks as f64 * by).round() as i128, ..self }
     }
 
-    /// The sum of two values.
+    /// Adds two values.
     ///
     /// # Errors
     /// When they are of different kinds.
@@ -89,12 +89,12 @@ impl Ticks {
         Ok(Ticks { ticks: self.ticks.saturating_add(other.ticks), ..self })
     }
 
-    /// Whether both are times, both rates or both plain numbers.
+    /// Returns true if both are times, both rates or both plain numbers.
     pub fn is_like(self, other: Ticks) -> bool {
         self.scale == other.scale
     }
 
-    /// The value as a number: seconds of a time, percent of a rate.
+    /// Returns the value as a number: a time in seconds, a rate in percent.
     pub fn number(self) -> f64 {
         let ticks = self.ticks as f64;
         match self.scale {
@@ -104,8 +104,8 @@ impl Ticks {
         }
     }
 
-    /// The value as what checkers measure, which is never less than nothing; `None` of a rate,
-    /// which none of them measures.
+    /// Converts the value to a measure, in which a negative value becomes zero; `None` for a rate,
+    /// because no checker measures rates.
     pub fn quantity(self) -> Option<Quantity> {
         let ticks = self.ticks.max(0);
         match self.scale {
@@ -118,7 +118,7 @@ impl Ticks {
         }
     }
 
-    /// The value as TOML.
+    /// Returns the value as TOML.
     pub(super) fn toml(self) -> String {
         if self.scale == Scale::Number { self.to_string() } else { quoted(&self.to_string()) }
     }
@@ -194,7 +194,7 @@ impl std::fmt::Display for Ticks {
         match self.scale {
             Scale::Number => write!(f, "{}", self.ticks),
             Scale::Time => {
-                // A duration has no sign, and a step of a clock needs none where it goes forward.
+                // A duration has no sign, and neither has a step of a clock forward.
                 let span = Span(std::time::Duration::from_nanos(self.ticks.unsigned_abs() as u64));
                 write!(f, "{}{span}", if self.ticks < 0 { "-" } else { "" })
             }
@@ -203,7 +203,7 @@ impl std::fmt::Display for Ticks {
     }
 }
 
-/// A text as TOML.
+/// Returns a text as TOML.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

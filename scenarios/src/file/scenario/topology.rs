@@ -17,40 +17,40 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Node {
-    /// How many nodes of this kind there are, called by the name and a number from 1; one, called
-    /// by the name alone, if left out.
+    /// The number of nodes of this kind. They get the name of the table and a number from 1.
+    /// Default: one node, with the name of the table alone.
     pub count: Option<u32>,
-    /// The node whose replica this one is from the start; none if left out. Replicas of several
-    /// nodes of one kind follow one each, in turn. A replica has nothing of its master until it is
-    /// synchronized, some five seconds after the start: as soon as it is up if the master has
-    /// `config.repl-diskless-sync-delay = "0"`.
+    /// The node whose replica this one is from the start. Default: none. Several replicas of
+    /// several nodes of one kind follow one each, in turn. A replica has no data of its master
+    /// until it is synchronized, some five seconds after the start; with
+    /// `config.repl-diskless-sync-delay = "0"` at the master, as soon as it is up.
     pub replica_of: Option<Name>,
-    /// Whether the node is one of a Redis Cluster; replicas of such a node are. All know each other
-    /// from the start, and masters answer two seconds after it, as masters do that have been
-    /// restarted.
+    /// True if the node belongs to a Redis Cluster; a replica of such a node does in any case. All
+    /// nodes know each other from the start. Masters answer two seconds after it, as restarted
+    /// masters do.
     pub cluster: bool,
-    /// The slots of a master of a cluster, such as `"0-99 200"`, which several of one kind share;
-    /// an even share of those that no master names, if left out.
+    /// The slots of a master of a cluster, such as `"0-99 200"`; several masters of one kind share
+    /// them. Default: an even share of the slots that no master names.
     pub slots: Option<Slots>,
-    /// What a crash leaves. Nothing, unless said otherwise.
+    /// The data that a crash leaves on the node. Default: none.
     pub durability: Durability,
     /// Options as in `redis.conf`, such as `maxmemory-policy = "allkeys-lru"`.
     pub config: IndexMap<String, String>,
-    /// How its clocks differ from true time.
+    /// The difference of its clocks from true time.
     pub clock: Clock,
-    /// A control, not Redis: expiries count on the monotonic clock, which no operator can step.
+    /// A control, not Redis: expiries follow the monotonic clock, which no operator can step.
     pub expire_by_monotonic: bool,
-    /// A control, not Redis 7: replicas are sent the time to live instead of the time to die, as
-    /// before Redis 7.
+    /// A control, not Redis 7: the master sends replicas the time to live instead of the time of
+    /// expiry, as before Redis 7.
     pub replicate_relative_ttl: bool,
-    /// A mistake on purpose, not Redis: a key is gone at the very millisecond it expires at,
+    /// A mistake on purpose, not Redis: a key is gone at the very millisecond of its expiry,
     /// instead of after it.
     pub expire_at_the_millisecond: bool,
-    /// A mistake on purpose, not Redis: of all that a script wrote, replicas are sent the first
-    /// command only.
+    /// A mistake on purpose, not Redis: of all writes of a script, the master sends replicas only
+    /// the first command.
     pub replicate_in_part: bool,
-    /// A mistake on purpose, not Redis: wherever a script has a certain text, the node runs another
-    /// one; nowhere if left out.
+    /// A mistake on purpose, not Redis: the node replaces a text in each script that contains it.
+    /// Default: no replacement.
     pub script_edit: Option<ScriptEdit>,
 }
 
@@ -60,12 +60,12 @@ pub struct Node {
 pub struct ScriptEdit {
     /// The text as the client sends it.
     pub find: String,
-    /// What the node runs in its place.
+    /// The text that the node runs in its place.
     pub replace: String,
 }
 
 impl Node {
-    /// Whether it is to do what no Redis 7 does.
+    /// Returns true if the node does something that no Redis 7 does.
     pub fn is_no_redis(&self) -> bool {
         self.expire_by_monotonic
             || self.replicate_relative_ttl
@@ -75,7 +75,7 @@ impl Node {
     }
 }
 
-/// What a crash of a node leaves.
+/// The data that a crash leaves on a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
@@ -86,10 +86,10 @@ pub enum Durability {
     Rdb,
     /// Every acknowledged write (`appendfsync always`).
     AofAlways,
-    /// What was synced with the last full second (`appendfsync everysec`).
+    /// The writes up to the sync in the last full second (`appendfsync everysec`).
     AofEverysec,
-    /// Only what the operating system wrote by itself, which a crash is assumed to beat
-    /// (`appendfsync no`).
+    /// Only the writes that the operating system flushed by itself; none, because the crash is
+    /// assumed to come first (`appendfsync no`).
     AofNo,
 }
 
@@ -97,71 +97,69 @@ pub enum Durability {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Client {
-    /// How many clients of this kind there are, called by the name and a number from 1; one, called
-    /// by the name alone, if left out.
+    /// The number of clients of this kind. They get the name of the table and a number from 1.
+    /// Default: one client, with the name of the table alone.
     pub count: Option<u32>,
-    /// What it does, step by step.
+    /// Its script, step by step.
     pub steps: Steps,
-    /// What it does over and over, until the end of the storm, instead of steps; nothing if left
-    /// out.
+    /// Work that it repeats until the end of the storm, instead of steps. Default: none.
     pub workload: Option<WorkloadEntry>,
-    /// Its lines of work by name, instead of steps or a workload, where it does several things at a
-    /// time: each is an owner of its own, and all share the process, its connections and its
-    /// clocks.
+    /// Its lines of work by name, instead of steps or a workload, for a client that does several
+    /// things at a time. Each line is a separate owner. All share the process, its connections
+    /// and its clocks.
     pub line: IndexMap<String, Line>,
-    /// How its clocks differ from true time.
+    /// The difference of its clocks from true time.
     pub clock: Clock,
-    /// The nodes it knows of, where it does not know all, or addresses (`[address.vip]`) that lead
-    /// to one; those that the lock lives on if left out.
+    /// The nodes that it knows, or addresses (`[address.vip]`) that lead to a node. Default: the
+    /// nodes that the lock lives on.
     pub nodes: Option<Vec<Name>>,
     /// The Sentinels that it asks for the lock's master, instead of knowing any nodes: `["s"]`, or
-    /// some of them; none if left out. Only the production client asks them.
+    /// some of them. Default: none. Only the production client asks Sentinels.
     pub sentinels: Option<Vec<Name>>,
-    /// The user as whom it logs in at the nodes, one of `[user.some-name]`; `default`, who may do
-    /// everything, if left out.
+    /// The user of its connections to the nodes, one of `[user.some-name]`. Default: `default`, who
+    /// may do everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Name>,
-    /// How many times its driver, below the lock, sends a command again over a new connection when
-    /// no reply has come in time or the connection is broken; never if left out. Only models have
-    /// such a driver: the production client ends a connection on the server before it sends a
-    /// request again.
+    /// The number of times that its driver, below the lock, sends a command again over a new
+    /// connection when no reply has come in time or the connection is broken. Default: never. Only
+    /// models have such a driver: the production client ends a connection on the server before it
+    /// sends a request again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// What it does instead of steps, where that is code; no file can say so.
+    /// Code that the client runs instead of steps. No file can contain it.
     #[serde(skip)]
     pub code: Option<Code>,
 }
 
-/// A line of work of a client, or `count` of them: `[client.c1.line.audit]`. What it asks for,
-/// holds and gives back is its own.
+/// A line of work of a client, or `count` of them: `[client.c1.line.audit]`. It asks for its own
+/// locks, and holds and releases them independently of other lines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Line {
-    /// How many lines of this kind there are, called by the name and a number from 1; one, called
-    /// by the name alone, if left out.
+    /// The number of lines of this kind. They get the name of the table and a number from 1.
+    /// Default: one line, with the name of the table alone.
     pub count: Option<u32>,
-    /// What it does, step by step.
+    /// Its script, step by step.
     pub steps: Steps,
-    /// What it does over and over, until the end of the storm, instead of steps; nothing if left
-    /// out.
+    /// Work that it repeats until the end of the storm, instead of steps. Default: none.
     pub workload: Option<WorkloadEntry>,
 }
 
 impl Client {
-    /// How many lines of work it has.
+    /// Returns the number of its lines of work, at least one.
     pub fn lines(&self) -> usize {
         let counts = self.line.values().map(|line| line.count.map_or(1, |count| count as usize));
         counts.sum::<usize>().max(1)
     }
 }
 
-/// How the clocks of a host differ from true time from the start.
+/// The difference of a host's clocks from true time, from the start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Clock {
-    /// How far the wall clock is ahead; not at all if left out.
+    /// The time by which the wall clock is ahead. Default: none.
     pub offset: Option<Draw<Step>>,
-    /// How much faster than true time all its clocks run; not at all if left out.
+    /// The rate by which all its clocks run faster than true time. Default: none.
     pub rate: Option<Draw<Rate>>,
 }
 
@@ -169,22 +167,21 @@ pub struct Clock {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// How long a packet takes from one host to another: a fixed time, or a range that each packet
-    /// draws from. Packets of one direction never overtake each other.
+    /// The time that a packet takes from one host to another: a fixed time, or a range from which
+    /// each packet draws its own. Packets of one direction never overtake each other.
     pub latency: Draw<Span>,
 }
 
 impl Default for Network {
-    /// Each packet draws its own time. With one time for all of them those who ask at once would be
-    /// served in the same order again and again, which no network does.
+    /// Each packet draws its own time. With one time for all packets, clients that ask at the same
+    /// time would always be served in the same order, which no network does.
     fn default() -> Network {
         let micros = |micros| Span(Duration::from_micros(micros));
         Network { latency: Draw::Range(micros(500), micros(1_500)) }
     }
 }
 
-/// The links from some hosts to others, where they differ from the rest of the network:
-/// `[link.lag]`.
+/// The links from some hosts to others, if they differ from the rest of the network: `[link.lag]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -192,9 +189,9 @@ pub struct Link {
     pub from: Hosts,
     /// The receiving side.
     pub to: Hosts,
-    /// How long a packet takes in this direction.
+    /// The time that a packet takes in this direction.
     pub latency: Draw<Span>,
-    /// Whether the same holds for the way back.
+    /// True if the same holds for the other direction.
     #[serde(default)]
     pub both_ways: bool,
 }

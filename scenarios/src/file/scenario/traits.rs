@@ -1,36 +1,36 @@
-//! What lock algorithms differ in: a subject is its traits, and each of its mistakes is one of
-//! them.
+//! The traits in which lock algorithms differ. A subject is defined by its traits, and each of its
+//! mistakes is the value of one trait.
 //!
-//! To add a trait, add its enum and its line below, and ask for it in `subject/model/` where it
-//! makes the difference.
+//! To add a trait, add its enum and its line below, and branch on it in `subject/model/` where the
+//! algorithms differ.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::LockKind;
 
-/// Declares the traits: the right algorithm, what a scenario file may lay over a subject, and the
-/// list of both.
+/// Declares the traits: [`Traits`] with the values of the right algorithm, [`OtherTraits`] for
+/// scenario files, and the list of both.
 macro_rules! traits {
     ($($(#[doc = $doc:literal])+ $name:ident: $Type:ty = $right:expr,)+) => {
-        /// What an algorithm does, and by that what it does wrong. The default is right.
+        /// The choices of an algorithm, right or wrong. The default is the right algorithm.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Traits { $($(#[doc = $doc])+ pub $name: $Type,)+ }
 
-        /// Traits that are laid over those of a subject: `traits = { release = "delete" }`. What is
-        /// left out is as the subject has it.
+        /// Traits that replace those of a subject: `traits = { release = "delete" }`. A trait that
+        /// is left out keeps the subject's value.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct OtherTraits { $($(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$Type>,)+ }
 
         impl Traits {
-            /// The right algorithm.
+            /// The traits of the right algorithm.
             pub const RIGHT: Traits = Traits { $($name: $right,)+ };
 
-            /// Name and one line about each trait, for `lockstorm list traits`.
+            /// The name of each trait and a line about it, for `lockstorm list traits`.
             pub const LIST: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),+).trim_ascii()),)+];
 
-            /// These traits, with others laid over them.
+            /// Returns these traits with those of `others` that are set.
             #[must_use]
             pub fn with(self, others: &OtherTraits) -> Traits {
                 Traits { $($name: others.$name.unwrap_or(self.$name),)+ }
@@ -38,7 +38,7 @@ macro_rules! traits {
         }
 
         impl OtherTraits {
-            /// The names of the traits that are given.
+            /// Returns the names of the traits that are set.
             pub fn given(&self) -> Vec<&'static str> {
                 [$(self.$name.map(|_| stringify!($name)),)+].into_iter().flatten().collect()
             }
@@ -47,54 +47,56 @@ macro_rules! traits {
 }
 
 traits! {
-    /// How the key says who holds the lock.
+    /// The Redis data that records who holds the lock.
     key: Key = Key::Token,
-    /// What is looked at before the lock is granted.
+    /// The conditions that are checked before the lock is granted.
     grant: Grant = Grant::Checked,
-    /// How a release finds out whether the lock is its own.
+    /// The way a release makes sure that the lock is its own.
     release: Release = Release::Compare,
-    /// Until when an owner believes in its lock.
+    /// The time until which an owner believes that it holds its lock.
     belief: Belief = Belief::FromRequest,
-    /// The clock that the belief is measured by.
+    /// The clock that measures the belief.
     clock: ClockName = ClockName::Boottime,
-    /// How many nodes make a quorum.
+    /// The number of nodes that make a quorum.
     quorum: Quorum = Quorum::Majority,
-    /// Whether the quorum's validity is shortened by what clocks may drift.
+    /// True if the validity of a lock on several nodes is shortened by the allowance for clock
+    /// drift.
     drift: bool = true,
-    /// What an attempt that failed leaves behind.
+    /// The cleanup after a failed attempt.
     cleanup: Cleanup = Cleanup::All,
-    /// How a lease is renewed.
+    /// The way a lease is renewed.
     renewal: Renewal = Renewal::Quorum,
-    /// Whether a release ends the renewals.
+    /// True if a release ends the renewals.
     cancels: bool = true,
-    /// What is done when the reply to an acquisition does not come.
+    /// The reaction when the reply to an acquisition does not come.
     resend: Resend = Resend::Never,
-    /// Whether a release, or what counts a latch down, is sent again when its reply does not come.
+    /// True if a release, or the count-down of a latch, is sent again when its reply does not come.
     resend_release: bool = false,
-    /// What a waiter waits for before it asks again.
+    /// The delay or event after which a waiter asks again.
     pace: Pace = Pace::Spread,
-    /// Whether all nodes are asked at once, or one after the other.
+    /// True if all nodes are asked at the same time, false if they are asked one after the other.
     at_once: bool = true,
-    /// Whether the token is a new one for each acquisition, or the same for all clients.
+    /// The scope of a token: one acquisition, one client, or all clients.
     token: Token = Token::Unique,
-    /// Where fencing tokens come from.
+    /// The source of fencing tokens.
     fence: Fencing = Fencing::None,
-    /// Whether a replica must have acknowledged the grant.
+    /// The acknowledgement by a replica that a grant requires.
     replicas: Replicas = Replicas::None,
-    /// Whose clock says what is over.
+    /// The clock that decides which leases and grants are over.
     time: Time = Time::OfServer,
-    /// When a window of a rate begins.
+    /// The moment at which a window of a rate begins.
     window: Window = Window::Sliding,
-    /// Whose grants a rate is counted by.
+    /// The clients whose grants count against a rate.
     counted: Counted = Counted::AsAsked,
-    /// What becomes of several locks that are taken together, when one of them cannot be had or
-    /// given back.
+    /// The treatment of several locks that are taken together, when one of them cannot be acquired
+    /// or released.
     together: Together = Together::Undone,
 }
 
 impl Traits {
-    /// Whether an algorithm with these traits implements this kind of lock. Its key decides: one
-    /// that has neither modes nor permits takes the other kinds for a plain lock's.
+    /// Returns true if an algorithm with these traits implements this kind of lock. The trait `key`
+    /// decides. The keys `token`, `queue` and `count` implement each kind that has one owner,
+    /// except the faster multi-lock, in the same way as a plain lock.
     pub fn implement(&self, kind: LockKind) -> bool {
         match self.key {
             Key::Mode => kind == LockKind::ReadWrite,
@@ -114,13 +116,13 @@ impl Default for Traits {
     }
 }
 
-/// How the key says who holds the lock.
+/// The Redis data that records who holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Key {
     /// A string with the owner's token.
     Token,
-    /// The same, and a list of its waiters.
+    /// A string with the owner's token, and a list of its waiters.
     Queue,
     /// A hash with the owner's count, which a repeated acquisition raises.
     Count,
@@ -128,30 +130,32 @@ pub enum Key {
     Mode,
     /// A hash with the owner, the deadline and the levels of each of several values.
     Values,
-    /// A string with how many permits are left.
+    /// A string with the number of free permits.
     Permits,
-    /// The same, and a sorted set with the deadlines of those that are out.
+    /// A string with the number of free permits, and a sorted set with the deadlines of the permits
+    /// that are taken.
     Leases,
-    /// A string with how many times it is still to be counted down.
+    /// A string with the number of count-downs until the latch opens.
     Latch,
     /// A sorted set with the grants of a window.
     Rate,
 }
 
-/// Whose grants a rate is counted by.
+/// The clients whose grants count against a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
-    /// Those of all clients, or with `per_client` those of the one that asks.
+    /// All clients, or with `per_client` only the client that asks.
     AsAsked,
-    /// Those of all clients, even where each has a rate by itself.
+    /// All clients, even if `per_client` gives each of them a rate of its own.
     Together,
-    /// Those of the client that asks, even where all have one rate.
+    /// Only the client that asks, even if all clients share one rate.
     Apart,
 }
 
 impl Counted {
-    /// Whether each client is counted by itself, where the limiter is to be so or not.
+    /// Returns true if the grants of each client are counted apart, for a limiter with this
+    /// `per_client`.
     pub(crate) fn is_apart(self, per_client: bool) -> bool {
         match self {
             Counted::AsAsked => per_client,
@@ -161,217 +165,221 @@ impl Counted {
     }
 }
 
-/// Whose clock says what is over.
+/// The clock that decides which leases and grants are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Time {
-    /// The node's.
+    /// The clock of the node.
     OfServer,
     /// The wall clock of the client that asks.
     OfClient,
 }
 
-/// When a window of a rate begins.
+/// The moment at which a window of a rate begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {
-    /// With each grant.
+    /// Each grant begins a window.
     Sliding,
-    /// At each multiple of its length.
+    /// A window begins at each multiple of its length.
     Fixed,
 }
 
-/// What becomes of several locks that are taken together.
+/// The treatment of several locks that are taken together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Together {
-    /// If one cannot be had the others are given back, and all are released.
+    /// If one cannot be acquired, the others are released. A release releases all of them, even
+    /// after an error.
     Undone,
-    /// If one cannot be had the others are kept.
+    /// If one cannot be acquired, the others are kept.
     Kept,
-    /// They are released one after the other, until the first error.
+    /// A release releases one after the other, and stops at the first error.
     FirstError,
 }
 
-/// What is looked at before the lock is granted.
+/// The conditions that are checked before the lock is granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grant {
-    /// All that matters, in one step.
+    /// All conditions, in one step.
     Checked,
-    /// The same, but the expiry is set in a second step.
+    /// All conditions, but a second step sets the expiry.
     TwoSteps,
-    /// Not the order of the line.
+    /// All but the order of the queue.
     AnybodyInLine,
-    /// The order of the line, but the head of a long line is thrown out.
+    /// All conditions, but the head of a long queue is thrown out.
     ShortLine,
-    /// Not how many permits are left.
+    /// All but the number of free permits.
     AnyPermit,
-    /// Not whether any but the first of several values is free.
+    /// Of several values, only that the first is free.
     FirstValue,
-    /// Not whether there is a writer, for a reader.
+    /// For a reader, all but that there is no writer.
     ReadUnderWrite,
-    /// Not whether there is a reader, for a writer.
+    /// For a writer, all but that there is no reader.
     WriteUnderRead,
-    /// All that matters, but one more level of a writer adds its lease to what is left.
+    /// All conditions, but each further level of a writer adds its lease to the time that is left.
     SumsLeases,
-    /// All that matters, and after a lease that ended by itself, until `lock.delay` has passed as
+    /// All conditions. After a lease that ended without a release, `lock.delay` must have passed as
     /// well.
     AfterDelay,
 }
 
-/// What a waiter waits for before it asks again.
+/// The delay or event after which a waiter asks again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
-    /// A delay drawn anew each time.
+    /// A new random delay each time.
     Spread,
     /// The same delay each time.
     Fixed,
-    /// Twice the delay of the time before.
+    /// A delay that doubles each time.
     Doubling,
-    /// Next to nothing.
+    /// Next to no delay: 1 ms.
     AtOnce,
-    /// A message of the release, or the end of the lease. Once it has subscribed it asks again
-    /// before it sleeps.
+    /// A message of the release, or the end of the lease. The waiter asks again after it has
+    /// subscribed, before it sleeps.
     Message,
-    /// The same, but it sleeps as soon as it has subscribed.
+    /// A message of the release, or the end of the lease, but the waiter sleeps as soon as it has
+    /// subscribed.
     MessageWithoutRecheck,
     /// A keyspace notification about the lock, and nothing else.
     KeyEvent,
 }
 
-/// Where fencing tokens come from.
+/// The source of fencing tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fencing {
-    /// There are none.
+    /// There are no fencing tokens.
     None,
-    /// They are counted in the step that grants the lock.
+    /// A counter that the granting step raises.
     WithGrant,
-    /// They are counted in a step of its own, once the lock is had.
+    /// A counter that a separate step raises after the grant.
     Afterwards,
-    /// They are the time by the client's wall clock.
+    /// The client's wall clock.
     ClientClock,
 }
 
-/// Whether a replica must have acknowledged the grant.
+/// The acknowledgement by a replica that a grant requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replicas {
-    /// None is asked for.
+    /// No acknowledgement is asked for.
     None,
-    /// One must have: otherwise the lock is given back.
+    /// One replica must acknowledge a grant; otherwise the lock is released.
     Required,
-    /// One is asked for, and it makes no difference what comes of it.
+    /// One replica is asked to acknowledge, and the result is ignored.
     Ignored,
-    /// One must have, whatever the node has answered: otherwise the lock is given back, also if it
-    /// was not granted.
+    /// One replica must acknowledge, whatever the node answered; otherwise the lock is released,
+    /// even if it was not granted.
     RequiredOfAll,
 }
 
-/// How a release finds out whether the lock is its own.
+/// The way a release makes sure that the lock is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
     /// A script compares the token.
     Compare,
-    /// It does not: DEL.
+    /// It does not: it sends DEL.
     Delete,
-    /// GET, and DEL if it was the token; of a latch, SET to one less.
+    /// GET, then DEL if the token was its own. Of a latch: GET, then SET to one less.
     GetThenDelete,
-    /// A script compares the token, and leaves a key for each release, by which a repeat would be
-    /// known: of a lock that is a string, and whose waiters need no message.
+    /// A script compares the token, and sets a key for each release, which would identify a repeat.
+    /// This is for a lock that is a string and whose waiters need no message.
     Remember,
-    /// A script compares it, and a reader that writes as well gives the lock the lease of what is
-    /// still read.
+    /// A script compares the owner. When a reader that also writes releases a level, the lock gets
+    /// the longest lease of the readers.
     ShortensWriter,
-    /// A script compares it, and emits no message when a writer only reads from now on.
+    /// A script compares the owner, but publishes no message when a writer becomes a reader.
     SilentDowngrade,
 }
 
-/// Until when an owner believes in its lock.
+/// The time until which an owner believes that it holds its lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Belief {
-    /// The lease, counted from before the request was sent; an acquisition that comes too late is
-    /// none.
+    /// The end of the lease, counted from before the request was sent. A grant that arrives after
+    /// this is refused.
     FromRequest,
-    /// The lease, counted from the reply; however late it comes.
+    /// The end of the lease, counted from the reply, however late it comes.
     FromReply,
-    /// Until it learns otherwise.
+    /// No end: until the owner learns that it lost the lock.
     UntilTold,
 }
 
-/// The clock that the belief is measured by.
+/// The clock that measures the belief.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockName {
-    /// The one that goes on while the machine sleeps.
+    /// The clock that continues while the machine sleeps.
     Boottime,
-    /// The one that does not.
+    /// The clock that stops while the machine sleeps.
     Monotonic,
-    /// The one that an operator can set.
+    /// The clock that an operator can set.
     Wall,
 }
 
-/// How many nodes make a quorum.
+/// The number of nodes that make a quorum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quorum {
     /// More than half.
     Majority,
-    /// Half, rounded down, which two owners can have at once.
+    /// Half, rounded down, but at least one. Two owners can have such a quorum at the same time.
     Half,
 }
 
-/// What an attempt that failed leaves behind.
+/// The cleanup after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cleanup {
-    /// Nothing: every node is asked to release.
+    /// Complete: each node that granted the lock or did not answer is asked to release, over the
+    /// same connection.
     All,
-    /// Nothing, unless a request that was late comes after the release: the two go over different
-    /// connections.
+    /// Complete, unless the release overtakes a late request: to a node that did not answer, the
+    /// release goes over a new connection.
     NewConnection,
-    /// What nodes granted without their reply having come.
+    /// Each node that is known to have granted the lock is asked to release. Grants whose reply did
+    /// not come are left behind.
     Acknowledged,
-    /// Everything.
+    /// No node is asked to release. All grants are left behind.
     None,
 }
 
-/// How a lease is renewed, every third of it.
+/// The way the watchdog renews a lease, each time that a third of it has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Renewal {
-    /// Not at all.
+    /// It does not renew.
     Never,
     /// On a quorum of nodes that still have the owner's token; otherwise the lock is lost.
     Quorum,
-    /// On each node that still has it, whatever the others say.
+    /// On each node that still has the owner's token, whatever the others answer.
     EachNode,
     /// On a quorum of nodes that answer, whatever they answer.
     AnyAnswer,
-    /// Not at all: the nodes are asked whether they still have the owner's token, and a quorum that
-    /// says so is believed.
+    /// It does not renew: it asks the nodes if they still have the owner's token, and believes a
+    /// quorum that says so.
     Looks,
-    /// On every node, whatever token it has.
+    /// On every node, whatever token the node has.
     Anybody,
-    /// By setting the key again, whether it is there or not.
+    /// By setting the key again, even if it no longer exists.
     Recreate,
     /// Until the first time that a renewal fails.
     UntilFailure,
-    /// A reader's with the leases of all other readers.
+    /// Together with the leases of all other readers, if the owner is a reader.
     AllReaders,
-    /// Until the owner has released the lock once, in whatever mode.
+    /// Until the owner has released the lock once, in either mode.
     UntilAnyRelease,
 }
 
-/// What is done when the reply to an acquisition does not come.
+/// The reaction when the reply to an acquisition does not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resend {
-    /// Nothing: the attempt failed, and is cleaned up after.
+    /// None: the attempt has failed, and is cleaned up.
     Never,
     /// The same request again, on a new connection.
     Same,
@@ -379,14 +387,14 @@ pub enum Resend {
     Fresh,
 }
 
-/// Where tokens come from.
+/// The scope of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Token {
-    /// A new one for each acquisition.
+    /// Each acquisition has a new token.
     Unique,
-    /// One for each client.
+    /// All acquisitions of a client use the same token.
     OfClient,
-    /// The same for all clients.
+    /// All clients use the same token.
     Shared,
 }

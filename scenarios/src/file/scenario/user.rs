@@ -1,4 +1,4 @@
-//! Users of the nodes (ACL), with passwords and rights of their own, and the clients that log in as
+//! Users of the nodes (ACL), with their passwords and rights, and the clients that authenticate as
 //! them.
 
 use indexmap::IndexMap;
@@ -12,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use super::{Client, Scenario, error::Mistake, places::Places};
 use crate::file::name::Name;
 
-/// A user of the nodes with rights of its own: `[user.app]`. Clients that name none are the user
+/// A user of the nodes with its own rights: `[user.app]`. Clients that name no user are the user
 /// `default`, which may do everything.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct User {
-    /// The password; none if left out, and any will do.
+    /// The password. Default: none; the nodes then accept any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// Its rights, a rule each as in ACL SETUSER, such as `"~app:*"`, `"&*"` or `"+@all"`; none if
-    /// left out.
+    /// Its rights, one rule each as in ACL SETUSER, such as `"~app:*"`, `"&*"` or `"+@all"`.
+    /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// The nodes that know it; all if left out.
+    /// The nodes that know the user. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<Name>>,
 }
 
-/// The user that clients are who name none, and the console of every node.
+/// The user of clients that name none, and of the console of every node.
 const DEFAULT: &str = "default";
 
 impl User {
-    /// What stands behind `user` in a node's configuration file, word by word.
+    /// Returns the words after `user` in a node's configuration file.
     fn words(&self, name: &str) -> Vec<String> {
         let password = self.password.as_ref().map_or("nopass".to_owned(), |password| format!(">{password}"));
         let first = [name.to_owned(), "on".to_owned(), password];
@@ -52,23 +52,23 @@ impl User {
 pub(super) type Users = IndexMap<String, User>;
 
 impl Scenario {
-    /// The users that the node on this host knows beside the one that all nodes have, as its
-    /// configuration file has them, word by word.
+    /// Returns the users that the node on this host knows besides `default`, each as the words of
+    /// its line in the configuration file.
     pub fn users_of(&self, host: &str) -> Vec<Vec<String>> {
         let known = self.user.iter().filter(|(_, user)| user.is_on(self, host));
         known.map(|(name, user)| user.words(name)).collect()
     }
 
-    /// The name and the password by which a client logs in, if it does.
+    /// Returns the name and the password with which a client authenticates; `None` if it does not.
     pub fn login(&self, client: &Client) -> Option<(String, String)> {
         let name = client.user.as_ref()?.as_str();
         let password = self.user.get(name)?.password.clone();
-        // To a user without a password any is right, but AUTH wants one.
+        // The nodes accept any password for a user without one, but AUTH requires one.
         Some((name.to_owned(), password.unwrap_or_else(|| "any".to_owned())))
     }
 }
 
-/// That users have names, passwords and rules that a node takes.
+/// Checks that the names, passwords and rules of the users are valid for a node.
 pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     for (name, user) in &scenario.user {
         let wrong = |place, message: String| Err(Mistake::at(place, message));
@@ -92,7 +92,7 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
         let plain = User { rules: Vec::new(), ..user.clone() };
         for (at, rule) in user.rules.iter().enumerate() {
             let mut one = plain.words(name);
-            // A rule may be wrong because of those before it.
+            // A rule may be invalid because of the rules before it.
             one.extend(user.rules[..=at].iter().cloned());
             let config = Config { users: vec![one], ..Config::default() };
             let Err(why) = configured(&config, Table::Data, |_| Err(String::new())) else { continue };
@@ -104,7 +104,7 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
     Ok(())
 }
 
-/// That a client logs in as a user that its nodes know.
+/// Checks that the user of a client exists.
 pub(super) fn check_client(scenario: &Scenario, client: &Client) -> Result<(), Mistake> {
     match &client.user {
         Some(user) if !scenario.user.contains_key(user.as_str()) => {

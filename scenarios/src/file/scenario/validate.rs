@@ -1,4 +1,4 @@
-//! What a scenario must be beyond its form: every name stands for something, every entry does
+//! The rules for a scenario beyond its form: every name refers to something, and every entry does
 //! exactly one thing.
 
 use std::{collections::BTreeSet, ops::Range};
@@ -25,16 +25,16 @@ use crate::{
     units::{Draw, Span},
 };
 
-/// The most hosts of one scenario: beyond it a run is no experiment but an accident.
+/// The most hosts of one scenario: more are a mistake and not an experiment.
 const HOSTS_MAX: u32 = 1000;
 
 /// The most lines of work of one client.
 const LINES_MAX: usize = 1000;
 
-/// The most occurrences of one fault: beyond it a period was written without its unit in mind.
+/// The most occurrences of one fault: more are a mistake in the unit of its period.
 const OCCURRENCES_MAX: u128 = 100_000;
 
-/// The longest storm, and the longest calm: beyond it no user would wait for the end of a run.
+/// The longest storm, and the longest calm: nobody would wait for a longer run to end.
 const PHASE_MAX: Span = Span::secs(24 * 3600);
 
 pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
@@ -97,8 +97,8 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     Ok(())
 }
 
-/// That there is such a checker, and that it measures what is expected of it; the path is that of
-/// what is expected.
+/// Checks that the checker exists, and that it has the measures of the expectation. `path` is the
+/// path of the expectation.
 fn check_expected(
     name: &str,
     expected: &Expectation,
@@ -119,7 +119,7 @@ fn check_expected(
     Ok(())
 }
 
-/// That there is the checker which the value of this path names.
+/// Checks that the checker exists that the value at this path names.
 fn check_checker(name: Option<&str>, path: &[&str], places: &Places<'_, '_>) -> Result<(), Mistake> {
     let known = || checker::LIST.iter().map(|checker| checker.name);
     match name {
@@ -268,7 +268,7 @@ fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<()
     }
 }
 
-/// What one line of work does, and where it is written.
+/// The work of one line, and its place in the file.
 struct Script<'a, 'i> {
     names: &'a Names<'a, 'i>,
     path: Vec<&'a str>,
@@ -301,7 +301,7 @@ impl Script<'_, '_> {
                 let help = Some(format!("the locks are: {}", known.join(", ")));
                 return Err(Mistake { span: place(&[]), message, help });
             }
-            // What may be about any of the locks must be right for each.
+            // If the step names no lock, it must suit every lock.
             let about = lock.into_iter().chain(scenario.lock.values().filter(|_| lock.is_none()));
             for lock in about {
                 step.check(lock).map_err(|wrong| wrong.at_place(|key| place(&[step.name(), key])))?;
@@ -342,7 +342,7 @@ impl Script<'_, '_> {
     }
 }
 
-/// Locks that are shared must be such that can be.
+/// Checks that the locks that a workload shares are read-write locks.
 fn check_shared(scenario: &Scenario, named: &[Name]) -> Result<(), String> {
     let of = |name: &String| named.is_empty() || named.iter().any(|one| one.as_str() == name);
     match scenario.lock.iter().find(|(name, lock)| of(name) && !lock.kind.can_be_shared()) {
@@ -352,10 +352,10 @@ fn check_shared(scenario: &Scenario, named: &[Name]) -> Result<(), String> {
     }
 }
 
-/// What a lock must be for it to be shared.
+/// The message for a lock that cannot be shared.
 const SHARED: &str = "only a read-write lock can be shared: lock.kind = \"read-write\"";
 
-/// Locks that are asked for as for one must be several, of one subject.
+/// Checks that locks that are acquired together are several, and have one subject.
 fn check_together(scenario: &Scenario, named: &[Name]) -> Result<(), String> {
     let of = |name: &String| named.is_empty() || named.iter().any(|one| one.as_str() == name);
     let subjects: Vec<&str> =
@@ -370,12 +370,12 @@ fn check_together(scenario: &Scenario, named: &[Name]) -> Result<(), String> {
     }
 }
 
-/// The one action of a step.
+/// Returns the only action of a step, or `None` for a step that only waits for its time.
 fn one_action(entry: &StepEntry, at: usize) -> Result<Option<Step>, String> {
     let mut steps = entry.given();
     match steps.len() {
         1 => Ok(steps.pop()),
-        // A bare `at` is a pause until then.
+        // An `at` alone is a pause until that time.
         0 if entry.at.is_some() => Ok(None),
         0 => Err(format!("step {} does nothing: give it an action, such as acquire = {{}}", at + 1)),
         _ => {
@@ -386,7 +386,7 @@ fn one_action(entry: &StepEntry, at: usize) -> Result<Option<Step>, String> {
 }
 
 impl Wrong {
-    /// The mistake where its key is written.
+    /// Makes the mistake at the place of its key.
     fn at_place(self, place: impl FnOnce(&'static str) -> Range<usize>) -> Mistake {
         Mistake::at(place(self.key), self.message)
     }
@@ -447,7 +447,7 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
     Ok(())
 }
 
-/// How often a fault occurs: `every` and `until`.
+/// Checks the repetition of a fault: `every` and `until`.
 fn check_repetition(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), Mistake> {
     let place = |key: &str| names.places.of_value(&["fault", name, key]);
     let Some(every) = entry.every else {
@@ -474,7 +474,7 @@ fn check_repetition(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<
     Ok(())
 }
 
-/// The names that a scenario gives, and where it gives them.
+/// The names that a scenario defines, and their places in the file.
 struct Names<'a, 'i> {
     scenario: &'a Scenario,
     places: &'a Places<'a, 'i>,
@@ -485,7 +485,7 @@ impl Names<'_, '_> {
         self.scenario.node.iter().flat_map(|(name, node)| super::group(name, node.count))
     }
 
-    /// Every group of hosts: its table, its name, how many there are.
+    /// Returns every group of hosts: its table, its name and its count.
     fn groups(&self) -> impl Iterator<Item = (&'static str, &String, Option<u32>)> {
         let nodes = self.scenario.node.iter().map(|(name, node)| ("node", name, node.count));
         let sentinels = self.scenario.sentinel.iter().map(|(name, one)| ("sentinel", name, one.count));
@@ -541,12 +541,13 @@ impl Names<'_, '_> {
         Err(Mistake::unknown(name.span(), "node", name.as_str(), known.iter().map(String::as_str)))
     }
 
-    /// That the lock, or every lock if it is not said which, lives on one and the same master.
+    /// Checks that the lock, or every lock if the selector names none, lives on one and the same
+    /// master.
     fn one_master(&self, selector: &Name, lock: Option<&str>) -> Result<(), Mistake> {
         let meant = self.scenario.lock.iter().filter(|(name, _)| lock.is_none_or(|lock| lock == *name));
         let nodes: Vec<Vec<String>> = meant.map(|(_, lock)| self.scenario.lock_nodes(lock)).collect();
         let masters: IndexSet<&String> = nodes.iter().flatten().collect();
-        // In a cluster each lock has one master, that of its slot.
+        // In a cluster each lock has one master, the master of its slot.
         if masters.len() <= 1 || (self.scenario.is_cluster() && nodes.len() == 1) {
             return Ok(());
         }

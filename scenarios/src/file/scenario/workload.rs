@@ -1,7 +1,7 @@
-//! What a client does over and over, until the end of the storm.
+//! The workloads: work that a client repeats until the end of the storm.
 //!
-//! A workload is a type with its parameters and its [`WorkloadKind`], a line in the table below,
-//! and its arm in `run/workload.rs`.
+//! To add a workload, write a type with its parameters and its [`WorkloadKind`], and add its line
+//! to the table below and its arm to `run/workload.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,95 +16,96 @@ use crate::{
     units::{Draw, Rate, Span},
 };
 
-/// The most levels of a reentrant lock that one round of a workload takes.
+/// The most levels of a reentrant lock in one round of a workload.
 const LEVELS_MAX: u32 = 100;
 
 one_of! {
-    /// What a client does over and over. Exactly one kind.
+    /// Work that a client repeats. Exactly one kind is given.
     pub struct WorkloadEntry {}
 
     /// A kind of workload.
     pub enum Workload: WorkloadKind {
-        /// Acquire, hold (writing to the resource), release, think, again, until the end of the
-        /// storm, and then until it was granted once more.
+        /// Acquire the lock, hold it and write to the resource, release it, pause; repeat until the
+        /// end of the storm, and then until the lock is granted once more.
         contend: Contend,
-        /// Set a latch, count it down or wait for it, as drawn, think, again, until the end of the
-        /// storm; and then all of it once more.
+        /// Set a latch, count it down or wait for it, at random, pause; repeat until the end of the
+        /// storm, and then do all three once more.
         count: Count,
-        /// Take permits of a rate limiter, think, again, until the end of the storm, and then until
-        /// they were granted once more.
+        /// Take permits of a rate limiter, pause; repeat until the end of the storm, and then until
+        /// permits are granted once more.
         take: Take,
     }
 }
 
-/// What there is to say of a workload before it runs.
+/// The properties of a workload that are known before it runs.
 pub trait WorkloadKind {
-    /// Whether it can be done.
+    /// Checks the parameters of the workload.
     ///
     /// # Errors
     /// The key that is mistaken.
     fn check(&self) -> Result<(), Wrong>;
-    /// Whether it can be done with this lock.
+    /// Checks that the workload can be done with this lock.
     ///
     /// # Errors
     /// The key that is mistaken.
     fn check_lock(&self, lock: &Lock) -> Result<(), Wrong>;
-    /// The locks that it names.
+    /// Returns the locks that the workload names; none if it works with all.
     fn locks(&self) -> &[Name] {
         &[]
     }
-    /// The key by which it has its locks shared, if it has.
+    /// Returns the key that makes it share its locks, or `None` if it never shares them.
     fn shares(&self) -> Option<&'static str> {
         None
     }
-    /// Whether it takes its locks as one, all or none.
+    /// Returns true if the workload acquires all of its locks or none.
     fn takes_together(&self) -> bool {
         false
     }
-    /// What a lock library must be able to do for it.
+    /// Returns the ability of a lock library that the workload requires.
     fn asks(&self) -> Asks {
         Asks::More
     }
 }
 
-/// Acquire, hold, release, think, again.
+/// Acquires the lock, holds it, releases it, pauses, and repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Contend {
-    /// How long the lock is held.
+    /// The time that the lock is held.
     pub hold: Draw<Span>,
-    /// The locks that a round takes together, in this order, by the names of their tables; all if
-    /// left out, in the order of the file. Writes go under the first.
+    /// The locks that a round holds together, by the names of their tables, in the order of
+    /// acquisition. Default: all, in the order of the file. Writes use the first.
     #[serde(default)]
     pub of: Option<Vec<Name>>,
     /// The pause between two rounds.
     pub think: Draw<Span>,
-    /// How long to wait for the lock at most; as long as it takes if left out.
+    /// The longest time to wait for the lock. Default: no limit.
     #[serde(default)]
     pub wait: Option<Span>,
-    /// How often to write to the resource while holding; once, in the middle, if left out.
+    /// The interval between two writes to the resource while the lock is held. Default: one write,
+    /// in the middle.
     #[serde(default)]
     pub write_every: Option<Span>,
-    /// How many rounds; until the end of the storm if left out.
+    /// The number of rounds. Default: until the end of the storm.
     #[serde(default)]
     pub rounds: Option<u32>,
-    /// How many levels of a reentrant lock a round takes at most: each round draws how many, takes
-    /// them one inside the other and gives them back one by one. One if left out.
+    /// The most levels of a reentrant lock in a round. Each round draws a number, acquires this
+    /// number of levels, one inside the other, and releases them one by one. Default: one.
     #[serde(default)]
     pub levels: Option<u32>,
-    /// How many permits of a semaphore a round takes; one if left out.
+    /// The number of permits of a semaphore that a round acquires. Default: one.
     #[serde(default)]
     pub permits: Option<u32>,
-    /// Whether a round asks for its locks as for one, all or none: the multi lock. It waits for all
-    /// of them together, with the lease of the first; if left out, one after the other.
+    /// True if a round acquires all of its locks or none: the multi lock. It waits for all of them
+    /// together, with the lease of the first. Default: one after the other.
     #[serde(default)]
     pub together: bool,
-    /// In which share of the rounds, such as `"60%"`, read-write locks are held together with
-    /// others that do so, and nothing is written to the resource. None if left out.
+    /// The share of rounds, such as `"60%"`, that acquire the read half of read-write locks, which
+    /// others can hold too, and write nothing to the resource. Default: none.
     #[serde(default)]
     pub shared: Option<Rate>,
-    /// In which share of the other rounds the owner keeps them for reading when it gives up writing
-    /// half-way: a downgrade. None if left out.
+    /// The share of the other rounds in which the owner stops writing half-way and continues as a
+    /// reader: a downgrade. Default: none.
     #[serde(default)]
     pub downgrades: Option<Rate>,
 }
@@ -164,16 +165,16 @@ impl WorkloadKind for Contend {
     }
 }
 
-/// Set a latch, count it down or wait for it, think, again.
+/// Sets a latch, counts it down or waits for it, pauses, and repeats.
 ///
-/// After the storm a client sets it once more, counts it down as often as it was set to, and waits:
-/// whatever the others do, it is open when all of them have done so.
+/// After the storm each client sets the latch once more, counts it down as often as its count, and
+/// waits: when all clients have done so, the latch is open, in whatever order they act.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
     /// The pause between two rounds.
     pub think: Draw<Span>,
-    /// How long to wait for the latch at most.
+    /// The longest time to wait for the latch.
     pub wait: Span,
 }
 
@@ -187,16 +188,16 @@ impl WorkloadKind for Count {
     }
 }
 
-/// Take permits, think, again.
+/// Takes permits, pauses, and repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Take {
-    /// How many permits a round takes at most: each draws how many.
+    /// The most permits that a round takes. Each round draws a number.
     #[serde(default = "one")]
     pub permits: u32,
     /// The pause between two rounds.
     pub think: Draw<Span>,
-    /// How long to wait for them at most; as long as it takes if left out.
+    /// The longest time to wait for permits. Default: no limit.
     #[serde(default)]
     pub wait: Option<Span>,
 }

@@ -1,8 +1,8 @@
-//! What a verdict would have been otherwise.
+//! The verdict that a changed scenario would have had.
 
 use std::fmt;
 
-/// What became of a verdict when something was taken away, or made less: a line of an answer.
+/// The verdict after a part of the scenario was removed or weakened: a line of an answer.
 ///
 /// ```
 /// use lockstorm::judge::verdict::Counterfactual;
@@ -11,14 +11,14 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counterfactual {
-    /// What was taken away, or made less.
+    /// The change: the part that was removed or weakened.
     pub tried: String,
-    /// What became of the verdict.
+    /// The verdict after the change.
     pub verdict: String,
 }
 
 impl Counterfactual {
-    /// A line of these two halves.
+    /// Makes the line for a change and the verdict after it.
     pub fn new(tried: impl Into<String>, verdict: impl Into<String>) -> Self {
         Self { tried: tried.into(), verdict: verdict.into() }
     }

@@ -1,4 +1,4 @@
-//! What a scenario expects of a checker, and whether it came out so.
+//! The verdict that a scenario expects of a checker, and its comparison with the finding.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, time::Duration};
 
@@ -10,33 +10,33 @@ use super::{
     share::{CONFIDENCE, Count, Share, percent, read_percent},
 };
 
-/// What a scenario expects: `"holds"`, `"violated"`, or either with bounds on what is measured,
+/// The verdict that a scenario expects: `"holds"`, `"violated"`, or either with bounds on measures,
 /// such as `{ violated = { overlap = "20s.." } }`, or with its share of many runs, such as `{
 /// violated = "<= 1%", confidence = "95%" }`. *Undecided* cannot be expected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
-    /// Whether it is to hold.
+    /// True if the property is expected to hold, false if it is expected to be violated.
     pub holds: bool,
-    /// Where measures are to lie, by name.
+    /// The expected ranges of measures, by name.
     pub measures: BTreeMap<String, Range>,
-    /// In what share of the runs; in all of them without one.
+    /// The expected share of the runs; `None` if every run must agree.
     pub share: Option<Share>,
 }
 
-/// Whether a finding is what was expected.
+/// The result of comparing a finding with the expectation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "match", content = "because", rename_all = "kebab-case")]
 pub enum Match {
-    /// It is.
+    /// The finding agrees.
     AsExpected,
-    /// It is not, and in what.
+    /// The finding disagrees, in the respect that the text names.
     Otherwise(String),
-    /// The history does not say.
+    /// The history does not decide, for the reason that the text gives.
     Undecided(String),
 }
 
 impl Expectation {
-    /// It is to hold, whatever is measured.
+    /// Expects the property to hold, whatever the measures are.
     pub fn holds() -> Self {
         Self { holds: true, measures: BTreeMap::new(), share: None }
     }
@@ -46,28 +46,28 @@ impl Expectation {
         Self { holds: false, measures: BTreeMap::new(), share: None }
     }
 
-    /// And this measure is to lie in this range.
+    /// Adds the expectation that this measure lies in this range.
     #[must_use]
     pub fn with(mut self, measure: &str, range: Range) -> Self {
         self.measures.insert(measure.to_owned(), range);
         self
     }
 
-    /// The one word for what is expected.
+    /// Returns `holds` or `violated`.
     pub fn word(&self) -> &'static str {
         if self.holds { "holds" } else { "violated" }
     }
 
-    /// The share that is expected, and what it is of, where so many runs are violated: what is
-    /// expected to hold is counted by the runs in which it does.
+    /// Returns the expected share, and the count of runs that it applies to. If the property is
+    /// expected to hold, the runs in which it holds count; otherwise the violated ones.
     pub fn share_of(&self, violated: Count) -> Option<(&Share, Count)> {
         let holds = Count { yes: violated.no, no: violated.yes, ..violated };
         self.share.as_ref().map(|share| (share, if self.holds { holds } else { violated }))
     }
 
-    /// Compares a finding with it. A time that is out of its bounds by no more than the
-    /// [tolerance](Finding::tolerance) decides nothing. A share of many runs says nothing of a
-    /// single one, which is as expected either way; see [`Share::judge`].
+    /// Compares a finding with the expectation. A time that misses its bounds by no more than the
+    /// [tolerance](Finding::tolerance) decides nothing. An expected share of many runs does not
+    /// apply to a single run, so any finding is as expected; see [`Share::judge`].
     pub fn matches(&self, finding: &Finding) -> Match {
         if self.share.is_some() {
             return Match::AsExpected;
@@ -88,7 +88,7 @@ impl Expectation {
         })
     }
 
-    /// The first measure that is out of its bounds by more than a tolerance, in words.
+    /// Describes the first measure that misses its bounds by more than the tolerance.
     fn off(&self, finding: &Finding, tolerance: Duration) -> Option<String> {
         self.measures.iter().find_map(|(name, range)| match finding.measure(name) {
             None => Some(format!("`{}` measures no {name}", finding.checker)),
@@ -165,7 +165,7 @@ impl<'de> Deserialize<'de> for Expectation {
     }
 }
 
-/// What stands behind `holds` or `violated`.
+/// The value of the key `holds` or `violated`.
 enum Bounds {
     Measures(BTreeMap<String, Range>),
     Share(Share),
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// Of two that are off the one is named that decides.
+    /// The measure that decides is named, although another one is off as well.
     #[test]
     fn a_measure_that_is_off_by_more_than_the_tolerance_is_named() {
         let expected = expectation(r#"l1 = { violated = { overlap = "20s..", times = 2 } }"#).unwrap();
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(expected.matches(&found), Match::Otherwise("expected times 2, found 1".to_owned()));
     }
 
-    /// In real time a bound is known to 100 ms, and nothing else has any play.
+    /// In real time the bounds on times have a tolerance, here 100 ms, and nothing else has one.
     #[test]
     fn what_a_busy_machine_may_be_late_by_decides_nothing() {
         for (expected, found, decided) in [

@@ -1,4 +1,4 @@
-//! What a checker finds in a history: holds, violated or undecided, in words and in numbers.
+//! The finding of a checker about a history: holds, violated or undecided, in words and in numbers.
 //!
 //! Undecided is never a pass: a property that nothing put to the test was not shown.
 
@@ -24,13 +24,13 @@ pub use share::{CONFIDENCE, Count, Interval, Share, percent};
 pub struct Finding {
     /// The checker's name.
     pub checker: &'static str,
-    /// What it asks.
+    /// The question that the checker decides.
     pub question: &'static str,
     /// The answer.
     pub verdict: Verdict,
-    /// What was measured on the way, by name.
+    /// The numbers that the checker measured.
     pub measures: Vec<Measure>,
-    /// By how much the times of the history may be off; none in virtual time.
+    /// The largest possible error of the times in the history; zero in virtual time.
     #[serde(skip)]
     pub tolerance: Duration,
 }
@@ -39,19 +39,19 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It was put to the test and held.
+    /// The property was put to the test and held.
     Holds {
-        /// What was seen, in a sentence.
+        /// The evidence, in a sentence.
         because: String,
     },
-    /// It did not hold.
+    /// The property did not hold.
     Violated {
         /// The worst case.
         witness: Witness,
     },
-    /// The history does not say.
+    /// The history does not decide the question.
     Undecided {
-        /// Why not, in a sentence.
+        /// The reason, in a sentence.
         because: String,
     },
 }
@@ -59,18 +59,18 @@ pub enum Verdict {
 /// A counterexample: a case that proves a violation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Witness {
-    /// What was wrong, in one sentence.
+    /// The violation, in one sentence.
     pub summary: String,
-    /// How it came about, in reading order: the holders, from when until when by which clock, how a
-    /// hold ended, and the faults of the causal chain.
+    /// The course of events, in reading order: the holders, the start and end of each hold and the
+    /// clock that measured them, the end of a hold, and the faults of the causal chain.
     pub story: Vec<String>,
-    /// When it began to be wrong, in nanoseconds of true time.
+    /// The start of the violation, in nanoseconds of true time.
     #[serde(serialize_with = "nanos")]
     pub from: True,
-    /// When it was over.
+    /// The end of the violation, in nanoseconds of true time.
     #[serde(serialize_with = "nanos")]
     pub until: True,
-    /// The lock.
+    /// The lock, if the violation is about one.
     pub lock: Option<Lock>,
     /// The owners involved.
     pub owners: Vec<Owner>,
@@ -81,17 +81,17 @@ pub(crate) fn nanos<S: serde::Serializer>(at: &True, to: S) -> Result<S::Ok, S::
 }
 
 impl Verdict {
-    /// It held, because.
+    /// Makes the verdict *holds* with its evidence.
     pub fn holds(because: impl Into<String>) -> Self {
         Self::Holds { because: because.into() }
     }
 
-    /// It cannot be said, because.
+    /// Makes the verdict *undecided* with its reason.
     pub fn undecided(because: impl Into<String>) -> Self {
         Self::Undecided { because: because.into() }
     }
 
-    /// The one word for it.
+    /// Returns the verdict as one word: `holds`, `violated` or `undecided`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Holds { .. } => "holds",
@@ -100,7 +100,7 @@ impl Verdict {
         }
     }
 
-    /// The sentence that goes with it.
+    /// Returns the sentence that explains the verdict.
     pub fn sentence(&self) -> &str {
         match self {
             Self::Holds { because } | Self::Undecided { because } => because,
@@ -108,20 +108,20 @@ impl Verdict {
         }
     }
 
-    /// The case that shows a violation, if it is one.
+    /// Returns the counterexample, or `None` if nothing is violated.
     pub fn witness(&self) -> Option<&Witness> {
         if let Self::Violated { witness } = self { Some(witness) } else { None }
     }
 }
 
 impl Finding {
-    /// What was measured under this name.
+    /// Returns the measure of this name, or `None` if the checker has none.
     pub fn measure(&self, name: &str) -> Option<Quantity> {
         self.measures.iter().find(|measure| measure.name == name).map(|measure| measure.quantity)
     }
 }
 
-/// By how much a machine may be late, in words.
+/// Describes the tolerance, the time by which a busy machine may be late.
 pub(crate) fn lateness(tolerance: Duration) -> String {
     format!("the {} ms that a busy machine may be late", tolerance.as_millis())
 }

@@ -1,4 +1,4 @@
-//! What checkers measure, and ranges that a measure is expected to lie in.
+//! The measures of checkers, and the ranges in which they are expected to lie.
 
 use std::{cmp::Ordering, fmt, str::FromStr, time::Duration};
 
@@ -9,24 +9,24 @@ use crate::units::Span;
 /// A number with a name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measure {
-    /// Its name, such as `overlap`.
+    /// The name, such as `overlap`.
     pub name: &'static str,
-    /// The number.
+    /// The value.
     pub quantity: Quantity,
 }
 
 impl Measure {
-    /// A length of time.
+    /// Makes a measure of a length of time.
     pub fn time(name: &'static str, length: Duration) -> Self {
         Self { name, quantity: Quantity::Time(length) }
     }
 
-    /// How many.
+    /// Makes a measure of a count.
     pub fn count(name: &'static str, count: u64) -> Self {
         Self { name, quantity: Quantity::Number(count as f64) }
     }
 
-    /// A plain number, such as an average.
+    /// Makes a measure of a plain number, such as an average.
     pub fn number(name: &'static str, number: f64) -> Self {
         Self { name, quantity: Quantity::Number(number) }
     }
@@ -42,7 +42,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Orders quantities of one kind by their size.
+    /// Orders quantities of one kind by their size, and times before numbers.
     pub fn total_cmp(&self, other: &Quantity) -> Ordering {
         match (self, other) {
             (Self::Time(one), Self::Time(other)) => one.cmp(other),
@@ -56,7 +56,7 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // To the microsecond, which is precise enough for a reader.
+            // Rounded down to microseconds, which is precise enough for a reader.
             Self::Time(length) => Span(Duration::from_micros(length.as_micros() as u64)).fmt(f),
             Self::Number(number) if number.fract() == 0.0 => write!(f, "{number:.0}"),
             Self::Number(number) => write!(f, "{number:.2}"),
@@ -76,7 +76,7 @@ impl FromStr for Quantity {
 }
 
 impl Serialize for Quantity {
-    /// Times in milliseconds, so that programs that read the JSON can compute with them.
+    /// Writes times in milliseconds, so that programs that read the JSON can compute with them.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Time(length) => {
@@ -91,18 +91,18 @@ impl Serialize for Quantity {
     }
 }
 
-/// Where a measure is expected to lie, ends included: `20s..`, `..2s`, `90ms..98ms`, `3`, and
-/// `94ms±2ms`.
+/// The range in which a measure is expected to lie, ends included: `20s..`, `..2s`, `90ms..98ms`,
+/// `3`, and `94ms±2ms`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// No less than this.
+    /// The least value; `None` if the range has no lower end.
     pub least: Option<Quantity>,
-    /// No more than this.
+    /// The greatest value; `None` if the range has no upper end.
     pub most: Option<Quantity>,
 }
 
 impl Range {
-    /// Whether a quantity lies in it; a time never lies in a range of numbers.
+    /// Returns true if the quantity lies in the range. A time never lies in a range of numbers.
     pub fn contains(&self, quantity: Quantity) -> bool {
         let same_kind =
             |bound: Quantity| matches!(bound, Quantity::Time(_)) == matches!(quantity, Quantity::Time(_));
@@ -110,7 +110,7 @@ impl Range {
         above && self.most.is_none_or(|most| same_kind(most) && quantity <= most)
     }
 
-    /// The range with so much more at each end that is a time.
+    /// Returns the range with each end that is a time moved outward by this length.
     #[must_use]
     pub fn widened(&self, by: Duration) -> Range {
         let moved = |end: Quantity, to: fn(Duration, Duration) -> Duration| match end {

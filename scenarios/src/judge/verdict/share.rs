@@ -1,4 +1,4 @@
-//! In what share of many runs something holds, and what so many runs can say about it.
+//! The share of many runs in which a property holds, and the conclusions that their number allows.
 
 use std::{fmt, str::FromStr};
 
@@ -7,32 +7,31 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{Finding, Match, Verdict};
 
-/// How sure a verdict about a share is to be, unless the scenario says otherwise.
+/// The confidence of a verdict about a share, if the scenario sets none.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A bound on a share of runs: `<= 1%` or `>= 99%`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// Whether the share is to be no less than the bound; no more, otherwise.
+    /// True if the share must be at least the bound, false if it must be at most the bound.
     pub at_least: bool,
     /// The bound, from 0 to 1.
     pub bound: f64,
-    /// How sure the verdict is to be, from 0.5 to 1.
+    /// The confidence of the verdict, from 0.5 to 1.
     pub confidence: f64,
 }
 
-/// What may go wrong when runs are counted before all of them are done, as a part of what may go
-/// wrong at the end.
+/// The chance of a wrong verdict before all runs are done, as a fraction of its chance at the end.
 const EARLY: f64 = 1.0 / 50.0;
 
-/// How many of how many runs.
+/// The runs of an experiment, counted by their outcomes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// Those in which it was so.
+    /// The runs with the outcome that is counted.
     pub yes: u64,
-    /// Those in which it was not.
+    /// The runs with the opposite outcome.
     pub no: u64,
-    /// Those that do not say.
+    /// The runs that do not decide.
     pub undecided: u64,
 }
 
@@ -44,17 +43,17 @@ impl std::ops::AddAssign for Count {
     }
 }
 
-/// Where a share lies, ends included.
+/// The interval in which a share lies, ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// No less than this, from 0 to 1.
+    /// The least share, from 0 to 1.
     pub low: f64,
-    /// No more than this.
+    /// The greatest share, from 0 to 1.
     pub high: f64,
 }
 
 impl Count {
-    /// How many of these are violated.
+    /// Counts the findings: `yes` are the violated ones.
     pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Count {
         let mut count = Count::default();
         for finding in findings {
@@ -67,7 +66,7 @@ impl Count {
         count
     }
 
-    /// One run, by the [word](Verdict::word) of its verdict; `None` for any other word.
+    /// Counts one run, by the [word](Verdict::word) of its verdict; `None` for any other word.
     pub fn of_word(word: &str) -> Option<Count> {
         match word {
             "violated" => Some(Count { yes: 1, ..Count::default() }),
@@ -77,13 +76,13 @@ impl Count {
         }
     }
 
-    /// All runs.
+    /// Returns the number of runs.
     pub fn runs(self) -> u64 {
         self.yes + self.no + self.undecided
     }
 
-    /// Where the share lies with this confidence. A run that does not say may be either, which
-    /// makes the interval wider.
+    /// Returns the interval in which the share of `yes` lies with this confidence. An undecided run
+    /// may be either, which makes the interval wider.
     ///
     /// ```
     /// use lockstorm::judge::verdict::Count;
@@ -109,7 +108,7 @@ fn wilson(yes: u64, runs: u64, confidence: f64) -> Interval {
     let middle = share + z * z / (2.0 * n);
     let half = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     let scale = 1.0 + z * z / n;
-    // At either end the formula is exact, and its rounding errors are not.
+    // The formula is exact at either end, but its rounding errors are not.
     Interval {
         low: if yes == 0 { 0.0 } else { (middle - half) / scale },
         high: if yes == runs { 1.0 } else { (middle + half) / scale },
@@ -117,17 +116,17 @@ fn wilson(yes: u64, runs: u64, confidence: f64) -> Interval {
 }
 
 impl Share {
-    /// Whether so many runs decide it before all of them are done. To look again and again, and to
-    /// stop when the interval happens to say something, is wrong more often than the confidence
-    /// allows. So it takes a wider interval to stop early (for 95 %, that of 99.9 %), and the
-    /// verdict at the end keeps its confidence: Haybittle, *Repeated assessment of results in
+    /// Returns true if these runs decide the share before all runs are done. Looking again and
+    /// again, and stopping when the interval happens to decide, is wrong more often than the
+    /// confidence allows. So an early stop takes a wider interval (for 95 %, that of 99.9 %), and
+    /// the verdict at the end keeps its confidence: Haybittle, *Repeated assessment of results in
     /// clinical trials of cancer treatment* (1971), and Peto et al. (1976).
     pub fn is_decided_early(&self, count: Count) -> bool {
         let early = Share { confidence: 1.0 - (1.0 - self.confidence) * EARLY, ..*self };
         !matches!(early.judge(count), Match::Undecided(_))
     }
 
-    /// Whether so many runs show that the share is as it should be: *undecided* while the bound
+    /// Judges by these runs if the share meets the bound. The result is *undecided* while the bound
     /// lies in the interval.
     pub fn judge(&self, count: Count) -> Match {
         let Interval { low, high } = count.interval(self.confidence);
@@ -154,7 +153,8 @@ impl Share {
     }
 }
 
-/// A share as text: `12.5%`, to a tenth of a percent or, below one percent, to a hundredth.
+/// Formats a share as text: `12.5%`, rounded to a tenth of a percent or, below one percent, to a
+/// hundredth.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let digits = if percent > 0.0 && percent < 1.0 { 100.0 } else { 10.0 };
@@ -175,7 +175,7 @@ impl fmt::Display for Interval {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // As it was written: a bound is not rounded.
+        // As written in the file: to six decimal places, not to the digits of [`percent`].
         let bound = (self.bound * 1e8).round() / 1e6;
         write!(f, "{} {bound}%", if self.at_least { ">=" } else { "<=" })
     }
@@ -227,7 +227,7 @@ mod tests {
             ("<= 1%", count(30, 970, 0), "otherwise"),
             (">= 99%", count(1000, 0, 0), "as expected"),
             (">= 99%", count(900, 100, 0), "otherwise"),
-            // What is not known may be the worst.
+            // An undecided run may be the worst case.
             ("<= 1%", count(0, 900, 100), "undecided"),
             ("<= 1%", count(0, 0, 0), "undecided"),
         ] {
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Of 64 runs without a violation the interval of 95 % ends at 5.7 %, and that of 99.9 % at
+    /// For 64 runs without a violation the interval of 95 % ends at 5.7 %, and that of 99.9 % at
     /// 14.5 %.
     #[test]
     fn it_takes_a_wider_interval_to_stop_early() {

@@ -20,7 +20,7 @@ use crate::{
 pub struct PlannedClient {
     /// As written.
     pub client: Client,
-    /// What it does, drawn: its lines of work, of which there is at least one.
+    /// Its lines of work, drawn; at least one.
     pub lines: Vec<PlannedLine>,
 }
 

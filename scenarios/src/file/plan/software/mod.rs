@@ -1,7 +1,7 @@
-//! What runs on the hosts, as planned: one file for each kind of software.
+//! The software of planned hosts: one file for each kind.
 //!
 //! To plan another kind, write a file with its [`Software`](super::Software) and a function that
-//! plans its hosts, and add that to [`LIST`]. What it does when it runs is a process of `run/`.
+//! plans its hosts, and add the function to [`LIST`]. Its process at run time is in `run/`.
 
 mod client;
 mod node;
@@ -25,7 +25,7 @@ pub use sentinel::PlannedSentinel;
 /// Plans the hosts of one kind of software.
 type Hosts = fn(&Scenario, &Entropy) -> Vec<PlannedHost>;
 
-/// Every kind, in the order in which the history numbers the hosts. The probe comes last: a history
-/// in which it did nothing is without it.
+/// All kinds, in the order in which the history numbers the hosts. The probe comes last, so that a
+/// history in which it did nothing can leave it out.
 pub(super) const LIST: &[Hosts] =
     &[node::hosts, client::hosts, resource::hosts, sentinel::hosts, probe::hosts];

@@ -19,9 +19,9 @@ pub struct PlannedNode {
     pub node: Node,
     /// The node that it follows from the start.
     pub master: Option<String>,
-    /// Users that it knows from the start, word by word as `redis.conf` has them.
+    /// The users that it knows from the start, each as the words of its line in `redis.conf`.
     pub users: Vec<Vec<String>>,
-    /// What a node of a cluster remembers of it at first, in its `nodes.conf`.
+    /// The initial `nodes.conf` of a cluster node, in which it remembers the cluster.
     pub nodes_conf: Option<String>,
 }
 
@@ -66,15 +66,15 @@ pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> 
     hosts
 }
 
-/// The files of the nodes of a cluster, in the order of their hosts; none where there is no
+/// Returns the files of the nodes of a cluster, in the order of their hosts; none without a
 /// cluster.
 fn nodes_conf(scenario: &Scenario, entropy: &Entropy) -> Vec<String> {
     if !scenario.is_cluster() {
         return Vec::new();
     }
     let nodes = scenario.cluster_nodes();
-    // Names decide which of two masters gives way, and which of several replicas moves: they are
-    // random, as real ones are.
+    // Node ids decide which of two masters gives way, and which of several replicas migrates. They
+    // are random, as real ones are.
     let mut stream = entropy.stream("plan/cluster");
     let ids: Vec<String> =
         nodes.iter().map(|_| (0..40).map(|_| format!("{:x}", stream.below(16))).collect()).collect();

@@ -1,4 +1,4 @@
-//! A client whose software is another program, which has a lock library on trial.
+//! A client that is another program, with a lock library on trial.
 
 use std::rc::Rc;
 
@@ -11,21 +11,21 @@ use crate::{
     judge::history::HostKind,
 };
 
-/// A client that a peer is.
+/// A client whose work a peer does.
 #[derive(Debug)]
 pub struct PlannedPeer {
     /// As written.
     pub client: Client,
-    /// What it does: one line of work.
+    /// Its work. A peer can do one line of work.
     pub lines: Vec<PlannedLine>,
     /// The library.
     pub peer: Rc<Peer>,
-    /// What of it the library cannot do.
+    /// The reasons why the library cannot do this work.
     problems: Vec<String>,
 }
 
 impl PlannedPeer {
-    /// The peer in the place of this client.
+    /// Plans the peer in the place of this client.
     pub(in crate::file::plan) fn of(
         planned: &PlannedClient,
         peer: &Rc<Peer>,
@@ -70,7 +70,7 @@ impl Software for PlannedPeer {
     }
 }
 
-/// What of a lock a library does not have.
+/// Returns the reason why the library cannot provide this lock, if any.
 fn of_lock(lock: &PlannedLock, peer: &Peer) -> Option<String> {
     let kind = lock.written.kind;
     let library = &peer.hello.library;
@@ -85,7 +85,7 @@ fn of_lock(lock: &PlannedLock, peer: &Peer) -> Option<String> {
     }
 }
 
-/// What a line of work asks of a library that this cannot do.
+/// Returns the reason why the library cannot do this line of work, if any.
 fn of_line(line: &PlannedLine, peer: &Peer, locks: &[PlannedLock]) -> Option<String> {
     let library = &peer.hello.library;
     let have_leases = locks.iter().all(|lock| lock.written.lease.is_some());

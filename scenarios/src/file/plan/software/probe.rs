@@ -1,6 +1,6 @@
-//! The laboratory's own client, which asks in the calm for each lock that no owner was granted
-//! since the storm: whether a lock can be had again is a question also where the work of all
-//! clients is over by then.
+//! lockstorm's own client, which asks in the calm for each lock that no owner was granted since the
+//! storm. It shows if a lock can still be acquired, even if all clients have finished their work by
+//! then.
 
 use std::rc::Rc;
 
@@ -17,14 +17,14 @@ use crate::{
     judge::history::{HostKind, Probe},
 };
 
-/// What the history calls the host: no host of a file can be called so.
+/// The name of the host in the history. No host of a file can have this name.
 const NAME: &str = "(probe)";
 
-/// The laboratory's own client.
+/// lockstorm's own client.
 #[derive(Debug)]
 pub struct PlannedProbe {
-    /// A client as a file would write it, which knows all nodes and finds the master as the file's
-    /// clients do.
+    /// The client as a file would write it. It knows all nodes, and finds the master in the same
+    /// way as the file's clients.
     pub client: Client,
 }
 

@@ -15,7 +15,7 @@ use crate::{
 /// A Sentinel.
 #[derive(Debug)]
 pub struct PlannedSentinel {
-    /// Its configuration file at first.
+    /// Its initial configuration file.
     pub file: String,
     /// The options in it that every server has.
     pub options: Vec<(String, String)>,
