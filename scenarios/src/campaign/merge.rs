@@ -1,4 +1,4 @@
-//! The tables of all shards as one: the bytes that one process writes for all runs.
+//! Merges the tables of all shards into one, byte for byte equal to the table of a single process.
 
 use std::{
     fs::File,
@@ -17,39 +17,39 @@ use crate::{
     verdict::Count,
 };
 
-/// How many runs that are not as expected are named.
+/// The longest list of unexpected runs.
 const NAMED_MAX: usize = 10;
 
-/// What all runs came to.
+/// The totals of all runs.
 #[derive(Debug, Clone, Default)]
 pub struct Merged {
-    /// How many runs are as expected.
+    /// The number of runs with the expected verdicts.
     pub as_expected: u64,
-    /// How many are not.
+    /// The number of runs with other verdicts.
     pub otherwise: u64,
-    /// How many say nothing.
+    /// The number of undecided runs.
     pub undecided: u64,
-    /// The first of those that are not as expected, or say nothing.
+    /// The first runs that have other verdicts or are undecided.
     pub unexpected: Vec<Unexpected>,
-    /// How often each checker was violated.
+    /// The violations of each checker.
     pub counter: Counter,
 }
 
-/// A run that is not as expected, or says nothing.
+/// A run that has other verdicts than expected, or is undecided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unexpected {
-    /// Which one.
+    /// The run.
     pub case: Case,
     /// `otherwise` or `undecided`.
     pub verdict: String,
 }
 
 impl Campaign {
-    /// Reads the tables of all shards in their order, checks that each is whole and of this
-    /// campaign, and writes their rows. `trial` is that of the campaign.
+    /// Reads the tables of all shards in order, checks that each is complete and belongs to this
+    /// campaign, and writes their rows. `trial` must be that of the campaign.
     ///
     /// # Errors
-    /// When shards are missing or torn, or the rows cannot be written to `target`.
+    /// Fails if shards are missing or torn, or the rows cannot be written to `target`.
     pub fn merge(
         &self,
         trial: &Runner<'_>,
@@ -96,7 +96,7 @@ impl Campaign {
     }
 }
 
-/// Where the verdicts stand in a row.
+/// The columns of the verdicts in a row.
 struct Places {
     verdict: usize,
     checkers: Vec<(usize, &'static str)>,

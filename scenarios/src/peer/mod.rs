@@ -1,9 +1,9 @@
-//! A lock library of any language on trial: a process that answers requests for its lock, one JSON
-//! object a line.
+//! A lock library of any language on trial: a process that answers requests for its lock, with one
+//! JSON object per line.
 //!
-//! `lockstorm trial` starts such a process for each client of a scenario. This folder has what
-//! passes between the two (`protocol`), the process (`process`), and what is written to it and read
-//! from it (`link`); the book has the protocol for those who write a peer.
+//! `lockstorm trial` starts such a process for each client of a scenario. This folder contains the
+//! messages between the two (`protocol`), the process (`process`), and the exchange of requests and
+//! answers (`link`). The book describes the protocol for authors of a peer.
 
 mod link;
 mod process;
@@ -16,20 +16,20 @@ pub(crate) use self::{
     protocol::{InitLock, Request},
 };
 
-/// A library on trial: how to start its process, and what that has said of itself.
+/// A library on trial: its command, and its description of itself.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The command, as a shell reads it.
     pub command: String,
-    /// What the process says first.
+    /// The first message of the process.
     pub hello: Hello,
 }
 
 impl Peer {
-    /// Starts the process once, to hear what it says of itself.
+    /// Starts the process once, and reads its hello.
     ///
     /// # Errors
-    /// That it does not start, or does not say what a peer says first, in words.
+    /// A message, if the process does not start, or does not begin with a valid hello.
     pub fn of(command: &str) -> Result<Peer, String> {
         let (process, mut pipes) =
             PeerProcess::start(command).map_err(|error| format!("{command}: {error}"))?;
@@ -38,12 +38,12 @@ impl Peer {
         Ok(Peer { command: command.to_owned(), hello: hello? })
     }
 
-    /// The key of a lock with this name, as the library forms it.
+    /// Returns the key that the library forms for a lock with this name.
     pub(crate) fn key(&self, name: &str) -> String {
         self.hello.key.replace("{}", name)
     }
 
-    /// Whether it can do this.
+    /// Returns true if the library has this ability.
     pub(crate) fn can(&self, what: Can) -> bool {
         self.hello.can.contains(&what)
     }

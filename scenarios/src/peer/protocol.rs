@@ -1,28 +1,28 @@
-//! The messages: what a peer is asked, and what it says.
+//! The messages: requests to a peer, and its answers and reports.
 
 use serde::{Deserialize, Serialize};
 
-/// How long a line may be, in bytes.
+/// The longest line, in bytes.
 pub(crate) const LINE_MAX: usize = 64 << 10;
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
 
-/// What a peer says of itself before it is asked anything.
+/// A peer's first message. It describes the library before any request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// The version of the protocol that it speaks.
     pub protocol: u32,
-    /// What people call the library.
+    /// The common name of the library.
     pub library: String,
     /// The version of the library.
     #[serde(default)]
     pub version: String,
-    /// The key that the library uses for a lock of the name `{}`.
+    /// The library's key for a lock with the name `{}`.
     #[serde(default = "name_alone")]
     pub key: String,
-    /// What the library can do besides granting and releasing.
+    /// The library's abilities besides granting and releasing.
     #[serde(default)]
     pub can: Vec<Can>,
 }
@@ -32,10 +32,10 @@ fn name_alone() -> String {
 }
 
 impl Hello {
-    /// Reads the first line of a peer.
+    /// Parses the first line of a peer.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A message about the first problem.
     pub(crate) fn parse(line: &str) -> Result<Hello, String> {
         let hello = match serde_json::from_str(line) {
             Ok(Said::Hello(hello)) => hello,
@@ -53,17 +53,18 @@ impl Hello {
         }
     }
 
-    /// Library and version.
+    /// Returns the name and the version of the library.
     pub fn name(&self) -> String {
         format!("{} {}", self.library, self.version).trim().to_owned()
     }
 }
 
-/// What a library may or may not be able to do.
+/// An optional ability of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Can {
-    /// It waits for a lock that another owner has; otherwise it is asked again every 50 ms.
+    /// It waits for a lock that another owner has. Without this, lockstorm repeats the request
+    /// every 50 ms.
     Wait,
     /// It sets a new lease on a lock that it has.
     Extend,
@@ -71,45 +72,45 @@ pub enum Can {
     Watchdog,
     /// It asks several independent nodes, and needs a majority.
     Quorum,
-    /// It hands out fencing tokens.
+    /// It issues fencing tokens.
     Token,
 }
 
-/// A lock, as a peer is told of it.
+/// The description of a lock in a peer's first request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct InitLock {
-    /// What requests call it.
+    /// The lock's name in later requests.
     pub(crate) lock: String,
-    /// What the library is to call it.
+    /// The name that the library should use.
     pub(crate) name: String,
     /// The addresses of the nodes, `host:port`: one, or those of a quorum.
     pub(crate) nodes: Vec<String>,
 }
 
-/// What a peer is asked.
+/// A request to a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// To connect.
+    /// Connect.
     Init {
         host: String,
         locks: Vec<InitLock>,
-        /// The lease of a watchdog.
+        /// The lease of a watchdog, in milliseconds.
         watchdog_ms: u64,
-        /// How long a request to a node may take, if the scenario says so.
+        /// The timeout of a request to a node in milliseconds, if the scenario has one.
         timeout_ms: Option<u64>,
     },
-    /// To acquire a lock.
+    /// Acquire a lock.
     Acquire {
         lock: String,
-        /// Not at all is 0, without a limit is null.
+        /// The longest wait in milliseconds. 0 is no wait, null is without a limit.
         wait_ms: Option<u64>,
-        /// Null: the watchdog renews it.
+        /// The lease in milliseconds. With null the watchdog renews the hold.
         lease_ms: Option<u64>,
     },
-    /// To release what was granted to this request.
+    /// Release the hold that the request with this number acquired.
     Release { hold: u64 },
-    /// To set a new lease on it.
+    /// Set a new lease on the hold.
     Extend { hold: u64, lease_ms: u64 },
 }
 
@@ -121,18 +122,18 @@ pub(super) struct Numbered<'a> {
     pub(super) request: &'a Request,
 }
 
-/// What a peer says.
+/// A message of a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Said {
-    /// First of all.
+    /// The first message.
     Hello(Hello),
     /// It has connected.
     Ready { id: u64 },
     /// It has the lock.
     Granted {
         id: u64,
-        /// Until when by the library's own account, in milliseconds of Unix time.
+        /// The end of the hold according to the library, in milliseconds of Unix time.
         until_ms: Option<i64>,
         /// The fencing token.
         token: Option<u64>,
@@ -141,7 +142,7 @@ pub(super) enum Said {
     },
     /// Another owner has the lock.
     Refused { id: u64 },
-    /// It has released.
+    /// It has released the lock.
     Released { id: u64 },
     /// It has set a new lease.
     Extended { id: u64, until_ms: Option<i64> },
@@ -149,13 +150,13 @@ pub(super) enum Said {
     Error {
         id: u64,
         text: String,
-        /// The lock certainly did not change.
+        /// True if the lock certainly did not change.
         #[serde(default)]
         definite: bool,
     },
-    /// The library reports, unasked, that a lock was lost.
+    /// The library reports without a request that a lock was lost.
     Lost { hold: u64 },
-    /// The library reports, unasked, that a lease is a new one.
+    /// The library reports without a request that a lease was renewed.
     Renewed { hold: u64, until_ms: Option<i64> },
 }
 
