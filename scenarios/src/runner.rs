@@ -114,7 +114,7 @@ impl<'a> Runner<'a> {
         Runner { engine, ..self }
     }
 
-    /// Returns the engine if it can reproduce a run, so not for real time.
+    /// Returns the engine, or `None` for real time, in which no run can be reproduced.
     pub(crate) fn virtual_engine(&self) -> Option<Engine> {
         Some(self.engine).filter(|engine| *engine != Engine::Real)
     }

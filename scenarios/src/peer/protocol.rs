@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// The longest line, in bytes.
 pub(crate) const LINE_MAX: usize = 64 << 10;
 
-/// The version of the protocol.
 const VERSION: u32 = 1;
 
 /// A peer's first message. It describes the library before any request.

@@ -135,7 +135,7 @@ fn groups(stage: &Stage, client: &Client, lock: &PlannedLock) -> Vec<Vec<String>
 /// Returns the description of a lock for a user's code.
 fn code_lock(stage: &Stage, lock: &PlannedLock) -> CodeLock {
     let PlannedLock { number, name, key, written, .. } = lock;
-    // The key contains a writer's name, and so shows its mode.
+    // A writer's name shows that its hold is exclusive, so this mode matters only for readers.
     let mode = if written.kind.can_be_shared() { Mode::Shared } else { Mode::Exclusive };
     let asked_in = stage.plan.entries_of(*number).nth(1).map(|_| mode);
     CodeLock { name: name.clone(), key: key.clone(), number: *number, asked_in }

@@ -166,7 +166,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         real::put_in_order(&mut history.events);
     }
     // Drop the events after the last moment at which every node was observed. A client's later
-    // event may be the result of a node's event that nobody observed.
+    // event may be the result of an unobserved event of a node.
     let end = seen_until.map_or(world.now(), |seen| seen.min(world.now()));
     history.events.retain(|event| event.at <= end);
     if world.now() - UNSEEN_MAX > end {

@@ -138,7 +138,6 @@ impl Operated for SimulatedServer {
     }
 }
 
-/// A simulated node.
 struct SimulatedNode {
     stage: Rc<Stage>,
     server: Rc<SimulatedServer>,

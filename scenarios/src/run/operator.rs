@@ -63,7 +63,7 @@ pub(super) trait Operated {
 #[derive(Debug, Clone, Default)]
 pub struct Console(Rc<(RefCell<VecDeque<Given>>, Notify)>);
 
-/// A command, and the receiver of its reply if somebody waits for it.
+/// A command, and the channel of its reply if a caller waits for one.
 type Given = (Vec<String>, Option<oneshot::Sender<String>>);
 
 impl Console {

@@ -20,7 +20,6 @@ use crate::{
     subject::Local,
 };
 
-/// The resource's port.
 pub(super) const PORT: u16 = 7000;
 
 /// The highest tokens seen. They survive a crash of the resource, because a fence without durable

@@ -24,7 +24,6 @@ use crate::{
     recorder::{Sender, Shared},
 };
 
-/// Watches one node.
 #[derive(Debug)]
 pub(super) struct Witness {
     pub(super) ctx: HostCtx,

@@ -228,7 +228,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         watcher.follows();
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    // The console's connection to a real node needs no password.
+    // The console of a real node needs no password, and neither does the watcher.
     tokio::task::spawn_local(operator::operate(ctx, PORT, server.console.clone(), String::new()));
     let seen_until = server.seen_until.borrow().clone();
     let (ended, end) = oneshot::channel();
