@@ -1,9 +1,10 @@
-//! Where along an axis a verdict changes: exact for each seed, with an interval over many.
+//! Finds the values along an axis at which a verdict changes: exactly for each seed, and with an
+//! interval over many.
 //!
-//! A run is a pure function of scenario and seed, so bisection finds the very value at which a
-//! seed's verdict changes. Over many seeds these values are a sample, whose median has an interval
-//! without any assumption about their distribution. A seed that has one verdict all the way changes
-//! outside the range: its place is known well enough for a median.
+//! A run is a pure function of scenario and seed, so bisection finds the exact value at which a
+//! seed's verdict changes. Over many seeds these values are a sample. Its median has an interval
+//! without any assumption about the distribution. A seed with the same verdict over the whole range
+//! changes outside of it, which is precise enough for a median.
 
 use std::ops::{ControlFlow, Range};
 
@@ -16,38 +17,38 @@ use lockstorm::{
     run::{runner, worklist::work_through},
 };
 
-/// An axis of one variant, and whose verdict is looked at.
+/// An axis of one variant, and the checker whose verdict is searched.
 #[derive(Debug, Clone)]
 pub(crate) struct Search<'a> {
     /// The file.
     pub(crate) source: &'a Source,
-    /// The condition that the rest of the scenario is under.
+    /// The condition of the rest of the scenario.
     pub(crate) variant: Variant,
-    /// The key that is moved, by its path: `fault.jump.clock_step.by`.
+    /// The path of the varied key, such as `fault.jump.clock_step.by`.
     pub(crate) key: &'a str,
     /// The least value.
     pub(crate) from: Ticks,
     /// The largest value.
     pub(crate) to: Ticks,
-    /// How near a change is found.
+    /// The precision of a change's position.
     pub(crate) within: Ticks,
-    /// How many equal parts the range is cut into before bisection begins: a verdict that changes
-    /// and changes back between two of their ends is not seen.
+    /// The number of equal parts into which the range is divided before bisection. A verdict that
+    /// changes and changes back within one part is not detected.
     pub(crate) parts: u32,
-    /// Whose verdict.
+    /// The checker whose verdict is searched.
     pub(crate) checker: &'static Checker,
-    /// What moves time on.
+    /// The engine that advances the time.
     pub(crate) engine: Engine,
 }
 
-/// A value up to which a verdict is one, and a value a little larger from which it is another.
+/// A change of the verdict between two adjacent values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
     /// The verdict below.
     pub(crate) below: &'static str,
-    /// The largest value tried that has it.
+    /// The largest tried value with the verdict below.
     pub(crate) last: Ticks,
-    /// The least value tried that has another.
+    /// The least tried value with the verdict above.
     pub(crate) first: Ticks,
     /// The verdict above.
     pub(crate) above: &'static str,
@@ -62,16 +63,16 @@ pub(crate) struct Found {
     pub(crate) start: &'static str,
     /// The changes.
     pub(crate) changes: Vec<Change>,
-    /// How many runs it took.
+    /// The number of runs that the search took.
     pub(crate) runs: usize,
 }
 
 impl Search<'_> {
-    /// Finds the changes of each seed, in the order of the seeds; `told` is called with each as
-    /// soon as it is known.
+    /// Finds the changes of each seed, and returns them in the order of the seeds. Calls `told` for
+    /// each seed as soon as it is done.
     ///
     /// # Errors
-    /// When the key is none of the format, or the scenario cannot be one with a value of the axis.
+    /// Fails if the key is unknown, or a value of the axis makes the scenario invalid.
     pub(crate) fn of(
         &self,
         seeds: Range<u64>,
@@ -93,7 +94,7 @@ impl Search<'_> {
             runs += 1;
             self.verdict(self.from.step(self.to, self.within, step), seed)
         };
-        // All values tried are whole steps from the least one, so that they are as short to read as
+        // Try only whole steps from the least value, so that the values have no more digits than
         // the step.
         let steps = self.from.steps(self.to, self.within);
         let parts = u64::from(self.parts).clamp(1, steps.max(1));
@@ -102,7 +103,7 @@ impl Search<'_> {
         for part in 1..=parts {
             let end = steps / parts * part + steps % parts * part / parts;
             let at_end = verdict(end)?;
-            // Between two ends that differ, every change is found in turn.
+            // If the verdicts at the two ends differ, find each change in turn.
             while below != at_end {
                 let (mut first, mut above) = (end, at_end);
                 while first - last > 1 {
@@ -131,39 +132,41 @@ impl Search<'_> {
     }
 }
 
-/// Where on an axis a seed's verdict changes, as far as a search within a range can tell.
+/// The position of a seed's change on an axis, relative to the searched range.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(crate) enum Place {
-    /// Before the range: at its least value the verdict has changed already.
+    /// Below the range: at the least value the verdict has already changed.
     Below,
-    /// From this value on the verdict is another.
+    /// The verdict changes at this value.
     At(Ticks),
-    /// Beyond the range: at its largest value the verdict has not changed.
+    /// Above the range: at the largest value the verdict has not changed.
     Above,
 }
 
-/// The changes of many seeds that are of one kind.
+/// The changes of many seeds between the same two verdicts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sample {
     /// The verdict below the change.
     pub(crate) below: &'static str,
     /// The verdict above it.
     pub(crate) above: &'static str,
-    /// Where it is for each seed that has it, or has one of the two verdicts all the way.
+    /// The position for each seed that has this change, or one of the two verdicts over the whole
+    /// range.
     pub(crate) places: Vec<Place>,
-    /// How many seeds change otherwise, or more than once: where that is cannot be compared.
+    /// The number of seeds with another change, or with several. Their positions are not
+    /// comparable.
     pub(crate) others: usize,
 }
 
-/// The change that most seeds have, and where it is for each: a seed with one verdict all the way
-/// changes outside the range, and to leave it out would draw the median to the middle of the range.
-/// `None` where no seed changes just once.
+/// Returns the most frequent change, with its position for each seed. A seed with one verdict over
+/// the whole range changes outside of it; without such seeds the median would move towards the
+/// middle of the range. Returns `None` if no seed changes exactly once.
 pub(crate) fn sample(found: &[Found]) -> Option<Sample> {
     let single = |found: &Found| if let [change] = found.changes[..] { Some(change) } else { None };
     let kind = |change: Change| (change.below, change.above);
     let of_kind = |of: (&str, &str)| found.iter().filter_map(single).filter(|one| kind(*one) == of).count();
     let kinds = found.iter().filter_map(single).map(kind);
-    // Of two that are as frequent, the first by the order of the seeds.
+    // Of two equally frequent changes, take the one that occurs first in the order of the seeds.
     let (below, above) = kinds.rev().max_by_key(|of| of_kind(*of))?;
     let place = |found: &Found| match found.changes[..] {
         [] if found.start == below => Some(Place::Above),
@@ -176,25 +179,27 @@ pub(crate) fn sample(found: &[Found]) -> Option<Sample> {
     Some(Sample { below, above, places, others })
 }
 
-/// The middle of many seeds' boundaries, and how far off it may be.
+/// The median of many seeds' positions, and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Median {
-    /// No less than this, with the confidence asked for.
+    /// The lower bound at the requested confidence.
     pub(crate) low: Place,
     /// The median.
     pub(crate) middle: Place,
-    /// No more than this.
+    /// The upper bound at the requested confidence.
     pub(crate) high: Place,
 }
 
-/// The median of places and its interval, by order statistics: as many of `n` values lie below the
-/// true median as of `n` coins show heads, whatever their distribution and wherever they are
-/// outside the range. `None` for fewer than the confidence needs (six, for 95 %).
+/// Returns the median of positions and its interval, by order statistics. The number of `n` values
+/// below the true median is distributed like the heads of `n` coins, for any distribution and also
+/// for values outside of the range. Returns `None` for fewer values than the confidence needs (six,
+/// for 95 %).
 pub(crate) fn median(mut places: Vec<Place>, confidence: f64) -> Option<Median> {
     places.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
     let n = places.len();
     let coins = Binomial::new(0.5, n as u64).ok()?;
-    // The largest rank below which the median lies with no more than half of what may go wrong.
+    // Find the largest rank for which the median lies below it with at most half of the allowed
+    // error.
     let tail = (1.0 - confidence) / 2.0;
     let rank = (0..n as u64).take_while(|heads| coins.cdf(*heads) <= tail).count().checked_sub(1)?;
     Some(Median { low: places[rank], middle: places[n / 2], high: places[n - 1 - rank] })
@@ -205,7 +210,7 @@ mod tests {
     use super::*;
     use lockstorm::file::scenario::parse;
 
-    /// c2 asks 2 s after the grant of 10 s, so a jump of more than 8 s frees the key.
+    /// c2 asks 2 s after a grant with a lease of 10 s, so a jump of more than 8 s frees the key.
     const JUMP: &str = include_str!("../../tests/jump.toml");
 
     fn search<'a>(source: &'a Source, from: &str, to: &str) -> Search<'a> {
@@ -249,8 +254,8 @@ mod tests {
         assert!(error.to_string().contains("unknown field `buy`"), "{error}");
     }
 
-    /// The key is one of a fault that only this variant has: the other one was given it as well,
-    /// and a fault that does nothing is none.
+    /// Regression: only this variant has the fault with the key. The other variant got the key as
+    /// well, and a fault without an action is invalid.
     #[test]
     fn a_key_that_only_one_variant_has_could_not_be_moved() {
         let text =
@@ -261,8 +266,8 @@ mod tests {
         assert_eq!(points.iter().map(|point| point.of.as_str()).collect::<Vec<_>>(), ["crashed"]);
     }
 
-    /// Of six values the least and the largest are the interval: all six lie on one side once in 32
-    /// times.
+    /// The interval of six values reaches from the least to the largest: all six lie on one side of
+    /// the median in 1 of 32 cases.
     #[test]
     fn the_median_of_few_values_lies_between_all_of_them() {
         let places = |n: u32| (1..=n).map(|one| at(&one.to_string())).collect::<Vec<Place>>();
@@ -270,7 +275,7 @@ mod tests {
         let of = median(places(6), 0.95).expect("enough");
         assert_eq!([of.low, of.middle, of.high], [at("1"), at("4"), at("6")]);
         let of = median(places(100), 0.95).expect("enough");
-        // Ranks 40 and 61 of a hundred: the textbook's interval.
+        // Ranks 40 and 61 of 100 are the textbook's interval.
         assert_eq!([of.low, of.high], [at("40"), at("61")]);
     }
 
@@ -278,8 +283,8 @@ mod tests {
         Place::At(value.parse().expect("a value"))
     }
 
-    /// Of twenty seeds, as found once: three had changed before the range, nine did not change
-    /// within it. The median of the eight that did lay in the middle of the range, where hardly any
+    /// Twenty seeds from an actual search: three had changed below the range, nine did not change
+    /// within it. The median of the other eight was in the middle of the range, where hardly any
     /// seed changes.
     #[test]
     fn seeds_that_do_not_change_within_the_range_were_left_out_of_the_median() {
@@ -300,8 +305,8 @@ mod tests {
         assert_eq!([of.low, of.middle, of.high], [at("3s"), at("8s"), Place::Above]);
     }
 
-    /// A file sweeps the moment of the request as well: a second later a second less is left of the
-    /// lease, which a jump has to free.
+    /// A file also sweeps the time of the request. A request one second later leaves one second
+    /// less of the lease, which a jump has to end.
     #[test]
     fn each_point_of_a_sweep_along_another_axis_has_its_own_boundary() {
         let text = format!("{JUMP}\n[sweep]\n\"client.c2.steps.0.at\" = [\"11s\", \"12s\"]\n");

@@ -1,8 +1,8 @@
-//! Which of the values that the seeds drew tells violated runs from the others.
+//! Finds the values drawn from the seeds that separate violated runs from the others.
 //!
-//! Each value is asked by itself: how many bits does it tell about the verdict (mutual
-//! information), where it is cut in two at its best place? Whether chance would do as well is
-//! decided by the G-test, corrected for the number of places and values that were tried.
+//! Each value is tested separately: the mutual information between the verdict and the value, split
+//! in two at its best place, in bits. The G-test, corrected for the number of places and values
+//! that were tried, decides if chance could do as well.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use lockstorm::{file::plan::Drawn, judge::verdict::Count};
 
-/// How likely chance may be to separate the runs as well, at most.
+/// The highest accepted probability that chance separates the runs as well.
 const CHANCE_MAX: f64 = 0.05;
 
-/// Some of the runs, by what they have in common.
+/// A subset of the runs with a common property.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Part {
-    /// In words: `up to 3s`, or the value.
+    /// The property in words: `up to 3s`, or the value.
     pub(crate) of: String,
-    /// How many of them were violated.
+    /// The violations among them.
     pub(crate) violated: Count,
 }
 
@@ -29,20 +29,18 @@ pub(crate) struct Part {
 pub(crate) struct Separator {
     /// The value, by the path of its key.
     pub(crate) path: String,
-    /// How many bits it tells about the verdict; the verdict itself has one at most.
+    /// Its mutual information with the verdict in bits, at most 1.
     pub(crate) bits: f64,
-    /// How likely it is that a value which has nothing to do with the verdict tells as much, at
-    /// most.
+    /// An upper bound on the probability that an independent value yields as much information.
     pub(crate) chance: f64,
-    /// The runs on both sides of the place where a number is cut, or with each value of what is no
-    /// number.
+    /// The runs on both sides of the best split of a number, or with each value of a text.
     pub(crate) parts: Vec<Part>,
 }
 
-/// The values that separate the runs, the one that tells most first. A run is what its seed drew
-/// and whether it was violated; one that was undecided says nothing and is left out by the caller.
+/// Returns the values that separate the runs, the most informative first. A run consists of its
+/// drawn values, and true if it was violated. The caller omits undecided runs.
 pub(crate) fn separators(runs: &[(Vec<Drawn>, bool)]) -> Vec<Separator> {
-    // A fault that never happens in one of the runs has no values there.
+    // A fault that does not happen in a run has no values there.
     let paths: IndexSet<&str> = runs.iter().flat_map(|(drawn, _)| drawn).map(|drawn| &*drawn.path).collect();
     let asked = |path: &&str| {
         let of_run = |(drawn, violated): &(Vec<Drawn>, bool)| {
@@ -59,18 +57,18 @@ pub(crate) fn separators(runs: &[(Vec<Drawn>, bool)]) -> Vec<Separator> {
     all
 }
 
-/// The best way to divide the runs by one value.
+/// The best division of the runs by one value.
 struct Division {
     bits: f64,
     runs: u64,
-    /// How many divisions were tried.
+    /// The number of divisions that were tried.
     tried: usize,
     parts: Vec<Part>,
 }
 
 impl Division {
     fn separator(self, path: &str, values: usize) -> Separator {
-        // G is twice the runs times the mutual information in nats; without any connection it has a
+        // G is twice the runs times the mutual information in nats. Under independence it has a
         // chi-squared distribution.
         let g = 2.0 * self.runs as f64 * self.bits * std::f64::consts::LN_2;
         let freedom = self.parts.len().saturating_sub(1).max(1) as f64;
@@ -80,7 +78,7 @@ impl Division {
     }
 }
 
-/// A number, cut where the two sides tell most.
+/// Splits the runs by a number, at the most informative place.
 fn cut(mut runs: Vec<(Drawn, bool)>) -> Option<Division> {
     runs.sort_by(|(one, _), (other, _)| {
         one.number.partial_cmp(&other.number).unwrap_or(std::cmp::Ordering::Equal)
@@ -106,7 +104,7 @@ fn cut(mut runs: Vec<(Drawn, bool)>) -> Option<Division> {
     best.map(|best| Division { tried, ..best })
 }
 
-/// What is no number, by each of its values.
+/// Divides the runs by each distinct value of a text.
 fn each(runs: Vec<(Drawn, bool)>) -> Option<Division> {
     let mut parts: BTreeMap<String, Count> = BTreeMap::new();
     for (drawn, violated) in runs {
@@ -131,17 +129,17 @@ fn counted(all: impl Iterator<Item = bool>) -> Count {
     counts
 }
 
-/// How many bits the part that a run is in tells about whether it was violated.
+/// Returns the mutual information between the part of a run and its verdict, in bits.
 fn mutual_information(parts: &[Count]) -> f64 {
     let yes: u64 = parts.iter().map(|part| part.yes).sum();
     let no: u64 = parts.iter().map(|part| part.no).sum();
     let runs = (yes + no) as f64;
     let told = parts.iter().map(|part| (part.yes + part.no) as f64 / runs * entropy(part.yes, part.no));
-    // Rounding may leave a little less than nothing.
+    // Rounding may give a value slightly below zero.
     (entropy(yes, no) - told.sum::<f64>()).max(0.0)
 }
 
-/// The entropy of a verdict with so many of each kind, in bits.
+/// Returns the entropy of a verdict with these counts, in bits.
 fn entropy(yes: u64, no: u64) -> f64 {
     let of = |part: u64| {
         let share = part as f64 / (yes + no) as f64;
@@ -158,8 +156,8 @@ mod tests {
         Drawn { path: path.to_owned(), text, number }
     }
 
-    /// So many runs, violated where the jump is above 3.5 s on host b; the delay has nothing to do
-    /// with it.
+    /// Returns this many runs, violated if the jump is above 3.5 s on host b. The delay is
+    /// independent of the verdict.
     fn runs(count: u32) -> Vec<(Vec<Drawn>, bool)> {
         let run = |n: u32| {
             let (jump, delay) = (f64::from(n % 8), f64::from(n * 37 % 101));
@@ -185,12 +183,12 @@ mod tests {
         let hosts: Vec<(&str, u64)> =
             found[1].parts.iter().map(|part| (&*part.of, part.violated.yes)).collect();
         assert_eq!(hosts, [("a", 0), ("b", 40)]);
-        // A quarter is violated: 0.811 bits; of which the half with a large jump leaves one bit
-        // each time.
+        // A quarter is violated: 0.811 bits. Half of the runs have a large jump, and each of these
+        // leaves one bit of uncertainty.
         assert!((found[0].bits - 0.311).abs() < 0.001, "{}", found[0].bits);
     }
 
-    /// Only the values of the first run had been asked.
+    /// Regression: only the values of the first run were tested.
     #[test]
     fn a_fault_that_did_not_happen_in_the_first_run_was_left_out() {
         let mut runs = runs(160);
@@ -198,7 +196,7 @@ mod tests {
         assert!(separators(&runs).iter().any(|one| one.path == "fault.jump.by"));
     }
 
-    /// The best place of many separates a few runs well, whatever was drawn.
+    /// The best place of many separates a few runs well by chance.
     #[test]
     fn a_few_runs_prove_nothing() {
         assert_eq!(separators(&runs(14)), []);

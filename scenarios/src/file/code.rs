@@ -2,17 +2,19 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-/// Code that a client of a scenario runs instead of steps. It is started again when the host
-/// restarts after a crash, and a host whose code has ended keeps what it holds.
+/// Code that a client of a scenario runs instead of steps. It starts again when the host restarts
+/// after a crash. A host whose code has ended keeps its holds.
 ///
-/// The production client's observer tells the checkers what the code believes, and of another
-/// client the code itself does ([`CodeHost::acquired`]); [`CodeHost::acquiring`] and
-/// [`CodeHost::releasing`] tell them what it asked for. Code is one line of work, one owner of the
-/// lock, unless it asks for more ([`CodeHost::line`]).
+/// The observer of the production client reports the code's beliefs to the checkers. With another
+/// client the code reports them itself ([`CodeHost::acquired`]). [`CodeHost::acquiring`] and
+/// [`CodeHost::releasing`] report its requests. Code is one line of work, one owner of the lock,
+/// unless it creates more ([`CodeHost::line`]).
 ///
 /// ```
 /// use std::time::Duration;
-/// use lockstorm::{run::code::CodeHost, file::scenario::Scenario, units::Span, judge::verdict::Expectation};
+/// use lockstorm::{
+///     file::scenario::Scenario, judge::verdict::Expectation, run::code::CodeHost, units::Span,
+/// };
 ///
 /// async fn worker(host: CodeHost) {
 ///     let client = host.client().build().expect("the scenario has a node");
@@ -40,7 +42,7 @@ use std::{any::Any, fmt, sync::Arc};
 #[derive(Clone)]
 pub struct Code(pub(crate) Arc<dyn Any + Send + Sync>);
 
-/// Two pieces of code are the same when they are one.
+/// Two values are equal if they share the same code.
 impl PartialEq for Code {
     fn eq(&self, other: &Code) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

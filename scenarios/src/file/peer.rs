@@ -3,42 +3,42 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A library on trial: how to start its process, and what that has said of itself.
+/// A library on trial: its command, and its description of itself.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The command, as a shell reads it.
     pub command: String,
-    /// What the process says first.
+    /// The first message of the process.
     pub hello: Hello,
 }
 
 impl Peer {
-    /// The key of a lock with this name, as the library forms it.
+    /// Returns the key that the library forms for a lock with this name.
     pub(crate) fn key(&self, name: &str) -> String {
         self.hello.key.replace("{}", name)
     }
 
-    /// Whether it can do this.
+    /// Returns true if the library has this ability.
     pub(crate) fn can(&self, what: Can) -> bool {
         self.hello.can.contains(&what)
     }
 }
 
-/// What a peer says of itself before it is asked anything.
+/// A peer's first message. It describes the library before any request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// The version of the protocol that it speaks.
     pub protocol: u32,
-    /// What people call the library.
+    /// The common name of the library.
     pub library: String,
     /// The version of the library.
     #[serde(default)]
     pub version: String,
-    /// The key that the library uses for a lock of the name `{}`.
+    /// The library's key for a lock with the name `{}`.
     #[serde(default = "name_alone")]
     pub key: String,
-    /// What the library can do besides granting and releasing.
+    /// The library's abilities besides granting and releasing.
     #[serde(default)]
     pub can: Vec<Can>,
 }
@@ -48,17 +48,18 @@ fn name_alone() -> String {
 }
 
 impl Hello {
-    /// Library and version.
+    /// Returns the name and the version of the library.
     pub fn name(&self) -> String {
         format!("{} {}", self.library, self.version).trim().to_owned()
     }
 }
 
-/// What a library may or may not be able to do.
+/// An optional ability of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Can {
-    /// It waits for a lock that another owner has; otherwise it is asked again every 50 ms.
+    /// It waits for a lock that another owner has. Without this, lockstorm repeats the request
+    /// every 50 ms.
     Wait,
     /// It sets a new lease on a lock that it has.
     Extend,
@@ -66,6 +67,6 @@ pub enum Can {
     Watchdog,
     /// It asks several independent nodes, and needs a majority.
     Quorum,
-    /// It hands out fencing tokens.
+    /// It issues fencing tokens.
     Token,
 }

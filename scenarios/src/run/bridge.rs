@@ -1,4 +1,4 @@
-//! The client's seam on a host of the world: the only file that knows both.
+//! Implements the client's seam for a host of the world. No other file knows both.
 
 use std::{io, time::Duration};
 
@@ -13,33 +13,35 @@ use tokio::io::BufReader;
 #[derive(Debug, Clone)]
 pub struct HostEnv {
     ctx: HostCtx,
-    /// The clock that stands for boottime.
+    /// The clock that replaces boottime.
     lease_clock: ClockId,
 }
 
 impl HostEnv {
-    /// The environment of code on this host.
+    /// Creates the environment of code on this host.
     pub fn new(ctx: HostCtx) -> HostEnv {
         HostEnv { ctx, lease_clock: ClockId::Boottime }
     }
 
-    /// The environment on a platform that has no clock that goes on while the machine sleeps.
+    /// Creates the environment of a platform without a clock that continues while the machine is
+    /// suspended.
     pub fn without_boottime(ctx: HostCtx) -> HostEnv {
         HostEnv { ctx, lease_clock: ClockId::Monotonic }
     }
 
-    /// The clock that what the client takes for boottime is.
+    /// Returns the clock whose time the client gets as boottime.
     pub fn lease_clock(&self) -> ClockId {
         self.lease_clock
     }
 }
 
-/// Read at once from a connection. The simulated socket clears whatever room it is given before it
-/// fills a part of it, and the client's own buffer is given anew with every reply; this one is
-/// cleared once.
+/// The number of bytes that one read from a connection may return. The simulated socket clears the
+/// whole buffer before it fills a part. The client allocates a new buffer for every reply; this one
+/// is cleared once.
 const READ: usize = 16 << 10;
 
-/// A clock of the world may be set before its origin; the client's types cannot say so.
+/// Converts a time to a duration. A clock of the world may be set before its origin, which the
+/// client's types cannot represent, so it becomes zero.
 fn since_origin(nanos: i64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
 }

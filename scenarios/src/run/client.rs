@@ -1,4 +1,4 @@
-//! A client on its host: its subject, and what the script or the workload that uses it is made of.
+//! A client on its host: its subject, and the script or workload that uses it.
 
 use std::{cell::Cell, collections::BTreeSet, rc::Rc, time::Duration};
 
@@ -50,7 +50,7 @@ impl Process for ClientProcess {
     }
 }
 
-/// Plays a client from one start to the end of its lines of work, or to its crash.
+/// Runs a client from one start to the end of its lines of work, or to its crash.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<PlannedLine>>) {
     stage.opening.is_over().await;
     let context = context(&ctx, &stage, &client);
@@ -65,7 +65,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<
     };
     for of_line in &subjects {
         for (at, subject) in of_line.iter().enumerate() {
-            // One that has several locks warms up once.
+            // A subject with several locks warms up once.
             if !of_line[..at].iter().any(|before| Rc::ptr_eq(before, subject)) {
                 tokio::task::spawn_local(subject.warm_up());
             }
@@ -74,7 +74,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<
     perform(&stage, &context, &lines, owners, subjects).await;
 }
 
-/// Has each line of work done by its owner with its subjects, and does not end by itself.
+/// Runs each line of work with its owner and subjects. Never returns.
 pub(super) async fn perform(
     stage: &Rc<Stage>,
     context: &SubjectContext,
@@ -92,8 +92,8 @@ pub(super) async fn perform(
     }
     if let [actor] = &actors[..] {
         let held = actor.play(&lines[0]).await;
-        // A process that has nothing left to do still holds what it holds, and its watchdog still
-        // renews.
+        // A process that has nothing left to do keeps its holds, and its watchdog keeps renewing
+        // them.
         std::future::pending::<()>().await;
         drop(held);
     }
@@ -108,7 +108,7 @@ pub(super) async fn perform(
     std::future::pending::<()>().await;
 }
 
-/// What the subjects of a client should know.
+/// Returns the context for the subjects of a client.
 pub(super) fn context(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> SubjectContext {
     let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), stage.host(ctx.name()));
     let groups = stage.plan.locks.iter().map(|lock| groups(stage, client, lock)).collect();
@@ -118,29 +118,29 @@ pub(super) fn context(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> Subj
     SubjectContext { ctx: ctx.clone(), plan, groups, sentinels, login, retries, history }
 }
 
-/// The nodes that a client knows of for a lock, one group of replicas each.
+/// Returns the nodes of a lock that a client knows, in groups of replicas.
 fn groups(stage: &Stage, client: &Client, lock: &PlannedLock) -> Vec<Vec<String>> {
     let nodes = match &client.nodes {
         None => lock.nodes.clone(),
         Some(known) => known.iter().map(|node| node.as_str().to_owned()).collect(),
     };
-    // Who knows an address knows no replicas of what is behind it.
+    // A client that knows an address does not know the replicas of the node behind it.
     let is_address = |node: &String| stage.plan.scenario.address.contains_key(node);
     let group = |node: &String| if is_address(node) { vec![node.clone()] } else { stage.plan.group_of(node) };
     let groups: Vec<Vec<String>> = nodes.iter().map(group).collect();
-    // Of several nodes a lock that needs no quorum finds the master; a Redlock wants them all.
+    // A lock that needs no quorum finds the master among several nodes. A Redlock uses all of them.
     if lock.written.kind.needs_quorum() {
         groups
     } else {
-        // A node of a group that is there already brings no other.
+        // A node of a group that is already listed adds no other.
         vec![groups.into_iter().flatten().collect::<IndexSet<_>>().into_iter().collect()]
     }
 }
 
-/// A lock as a user's code sees it.
+/// Returns the description of a lock for a user's code.
 fn code_lock(stage: &Stage, lock: &PlannedLock) -> CodeLock {
     let PlannedLock { number, name, key, written, .. } = lock;
-    // The name of a writer says so.
+    // A writer's name shows that its hold is exclusive, so this mode matters only for readers.
     let mode = if written.kind.can_be_shared() { Mode::Shared } else { Mode::Exclusive };
     let asked_in = stage.plan.entries_of(*number).nth(1).map(|_| mode);
     CodeLock { name: name.clone(), key: key.clone(), number: *number, asked_in }
@@ -174,26 +174,26 @@ async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, context: SubjectC
 pub(super) struct Actor {
     pub(super) ctx: HostCtx,
     pub(super) stage: Rc<Stage>,
-    /// What the line is called; nothing where the client has only one.
+    /// The name of the line, empty for a client with only one.
     pub(super) name: String,
     pub(super) history: HistoryWriter,
     subjects: Subjects,
     writer: Writer,
     pub(super) owner: Owner,
-    /// The lock that it asked for last.
+    /// The lock of the latest request.
     asked: Cell<LockEntry>,
 }
 
-/// A lock that an actor was granted, as far as its subject knows.
+/// A hold that an actor was granted, as far as its subject knows.
 pub(super) type TakenHold = (LockEntry, Rc<dyn Held>);
 
 impl Actor {
-    /// The history of a lock, for this line of work.
+    /// Returns the history writer of a lock, for this line of work.
     pub(super) fn about(&self, lock: LockEntry) -> HistoryWriter {
         self.history.about(self.stage.plan.entry(lock).number)
     }
 
-    /// A line of work without a name, which has not connected to the resource.
+    /// Creates a line of work without a name, not connected to the resource.
     pub(super) fn new(
         stage: &Rc<Stage>,
         context: &SubjectContext,
@@ -207,7 +207,7 @@ impl Actor {
         Actor { ctx, stage, name, history, subjects, writer, owner, asked }
     }
 
-    /// Plays the line of work, and returns the holds that it has not released.
+    /// Runs the line of work, and returns the holds that it has not released.
     async fn play(&self, line: &PlannedLine) -> Vec<TakenHold> {
         match &line.workload {
             Some(workload) => {
@@ -222,7 +222,7 @@ impl Actor {
         }
     }
 
-    /// Writes down which locks are not given back, once for each owner.
+    /// Records the locks that are not given back, once for each owner.
     fn leave(&self, held: &[TakenHold]) {
         let owner = |(lock, hold): &TakenHold| {
             (self.stage.plan.entry(*lock).number, self.holder(*lock, hold.owner()))
@@ -232,7 +232,7 @@ impl Actor {
         left.into_iter().for_each(|(lock, owner)| self.history.about(lock).abandoned(owner));
     }
 
-    /// The owner of this name, or this line of work.
+    /// Returns the owner of this name, or without a name that of this line of work.
     fn holder(&self, lock: LockEntry, name: Option<String>) -> Owner {
         name.map_or(self.owner, |name| self.about(lock).holder(&name))
     }
@@ -256,7 +256,7 @@ impl Actor {
         }
     }
 
-    /// Writes to the resource every so often until `end`.
+    /// Writes to the resource at the given interval until `end`.
     pub(super) async fn write_until(&self, end: True, every: Option<Duration>, mut write: impl AsyncFnMut()) {
         loop {
             let now = self.ctx.moment().0;
@@ -269,9 +269,8 @@ impl Actor {
         }
     }
 
-    /// Writes to the resource under the lock that was acquired last. One that holds nothing, such
-    /// as a client that writes after its release, does so under the lock `of`, or the one that it
-    /// asked for last.
+    /// Writes to the resource under the latest hold. Without a hold, as after a release, writes
+    /// under the lock `of`, or under the one that was requested last.
     pub(super) async fn write(&self, of: Option<LockEntry>, held: &[TakenHold]) {
         let (lock, hold) = match held.last() {
             Some((lock, hold)) => (*lock, Some(hold)),
@@ -294,8 +293,7 @@ impl Actor {
         granted.map(|granted| granted.map(|hold| (ask.lock, hold)))
     }
 
-    /// Asks for several locks as for one: each is called for at the same instant, and all come back
-    /// as one.
+    /// Requests several locks as one: all calls begin at the same instant and return together.
     pub(super) async fn ask_for_all(&self, asks: &[Ask]) -> Option<Rc<dyn HeldTogether>> {
         let ops: Vec<_> =
             asks.iter().map(|ask| self.asks(ask).invoked(self.owner, acquisition(ask))).collect();
@@ -316,8 +314,8 @@ impl Actor {
         granted.ok().flatten()
     }
 
-    /// The history of a lock that is about to be asked for. Where a name in the key does not tell
-    /// how it is to be held, the asking does.
+    /// Returns the history writer of a lock that is about to be requested. If the name in the key
+    /// does not show the mode of the hold, records the requested mode.
     fn asks(&self, ask: &Ask) -> HistoryWriter {
         let history = self.about(ask.lock);
         if self.stage.plan.entries_of(self.stage.plan.entry(ask.lock).number).nth(1).is_some() {
@@ -326,7 +324,7 @@ impl Actor {
         history
     }
 
-    /// Writes down what came of an acquisition.
+    /// Records the outcome of an acquisition.
     fn answered<T>(&self, ask: &Ask, op: Op, granted: &Result<Option<T>, Failure>) {
         let history = self.about(ask.lock);
         let outcome = match granted {
@@ -340,8 +338,8 @@ impl Actor {
         history.returned(op, acquisition(ask), outcome);
     }
 
-    /// Does something with a latch or a rate limiter; whether it came to what it was to, if that is
-    /// known.
+    /// Performs an operation on a latch or a rate limiter. Returns true if it succeeded, false if
+    /// it was refused, and `None` if it failed.
     pub(super) async fn count(&self, lock: LockEntry, counting: Counting) -> Option<bool> {
         let call = match counting {
             Counting::Set => Call::Set,
@@ -362,7 +360,7 @@ impl Actor {
         done.ok()
     }
 
-    /// Gives several locks back that were granted together.
+    /// Gives back several locks that were granted together.
     pub(super) async fn give_all_of(&self, asks: &[Ask], held: &dyn HeldTogether) {
         let about = |ask: &Ask| self.about(ask.lock);
         let ops: Vec<_> = asks.iter().map(|ask| about(ask).invoked(self.owner, Call::Release)).collect();
@@ -380,7 +378,7 @@ impl Actor {
         released
     }
 
-    /// The lease of an acquisition: its own, or the lock's; `None` for the watchdog.
+    /// Returns the lease of an acquisition: its own, or the lock's. `None` stands for the watchdog.
     pub(super) fn lease(&self, lock: LockEntry, own: Option<Span>, watchdog: bool) -> Option<Duration> {
         let lock = self.stage.plan.entry(lock).written.lease;
         own.or(lock.filter(|_| !watchdog)).map(|Span(lease)| lease)
@@ -393,12 +391,12 @@ impl Actor {
         }
     }
 
-    /// Keeps the host's one processor busy: to everything on the host this is a pause, and that is
-    /// what it is made of.
+    /// Keeps the host's one processor busy. For everything on the host this is equivalent to a
+    /// pause, and it is implemented as one.
     pub(super) async fn block(&self, length: Duration) {
         let blocked = Condition::Blocked { host: self.ctx.name().to_owned() };
-        // A process blocks itself once at a time, and its successor must not be set free by its
-        // end.
+        // The cause contains the incarnation, so that the end of this block does not release the
+        // block of a successor.
         let cause = format!("incarnation {} of {}", self.ctx.incarnation(), self.ctx.name());
         self.ctx.control().now(blocked.clone().begin(&cause));
         self.ctx.control().after(length, blocked.end(&cause));
@@ -407,13 +405,13 @@ impl Actor {
     }
 }
 
-/// The call that an ask is.
+/// Returns the call that is recorded for an acquisition.
 fn acquisition(ask: &Ask) -> Call {
     let lease_ms = ask.lease.map(millis);
     Call::Acquire { wait: wait(ask.wait), lease_ms, mode: ask.mode }
 }
 
-/// How long a call waits, as the history has it.
+/// Converts the patience of a call to the form of the history.
 fn wait(patience: Patience) -> Wait {
     HistoryWriter::wait(match patience {
         Patience::None => Some(Duration::ZERO),

@@ -1,5 +1,5 @@
-//! A user's own code on a host of the world: its clocks, its PRNG and its connections are those of
-//! the experiment, and the checkers judge what it does with the lock.
+//! A user's own code on a host of the world. It uses the clocks, the PRNG and the connections of
+//! the experiment, and the checkers judge its use of the lock.
 
 use std::{any::Any, fmt, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 
@@ -15,10 +15,39 @@ use crate::{
     },
 };
 
-/// What a host's code does: it stays on the thread of its world.
+/// The running code of a host. It stays on the thread of its world.
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Starts code on a host.
+/// Code that a client of a scenario runs instead of steps. It starts again when the host restarts
+/// after a crash. A host whose code has ended keeps its holds.
+///
+/// The observer of the production client reports the code's beliefs to the checkers. With another
+/// client the code reports them itself ([`CodeHost::acquired`]). [`CodeHost::acquiring`] and
+/// [`CodeHost::releasing`] report its requests. Code is one line of work, one owner of the lock,
+/// unless it creates more ([`CodeHost::line`]).
+///
+/// ```
+/// use std::time::Duration;
+/// use lockstorm::{code::CodeHost, scenario::Scenario, units::Span, verdict::Expectation};
+///
+/// async fn worker(host: CodeHost) {
+///     let client = host.client().build().expect("the scenario has a node");
+///     let lock = client.lock(host.lock_name());
+///     if let Ok(guard) = host.acquiring(None, lock.acquire()).await {
+///         host.sleep(Duration::from_millis(20)).await;
+///         let _ = host.releasing(guard.release()).await;
+///     }
+/// }
+///
+/// let scenario = Scenario::builder("two workers of my own")
+///     .node("redis", Default::default())
+///     .client_code("w1", worker)
+///     .client_code("w2", worker)
+///     .lasting(Span::secs(5), Span::secs(0))
+///     .expect("l2", Expectation::holds())
+///     .build();
+/// lockstorm::experiment(scenario).seeds(0..3).check();
+/// ```
 type Begin = Box<dyn Fn(CodeHost) -> Running + Send + Sync>;
 
 impl<C, F> From<C> for Code
@@ -33,40 +62,40 @@ where
 }
 
 impl Code {
-    /// Begins to run on a host.
+    /// Starts the code on a host.
     pub(crate) fn start(&self, host: CodeHost) -> Running {
         let begin = self.0.downcast_ref::<Begin>().expect("code is made by `From` alone");
         begin(host)
     }
 }
 
-/// A way to write to the guarded resource: under a lock, for an owner, with a fencing token or
-/// without.
+/// Writes to the guarded resource under a lock, for an owner, with or without a fencing token.
 pub(crate) type Write = Rc<dyn Fn(Lock, Owner, Option<u64>) -> Pin<Box<dyn Future<Output = bool>>>>;
 
-/// Sets up a client of each group of nodes of a lock, by its place.
+/// Returns a client builder for each group of nodes of a lock, given by its index.
 pub(crate) type Builders = Rc<dyn Fn(usize) -> Vec<Builder>>;
 
 /// A lock on trial, as a user's code sees it.
 #[derive(Debug)]
 pub(crate) struct CodeLock {
-    /// What the scenario calls it.
+    /// The lock's name in the scenario.
     pub(crate) name: String,
     pub(crate) key: String,
     /// Its number in the history.
     pub(crate) number: Lock,
-    /// How it is held where the name of its owner does not tell it, because another lock has the
-    /// same key.
+    /// The mode to record with a request. Set if another lock has the same key, because then the
+    /// owner's name does not show the mode.
     pub(crate) asked_in: Option<Mode>,
 }
 
-/// The host that a user's code runs on, for one of its lines of work and one of the locks on trial.
+/// The host on which a user's code runs, for one of its lines of work and one of the locks on
+/// trial.
 #[derive(Clone)]
 pub struct CodeHost {
     env: HostEnv,
     name: String,
     locks: Rc<Vec<CodeLock>>,
-    /// The place of the one that this is about.
+    /// The index of the lock.
     lock: usize,
     owner: Owner,
     history: HistoryWriter,
@@ -81,7 +110,7 @@ impl fmt::Debug for CodeHost {
     }
 }
 
-/// What a client that is not ours believes of a lock: see [`CodeHost::acquired`].
+/// A third-party client's belief about a lock: see [`CodeHost::acquired`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a belief counts when it is reported"]
 pub struct Belief {
@@ -92,27 +121,27 @@ pub struct Belief {
 }
 
 impl Belief {
-    /// It holds the lock, once and alone, until the boottime clock of its host shows this.
+    /// A single exclusive hold until the boottime clock of its host shows `deadline`.
     pub fn until(deadline: Boottime) -> Belief {
         Belief { until: Some(deadline), ..Belief::open_ended() }
     }
 
-    /// It holds the lock, once and alone, until it learns otherwise.
+    /// A single exclusive hold without a known end.
     pub fn open_ended() -> Belief {
         Belief { until: None, token: None, count: 1, mode: Mode::Exclusive }
     }
 
-    /// With this fencing token.
+    /// Adds a fencing token.
     pub fn token(self, token: u64) -> Belief {
         Belief { token: Some(token), ..self }
     }
 
-    /// So many times, one inside the other.
+    /// Sets the number of nested levels.
     pub fn times(self, count: u32) -> Belief {
         Belief { count, ..self }
     }
 
-    /// Together with others that hold it so.
+    /// Changes the mode to shared.
     pub fn shared(self) -> Belief {
         Belief { mode: Mode::Shared, ..self }
     }
@@ -136,16 +165,16 @@ impl CodeHost {
         &self.name
     }
 
-    /// The key of the lock that this is about: the first of the scenario, unless [`CodeHost::of`]
-    /// chose another.
+    /// The key of the current lock: the first of the scenario, unless [`CodeHost::of`] selected
+    /// another.
     pub fn lock_name(&self) -> &str {
         &self.locks[self.lock].key
     }
 
-    /// The same host, about the lock that the scenario calls so.
+    /// Returns the same host for the lock with this name in the scenario.
     ///
     /// # Panics
-    /// When the scenario has no such lock.
+    /// Panics if the scenario has no such lock.
     #[must_use]
     pub fn of(&self, lock: &str) -> CodeHost {
         let at = self.locks.iter().position(|one| one.name == lock);
@@ -156,42 +185,42 @@ impl CodeHost {
         CodeHost { lock: at, history: self.history.about(self.locks[at].number), ..self.clone() }
     }
 
-    /// The same host, for another line of work, an owner of its own; the host itself is that of
-    /// line 1. The production client knows it as `OwnerId::new(number)`.
+    /// Returns the same host for another line of work, which is a separate owner. The host itself
+    /// is line 1. The production client's name for the line is `OwnerId::new(number)`.
     #[must_use]
     pub fn line(&self, number: u32) -> CodeHost {
         let history = self.history.on(Line(number));
         CodeHost { owner: history.owner(), history, ..self.clone() }
     }
 
-    /// Under which name the production client writes this line of work into a lock's key. A client
-    /// of another kind may write any other: see [`CodeHost::asks_as`].
+    /// Returns the production client's name for this line of work in a lock's key. Another client
+    /// may use any other name: see [`CodeHost::asks_as`].
     pub fn owner_name(&self) -> String {
         self.history.line().owner_of(&self.history.client_id())
     }
 
-    /// Says that this line of work asks under another name than [`CodeHost::owner_name`] from now
-    /// on, such as a token. Without it an unannounced name is that of line 1.
+    /// Records that this line of work makes its next requests under another name than
+    /// [`CodeHost::owner_name`], such as a token. A name without such a record belongs to line 1.
     pub fn asks_as(&self, name: &str) {
         self.history.asks_as(name);
     }
 
-    /// The clocks, PRNG, connections and tasks of the host, for code that takes an [`Env`].
+    /// Returns the clocks, PRNG, connections and tasks of the host, for code that takes an [`Env`].
     pub fn env(&self) -> Arc<dyn Env> {
         Arc::new(self.env.clone())
     }
 
-    /// A client of the lock's nodes, ready to build: on this host's environment, with the
-    /// scenario's time-outs, and with the observer that tells the checkers what the client
-    /// believes. Of the masters of a Redlock it knows the first.
+    /// Returns the builder of a client of the lock's nodes. It has this host's environment, the
+    /// scenario's timeouts, and the observer that reports the client's beliefs to the checkers. For
+    /// a Redlock it is the client of the first master.
     ///
     /// # Panics
-    /// When the scenario gives the client no node.
+    /// Panics if the scenario gives the client no node.
     pub fn client(&self) -> Builder {
         self.clients().into_iter().next().expect("a client knows a node")
     }
 
-    /// The same for each master of a Redlock, in the order of the scenario.
+    /// Like [`CodeHost::client`], for each master of a Redlock, in the order of the scenario.
     pub fn clients(&self) -> Vec<Builder> {
         (self.builders)(self.lock)
     }
@@ -202,12 +231,12 @@ impl CodeHost {
         self.env.sleep_until(lockstorm_client::Monotonic(now.0.saturating_add(length))).await;
     }
 
-    /// Asks for the lock, and tells the checkers that it was asked for and what came of it. `wait`
-    /// is how long the code is ready to wait; `None` for as long as it takes. Of an error that is
-    /// not the production client's nothing is known but its words: the lock may have changed.
+    /// Awaits an acquisition of the lock, and records the request and its outcome. `wait` is the
+    /// longest wait of the code; `None` for no limit. For an error of a third-party client only the
+    /// message is recorded, and the lock may have changed.
     ///
     /// # Errors
-    /// That of the acquisition.
+    /// Returns the error of the acquisition.
     pub async fn acquiring<G: Granted, E: fmt::Display + 'static>(
         &self,
         wait: Option<Duration>,
@@ -231,10 +260,10 @@ impl CodeHost {
         granted
     }
 
-    /// Gives the lock back, and tells the checkers so.
+    /// Awaits a release of the lock, and records it.
     ///
     /// # Errors
-    /// That of the release.
+    /// Returns the error of the release.
     pub async fn releasing<E: fmt::Display + 'static>(
         &self,
         released: impl Future<Output = Result<(), E>>,
@@ -249,9 +278,8 @@ impl CodeHost {
         released
     }
 
-    /// Reports what a client that is not ours believes from now on: that it holds the lock.
-    /// Reported again when it has renewed its lease. The production client reports its beliefs by
-    /// its observer.
+    /// Reports that a third-party client believes it holds the lock. Must be called again after
+    /// each renewal of the lease. The production client reports its beliefs through its observer.
     pub fn acquired(&self, belief: Belief) {
         let Belief { until, token, count, mode } = belief;
         let until = until.map(|until| {
@@ -261,28 +289,27 @@ impl CodeHost {
         self.history.believes(self.owner, until, token, count, mode);
     }
 
-    /// Reports that a client that is not ours is about to give the lock back, and does not count on
-    /// it any more.
+    /// Reports that a third-party client is about to release the lock, and no longer relies on it.
     pub fn released(&self) {
         self.history.disbelieves_all(self.owner, Reason::Released);
     }
 
-    /// Reports that a client that is not ours has learned that it has lost the lock.
+    /// Reports that a third-party client has learned that it lost the lock.
     pub fn lost(&self) {
         self.history.disbelieves_all(self.owner, Reason::Lost);
     }
 
-    /// Writes to the guarded resource over the network; whether the write was accepted. Without a
-    /// resource in the scenario no write is.
+    /// Writes to the guarded resource over the network. Returns true if the write was accepted;
+    /// false without a resource in the scenario.
     pub async fn write(&self, token: Option<u64>) -> bool {
-        // A line of work may hold the lock under any number of the client's owners.
+        // A line of work may hold the lock under several of the client's owners.
         (self.write)(self.locks[self.lock].number, self.history.writer(self.owner), token).await
     }
 }
 
-/// What an acquisition answers: a guard, or perhaps one, or whether there is one.
+/// The result of an acquisition: a guard, an optional guard, or true if it was granted.
 pub trait Granted {
-    /// Whether the lock was granted.
+    /// Returns true if the lock was granted.
     fn is_granted(&self) -> bool;
 }
 

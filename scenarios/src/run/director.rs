@@ -1,5 +1,5 @@
-//! Carries out the faults: on time, or when an event has happened, on the hosts that have the role
-//! then.
+//! Executes the faults: at their time or after a trigger, on the hosts that have the role at that
+//! moment.
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -21,35 +21,35 @@ use crate::{
     run::recorder::Scope,
 };
 
-/// Something that the director has yet to do.
+/// A pending action of the director.
 enum Cue {
-    /// An occurrence begins.
+    /// Begin an occurrence, by its index in the plan.
     Begin(usize),
-    /// A fault of the history is over.
+    /// End a fault, by its number in the history.
     End(usize),
 }
 
-/// What a lasting fault keeps up.
+/// The lasting effects of a fault.
 struct Kept {
     cause: Cause,
     conditions: Vec<Condition>,
-    /// The nodes whose disks take nothing.
+    /// The nodes whose disks fail all writes.
     disks: Vec<String>,
 }
 
-/// The work of the director, and the lasting faults that it has begun.
+/// The director's pending actions, and the lasting faults that it has begun.
 struct Director {
     ctx: HostCtx,
     stage: Rc<Stage>,
     cues: BTreeMap<(True, u64), Cue>,
     cues_given: u64,
-    /// What each fault keeps up, by its number in the history.
+    /// The lasting effects of each fault, by its number in the history.
     in_force: BTreeMap<usize, Kept>,
-    /// The nodes to which addresses lead.
+    /// The node behind each address.
     addresses: BTreeMap<String, String>,
 }
 
-/// Plays the director from the start of the run to its end.
+/// Runs the director from the start of the run to its end.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>) {
     let (cues, in_force) = Default::default();
     let addresses = stage.plan.scenario.address.iter();
@@ -102,12 +102,12 @@ impl Director {
         self.cues_given += 1;
     }
 
-    /// Begins an occurrence, and takes note of when it ends.
+    /// Begins an occurrence, and schedules its end.
     fn begin(&mut self, occurrence: &Occurrence) {
         let now = self.ctx.moment().0;
         let targets: Vec<Vec<String>> =
             occurrence.targets.iter().map(|targets| resolve(&self.stage, targets)).collect();
-        // No host has the role: there is nothing to do.
+        // No host has the role, so there is nothing to do.
         if !targets.is_empty() && targets.iter().any(Vec::is_empty) {
             return;
         }
@@ -116,7 +116,8 @@ impl Director {
         let words = kind.words(&targets);
         let shared = &self.stage.shared;
         let fault = shared.get().history.fault_started(now, occurrence.of(), words, hosts, kind.lasts());
-        // What happens again and again begins under the same name; each time is a cause of its own.
+        // A repeated fault begins under the same name each time, so each occurrence needs its own
+        // cause.
         let cause = Cause::from(format!("{}/{fault}", occurrence.name));
         let (mut conditions, mut disks) = (Vec::new(), Vec::new());
         let actions = kind.actions(&targets);
@@ -162,15 +163,15 @@ impl Director {
             return;
         }
         self.in_force.insert(fault, Kept { cause, conditions, disks });
-        // The storm ends for whatever can be undone; what has no end given stays as it is.
+        // The end of the storm ends every fault with a length. A fault without one stays.
         if let Some(length) = occurrence.length {
             let end = (now + length).min(self.stage.plan.phases.storm_ends.max(now));
             self.cue(end, Cue::End(fault));
         }
     }
 
-    /// Has an address lead to another node, and breaks connections to the one before it if they are
-    /// to be reset.
+    /// Points an address to another node. If `reset` is set, breaks the clients' connections to the
+    /// previous node.
     fn move_address(&mut self, address: String, to: String, reset: bool) {
         self.ctx.control().now(Verb::Point { address: address.clone(), host: to.clone() });
         let clients = self.stage.plan.scenario.client.iter().filter(|(_, client)| client.dials(&address));
@@ -183,7 +184,7 @@ impl Director {
         }
     }
 
-    /// Ends what a fault keeps up, unless that is over already.
+    /// Ends the lasting effects of a fault, unless it is over already.
     fn end(&mut self, fault: usize) {
         let Some(Kept { cause, conditions, disks }) = self.in_force.remove(&fault) else { return };
         for condition in conditions {
@@ -197,7 +198,7 @@ impl Director {
         self.is_over(fault);
     }
 
-    /// A host is about to be started, whatever keeps it down.
+    /// Removes all conditions that keep a host down, before its start.
     fn end_crashes(&mut self, host: &str) {
         let mut over = Vec::new();
         self.in_force.retain(|fault, Kept { conditions, disks, .. }| {
@@ -217,7 +218,7 @@ impl Director {
     }
 }
 
-/// The hosts of a group, or the one host.
+/// Returns the hosts of a group, or the single host of this name.
 fn members(stage: &Stage, name: &str) -> Vec<String> {
     if stage.hosts.contains_key(name) { vec![name.to_owned()] } else { stage.plan.scenario.members(name) }
 }
@@ -233,7 +234,7 @@ fn resolve(stage: &Stage, targets: &[Target]) -> Vec<String> {
     hosts
 }
 
-/// The host that has a role at this moment.
+/// Returns the host that has a role at this moment.
 fn part(stage: &Stage, selector: &Selector) -> Option<String> {
     let lock = selector.lock().and_then(|name| stage.plan.lock(name));
     let name = |host: Option<Host>| host.map(|host| stage.shared.get().history.host_name(host).to_owned());
@@ -263,7 +264,7 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
         }
         Selector::Replica(_) => {
             let of_lock = lock.map(|lock| stage.plan.nodes_of(lock));
-            // Sentinels have operators as well.
+            // Sentinels also have consoles, and are no replicas.
             let nodes = || stage.plan.hosts.iter().filter(|host| host.software.kind() == HostKind::Node);
             let is_meant = |name: &String| match &of_lock {
                 Some(nodes) => nodes.contains(name),
@@ -277,10 +278,10 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
     }
 }
 
-/// The master of a lock: the one node of its group that takes writes. Where a failover has made
-/// another one and the old one has not learned of it, the one that was promoted last.
+/// Returns the master of a lock: the one node of its group that accepts writes. After a failover
+/// that the old master has not learned of, returns the one that was promoted last.
 fn master(stage: &Stage, lock: Option<Lock>) -> Option<String> {
-    // Where a scenario does not say which lock, all have the same master.
+    // If a scenario does not name a lock, all have the same master.
     let group = stage.plan.nodes_of(lock.unwrap_or(Lock(0)));
     let nodes = stage.nodes.borrow();
     let slot = stage.plan.scenario.is_cluster().then(|| {

@@ -1,4 +1,4 @@
-//! A scenario as a test of one's own: `lockstorm::scenario("file.toml").seeds(0..200).check()`.
+//! Runs a scenario in a test: `lockstorm::scenario("file.toml").seeds(0..200).check()`.
 
 use std::{
     ffi::OsString,
@@ -24,11 +24,11 @@ use crate::{
     },
 };
 
-/// A scenario, the seeds to try it with, and what to do about results that are not as expected.
+/// A scenario, the seeds to run it with, and the handling of unexpected results.
 ///
-/// `LOCKSTORM_SEED=7` or `LOCKSTORM_SEEDS=0..1000` in the environment take the place of the seeds
-/// given here, and `LOCKSTORM_JOBS` says how many seeds run at a time, so that `cargo test` can be
-/// told what the command line is told.
+/// The environment variables `LOCKSTORM_SEED=7` and `LOCKSTORM_SEEDS=0..1000` override the seeds,
+/// and `LOCKSTORM_JOBS` sets the number of parallel seeds, so that `cargo test` has the same
+/// options as the command line.
 ///
 /// ```
 /// lockstorm::scenario("single/wall_clock_step.toml").seeds(0..2).check();
@@ -37,7 +37,7 @@ use crate::{
 #[must_use = "nothing runs until `check` or `outcome`"]
 pub struct Experiment {
     source: Result<Source, Failed>,
-    /// Whether the command line can run it as well.
+    /// True if the command line can run it as well.
     in_file: bool,
     variant: Option<String>,
     seeds: Option<Range<u64>>,
@@ -47,28 +47,29 @@ pub struct Experiment {
     keeps_report_digest: bool,
 }
 
-/// An experiment that did not come out as expected, or could not begin.
+/// An experiment that had an unexpected result, or could not begin.
 ///
-/// Shown as what a person wants to read, also by `{:?}`, because that is what a test that returns
-/// it prints.
+/// `{:?}` shows the same readable text as `{}`, because a test that returns this error prints it
+/// with `{:?}`.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failed {
     /// The file is not a scenario.
     #[error("{}", located(.0))]
     File(Box<ScenarioError>),
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Usage(String),
-    /// A share of the runs is not what was expected, or so many runs cannot decide it.
+    /// The share of violated runs is not the expected one, or the number of runs does not decide
+    /// it.
     #[error("{0}")]
     Share(String),
-    /// Something came out otherwise than expected, or could not be decided.
+    /// A result was not as expected, or could not be decided.
     #[error("{report}")]
     Verdict {
-        /// What happened, ending in the line that replays it.
+        /// A description of the run. Its last line is the command that replays it.
         report: String,
-        /// What the checkers found.
+        /// The findings of the checkers.
         judged: Box<Judged>,
     },
 }
@@ -84,16 +85,16 @@ fn located(error: &ScenarioError) -> String {
     format!("{error}{help}")
 }
 
-/// The scenario in a file. The path is taken from the current folder, which `cargo test` makes that
-/// of the package; a path that is not there may be that of a stock scenario (`lockstorm list
-/// scenarios`).
+/// Loads the scenario in a file. The path is relative to the current folder, which `cargo test`
+/// sets to that of the package. A path that does not exist may name a stock scenario (`lockstorm
+/// list scenarios`).
 ///
-/// A mistake in the file is reported by [`Experiment::check`].
+/// [`Experiment::check`] reports a mistake in the file.
 pub fn scenario(path: impl AsRef<Path>) -> Experiment {
     Experiment::new(library::load(path.as_ref()).map_err(Failed::File), true)
 }
 
-/// The scenario that a builder made.
+/// Creates an experiment with the scenario of a builder.
 ///
 /// ```
 /// use lockstorm::{file::scenario::{Acquire, Release, Scenario}, units::Span, judge::verdict::Expectation};
@@ -122,37 +123,37 @@ impl Experiment {
         Experiment { source, in_file, variant, seeds, jobs, engine, report_dir, keeps_report_digest }
     }
 
-    /// The seeds to try; the scenario's own number from 0 if this is not said.
+    /// Sets the seeds. By default the scenario's own number from 0.
     pub fn seeds(self, seeds: Range<u64>) -> Experiment {
         Experiment { seeds: Some(seeds), ..self }
     }
 
-    /// Only this variant of the file; all of them if this is not said.
+    /// Runs only this variant of the file. By default all of them.
     pub fn variant(self, name: impl Into<String>) -> Experiment {
         Experiment { variant: Some(name.into()), ..self }
     }
 
-    /// What moves time on.
+    /// Sets the engine that advances the time.
     pub fn engine(self, engine: Engine) -> Experiment {
         Experiment { engine, ..self }
     }
 
-    /// How many seeds run at a time; as many as there are processors if this is not said.
+    /// Sets the number of seeds that run in parallel. By default the number of processors.
     pub fn jobs(self, jobs: usize) -> Experiment {
         Experiment { jobs: Some(jobs), ..self }
     }
 
-    /// Where the page about a result that is not as expected is written, as `<scenario>.html`.
+    /// Sets the folder for the page about an unexpected result, `<scenario>.html`.
     pub fn report_dir(self, folder: impl Into<PathBuf>) -> Experiment {
         Experiment { report_dir: Some(folder.into()), ..self }
     }
 
-    /// Whether the results have the [report digest](Judged::report_digest) of each run.
+    /// If true, the results have the [report digest](Judged::report_digest) of each run.
     pub fn keep_report_digest(self, keeps_report_digest: bool) -> Experiment {
         Experiment { keeps_report_digest, ..self }
     }
 
-    /// Has a client of the scenario run code instead of its steps; see [`Code`].
+    /// Replaces the steps of a client of the scenario by code; see [`Code`].
     pub fn client_code(mut self, client: &str, code: impl Into<Code>) -> Experiment {
         let code = code.into();
         self.in_file = false;
@@ -172,23 +173,21 @@ impl Experiment {
         self
     }
 
-    /// Runs every seed and compares the results with what the scenario expects.
+    /// Runs every seed and compares the results with the expectations of the scenario.
     ///
     /// # Panics
-    /// With the report of the first result that is not as expected, or that could not be decided;
-    /// it ends in the one line that replays it. Also when the file is not a scenario.
+    /// Panics with the report of the first unexpected or undecided result, which ends with the
+    /// command that replays it. Panics also if the file is not a scenario.
     pub fn check(self) {
         if let Err(failed) = self.try_check() {
             panic!("{failed}");
         }
     }
 
-    /// As [`Experiment::check`], for a test that returns a result, or one that wants to look at
-    /// what was found.
+    /// Like [`Experiment::check`], for a test that returns a result or inspects the findings.
     ///
     /// # Errors
-    /// The first result that is not as expected, or that could not be decided, or what kept the
-    /// experiment from beginning.
+    /// The first unexpected or undecided result, or the reason why the experiment could not begin.
     pub fn try_check(self) -> Result<Vec<Judged>, Failed> {
         let seeds = self.wanted_seeds()?;
         let jobs = match number("LOCKSTORM_JOBS")?.or(self.jobs.map(|jobs| jobs as u64)) {
@@ -197,7 +196,7 @@ impl Experiment {
         };
         let source = self.chosen()?;
         if let Some(variant) = source.variants.iter().find(|variant| variant.scenario.expect.is_empty()) {
-            // A test that nothing can fail proves nothing.
+            // A test that cannot fail proves nothing.
             let of =
                 if variant.name.is_empty() { String::new() } else { format!(" (variant {})", variant.name) };
             return Err(Failed::Usage(format!("{}{of} expects nothing: add [expect]", source.file)));
@@ -229,11 +228,10 @@ impl Experiment {
         Ok(judged)
     }
 
-    /// Runs one seed of one variant, the first or the one that was chosen, and hands out everything
-    /// that happened.
+    /// Runs one seed of one variant, the first or the chosen one, and returns the whole history.
     ///
     /// # Errors
-    /// What kept the experiment from beginning.
+    /// The reason why the experiment could not begin.
     pub fn outcome(self, seed: u64) -> Result<Outcome, Failed> {
         let sources = [self.chosen()?];
         let (engine, seeds) = (self.engine, Some(seed..seed.saturating_add(1)));
@@ -242,7 +240,7 @@ impl Experiment {
         Ok(trial.outcome(case, TraceRetention::Nothing))
     }
 
-    /// The source with the variants that were asked for.
+    /// Returns the source with the requested variants.
     fn chosen(&self) -> Result<Source, Failed> {
         let mut source = self.source.clone()?;
         let Some(wanted) = &self.variant else { return Ok(source) };
@@ -270,8 +268,8 @@ impl Experiment {
     fn failed(&self, trial: &Runner<'_>, judged: &Judged) -> Failed {
         let mut outcome = trial.outcome(judged.case, TraceRetention::Nothing);
         if !self.in_file {
-            // The command line does not know the scenario, but the test that does is known by its
-            // thread.
+            // The command line does not know the scenario. The thread's name is that of the test,
+            // which does.
             let test = std::thread::current().name().unwrap_or("").to_owned();
             let again = format!("LOCKSTORM_SEED={} cargo test {test}", judged.case.seed);
             outcome.history.header.replay = again.trim_end().into();
@@ -294,7 +292,7 @@ impl Experiment {
     }
 }
 
-/// A token as the name of a file.
+/// Converts a token to the name of a file.
 fn file_name(token: &str) -> String {
     token.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.#@+".contains(c) { c } else { '_' }).collect()
 }

@@ -1,5 +1,4 @@
-//! A lock as one node has it, and what a change of its keys means: for simulated nodes and for real
-//! ones.
+//! Derives the meaning of a change of a lock's keys on one node. Serves simulated and real nodes.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -13,32 +12,32 @@ use crate::{
     run::recorder::{Line, Sender},
 };
 
-/// A lock as one node has it.
+/// The state of a lock on one node.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
     pub(super) lock: Lock,
     pub(super) object: Rc<dyn Object>,
     pub(super) keys: Keys,
     pub(super) state: State,
-    /// The names in its queue, the next one first.
+    /// The names in the lock's queue, the next one first.
     pub(super) queue: Vec<String>,
 }
 
 impl Watched {
-    /// The lock with this name, of which nothing is known yet.
+    /// Creates an entry for the lock with this name, as yet without state.
     pub(super) fn new(lock: Lock, object: Rc<dyn Object>, name: &str) -> Watched {
         let keys = object.keys(name);
         Watched { lock, object, keys, state: State::default(), queue: Vec::new() }
     }
 
-    /// Takes over what the keys say where no client of this node changed them: what came from a
+    /// Reads the state from the keys after a change that no client of this node made: data from a
     /// master, or from the node's disk.
     pub(super) fn adopt(&mut self, values: &[Value], names: &dyn Names) {
         self.state.adopt((self.lock, &*self.object), values, names);
     }
 
-    /// Takes over what the keys say when the node has started again, and says what the crash took:
-    /// what it had and has no more.
+    /// Reads the state from the keys after a restart. Returns a loss for each hold that the node
+    /// had before the crash and has not now.
     pub(super) fn restarted(&mut self, values: &[Value], names: &dyn Names) -> Vec<EventKind> {
         let before = self.state.clone();
         self.adopt(values, names);
@@ -52,7 +51,7 @@ impl Watched {
         lost.collect()
     }
 
-    /// Takes over what the keys say after a change, and says what it means for the lock.
+    /// Reads the state from the keys after a change, and returns the events that the change means.
     pub(super) fn change(
         &mut self,
         values: &[Value],
@@ -62,10 +61,12 @@ impl Watched {
         self.state.change((self.lock, &*self.object), values, cause, names)
     }
 
-    /// What it means that this node, which has been a replica, is a master from now on: holds that
-    /// its group has granted, whose lease is not over by its clock, and that it does not have are
-    /// lost, and those that it has otherwise have come back. That a replica lost its copy of a hold
-    /// is no loss of the group. What the node has of a latch's count, counts.
+    /// Returns the events that the promotion of this node from replica to master means.
+    ///
+    /// A hold is lost if the group granted it, its lease has not ended by this node's clock, and
+    /// this node does not have it. A hold has come back if this node has it in another state than
+    /// the group reported last. The loss of a copy on a replica is no loss of the group. A latch's
+    /// count on this node becomes the valid one.
     pub(super) fn promoted(
         &self,
         history: &History,
@@ -85,8 +86,7 @@ impl Watched {
         lost.chain(self.other_than(&said, now, how)).chain(self.state.counted(lock)).collect()
     }
 
-    /// The holds that this node, a master, has otherwise than its group had them when it spoke of
-    /// them last: as they were before.
+    /// Returns the holds that this master has in another, older state than its group reported last.
     pub(super) fn came_back(
         &self,
         history: &History,
@@ -97,10 +97,11 @@ impl Watched {
         self.other_than(&self.said_by_group(history, node), now, how)
     }
 
-    /// The holds that this node has otherwise than its group has said.
+    /// Returns the holds whose state on this node differs from the last one that the group
+    /// reported.
     fn other_than(&self, said: &BTreeMap<(Owner, Mode), Said>, now: Wall, how: GainCause) -> Vec<EventKind> {
-        // The keys of a semaphore do not say who holds it: whose permits they are is known of the
-        // node that granted them alone.
+        // The keys of a semaphore do not name its holders. Only the node that granted the permits
+        // knows them.
         if !self.object.promises().says_who_holds() {
             return Vec::new();
         }
@@ -119,7 +120,8 @@ impl Watched {
         told.collect()
     }
 
-    /// What the nodes of this one's group have said last of each hold.
+    /// Returns the last reported state of each hold, from the events of all nodes of this node's
+    /// group.
     fn said_by_group(&self, history: &History, node: Host) -> BTreeMap<(Owner, Mode), Said> {
         let authority = &history.lock(self.lock).authority;
         let Some(group) = authority.group_of(node) else { return BTreeMap::new() };
@@ -151,7 +153,7 @@ impl Watched {
         all
     }
 
-    /// Takes over the queue, and says so if it is another one.
+    /// Reads the queue from the keys, and returns an event if it changed.
     pub(super) fn queue(&mut self, values: &[Value], names: &dyn Names) -> Option<EventKind> {
         let queue = self.keys.queue(values);
         if queue == self.queue {
@@ -163,8 +165,8 @@ impl Watched {
     }
 }
 
-/// What was said last of a hold: how many levels there are, and until when, by the clock of the
-/// node that said it.
+/// The last reported state of a hold: its number of levels and its end, by the clock of the node
+/// that reported it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Said {
     count: u32,
@@ -172,12 +174,12 @@ struct Said {
 }
 
 impl Said {
-    /// Whether it is not over when a clock shows this.
+    /// Returns true if the lease has not ended at `now`.
     fn lasts(&self, now: Wall) -> bool {
         self.until.is_none_or(|until| until > now)
     }
 
-    /// Whether a node that has this has another hold than the one that was spoken of last.
+    /// Returns true if the state on a node is another hold than the one that was reported last.
     fn is_another_than(&self, said: &Said) -> bool {
         let ends_later = match (self.until, said.until) {
             (Some(has), Some(said)) => has > said + SAME_END,
@@ -190,51 +192,52 @@ impl Said {
 /// One owner's holds on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OwnerHolds {
-    /// Whom the node granted them to. A name may be bound to another owner later, and a release of
-    /// this hold is still one of its.
+    /// The owner to whom the node granted them. The name may be bound to another owner later; a
+    /// release of this hold still belongs to this owner.
     pub(super) owner: Owner,
     pub(super) count: u32,
-    /// When it expires, by the node's wall clock.
+    /// The expiry time in milliseconds, by the node's wall clock.
     pub(super) expires_ms: Option<i64>,
 }
 
-/// Who holds the lock as one node has it, and until when.
+/// The holders of the lock on one node, with the ends of their leases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// By the names of owners that stand in Redis.
+    /// By the owner's name in the Redis keys, and mode.
     pub(super) holders: BTreeMap<(String, Mode), OwnerHolds>,
     /// The last fencing token.
     pub(super) token: Option<u64>,
-    /// How many permits are left, of kinds that have some.
+    /// The number of free permits, of kinds with permits.
     pub(super) left: Option<i64>,
-    /// How many times it must be counted down until it opens, of a latch.
+    /// The number of count-downs until a latch opens.
     pub(super) count: Option<u64>,
-    /// The grants of the window, of a rate limiter.
+    /// The grants in the current window of a rate limiter.
     pub(super) grants: Grants,
-    /// How many levels each field has, of locks of different kinds in one key.
+    /// The number of levels of each field, of locks of different kinds in one key.
     pub(super) levels: Counts,
 }
 
-/// What has changed the keys.
+/// The cause of a change of the keys.
 pub(super) struct Cause<'a> {
     /// The keyspace event, or the command.
     pub(super) event: &'a str,
-    /// Whose command it was, if it was a client's.
+    /// The sender of the command, if a client sent it.
     pub(super) by: Option<&'a Sender>,
-    /// The node, and its wall clock in milliseconds.
+    /// The node. Its wall clock follows, in milliseconds.
     pub(super) node: Host,
     pub(super) wall_ms: i64,
 }
 
-/// The owners that the names in the keys stand for.
+/// Maps the names in the keys to owners.
 pub(super) trait Names {
-    /// The owner of this name, which a client has just written into a lock's keys.
+    /// Returns the owner of this name, which the client `writer` has just written into a lock's
+    /// keys.
     fn owner(&self, lock: Lock, name: &str, writer: Option<Host>) -> Owner;
-    /// Who acted by a command that took effect on the hold of this owner, under this name.
+    /// Returns the party whose command changed this owner's hold, stored under this name.
     fn party(&self, lock: Lock, sender: &Sender, hold: (&str, Owner)) -> Party;
-    /// Whether a command was sent for this owner.
+    /// Returns true if the command was sent on behalf of this owner.
     fn is_own(&self, owner: Owner, by: Party) -> bool;
-    /// The name of the owner that a client is at present.
+    /// Returns the name of the owner for which a client currently acts.
     fn name_of(&self, client: Host) -> Option<Box<str>>;
 }
 
@@ -262,10 +265,10 @@ impl State {
         let mut before = std::mem::take(self);
         let (counted, granted) = (before.count, std::mem::take(&mut before.grants));
         let mut changes = Vec::new();
-        // Observed is what a whole command has left. Where the node dropped a key and the same
-        // command was granted it again, even to the same name, the old holds are gone and what is
-        // there now are new ones. Where owners have leases of their own, a command may also clear
-        // away what another one's lease has left, before it is known that this is over.
+        // The keys show only the result of a whole command. If the node dropped a key and the same
+        // command was granted the lock again, even under the same name, then the old holds are gone
+        // and the present ones are new. With leases per owner, a command may also delete the
+        // remains of another owner's ended lease before an event reports that end.
         let by_itself = matches!(event, "expired" | "evicted" | "flushed");
         if by_itself || object.leases_are_apart() {
             let expires = event == "expired" || !by_itself;
@@ -317,7 +320,7 @@ impl State {
         (self.token, self.left, self.levels) = (token, left, levels);
         for (_, passing) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
             let sender = by.map(|sender| sender.client);
-            // Whose rate it was, whichever of its lines of work asked.
+            // The client whose rate it was, independent of the line of work that asked.
             let first = passing.client.as_ref().map(|id| Line::FIRST.owner_of(id));
             let owner = first.map(|name| names.owner(lock, &name, sender));
             let by = Party { client: sender.unwrap_or(node), owner };
@@ -330,14 +333,14 @@ impl State {
         changes
     }
 
-    /// That a latch has the count that it has.
+    /// Returns an event with the latch's count.
     fn counted(&self, lock: Lock) -> Option<EventKind> {
         self.count.map(|left| EventKind::Counted { lock, left })
     }
 
-    /// Takes out what went by itself: what the keys do not say any more as they did, and of owners
-    /// with a lease of their own only if that was over when the node's clock showed `expired_at`.
-    /// Asks for no owner: which client has written a new name is not known here.
+    /// Removes and returns the holds that ended without a client: those that the keys do not
+    /// contain unchanged. With leases per owner, only if the lease had ended when the node's clock
+    /// showed `expired_at`. Looks up no owner, because the writer of a new name is not known here.
     fn gone(&mut self, object: &dyn Object, values: &[Value], expired_at: Option<i64>) -> Vec<(Owner, Mode)> {
         let now = object.holding(values, &self.known(), None).holds;
         let over = |hold: &OwnerHolds| match expired_at {
@@ -367,7 +370,7 @@ impl State {
         Known { counts: counts.collect(), alone, levels: self.levels.clone(), left: self.left }
     }
 
-    /// When the first of the holds expires, by the node's wall clock.
+    /// Returns the earliest expiry time of the holds in milliseconds, by the node's wall clock.
     pub(super) fn first_expiry_ms(&self) -> Option<i64> {
         self.holders.values().filter_map(|hold| hold.expires_ms).min()
     }

@@ -1,17 +1,4 @@
-//! Executes plans: builds the world of a plan, runs it, and returns its history and fingerprint.
-//!
-//! | module | contents |
-//! | --- | --- |
-//! | [`recorder`] | writes the history of a run in true time |
-//! | [`bridge`] | the client's seam, implemented for a host of the world |
-//! | [`code`] | a user's own client on a host of the world |
-//! | [`peer`] | the process of a lock library on trial, and the protocol between the two |
-//! | [`subject`] | the systems under test: the production client and models of other algorithms |
-//! | [`real`] | runs against real servers |
-//! | [`worklist`] | items worked through on several threads |
-//! | [`runner`] | variants times seeds, on all processors, judged against their expectations |
-//! | [`tally`] | shares of violations under each condition over many runs |
-//! | [`mod@experiment`] | scenarios as tests |
+//! Runs a plan: builds the world, runs it, and returns the history and its fingerprint.
 
 pub mod bridge;
 mod client;
@@ -63,7 +50,8 @@ pub use operator::Console;
 use operator::Operated;
 use process::{Planned, Program};
 
-/// The processes; a host runs the first one that is made of what is planned for it.
+/// The constructors of the processes. A host runs the process of the first constructor that accepts
+/// its plan.
 const PROCESSES: &[process::Make] = &[
     node::process,
     real::process,
@@ -74,32 +62,31 @@ const PROCESSES: &[process::Make] = &[
     probe::process,
 ];
 
-/// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a
-/// round one reads well.
+/// The true start time on correct wall clocks: 2024-01-01 in milliseconds. Any value works; a round
+/// one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;
 
-/// How much of a run's end may be cut off, because nothing is known of it, before it counts as
-/// broken off.
+/// A run counts as broken off if the nodes were not observed for more than this at its end.
 const UNSEEN_MAX: Duration = Duration::from_secs(1);
 
-/// The director's host, which is outside of the experiment.
+/// The director's host. It is not part of the experiment.
 const DIRECTOR: &str = "(director)";
 
-/// What a run leaves.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What happened, for the checkers.
+    /// The events, for the checkers.
     pub history: History,
     /// SHA-256 of every event, for comparing runs.
     pub fingerprint: String,
-    /// The events that were kept, for looking closer.
+    /// The events of the trace that were kept, for diagnosis.
     pub records: Vec<Record>,
 }
 
 /// Runs a plan.
 ///
 /// # Panics
-/// With the panic of any code that ran on a host.
+/// Propagates a panic of any code that ran on a host.
 pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Outcome {
     let plan = Rc::new(plan.clone());
     let mut header = header(&plan, title);
@@ -188,8 +175,8 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     if engine == Engine::Real {
         real::put_in_order(&mut history.events);
     }
-    // What a client did later may have been answered by what a node did later, of which nothing is
-    // known.
+    // Drop the events after the last moment at which every node was observed. A client's later
+    // event may be the result of an unobserved event of a node.
     let end = seen_until.map_or(world.now(), |seen| seen.min(world.now()));
     history.events.retain(|event| event.at <= end);
     if world.now() - UNSEEN_MAX > end {
@@ -207,36 +194,36 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     Outcome { history, fingerprint, records }
 }
 
-/// What all hosts of a run share.
+/// The state that all hosts of a run share.
 struct Stage {
     plan: Rc<Plan>,
     shared: Shared,
     hosts: BTreeMap<String, Host>,
     nodes: RefCell<BTreeMap<String, Rc<dyn Operated>>>,
     programs: RefCell<BTreeMap<String, Rc<dyn Program>>>,
-    /// Why the run cannot go on.
+    /// The reason why the run was broken off.
     failed: RefCell<Option<String>>,
-    /// What must not end with a host.
+    /// The tasks that must outlive a host.
     outside: real::Outside,
-    /// What clients wait for before they begin.
+    /// Clients wait for this before they begin.
     opening: Rc<real::Opening>,
-    /// What peers wait for before they are asked anything: all of them have connected.
+    /// Opens when all peers have connected. No peer gets a request before.
     connecting: Rc<real::Opening>,
 }
 
 impl Stage {
-    /// The number of a host in the history.
+    /// Returns the number of a host in the history.
     fn host(&self, name: &str) -> Host {
         self.hosts[name]
     }
 
-    /// Ends the run before its time.
+    /// Ends the run early. Keeps the first reason.
     fn fail(&self, ctx: &HostCtx, why: String) {
         self.failed.borrow_mut().get_or_insert(why);
         ctx.control().now(Verb::Finish);
     }
 
-    /// Writes down what becomes of a host, and lets its program know.
+    /// Records a host's change of state, and reports the new state to its program.
     fn host_changed(&self, at: True, name: &str, before: HostState, now: HostState) {
         let Some(host) = self.hosts.get(name) else { return };
         let (started, becomes) = match (before, now) {
@@ -259,7 +246,7 @@ impl Stage {
         }
     }
 
-    /// The locks, of which nothing is known yet.
+    /// Returns the locks on trial, as yet without state.
     fn locks(&self) -> Vec<held::Watched> {
         let watched =
             |lock: &PlannedLock| held::Watched::new(lock.number, self.plan.object(lock.number), &lock.key);
@@ -285,13 +272,14 @@ fn header(plan: &Plan, title: &str) -> Header {
         let mut groups: Vec<Vec<Host>> =
             nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
         if plan.scenario.is_cluster() {
-            // The slot of the lock, and its key with it, may go to any of them.
+            // In a cluster the lock's slot, and its key with it, may move to any group.
             groups = vec![groups.concat()];
         }
         let object = plan.object(*lock);
         let (kind, authority) = (object.promises(), object.authority(groups));
         let keys = object.keys(key).list;
-        // Who has permits is not in the key that counts them, which stays when all are given back.
+        // The key that counts permits does not say who holds them, and it stays when all are given
+        // back.
         let lasts = |role: Role| role == Role::Token || (role == Role::Holders && written.kind.has_permits());
         let lasting = keys.iter().filter(|key| lasts(key.role));
         let lasting_keys = lasting.map(|key| String::from_utf8_lossy(&key.name).into()).collect();
@@ -318,7 +306,7 @@ fn header(plan: &Plan, title: &str) -> Header {
     header
 }
 
-/// The clocks of a host as the history has them.
+/// Converts the clock of a host to the form of the history.
 fn segments(clock: &lockstorm_sim::world::Clock) -> Clock {
     let segments = clock.segments().map(|segment| {
         let lockstorm_sim::world::Segment { from, readings, rates } = segment;

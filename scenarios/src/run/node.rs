@@ -1,4 +1,4 @@
-//! A Redis node on its host: started from what its disk kept, watched, and with a console.
+//! A Redis node on its host: started from its disk, observed, and with a console.
 
 use std::{
     cell::{Cell, RefCell},
@@ -37,9 +37,9 @@ struct SimulatedServer {
     nodes_conf: Option<String>,
     node: DrivenNode,
     console: Console,
-    /// The next start finds an empty disk.
+    /// Set if the next start finds an empty disk.
     disk_lost: Cell<bool>,
-    /// Why its disk takes nothing, by the faults that last.
+    /// The reasons why writes to the disk fail, by the number of the fault.
     disk_faults: RefCell<BTreeMap<usize, DiskFault>>,
     witness: RefCell<Option<Rc<RefCell<Witness>>>>,
 }
@@ -59,7 +59,8 @@ impl SimulatedServer {
         }
     }
 
-    /// Why its disk takes nothing: of several reasons the one that is found first.
+    /// Returns the reason why writes to the disk fail. Of several reasons, returns the one that is
+    /// detected first.
     fn disk_fault(&self) -> Option<DiskFault> {
         self.disk_faults.borrow().values().max().copied()
     }
@@ -128,8 +129,8 @@ impl Operated for SimulatedServer {
         self.node.look(keys).unwrap_or_default()
     }
 
-    /// The node and its witness know each other, and what knows itself is never freed: the server
-    /// goes, and the watcher with it.
+    /// Drops the server and its observer. The node and its witness refer to each other, and a
+    /// reference cycle would never be freed.
     fn close(&self) {
         if let Some(witness) = self.witness.take() {
             witness.borrow().close();
@@ -139,7 +140,6 @@ impl Operated for SimulatedServer {
     }
 }
 
-/// A simulated node.
 struct SimulatedNode {
     stage: Rc<Stage>,
     server: Rc<SimulatedServer>,
@@ -161,15 +161,15 @@ impl Process for SimulatedNode {
     }
 }
 
-/// Plays a node from one start to its crash or exit.
+/// Runs a node from one start to its crash or exit.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let host = stage.host(ctx.name());
     let mut config = server.config();
     if !stage.plan.scenario.sentinel.is_empty() {
-        // Sentinels know nodes by what these announce; in the world hosts have names.
+        // Sentinels identify nodes by their announced address. In the world, hosts have names.
         ctx.name().clone_into(&mut config.announce.ip);
-        // They have nodes write down what they make of them. A node that no Sentinel watches has no
-        // file, as a real one here has none.
+        // Sentinels make nodes write their configuration file (CONFIG REWRITE). A node that no
+        // Sentinel watches has no file, as a real one here has none.
         "redis.conf".clone_into(&mut config.config_file);
     }
     if config.cluster.enabled {
@@ -195,8 +195,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
             Some(before) => Some(before.crash()).filter(|_| !server.disk_lost.take()),
             None => server.nodes_conf.clone().map(|nodes| Disk { nodes: Some(nodes), ..Disk::default() }),
         };
-        // A node of a cluster remembers its master, and the file that CONFIG REWRITE has written
-        // names it.
+        // A node of a cluster remembers its master, and so does one with a file from CONFIG
+        // REWRITE.
         let remembers =
             server.nodes_conf.is_some() || disk.as_ref().is_some_and(|disk| disk.config.is_some());
         let master = server.master.as_ref().filter(|_| !remembers);

@@ -1,5 +1,4 @@
-//! How a node is operated, be it simulated or real: the options that it is started with, and its
-//! console.
+//! The operation of a node, simulated or real: its start options and its console.
 
 use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
@@ -19,62 +18,62 @@ use crate::{
     judge::history::Serving,
 };
 
-/// The port at which a real server's own host reaches it before any client does, so that the
-/// watcher misses nothing.
+/// The port by which the watcher on a real server's own host connects. It works before the clients'
+/// port does, so that the watcher misses no command.
 pub(super) const BACK_DOOR: u16 = 16379;
 
 /// A node as its operator sees it.
 pub(super) trait Operated {
-    /// Where to give it commands.
+    /// Returns the console that accepts commands for the node.
     fn console(&self) -> &Console;
-    /// Whether the node, if it is up, takes writes.
+    /// Returns true if the node, provided it is up, accepts writes.
     fn is_master(&self) -> bool;
-    /// Until when it is known what the node did, if that is not always known at once.
+    /// Returns the time until which the node's actions are known, or `None` if nothing limits that.
     fn seen_until(&self) -> Option<True> {
         None
     }
-    /// The master that the node replicates, if it is known to.
+    /// Returns the master that the node replicates, if known.
     fn follows(&self) -> Option<String> {
         None
     }
-    /// What the node is to a slot, if it is one of a cluster.
+    /// Returns how a node of a cluster serves a slot.
     fn serving(&self, _slot: u16) -> Option<Serving> {
         None
     }
-    /// What the node is called in its cluster.
+    /// Returns the node's ID in its cluster.
     fn cluster_id(&self) -> Option<String> {
         None
     }
-    /// The keys of a slot that the node has, in order.
+    /// Returns the node's keys in a slot, in order.
     fn keys_of(&self, _slot: u16) -> Vec<String> {
         Vec::new()
     }
-    /// What it has on its disk is lost with its next crash: it comes up as at first.
+    /// Makes the next crash lose the data on disk: the node then starts as at first.
     fn lose_disk(&self) {}
-    /// Its disk takes nothing, because of a fault with this number, until [`Operated::mend_disk`].
+    /// Makes writes to the disk fail because of fault number `by`, until [`Operated::mend_disk`].
     fn spoil_disk(&self, _by: usize, _fault: DiskFault) {}
-    /// That fault is over; another one may last.
+    /// Ends the disk fault with this number. Others may last.
     fn mend_disk(&self, _by: usize) {}
-    /// Writes down what is only known at the end.
+    /// Records what is only known at the end of the run.
     fn close(&self) {}
 }
 
-/// Commands of an operator at the node's console: there is no network in between, but the node must
-/// run.
+/// Commands of an operator at the node's console. They do not pass through the network, but the
+/// node must be running.
 #[derive(Debug, Clone, Default)]
 pub struct Console(Rc<(RefCell<VecDeque<Given>>, Notify)>);
 
-/// A command, and where its answer goes if it is wanted.
+/// A command, and the channel of its reply if a caller waits for one.
 type Given = (Vec<String>, Option<oneshot::Sender<String>>);
 
 impl Console {
-    /// Gives a command; it is carried out as soon as the node runs.
+    /// Sends a command. The node executes it as soon as it runs.
     pub fn give(&self, command: Vec<String>) {
         self.push((command, None));
     }
 
-    /// Gives a command and waits for the answer, for as long as the node does not run; `None` if it
-    /// goes down meanwhile.
+    /// Sends a command and waits for the reply, which may come only after the node's next start.
+    /// Returns `None` if the node goes down after taking the command.
     pub(super) async fn ask(&self, command: Vec<String>) -> Option<String> {
         let (answer, answered) = oneshot::channel();
         self.push((command, Some(answer)));
@@ -97,7 +96,7 @@ impl Console {
     }
 }
 
-/// Sets options, which were checked with the scenario.
+/// Sets options that were validated with the scenario.
 pub(super) fn set<'a>(config: &mut Config, given: impl Iterator<Item = (&'a str, &'a str)>) {
     for (name, value) in given {
         let option = options::find(name).expect("a scenario's options are checked before it runs");
@@ -106,7 +105,7 @@ pub(super) fn set<'a>(config: &mut Config, given: impl Iterator<Item = (&'a str,
     }
 }
 
-/// The options of `redis.conf` that a node is started with.
+/// Returns the options of `redis.conf` with which a node is started.
 pub(super) fn options(written: &Written) -> Vec<(String, String)> {
     let (save, appendonly, appendfsync) = match written.durability {
         Durability::None => ("", "no", "everysec"),
@@ -120,8 +119,8 @@ pub(super) fn options(written: &Written) -> Vec<(String, String)> {
     own.into_iter().chain(written.config.clone()).collect()
 }
 
-/// The operator at the console: one connection inside the host, one command after the other. The
-/// operator has the password that the node was started with, if it was with one.
+/// Executes the commands of the console over one connection inside the host, one at a time.
+/// Authenticates with the password that the node was started with, if any.
 pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console, password: String) {
     loop {
         let (mut command, wanted) = console.next().await;
@@ -143,7 +142,7 @@ pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console, password:
             if !password.is_empty() {
                 let auth = format!("*2\r\n$4\r\nAUTH\r\n${}\r\n{password}\r\n", password.len());
                 stream.write_all(auth.as_bytes()).await?;
-                // A refusal shows in the answer to the command.
+                // If the password is refused, the reply to the command shows it.
                 let _ = stream.read(&mut answer).await?;
             }
             stream.write_all(&bytes).await?;

@@ -1,10 +1,10 @@
-//! The laboratory's own client: asks in the calm for each lock that no owner was granted since the
-//! storm, and gives it back at once, unless owners have asked for it for so long that `progress` is
-//! decided.
+//! The laboratory's own client. In the calm it acquires each lock that no owner was granted since
+//! the storm, and releases it immediately. It skips a lock for which owners have asked so long that
+//! `progress` is decided.
 //!
-//! It is no part of the experiment, so it disturbs it as little as it can: nothing is sent before
-//! it asks, a lock that an owner has or waits for is let alone, and of what it did no checker but
-//! `progress` hears.
+//! It is not part of the experiment, so it disturbs it as little as possible. It sends nothing
+//! before its first request, it leaves alone a lock that an owner has or waits for, and no checker
+//! but `progress` sees its events.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ use crate::{
     units::Span,
 };
 
-/// How long after a lock was found in use, or an acquisition failed, it is tried again.
+/// The pause before the next attempt, after a lock was in use or an acquisition failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct ProbeProcess {
@@ -86,7 +86,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Client, from: True) {
     std::future::pending::<()>().await;
 }
 
-/// The locks to ask for: of several kinds under one name, which exclude each other, the first.
+/// Returns the locks to ask for. Of several kinds under one name, which exclude each other, it
+/// takes the first.
 fn asked_for(plan: &Plan) -> Vec<(Lock, LockEntry)> {
     let mut locks = BTreeMap::new();
     for (entry, lock) in plan.entries().filter(|(_, lock)| lock.written.has_owners()) {
@@ -95,8 +96,8 @@ fn asked_for(plan: &Plan) -> Vec<(Lock, LockEntry)> {
     locks.into_iter().collect()
 }
 
-/// A line of work for each lock, so that they are asked for independently; nothing where the
-/// subject cannot begin.
+/// Creates a line of work for each lock, so that the requests are independent. Returns `None` if
+/// the subject cannot begin.
 fn make(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> Option<Vec<Rc<Actor>>> {
     let context = client::context(ctx, stage, client);
     let numbers: Vec<Line> = (1..=stage.plan.locks.len() as u32).map(Line).collect();
@@ -109,11 +110,11 @@ fn make(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> Option<Vec<Rc<Acto
     Some(lines.map(actor).collect())
 }
 
-/// Asks for a lock until it is granted, and gives it back.
+/// Requests a lock until it is granted, and gives it back.
 async fn ask(ctx: HostCtx, actor: Rc<Actor>, lock: LockEntry) {
     let written = &actor.stage.plan.entry(lock).written;
-    // With a lease also where the others have a watchdog: it is held for no longer than the two
-    // messages take.
+    // Use a lease even for a lock with a watchdog: the hold lasts only as long as the two messages
+    // take.
     let Span(lease) = written.lease.unwrap_or(written.watchdog);
     let ask = Ask { lock, lease: Some(lease), wait: Patience::Unbounded, mode: Mode::Exclusive, permits: 1 };
     loop {
@@ -125,17 +126,17 @@ async fn ask(ctx: HostCtx, actor: Rc<Actor>, lock: LockEntry) {
     }
 }
 
-/// What has been seen of the locks so far, by the events of the history.
+/// The state of the locks, derived from the events of the history.
 struct Seen {
     storm_ends: True,
-    /// How many events have been looked at.
+    /// The number of events that were processed.
     events: usize,
-    /// The acquisitions under way, with when they were made.
+    /// The pending acquisitions: host, lock and start.
     calls: BTreeMap<Op, (Host, Lock, True)>,
-    /// Since when and up to when each lock has been asked for since the storm.
+    /// The first and the last request for each lock since the storm.
     asked: BTreeMap<Lock, (True, True)>,
-    /// The owners that believe they hold a lock, on their hosts, and since when they have not
-    /// renewed that, of those that believe it for a time only.
+    /// The owners that believe they hold a lock, on their hosts. The value is the time of the last
+    /// renewal, or `None` for a belief without an end.
     believers: BTreeMap<(Lock, Owner, Mode, Host), Option<True>>,
     /// The locks of which an acquisition has succeeded since the storm.
     granted: BTreeSet<Lock>,
@@ -184,15 +185,15 @@ impl Seen {
         }
     }
 
-    /// Tells if other owners have put the question: they were granted the lock, or they have asked
-    /// for it for as long as the `bound`.
+    /// Returns true if other owners have already decided the verdict: they were granted the lock,
+    /// or they have asked for it for as long as the `bound`.
     fn is_decided(&self, lock: Lock, bound: Duration) -> bool {
         let asked = self.asked.get(&lock);
         self.granted.contains(&lock) || asked.is_some_and(|(from, until)| until.since(*from) >= bound)
     }
 
-    /// Tells if an owner asks for a lock, waits for it or has it; none has what it has not renewed
-    /// for as `long` as the longest lease.
+    /// Returns true if an owner asks for a lock, waits for it or has it. A hold that was not
+    /// renewed for more than `long`, the longest lease, does not count.
     fn is_in_use(&self, lock: Lock, now: True, long: Duration) -> bool {
         if self.asked.get(&lock).is_some_and(|(_, asked)| now.since(*asked) < AGAIN) {
             return true;
@@ -214,8 +215,7 @@ mod tests {
         run::{self, Engine},
     };
 
-    /// A client that has the lock, whose lease is a second, from 1 s on, in a storm that ends at 5
-    /// s.
+    /// A client holds the lock from 1 s on, with a lease of a second, in a storm that ends at 5 s.
     fn history(kind: LockKind, rest: &str) -> History {
         let nodes = if kind.needs_quorum() { "count = 3" } else { "" };
         let text = format!(
@@ -242,7 +242,7 @@ mod tests {
                 .events
                 .iter()
                 .find(|event| event.host == probe && matches!(event.kind, EventKind::Invoke { .. }));
-            // The storm, and the lease.
+            // The end of the storm at 5 s, plus the lease of 1 s.
             assert_eq!(asked.map(|event| event.at), Some(True::from_secs(6)), "{kind:?}");
             let findings = checker::check(&history);
             let progress = found(&findings, "progress");
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn what_a_client_has_or_asked_for_in_the_calm_is_let_alone() {
         let rows = [
-            // The lease of the watchdog is 30 s: the calm is too short to ask.
+            // The watchdog's lease is 30 s, so the calm is too short for a request.
             "[client.c]\nsteps = [{ at = \"1s\", try_acquire = { watchdog = true } }]",
             "[client.c]\nsteps = [{ at = \"1s\", try_acquire = {} }, { at = \"5.1s\", acquire = {} }, { release = {} }]",
             "[client.c]\nworkload.contend = { hold = \"10ms\", think = \"10ms\" }",
@@ -281,8 +281,7 @@ mod tests {
         }
     }
 
-    /// The client gives the lock back at 11.5 s: until then it is no wonder that no other owner
-    /// gets it.
+    /// The client gives the lock back at 11.5 s. Before that, no other owner can get it.
     #[test]
     fn what_is_given_back_late_in_the_calm_is_asked_for_then() {
         let steps = "[client.c]\nsteps = [{ at = \"1s\", try_acquire = { lease = \"2s\" } }, { at = \"2s\", extend = { lease = \"4s\" } }, \

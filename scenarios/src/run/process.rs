@@ -1,7 +1,7 @@
-//! What runs on the hosts of a world.
+//! The programs on the hosts of a world.
 //!
-//! To have another program run, write its [`Process`] in a file of its own, with a function that
-//! makes it of what was planned, and add that to [`PROCESSES`](super::PROCESSES).
+//! To add a program, write its [`Process`] in a file of its own, with a function that constructs it
+//! from its part of the plan, and add that function to [`PROCESSES`](super::PROCESSES).
 
 use std::{any::Any, rc::Rc};
 
@@ -10,31 +10,32 @@ use lockstorm_sim::world::{HostCtx, HostState};
 use super::{Engine, Stage, operator::Operated};
 use crate::{file::plan::PlannedHost, run::subject::Local};
 
-/// What runs on a host, over all its lives.
+/// The program of a host, over all the host's lives.
 pub(super) trait Process {
     /// Runs from one start of its host to the crash of the host, or to the exit of the process.
     fn run(&self, ctx: HostCtx) -> Local<'static, ()>;
-    /// The node that it is, as its operator sees it.
+    /// Returns the node that this process runs, if it is one.
     fn node(&self) -> Option<Rc<dyn Operated>> {
         None
     }
-    /// The program of the machine's that it is, if it is one.
+    /// Returns the operating system's process behind this one, if there is one.
     fn program(&self) -> Option<Rc<dyn Program>> {
         None
     }
 }
 
-/// A program of the machine's, which its host starts, stops and kills.
+/// A process of the operating system. Its simulated host starts, stops and kills it.
 pub(super) trait Program {
-    /// Waits until it is up, before the time of the run begins: a process is not at once.
+    /// Starts the process and waits until it is up, before the time of the run begins. A start
+    /// takes real time.
     fn comes_up(&self, name: &str);
-    /// Its host does this from now on.
+    /// Passes on a change of the host's state.
     fn is_now(&self, state: HostState);
-    /// Ends it with the run.
+    /// Ends the process at the end of the run.
     fn end(&self);
 }
 
-/// What a process is made of.
+/// The input for constructing a process.
 pub(super) struct Planned<'a> {
     pub(super) host: &'a PlannedHost,
     pub(super) engine: Engine,
@@ -42,12 +43,12 @@ pub(super) struct Planned<'a> {
 }
 
 impl Planned<'_> {
-    /// What the host is to run, if it is of this kind.
+    /// Returns the planned software of the host, if it has type `S`.
     pub(super) fn software<S: Any>(&self) -> Option<&S> {
         let software: &dyn Any = &*self.host.software;
         software.downcast_ref()
     }
 }
 
-/// Makes the process, if it is the one that a planned host is to run.
+/// Constructs the process of a planned host. Returns `None` if the host runs something else.
 pub(super) type Make = fn(&Planned<'_>) -> Option<Box<dyn Process>>;

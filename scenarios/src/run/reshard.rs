@@ -1,5 +1,5 @@
-//! An operator who moves slots of a cluster from master to master, with their keys: as `redis-cli
-//! --cluster reshard` does it, but at the consoles of the nodes.
+//! An operator who moves slots of a cluster with their keys between masters, like `redis-cli
+//! --cluster reshard`, but through the consoles of the nodes.
 
 use std::{rc::Rc, time::Duration};
 
@@ -11,11 +11,11 @@ use crate::{
     judge::history::{Lock, Serving},
 };
 
-/// The time-out of MIGRATE in milliseconds, which is that of `redis-cli`.
+/// The timeout of MIGRATE in milliseconds, equal to that of `redis-cli`.
 const TIMEOUT_MS: u32 = 60_000;
 
-/// Moves the slots to the master, and pauses for `step` between the parts of that. Stops where a
-/// node refuses, as `redis-cli` does.
+/// Moves the slots to the master `to`, and waits `step` between the stages. Stops if a node refuses
+/// a command, as `redis-cli` does.
 pub(super) async fn reshard(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: String, step: Duration) {
     let slots: Vec<u16> = match moved {
         Moved::Slots(slots) => slots.0.iter().collect(),
@@ -64,7 +64,7 @@ async fn set_slot(node: &dyn Operated, slot: u16, what: &[&str]) -> Option<()> {
     ask(node, words.map(str::to_owned).collect()).await
 }
 
-/// Gives a command at a node's console; `None` if it is refused.
+/// Sends a command through a node's console. Returns `None` if the node refuses it.
 async fn ask(node: &dyn Operated, command: Vec<String>) -> Option<()> {
     node.console().ask(command).await.filter(|answer| answer.starts_with('+')).map(|_| ())
 }
@@ -73,7 +73,8 @@ fn node(stage: &Stage, name: &str) -> Option<Rc<dyn Operated>> {
     stage.nodes.borrow().get(name).cloned()
 }
 
-/// The master of a slot in its own view: of two the one that answers.
+/// Returns the node that considers itself the master of a slot. Of several, prefers one that
+/// answers.
 pub(super) fn master(stage: &Stage, slot: u16) -> Option<(String, Rc<dyn Operated>)> {
     let nodes = stage.nodes.borrow();
     let of = |wanted: fn(Serving) -> bool| {

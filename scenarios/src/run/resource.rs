@@ -1,8 +1,8 @@
-//! The resource that the lock guards: it takes writes over the network, and turns away what its
-//! fence refuses.
+//! The resource that the lock guards. It accepts writes over the network, and rejects those that
+//! its fence refuses.
 //!
-//! Whatever its own rule is, it notes for every rule whether the write would have got through, so
-//! that one run answers for all of them.
+//! It records for each rule if the write would be accepted, independent of its own rule, so that
+//! one run answers for all rules.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
@@ -19,22 +19,21 @@ use crate::{
     run::subject::Local,
 };
 
-/// The resource's port.
 pub(super) const PORT: u16 = 7000;
 
-/// The highest tokens seen, which survive a crash of the resource: it is durable, or it could fence
-/// nothing.
+/// The highest tokens seen. They survive a crash of the resource, because a fence without durable
+/// state would be useless.
 #[derive(Debug, Default)]
 struct Memory {
-    /// The highest token of each lock, and its owner: tokens of two locks cannot be compared.
+    /// The highest token of each lock, and its owner. Tokens of different locks cannot be compared.
     highest: BTreeMap<Lock, (u64, Owner)>,
 }
 
 impl Memory {
-    /// Whether a write with this token gets through under each rule.
+    /// Decides for each rule if it accepts a write with this token.
     fn judge(&mut self, lock: Lock, owner: Owner, token: Option<u64>) -> Accepted {
         let highest = self.highest.get(&lock).copied();
-        // A write without a token is indistinguishable from an old one; a fence rejects it once it
+        // A write without a token is indistinguishable from an old one. A fence rejects it once it
         // has seen any token.
         let Some(token) = token else {
             let unfenced = highest.is_none();
@@ -42,7 +41,7 @@ impl Memory {
         };
         let (greater, at_least) = match highest {
             None => (true, true),
-            // The owner of the highest token may write as often as it likes.
+            // The owner of the highest token may write repeatedly.
             Some((highest, of)) => (token > highest || (token == highest && of == owner), token >= highest),
         };
         if highest.is_none_or(|(highest, _)| token > highest) {
@@ -52,7 +51,7 @@ impl Memory {
     }
 }
 
-/// The guarded resource, which keeps its memory over a crash.
+/// The guarded resource. Its memory outlives a crash.
 struct Resource {
     stage: Rc<Stage>,
     memory: Rc<RefCell<Memory>>,
@@ -69,7 +68,7 @@ impl Process for Resource {
     }
 }
 
-/// Plays the resource.
+/// Serves the resource's connections.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memory>>) {
     let Ok(listener) = ctx.listen(PORT).await else { return };
     while let Ok((stream, _)) = listener.accept().await {
@@ -88,7 +87,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memory>>) {
     }
 }
 
-/// Takes in one line; returns whether the resource's own rule accepts it.
+/// Processes one line. Returns true if the resource's own rule accepts the write, `None` if the
+/// line is malformed.
 fn write(ctx: &HostCtx, stage: &Stage, memory: &RefCell<Memory>, line: &str) -> Option<bool> {
     let WriteLine { lock, owner, token, sent } = line.parse().ok()?;
     let accepted = memory.borrow_mut().judge(lock, owner, token);
@@ -98,7 +98,7 @@ fn write(ctx: &HostCtx, stage: &Stage, memory: &RefCell<Memory>, line: &str) -> 
     Some(fence.accepts(accepted))
 }
 
-/// One client's way to the resource.
+/// One client's connection to the resource.
 pub(super) struct Writer {
     ctx: HostCtx,
     stream: RefCell<Option<Connected>>,
@@ -112,7 +112,7 @@ impl Writer {
         Writer { ctx, stream: RefCell::default() }
     }
 
-    /// Connects, so that a later write is one message and no handshake.
+    /// Connects early, so that a later write needs one message and no handshake.
     pub(super) async fn connect(&self) {
         if let Ok(stream) = self.ctx.dial("resource", PORT).await {
             let (reading, writing) = tokio::io::split(stream);
@@ -120,11 +120,11 @@ impl Writer {
         }
     }
 
-    /// Writes under this lock and waits for the answer; true if the write was accepted.
+    /// Writes under this lock and waits for the answer. Returns true if the write was accepted.
     pub(super) async fn write(&self, lock: Lock, owner: Owner, token: Option<u64>) -> bool {
         let mut taken = self.stream.take();
         if taken.is_none() {
-            // The resource was not there yet, or the connection has broken.
+            // The resource was not up before, or the connection has broken.
             self.connect().await;
             taken = self.stream.take();
         }

@@ -1,8 +1,8 @@
-//! Scenarios put on trial: every variant with every seed, on as many threads as there are, judged
-//! against what is expected.
+//! Runs scenarios: every variant with every seed, on several threads, and judges the results
+//! against the expected verdicts.
 //!
-//! Parallelism is many seeds on many threads and never threads inside a seed, so the results do not
-//! depend on it: they come back in the order of variants and seeds.
+//! Each seed runs on a single thread, and many seeds run in parallel. So the results do not depend
+//! on the number of threads: they are in the order of variants and seeds.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// What to try.
+/// The scenarios and seeds to run, and the options.
 #[derive(Debug, Clone)]
 #[must_use = "nothing runs until `run` or `outcome`"]
 pub struct Runner<'a> {
@@ -47,26 +47,25 @@ pub struct Runner<'a> {
     keeps_report_digest: bool,
 }
 
-/// When a runner ends before its last case.
+/// The condition under which a runner stops before its last case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Stop {
-    /// It does not.
+    /// Run all cases.
     #[default]
     Never,
-    /// At the first result that is not as expected.
+    /// Stop at the first result that is not as expected.
     AtUnexpected,
-    /// At the first violation, expected or not.
+    /// Stop at the first violation, expected or not.
     AtViolation,
-    /// Each variant by itself, as soon as so many of its seeds decide every share that it expects;
-    /// see [`Share::is_decided_early`].
+    /// Stop each variant separately, as soon as its seeds so far decide every share that it
+    /// expects; see [`Share::is_decided_early`].
     ///
     /// [`Share::is_decided_early`]: crate::judge::verdict::Share::is_decided_early
     WhenDecided,
 }
 
-/// How many seeds of a variant are tried before it is first asked whether they decide its shares.
-/// There are twice as many before each further time, because the more often one looks, the more
-/// often chance decides.
+/// The number of seeds of a variant before the first test if they decide its shares. The number
+/// doubles before each further test, because frequent tests let chance decide more often.
 const FIRST_LOOK: usize = 64;
 
 impl Stop {
@@ -80,8 +79,8 @@ impl Stop {
 }
 
 impl<'a> Runner<'a> {
-    /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event
-    /// engine, to the end.
+    /// Creates a runner with the default options: each scenario's own number of seeds from 0, one
+    /// thread, the event engine, and no early stop.
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
         let (seeds, positions, peer) = (None, None, None);
         let (engine, stop) = (Engine::Event, Stop::Never);
@@ -100,52 +99,53 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// The seeds of each scenario; its own number from 0 if there is none.
+    /// Sets the seeds of every scenario. Without a range each scenario has its own number of seeds
+    /// from 0.
     pub fn seeds(self, seeds: impl Into<Option<Range<u64>>>) -> Runner<'a> {
         Runner { seeds: seeds.into(), ..self }
     }
 
-    /// Only those cases whose places among all, in their order, are in this range.
+    /// Restricts the run to the cases whose indices, in the order of all cases, are in this range.
     pub fn positions(self, positions: Range<u64>) -> Runner<'a> {
         Runner { positions: Some(positions), ..self }
     }
 
-    /// How many threads; at least one.
+    /// Sets the number of threads. 0 is the same as 1.
     pub fn jobs(self, jobs: usize) -> Runner<'a> {
         Runner { jobs, ..self }
     }
 
-    /// What moves time on.
+    /// Sets the engine that advances the time.
     pub fn engine(self, engine: Engine) -> Runner<'a> {
         Runner { engine, ..self }
     }
 
-    /// What moves time on, where a run can be had again.
+    /// Returns the engine, or `None` for real time, in which no run can be reproduced.
     pub fn virtual_engine(&self) -> Option<Engine> {
         Some(self.engine).filter(|engine| *engine != Engine::Real)
     }
 
-    /// A lock library in the place of the clients' software, in real time.
+    /// Replaces the clients' software by a lock library, and runs in real time.
     pub fn peer(self, peer: &'a Peer) -> Runner<'a> {
         Runner { peer: Some(peer), engine: Engine::Real, ..self }
     }
 
-    /// Whether the results have the [holds](Judged::holds) of each case.
+    /// If true, the results have the [holds](Judged::holds) of each case.
     pub fn keep_holds(self, keeps_holds: bool) -> Runner<'a> {
         Runner { keeps_holds, ..self }
     }
 
-    /// Whether the results have the [chains](Judged::chains) of each case.
+    /// If true, the results have the [chains](Judged::chains) of each case.
     pub fn keep_chains(self, keeps_chains: bool) -> Runner<'a> {
         Runner { keeps_chains, ..self }
     }
 
-    /// Whether the results have the [report digest](Judged::report_digest) of each case.
+    /// If true, the results have the [report digest](Judged::report_digest) of each case.
     pub fn keep_report_digest(self, keeps_report_digest: bool) -> Runner<'a> {
         Runner { keeps_report_digest, ..self }
     }
 
-    /// When to end before the last case.
+    /// Sets the condition for an early stop.
     pub fn stop(self, stop: Stop) -> Runner<'a> {
         Runner { stop, ..self }
     }
@@ -154,54 +154,53 @@ impl<'a> Runner<'a> {
 /// One variant with one seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Case {
-    /// The number of the source.
+    /// The index of the source.
     pub source: usize,
-    /// The number of the variant.
+    /// The index of the variant.
     pub variant: usize,
     /// The seed.
     pub seed: u64,
 }
 
 impl Case {
-    /// Whether it differs from the other one in nothing but the seed.
+    /// Returns true if only the seeds of the two cases may differ.
     pub fn shares_variant(&self, other: &Case) -> bool {
         (self.source, self.variant) == (other.source, other.variant)
     }
 }
 
-/// What one case came to.
+/// The result of one case.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// Which case.
+    /// The case.
     pub case: Case,
-    /// What every checker found.
+    /// The findings of every checker.
     pub findings: Vec<Finding>,
-    /// What was expected, by checker, and whether it came out so.
+    /// For each checker with an expectation, the comparison with it.
     pub matches: Vec<(String, Match)>,
-    /// Each measure that has a formula beside it; none of a run in real time, whose times no
-    /// formula knows.
+    /// Each measure that has a formula for comparison. Empty for a run in real time, because
+    /// formulas do not model real times.
     pub compared: Vec<Compared>,
-    /// SHA-256 of everything that happened.
+    /// The SHA-256 of the trace.
     pub fingerprint: String,
-    /// SHA-256 of what was recorded of it and of the report: it changes with the fingerprint, and
-    /// where the same run is recorded, judged or explained otherwise. Empty unless the runner was
-    /// told to [keep](Runner::keep_report_digest) it.
+    /// The SHA-256 of the history and the report. It changes with the fingerprint, and also if the
+    /// same run is recorded, judged or explained differently. Empty unless the runner
+    /// [keeps](Runner::keep_report_digest) it.
     pub report_digest: String,
-    /// How much true time passed, in seconds.
+    /// The true time that passed, in seconds.
     pub simulated: f64,
     /// The calls that failed.
     pub failed: Vec<FailedCalls>,
-    /// How long each hold lasted; empty unless the runner was told to [keep](Runner::keep_holds)
-    /// them.
+    /// The duration of each hold. Empty unless the runner [keeps](Runner::keep_holds) it.
     pub holds: Vec<Hold>,
-    /// How each violation came about, by checker; empty unless the runner was told to
-    /// [keep](Runner::keep_chains) that.
+    /// The chain of events behind each violation, by checker. Empty unless the runner
+    /// [keeps](Runner::keep_chains) it.
     pub chains: BTreeMap<&'static str, Vec<Link>>,
 }
 
 impl Judged {
-    /// Whether everything came out as expected, and if not, whether at least nothing contradicted
-    /// it.
+    /// Combines the comparisons of all checkers: the first contradiction, else the first undecided
+    /// one, else `AsExpected`.
     pub fn verdict(&self) -> Match {
         if self.matches.is_empty() {
             return Match::Undecided("the scenario expects nothing: add an [expect]".to_owned());
@@ -217,7 +216,7 @@ impl Judged {
         verdict
     }
 
-    /// What a checker found.
+    /// Returns the finding of a checker.
     pub fn finding(&self, checker: &str) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.checker == checker)
     }
@@ -227,8 +226,8 @@ impl Judged {
     }
 }
 
-/// Judges a history against the expected verdicts. Checkers without an expectation run all the
-/// same, for the report.
+/// Judges a history against the expected verdicts. Checkers without an expectation also run, for
+/// the report.
 pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     let findings = checker::check(&outcome.history);
     let expected = &variant.scenario.expect;
@@ -254,7 +253,7 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
 }
 
 impl Runner<'_> {
-    /// Every case, in order.
+    /// Returns every case, in order.
     pub fn cases(&self) -> Vec<Case> {
         let (mut cases, mut before) = (Vec::new(), 0_u64);
         let wanted = self.positions.clone().unwrap_or(0..u64::MAX);
@@ -272,12 +271,12 @@ impl Runner<'_> {
         cases
     }
 
-    /// The seeds that are asked for of a variant.
+    /// Returns the seeds for a variant.
     pub fn seeds_of(&self, variant: &Variant) -> Range<u64> {
         self.seeds.clone().unwrap_or(0..variant.scenario.run.seeds)
     }
 
-    /// When it ends before the last case.
+    /// The condition for an early stop.
     pub fn stops(&self) -> Stop {
         self.stop
     }
@@ -292,7 +291,7 @@ impl Runner<'_> {
         &self.sources[case.source].variants[case.variant]
     }
 
-    /// Everything that is drawn for a case.
+    /// Draws the plan of a case.
     pub fn plan(&self, case: Case) -> Plan {
         let plan = Plan::draw(&self.variant(case).scenario, case.seed);
         match self.peer {
@@ -301,7 +300,7 @@ impl Runner<'_> {
         }
     }
 
-    /// What was found in a case, beside what was expected of each checker.
+    /// Returns the findings of a case, each with the expectation for its checker.
     pub fn entries(&self, judged: &Judged) -> Vec<Entry> {
         let expected = &self.variant(judged.case).scenario.expect;
         let mut entries = report::entries(judged.findings.clone(), |checker| expected.get(checker).cloned());
@@ -313,28 +312,29 @@ impl Runner<'_> {
         entries
     }
 
-    /// What a case is called: the file, the variant, the seed.
+    /// Returns the name of a case: file, variant, seed, and the engine if it is not the default.
     pub fn token(&self, case: Case) -> String {
         name(&self.sources[case.source], self.variant(case), case.seed, self.engine)
     }
 
-    /// What the runs of a variant under one condition are called: [`Runner::token`] without the
+    /// Returns the name of a variant's runs under one condition: [`Runner::token`] without the
     /// seed.
     pub fn condition(&self, source: usize, variant: &Variant) -> String {
         condition(&self.sources[source], variant)
     }
 
-    /// A run as one line, short enough to be kept: how its fingerprint and its [report
-    /// digest](Judged::report_digest) begin, and its token.
+    /// Formats a run as one short line for comparison: the first 16 digits of its fingerprint and
+    /// of its [report digest](Judged::report_digest), and its token.
     ///
     /// # Panics
-    /// If the report digest was not [kept](Runner::keep_report_digest).
+    /// Panics if the runner did not [keep](Runner::keep_report_digest) the report digest.
     pub fn line(&self, judged: &Judged) -> String {
         let token = self.token(judged.case);
         format!("{} {} {token}", &judged.fingerprint[..16], &judged.report_digest[..16])
     }
 
-    /// The line that runs a case again, and notices when its file has changed since.
+    /// Returns the command that runs a case again. `lockstorm replay` detects if the file has
+    /// changed since.
     pub fn again(&self, case: Case) -> String {
         let Some(peer) = self.peer else {
             return format!("lockstorm replay '{}~{}'", self.token(case), self.sources[case.source].digest);
@@ -345,7 +345,7 @@ impl Runner<'_> {
         format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}", peer.command)
     }
 
-    /// Runs one case. The header of its history has what was drawn, for readers of its file.
+    /// Runs one case. The header of its history includes the drawn values, for readers of its file.
     pub fn outcome(&self, case: Case, keep: TraceRetention) -> Outcome {
         let plan = self.plan(case);
         let mut outcome = self.outcome_of(&plan, case, keep);
@@ -359,8 +359,8 @@ impl Runner<'_> {
         outcome
     }
 
-    /// Runs every case; `told` is called with each as soon as it is judged, in no particular order.
-    /// The results are in order, and end with the one that stopped the trial, if one did.
+    /// Runs every case, and calls `told` for each as soon as it is judged, in no particular order.
+    /// The results are in order, and end with the one that stopped the runner, if any.
     pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
         let mut results = Vec::new();
         self.each(told, &mut |judged| {
@@ -370,10 +370,9 @@ impl Runner<'_> {
         results
     }
 
-    /// Runs every case as [`Runner::run`] does, and hands over each result as soon as those before
-    /// it have been, so that no more of them are kept than wait for an earlier one. No case is
-    /// begun after `take` says `Break`. With [`Stop::WhenDecided`] all of them are handed over at
-    /// the end.
+    /// Runs every case like [`Runner::run`], and passes each result to `take` once all earlier ones
+    /// were passed. Only results that wait for an earlier one are kept in memory. No case begins
+    /// after `take` returns `Break`. With [`Stop::WhenDecided`] all results are passed at the end.
     pub fn each(
         &self,
         told: &(dyn Fn(&Judged) + Sync),
@@ -388,9 +387,9 @@ impl Runner<'_> {
     }
 
     fn in_rounds(&self, cases: &[Case], told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
-        // The cases of each variant that are left, beside the results of the others. Variants wait
-        // for each other between two rounds, so that what is left out does not depend on the number
-        // of threads.
+        // Each entry has the remaining cases of a variant, and the results of the others. Variants
+        // wait for each other between two rounds, so that the omitted cases do not depend on the
+        // number of threads.
         let mut variants: Vec<(&[Case], Vec<Judged>)> =
             cases.chunk_by(Case::shares_variant).map(|cases| (cases, Vec::new())).collect();
         for look in std::iter::successors(Some(FIRST_LOOK), |look| Some(look.saturating_mul(2))) {
@@ -418,8 +417,8 @@ impl Runner<'_> {
         variants.into_iter().flat_map(|(_, judged)| judged).collect()
     }
 
-    /// Whether results of one variant decide every share that it expects, of which there is at
-    /// least one.
+    /// Returns true if the results of one variant decide every share that it expects, and it
+    /// expects at least one.
     fn is_decided(&self, judged: &[Judged]) -> bool {
         let Some(first) = judged.first() else { return false };
         let expect = &self.variant(first.case).scenario.expect;
@@ -449,8 +448,8 @@ impl Runner<'_> {
 
     /// See [`Judged::report_digest`].
     fn report_digest(&self, mut history: History, judged: &Judged) -> String {
-        // What the file says of itself may change, and so may its text, which is named for a
-        // replay.
+        // Exclude the scenario's description and the replay command, which contains the digest of
+        // the file's text: both may change without a change of the run.
         (history.header.replay, history.header.about) = Default::default();
         let report = Report { history: &history, entries: &self.entries(judged), records: &[] }.json();
         let mut written = Vec::new();
@@ -460,18 +459,18 @@ impl Runner<'_> {
     }
 }
 
-/// What one checker says of one run of a scenario that belongs to no trial.
+/// Runs a scenario outside of a trial, and returns the verdict of one checker.
 pub fn verdict(scenario: &Scenario, seed: u64, engine: Engine, checker: &Checker) -> Verdict {
     verdict_of_plan(&Plan::draw(scenario, seed), engine, checker)
 }
 
-/// As [`verdict`], of a plan that is drawn already.
+/// Like [`verdict`], for an existing plan.
 pub fn verdict_of_plan(plan: &Plan, engine: Engine, checker: &Checker) -> Verdict {
     let outcome = run(plan, "scenario", engine, TraceRetention::Nothing);
     checker.ask(&Evidence::of(&outcome.history)).verdict
 }
 
-/// What a case is called: `file#variant@seed`, with the engine where it is not the usual one.
+/// Returns the name of a case: `file#variant@seed`, with the engine if it is not the default.
 fn name(source: &Source, variant: &Variant, seed: u64, engine: Engine) -> String {
     let engine = if engine == Engine::Event { String::new() } else { format!("+{}", engine.name()) };
     format!("{}@{seed}{engine}", condition(source, variant))
@@ -482,16 +481,16 @@ fn condition(source: &Source, variant: &Variant) -> String {
     format!("{}{variant}", source.file)
 }
 
-/// A token taken apart: what a case is called, and perhaps which text of its file was meant.
+/// A parsed token: the name of a case, and optionally the digest of its file's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// The file.
     pub file: String,
-    /// The variant; empty for a file that has none.
+    /// The variant. Empty for a file without variants.
     pub variant: String,
     /// The seed.
     pub seed: u64,
-    /// What moves time on.
+    /// The engine that advances the time.
     pub engine: Engine,
     /// The digest of the file's text when the token was printed; see [`Source::digest`].
     pub digest: Option<String>,
@@ -516,11 +515,11 @@ impl FromStr for Token {
     }
 }
 
-/// Reads a range of seeds, `A..B`, the last one not included, that is short enough for their
-/// results to be kept.
+/// Parses a range of seeds, `A..B`, without the last one. Limits the range, so that the results fit
+/// into memory.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A message about the invalid range.
 pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     let seeds = parse_any_seeds(text)?;
     if seeds.end - seeds.start > SEEDS_MAX {
@@ -531,10 +530,10 @@ pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     Ok(seeds)
 }
 
-/// Reads a range of seeds, `A..B`, the last one not included.
+/// Parses a range of seeds, `A..B`, without the last one.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// A message about the invalid range.
 pub fn parse_any_seeds(text: &str) -> Result<Range<u64>, String> {
     let form = "expected a range of seeds, such as 0..1000";
     let (from, to) = text.split_once("..").ok_or(form)?;

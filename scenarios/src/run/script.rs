@@ -1,4 +1,4 @@
-//! What each step of a script does.
+//! Executes the steps of scripts.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use crate::{
     units::{Span, millis},
 };
 
-/// How long after a failure that says nothing a client that retries asks again.
+/// The pause of a retrying client after a failed acquisition.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// A script that ends before its last step.
+/// The script ended before its last step.
 struct Stopped;
 
-/// What a script has not given back, the latest last.
+/// The holds that a script has not given back, the latest last.
 type Holds = Vec<TakenHold>;
 
 impl Actor {
-    /// Takes each step, and returns what was not given back.
+    /// Executes the steps, and returns the holds that were not given back.
     pub(super) async fn follow(&self, script: &[PlannedStep]) -> Holds {
         let mut held = Holds::new();
         let mut rounds = 0;
@@ -49,7 +49,7 @@ impl Actor {
     }
 
     async fn act(&self, step: &Step, of: Option<LockEntry>, held: &mut Holds) -> Result<(), Stopped> {
-        // A scenario of several locks says which one is asked for, or counted.
+        // A scenario with several locks names the one that a step concerns.
         let lock = of.unwrap_or(LockEntry(0));
         match step {
             Step::Acquire(acquire) => held.push(self.acquire(acquire, lock).await?),
@@ -99,7 +99,7 @@ impl Actor {
             }
             Step::Sleep(sleep) => self.ctx.wire_delay(sleep.0.drawn().0).await,
             Step::Block(block) => self.block(block.0.0).await,
-            // What it repeats is above it.
+            // The steps that it repeats precede it.
             Step::Repeat(_) => {}
         }
         Ok(())
@@ -184,12 +184,12 @@ impl Actor {
     }
 }
 
-/// The place of the latest hold of a lock, or of any.
+/// Returns the index of the latest hold of a lock, or of any lock.
 fn latest(held: &[TakenHold], of: Option<LockEntry>) -> Option<usize> {
     held.iter().rposition(|(lock, _)| of.is_none_or(|of| of == *lock))
 }
 
-/// The place of the first hold of a lock, or of any.
+/// Returns the index of the first hold of a lock, or of any lock.
 fn first(held: &[TakenHold], of: Option<LockEntry>) -> Option<usize> {
     held.iter().position(|(lock, _)| of.is_none_or(|of| of == *lock))
 }

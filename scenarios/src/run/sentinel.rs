@@ -1,5 +1,5 @@
-//! A Sentinel on its host: started from its file, which outlives a crash, and watched for its
-//! events.
+//! A Sentinel on its host: started from its configuration file, which outlives a crash, and
+//! observed for its events.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -34,7 +34,7 @@ struct SimulatedSentinel {
 #[derive(Default)]
 struct OperatedSentinel {
     console: Console,
-    /// The next start finds the file as it was at first.
+    /// Set if the next start begins with the original configuration file.
     disk_lost: Cell<bool>,
 }
 

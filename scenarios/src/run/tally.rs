@@ -1,5 +1,5 @@
-//! Many runs counted: under each condition, how often each checker was violated, and what so many
-//! runs can say.
+//! Counts the violations of each checker over many runs under each condition, with the interval
+//! that this number of runs allows.
 
 use std::collections::BTreeMap;
 
@@ -11,38 +11,37 @@ use crate::{
     run::runner::{Case, Judged, Runner},
 };
 
-/// What the runs of one variant came to.
+/// The counts of the runs of one variant.
 #[derive(Debug, Clone)]
 pub struct Tally<'a> {
-    /// The number of the source.
+    /// The index of the source.
     pub source: usize,
     /// The condition.
     pub variant: &'a Variant,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: usize,
-    /// One row for each checker that something is expected of, in the order of the file, one for
-    /// that which the scenario wants drawn, and one for each other that was violated under any
+    /// A row for each checker with an expectation, in the order of the file, one for the checker
+    /// that the scenario plots, and one for each other checker that was violated under any
     /// condition of the same source.
     pub rows: Vec<Row>,
 }
 
-/// How often a checker was violated under one condition.
+/// The counts of one checker under one condition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The checker.
     pub checker: String,
     /// The violations.
     pub violated: Count,
-    /// Where the share of violations lies.
+    /// The interval of the share of violations.
     pub interval: Interval,
-    /// How sure the interval is, from 0.5 to 1.
+    /// The confidence of the interval, from 0.5 to 1.
     pub confidence: f64,
-    /// Whether a share that the scenario expects came out so; `None` where it expects something of
-    /// every run.
+    /// The comparison with the share that the scenario expects. `None` if it expects no share.
     pub share: Option<Match>,
 }
 
-/// Counts results, which are in the order in which a trial returns them.
+/// Counts results, which must be in the order in which a trial returns them.
 pub fn tally<'a>(trial: &'a Runner<'_>, judged: &[Judged]) -> Vec<Tally<'a>> {
     let mut counter = Counter::default();
     for run in judged {
@@ -53,7 +52,7 @@ pub fn tally<'a>(trial: &'a Runner<'_>, judged: &[Judged]) -> Vec<Tally<'a>> {
     counter.tallies(trial)
 }
 
-/// Runs counted one by one, so that none of them is kept.
+/// Counts runs one by one, without keeping them.
 #[derive(Debug, Clone, Default)]
 pub struct Counter {
     /// By source and variant.
@@ -62,15 +61,15 @@ pub struct Counter {
 
 #[derive(Debug, Clone, Default)]
 struct Counted {
-    /// The run that was added last; findings about one run come one after the other.
+    /// The seed of the run that was added last. Findings about one run must be adjacent.
     seed: Option<u64>,
     runs: usize,
     checkers: BTreeMap<&'static str, Count>,
 }
 
 impl Counter {
-    /// Counts what a checker found in a run. What was found in one run is counted before that of
-    /// the next one.
+    /// Counts a checker's finding in a run. All findings of one run must be added before those of
+    /// the next.
     pub fn add(&mut self, case: Case, checker: &'static str, found: Count) {
         let counted = self.variants.entry((case.source, case.variant)).or_default();
         if counted.seed != Some(case.seed) {
@@ -80,7 +79,7 @@ impl Counter {
         *counted.checkers.entry(checker).or_default() += found;
     }
 
-    /// What the runs of each variant came to.
+    /// Returns the counts of each variant.
     pub fn tallies<'a>(&self, trial: &'a Runner<'_>) -> Vec<Tally<'a>> {
         let mut violated: Vec<(usize, &'static str)> = Vec::new();
         for ((source, _), counted) in &self.variants {
@@ -105,7 +104,7 @@ fn of<'a>(
 ) -> Tally<'a> {
     let expect = &variant.scenario.expect;
     let expected = expect.iter().map(|(checker, expected)| (checker.as_str(), Some(expected)));
-    // What a picture is to show has a row also where it was never violated.
+    // The plotted checker has a row even if it was never violated.
     let plotted = variant.scenario.plot.as_deref().filter(|checker| !expect.contains_key(*checker));
     let violated = violated.filter(|checker| !expect.contains_key(*checker) && Some(*checker) != plotted);
     let others = plotted.into_iter().chain(violated).map(|checker| (checker, None));
@@ -121,7 +120,7 @@ fn of<'a>(
 }
 
 impl Tally<'_> {
-    /// Whether every share came out as expected: the worst of the answers.
+    /// Returns the worst comparison of all expected shares.
     pub fn verdict(&self) -> Match {
         let shares = || self.rows.iter().filter_map(|row| row.share.as_ref().map(|share| (row, share)));
         let named = |row: &Row, because: &str| format!("{}: {because}", row.checker);

@@ -1,5 +1,5 @@
-//! The effects of a node's commands on the lock's keys, derived from the keys themselves, whatever
-//! algorithm wrote them.
+//! Derives the effects of a node's commands from the lock's keys alone, so it works with any lock
+//! algorithm.
 
 use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
@@ -26,7 +26,6 @@ use crate::{
     run::recorder::{Sender, Shared},
 };
 
-/// Watches one node.
 #[derive(Debug)]
 pub(super) struct Witness {
     pub(super) ctx: HostCtx,
@@ -35,16 +34,16 @@ pub(super) struct Witness {
     pub(super) node: DrivenNode,
     /// The hosts by name, to find the client of a connection.
     pub(super) hosts: BTreeMap<String, Host>,
-    /// What the history says that the node is.
+    /// The last role that was recorded in the history.
     role: NodeRole,
     locks: Vec<Watched>,
-    /// What the node, if it is one of a cluster, is to the slot of each lock.
+    /// For each lock, how this node of a cluster serves its slot.
     serving: Vec<Serving>,
-    /// Whose each connection is, since the node has come up: the client, and its port.
+    /// The client and port of each connection since the node started.
     peers: RefCell<BTreeMap<ConnId, Option<(Host, u16)>>>,
-    /// The last command about a lock.
+    /// The last command that named a lock.
     command: Option<(ConnId, Vec<Bytes>)>,
-    /// How often each client gave each command, as the client spells it.
+    /// The number of calls per client and command, with the name as the client spelled it.
     counts: BTreeMap<Host, BTreeMap<Bytes, u64>>,
 }
 
@@ -63,14 +62,16 @@ impl Witness {
         Witness { ctx, shared, host, node, hosts, role, locks, serving, peers, command, counts }
     }
 
-    /// The node starts again, with what its disk has kept: what it had and has no more, the crash
-    /// took, and what it has of before has come back. Told before the first command, which may be
-    /// granted a lock anew. `follows` is whether it will be told to replicate another node at once.
+    /// Handles a restart of the node with the data from its disk. Records the holds that the crash
+    /// lost, and the older holds that the disk brought back.
+    ///
+    /// Must run before the node's first command, because that may grant a lock again. `follows` is
+    /// true if the node becomes a replica of another node right after the start.
     pub(super) fn restarted(&mut self, ctx: HostCtx, server: &Server, follows: bool) {
         self.ctx = ctx;
         self.peers.take();
         self.serving.fill(Serving::Elsewhere);
-        // In a cluster the slots of a node are told by themselves.
+        // In a cluster the node's slots are recorded separately.
         let in_cluster = server.node().cluster.is_some();
         let is_master = self.role == NodeRole::Master && !in_cluster;
         for at in 0..self.locks.len() {
@@ -88,8 +89,8 @@ impl Witness {
                 }
             });
         }
-        // A master that was demoted, and starts again by what is written of it, is one at once,
-        // without a change of roles.
+        // A demoted master whose configuration on disk still says master starts as a master,
+        // without an event for the change of role.
         if self.role == NodeRole::Replica && !server.node().is_replica() && !follows {
             self.becomes(NodeRole::Master);
             if !in_cluster {
@@ -102,7 +103,7 @@ impl Witness {
         }
     }
 
-    /// Takes in one observation of the node.
+    /// Processes one observation of the node.
     pub(super) fn saw(&mut self, observation: &Observation) {
         match observation {
             Observation::Command { conn, args } => {
@@ -137,7 +138,7 @@ impl Witness {
             Observation::Role { role } => {
                 let role = if *role == "master" { NodeRole::Master } else { NodeRole::Replica };
                 if role == NodeRole::Master {
-                    // The queue that it starts with may have come in one piece, without an event.
+                    // The queue may have come with a full synchronization, which emits no events.
                     (0..self.locks.len()).for_each(|at| self.compare_queue(at, None));
                 }
                 self.becomes(role);
@@ -160,8 +161,8 @@ impl Witness {
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
         self.with_lock(at, |witness, watched| {
             let values = witness.read(watched, |role| role != Role::Queue);
-            // What a node repeats from its master was granted there, and so was what came with the
-            // slot, or went with it.
+            // A command that this replica repeats from its master was granted there. So was a key
+            // that moved with its slot.
             if witness.moves(by) || (by.is_none() && witness.is_elsewhere(watched)) {
                 return watched.adopt(&values, witness);
             }
@@ -177,15 +178,15 @@ impl Witness {
         self.with_lock(at, |witness, watched| {
             let values = witness.read(watched, |role| role == Role::Queue);
             let changed = watched.queue(&values, witness);
-            // A queue that has come with its slot is the same one.
+            // A queue that moved with its slot is unchanged.
             if let Some(what) = changed.filter(|_| !witness.moves(by)) {
                 witness.tell(what);
             }
         });
     }
 
-    /// Takes note of what the node is to the slot of a lock. One that has become its master has
-    /// lost the holds that it never had.
+    /// Records how the node serves the slot of a lock, if that changed. A node that becomes the
+    /// slot's master lost the holds that it never received.
     fn compare_slot(&mut self, at: usize) {
         let slot = key_slot(&self.locks[at].keys.lock);
         let Some(now) = serving(&self.node, slot) else { return };
@@ -194,7 +195,7 @@ impl Witness {
             return;
         }
         let lock = self.locks[at].lock;
-        // A node that starts again says anew what it is.
+        // A restarted node announces again how it serves its slots.
         let was_master = {
             let history = &self.shared.get().history;
             history.was_master(lock, self.host, history.events.len())
@@ -205,7 +206,8 @@ impl Witness {
         }
     }
 
-    /// Whether the key of a lock went from node to node by this connection, as a part of its slot.
+    /// Returns true if this connection moved the key of a lock between nodes, as a part of its
+    /// slot.
     fn moves(&self, by: Option<ConnId>) -> bool {
         let Some((_, words)) = self.command.as_ref().filter(|(conn, _)| Some(*conn) == by) else {
             return false;
@@ -216,7 +218,7 @@ impl Witness {
         })
     }
 
-    /// Whether another node of the cluster is the master of the lock's slot.
+    /// Returns true if another node of the cluster is the master of the lock's slot.
     fn is_elsewhere(&self, watched: &Watched) -> bool {
         let is_master = self.serving[usize::from(watched.lock.0)].is_master();
         self.in_cluster() && !is_master
@@ -226,7 +228,7 @@ impl Witness {
         self.node.look(|server| server.node().cluster.is_some()).unwrap_or(false)
     }
 
-    /// Keeps in mind who has made a passing key of a lock.
+    /// Records the client that created a passing key of a lock.
     fn compare_passing(&self, key: &[u8], by: Option<ConnId>) {
         let Ok(key) = std::str::from_utf8(key) else { return };
         let passes = |lock: &LockInfo| lock.passing_keys.iter().any(|part| key.starts_with(&**part));
@@ -238,50 +240,52 @@ impl Witness {
         }
     }
 
-    /// The node has been a replica and is a master from now on.
+    /// Handles the promotion of the node from replica to master.
     fn promoted(&mut self) {
         if self.in_cluster() {
-            // Which slots it has by that is told by itself.
+            // In a cluster a separate event reports the slots that it serves.
             return;
         }
         (0..self.locks.len()).for_each(|at| self.took_over(at, GainCause::Failover));
     }
 
-    /// Other nodes of its group could grant a lock until now, and this one can from now on.
+    /// Handles a takeover: until now other nodes of the group could grant the lock, from now on
+    /// this one.
     fn took_over(&mut self, at: usize, how: GainCause) {
         self.with_lock(at, |witness, watched| {
-            // Data that came in one piece came without an event.
+            // A full synchronization emits no events.
             watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
             witness.tell_inherited(watched, how);
         });
     }
 
-    /// What a node that has just become a master does not have of a lock, and what it has of
-    /// before.
+    /// Records the holds of a lock that the new master does not have, and those that it has in an
+    /// older state.
     fn tell_inherited(&self, watched: &Watched, how: GainCause) {
         let told = watched.promoted(&self.shared.get().history, self.host, self.ctx.wall(), how);
         told.into_iter().for_each(|what| self.tell(what));
     }
 
-    /// Has something happen to a lock, for which the witness is asked.
+    /// Calls `happens` with one lock taken out of `self.locks`, so that it can borrow the witness
+    /// as well.
     fn with_lock(&mut self, at: usize, happens: impl FnOnce(&Witness, &mut Watched)) {
         let mut locks = std::mem::take(&mut self.locks);
         happens(self, &mut locks[at]);
         self.locks = locks;
     }
 
-    /// What the node has in the keys of a lock that are for something wanted.
+    /// Reads the keys of a lock that have a `wanted` role.
     fn read(&self, watched: &Watched, wanted: impl Fn(Role) -> bool) -> Vec<Value> {
         self.node.look(|server| watched.keys.read(server.node(), wanted)).unwrap_or_default()
     }
 
-    /// The lock that a word of a command, a key or a channel belongs to.
+    /// Returns the lock that a word of a command, a key or a channel belongs to.
     fn lock_meant_by(&self, word: &[u8]) -> Option<Lock> {
         Keys::of_word(self.locks.iter().map(|watched| &watched.keys), word).map(|at| self.locks[at].lock)
     }
 
-    /// Whose command did something: `None` when it was repeated from a master, `Some(None)` when no
-    /// client did it.
+    /// Returns the sender of the command that made a change: `None` if the node repeated it from
+    /// its master, `Some(None)` if no client caused the change.
     fn sender(&self, by: Option<ConnId>) -> Option<Option<Sender>> {
         let Some(conn) = by else { return Some(None) };
         let role = self
@@ -296,7 +300,7 @@ impl Witness {
         Some(self.peer(conn).map(|(client, port)| self.shared.get().sender(client, Some(port), words)))
     }
 
-    /// The host at the other end of a connection, and its port.
+    /// Returns the host at the other end of a connection, and its port.
     fn peer(&self, conn: ConnId) -> Option<(Host, u16)> {
         if let Some(known) = self.peers.borrow().get(&conn) {
             return *known;
@@ -317,7 +321,7 @@ impl Witness {
         self.shared.get().history.record(self.ctx.moment().0, self.host, what);
     }
 
-    /// What the node counted, and what it has left if it is up, for the end of the history.
+    /// Adds the command counts to the history, and the remaining keys if the node is up.
     pub(super) fn close(&self) {
         let mut recorder = self.shared.get();
         let history = &mut recorder.history;
@@ -365,7 +369,7 @@ impl Witness {
     }
 }
 
-/// What a node, if it is up and one of a cluster, is to a slot, as the history has it.
+/// Returns how a node of a cluster serves a slot. `None` if the node is down or not in a cluster.
 pub(super) fn serving(node: &DrivenNode, slot: u16) -> Option<Serving> {
     let how = node.look(|server| Some(server.node().cluster.as_ref()?.serving(slot))).flatten()?;
     Some(match how {

@@ -1,4 +1,4 @@
-//! Items worked through on several threads. The results do not depend on how many there are.
+//! Processes items on several threads. The results do not depend on the number of threads.
 
 use std::{
     collections::BTreeMap,
@@ -9,12 +9,12 @@ use std::{
     },
 };
 
-/// The most threads: beyond it they only wait for each other.
+/// The most threads. More would only wait for each other.
 const JOBS_MAX: usize = 1024;
 
-/// Does the work of each item, on so many threads, and returns the results in the order of the
-/// items. They end with the first one in that order whose work says `Break`: items before it are
-/// finished, and results after it are dropped.
+/// Processes each item on `jobs` threads, and returns the results in the order of the items. They
+/// end with the first one in that order whose work returned `Break`: items before it are finished,
+/// and results after it are dropped.
 pub fn work_through<I: Sync, R: Send>(
     items: &[I],
     jobs: usize,
@@ -28,9 +28,9 @@ pub fn work_through<I: Sync, R: Send>(
     results
 }
 
-/// Does the work of each item as [`work_through`] does, and hands over each result as soon as those
-/// before it have been: only results that wait for an earlier one are kept. No work is begun after
-/// `take` says `Break`.
+/// Processes each item like [`work_through`], and passes each result to `take` once all earlier
+/// ones were passed. Only results that wait for an earlier one are kept. No work begins after
+/// `take` returns `Break`.
 pub(crate) fn work_in_order<I: Sync, R: Send>(
     items: &[I],
     jobs: usize,
@@ -59,18 +59,18 @@ pub(crate) fn work_in_order<I: Sync, R: Send>(
     });
 }
 
-/// Results on their way into order.
+/// Puts results in order.
 struct Taken<R, T> {
-    /// Those that came before an earlier one, by number.
+    /// The results that wait for an earlier one, by index.
     waiting: BTreeMap<usize, ControlFlow<R, R>>,
-    /// The number of the one that is handed over next.
+    /// The index of the next result to pass on.
     next: usize,
     is_over: bool,
     take: T,
 }
 
 impl<R, T: FnMut(R) -> ControlFlow<()>> Taken<R, T> {
-    /// Hands over what is in order now, and says whether that was the last.
+    /// Passes on the results that are in order now. Returns `Break` after the last one.
     fn add(&mut self, at: usize, result: ControlFlow<R, R>) -> ControlFlow<()> {
         self.waiting.insert(at, result);
         while let Some(result) = self.waiting.remove(&self.next).filter(|_| !self.is_over) {
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn results_are_in_order_and_end_at_the_first_break_on_any_number_of_threads() {
         let items: Vec<u32> = (0..500).collect();
-        // The first of several breaks takes the longest, so that other threads come to the later
-        // ones before it.
+        // The first of several breaks takes the longest, so that other threads reach the later ones
+        // before it.
         let work = |item: &u32| {
             let rounds = if *item == 200 { 2_000_000 } else { 100 };
             let spent = (0..rounds).fold(0_u64, |sum, round| std::hint::black_box(sum ^ round));
@@ -126,7 +126,8 @@ mod tests {
                 if item == 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             assert_eq!(taken, (0..=20).collect::<Vec<u32>>(), "{jobs} threads");
-            // One thread has begun nothing beyond the break; several have in the meantime.
+            // With one thread no work begins after the break. With several, some may have begun
+            // before it.
             assert!(jobs > 1 || begun.into_inner() == 21);
         }
     }

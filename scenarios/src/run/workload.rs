@@ -1,4 +1,4 @@
-//! How each workload is played.
+//! Runs the workloads.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     units::{Draw, Rate, Span},
 };
 
-/// Whether it is one of those of which so many are.
+/// Draws with probability `share`; without a share returns false.
 fn occurs(share: Option<Rate>, stream: &mut Stream) -> bool {
     share.is_some_and(|Rate(share)| stream.unit() < share)
 }
@@ -25,7 +25,7 @@ fn occurs(share: Option<Rate>, stream: &mut Stream) -> bool {
 type Level = Vec<TakenHold>;
 
 impl Actor {
-    /// Does it over and over; it gives back all that it takes.
+    /// Repeats the workload until it is over. Gives back everything that it takes.
     pub(super) async fn work_through(&self, workload: &Workload) {
         match workload {
             Workload::Contend(contending) => self.contend(contending).await,
@@ -34,8 +34,8 @@ impl Actor {
         }
     }
 
-    /// Takes permits of every rate limiter, thinks, again, until the end of the storm and then
-    /// until all were granted once.
+    /// Takes permits of every rate limiter, thinks and repeats: until the end of the storm, and
+    /// then until each limiter has granted once.
     async fn take_over_and_over(&self, taking: &Take) {
         let mut stream = self.stream();
         let wait = taking.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
@@ -51,8 +51,8 @@ impl Actor {
         }
     }
 
-    /// Sets every latch, counts it down or waits for it, as drawn, thinks, again, until the end of
-    /// the storm; and then all of it.
+    /// Sets, counts down or awaits every latch, as drawn, thinks and repeats until the end of the
+    /// storm. Then sets, counts down and awaits each latch once.
     async fn count_over_and_over(&self, count: &Count) {
         let mut stream = self.stream();
         let latches = || self.stage.plan.entries();
@@ -83,15 +83,15 @@ impl Actor {
         }
     }
 
-    /// What the line of work draws from.
+    /// Returns the random stream of this line of work.
     fn stream(&self) -> Stream {
         let name =
             if self.name.is_empty() { "workload".to_owned() } else { format!("workload/{}", self.name) };
         self.ctx.stream(&name)
     }
 
-    /// Acquire, hold, write, release, think, again, until the end of the storm and then until it
-    /// was granted once.
+    /// Acquires, holds, writes, releases, thinks and repeats: until the end of the storm, and then
+    /// until the locks were granted once.
     async fn contend(&self, contend: &Contend) {
         let mut stream = self.stream();
         let locks = self.locks(contend);
@@ -122,16 +122,16 @@ impl Actor {
         }
     }
 
-    /// Whether the rounds are over. There is one more in the calm, for the lock to show that it
-    /// still can be had: a caller for whom it came to nothing sets `calm` back, and goes on asking.
+    /// Returns true if the rounds are over. In the calm there is one more round, to show that the
+    /// lock can still be acquired. A caller whose round failed resets `calm`, and so continues.
     fn is_over(&self, calm: &mut bool) -> bool {
         self.ctx.moment().0 >= self.stage.plan.phases.storm_ends && std::mem::replace(calm, true)
     }
 
     async fn think(&self, think: Draw<Span>, stream: &mut Stream) {
         let Span(think) = drawn(think, stream);
-        // A round takes time even where nothing is thought: a lock that fails at once must not
-        // become an endless loop.
+        // Every round takes time, also without think time: otherwise a lock that fails at once
+        // would cause an endless loop.
         self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
     }
 
@@ -165,7 +165,7 @@ impl Actor {
         }
     }
 
-    /// The locks that a round takes, in this order.
+    /// Returns the locks that a round takes, in order.
     fn locks(&self, contend: &Contend) -> Vec<LockEntry> {
         let all = self.stage.plan.entries();
         match &contend.of {
@@ -179,8 +179,8 @@ impl Actor {
         }
     }
 
-    /// Takes one level of every lock, in their order; those that were granted are given back if one
-    /// is not.
+    /// Takes one level of every lock, in order. If one is refused, gives back those that were
+    /// granted.
     async fn take_all(&self, locks: &[LockEntry], wait: Patience, mode: Mode, permits: u32) -> Option<Level> {
         let mut level = Level::new();
         for &lock in locks {
@@ -202,9 +202,9 @@ impl Actor {
         }
     }
 
-    /// Takes further levels of the locks, works `length` in all, and gives the levels back one by
-    /// one. The time is spread evenly over going in and coming out. A level that is refused is the
-    /// deepest; one that is lost ends the work. Who shares the locks writes nothing.
+    /// Takes further levels of the locks, works for `length` in total, and gives the levels back
+    /// one by one. Spreads the time evenly over both directions. A refused level makes the current
+    /// one the deepest; a lost level ends its work. Shared holders write nothing.
     async fn hold_levels(
         &self,
         (locks, mode): (&[LockEntry], Mode),
@@ -216,7 +216,8 @@ impl Actor {
         let stretch = length / u32::try_from(2 * levels - 1).unwrap_or(u32::MAX);
         let every = write_every.map_or(stretch / 2, |Span(every)| every);
         let every = (mode == Mode::Exclusive).then_some(every);
-        // The resource is that of the first lock, so that its tokens go with the writes.
+        // Only the first lock's level guards the writes, because the resource belongs to that lock
+        // and checks its tokens.
         let guarding = |level: &Level| level.iter().take(1).cloned().collect::<Vec<_>>();
         let mut held = vec![first];
         while let Some(innermost) = held.last().filter(|_| (held.len() as u64) < levels) {
@@ -234,8 +235,8 @@ impl Actor {
 }
 
 impl Actor {
-    /// Works half of `length` alone, keeps the locks for reading as well, gives up writing, and
-    /// works on among readers.
+    /// Works alone for half of `length`, takes the locks in shared mode as well, gives up the
+    /// exclusive holds, and works on among readers.
     async fn hold_and_downgrade(
         &self,
         locks: &[LockEntry],
@@ -284,7 +285,7 @@ mod tests {
         }
     }
 
-    /// A packet takes a millisecond: to get a lock, or to give it back, takes two.
+    /// A packet takes 1 ms, so an acquisition or a release takes 2 ms.
     const ONE_WRITER: &str = r#"
 [node.m]
 [lock]
@@ -302,8 +303,8 @@ storm = "6s"
         let source = parse("workload.toml", ONE_WRITER).unwrap_or_else(|error| panic!("{error}"));
         let plan = Plan::draw(&source.variants[0].scenario, 0);
         let history = run::run(&plan, "workload", Engine::Event, TraceRetention::Nothing).history;
-        // When the writer begins to believe that it holds the lock in a mode, and when it knows
-        // that it does not any more.
+        // The times at which the writer first believes that it holds the lock in a mode, and first
+        // knows that it no longer does.
         let (mut changes, mut times) = (Vec::new(), Vec::new());
         for event in &history.events {
             let change = match event.kind {

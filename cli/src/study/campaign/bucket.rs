@@ -1,9 +1,10 @@
-//! A campaign whose folder is in a bucket that speaks S3's protocol, for machines that share no
+//! A campaign with its folder in a bucket that speaks S3's protocol, for machines without a shared
 //! disk.
 //!
-//! Each process has a folder of its own with what it needs of the bucket. An object appears whole
-//! or not at all, and is created only where there is none, so that the promises of a folder hold
-//! here as well: two workers of one shard find the same bytes, and the later one compares.
+//! Each process keeps the files of the bucket that it needs in a folder of its own. An object
+//! appears whole or not at all, and is created only if it does not exist. So the guarantees of a
+//! folder hold here as well: two workers of one shard produce the same bytes, and the later one
+//! compares.
 
 use std::{
     fs,
@@ -20,7 +21,7 @@ use tokio::runtime::Runtime;
 
 use super::{Campaign, CampaignError, FILES, SHARDS, Status, copy_name, shard_name};
 
-/// Where a bucket is, and where in it a campaign: `s3://bucket/prefix`.
+/// The bucket and the place of a campaign in it: `s3://bucket/prefix`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     bucket: String,
@@ -57,16 +58,15 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// The bucket at an address. How to reach it and with which credentials is read from the
-    /// environment, by the names that S3's tools have for it: `AWS_ENDPOINT_URL` (or
-    /// `AWS_ENDPOINT`), `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    /// `AWS_ALLOW_HTTP` and more.
+    /// Opens the bucket at an address. The endpoint and the credentials come from the environment
+    /// variables of S3's tools: `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT`), `AWS_REGION`,
+    /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_ALLOW_HTTP` and more.
     ///
     /// # Errors
-    /// When that is not enough to reach one.
+    /// Fails if these do not suffice to reach a bucket.
     pub(crate) fn open(address: Address) -> Result<Bucket, CampaignError> {
-        // A process has one provider of cryptography. Where there is one already it is this one,
-        // for the client has no other.
+        // A process has one provider of cryptography. If one is installed already it is this one,
+        // because the client has no other.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let store = AmazonS3Builder::from_env().with_bucket_name(&address.bucket).build();
         let failed = |error: String| CampaignError::Bucket { what: address.to_string(), error };
@@ -76,10 +76,10 @@ impl Bucket {
         Ok(Bucket { address, store, runtime })
     }
 
-    /// Puts what [`Campaign::plan`] has written into the bucket, the plan last.
+    /// Uploads the files that [`Campaign::plan`] has written, the plan last.
     ///
     /// # Errors
-    /// When there is a campaign already, or the bucket cannot be written.
+    /// Fails if the bucket has a campaign already, or cannot be written.
     pub(crate) fn publish(&self, campaign: &Campaign) -> Result<(), CampaignError> {
         if !self.names("")?.is_empty() {
             return Err(CampaignError::Exists(self.path("")));
@@ -90,10 +90,10 @@ impl Bucket {
         self.put(&campaign.folder.join(super::PLAN), super::PLAN)
     }
 
-    /// The campaign, with its plan and its scenarios in a folder of this process, and no shards.
+    /// Downloads the plan and the scenarios, but no shards, to a folder of this process.
     ///
     /// # Errors
-    /// When there is none, or it cannot be read.
+    /// Fails if there is no campaign, or it cannot be read.
     pub(crate) fn fetch(&self, folder: &Path) -> Result<Campaign, CampaignError> {
         for made in [folder.to_owned(), folder.join(FILES), folder.join(SHARDS)] {
             fs::create_dir_all(&made).map_err(super::cannot("cannot be made", &made))?;
@@ -106,10 +106,10 @@ impl Bucket {
         Ok(campaign)
     }
 
-    /// Whether a shard is finished.
+    /// Returns true if a shard is finished.
     ///
     /// # Errors
-    /// When the bucket cannot be asked.
+    /// Fails if the bucket does not answer.
     pub(crate) fn has(&self, shard: u64) -> Result<bool, CampaignError> {
         let name = shard_key(shard);
         match self.runtime.block_on(self.store.head(&self.key(&name))) {
@@ -119,29 +119,29 @@ impl Bucket {
         }
     }
 
-    /// Puts the table of a shard that this process has finished into the bucket, and takes it from
-    /// the process's own folder. Where there is one already the two must be equal.
+    /// Uploads the table of a shard that this process has finished, and removes it from the
+    /// process's own folder. If the bucket has the table already, the two must be equal.
     ///
     /// # Errors
-    /// When they differ, or the bucket cannot be written.
+    /// Fails if they differ, or the bucket cannot be written.
     pub(crate) fn put_shard(&self, campaign: &Campaign, shard: u64) -> Result<(), CampaignError> {
         let path = campaign.shard_file(shard);
         self.put(&path, &shard_key(shard))?;
         fs::remove_file(&path).map_err(super::cannot("cannot be removed", &path))
     }
 
-    /// Fetches the table of a shard.
+    /// Downloads the table of a shard.
     ///
     /// # Errors
-    /// When there is none, or it cannot be read.
+    /// Fails if there is none, or it cannot be read.
     pub(crate) fn get_shard(&self, campaign: &Campaign, shard: u64) -> Result<(), CampaignError> {
         self.get(&shard_key(shard), &campaign.folder)
     }
 
-    /// What is done.
+    /// Returns the progress, from the names of the shards in the bucket.
     ///
     /// # Errors
-    /// When the bucket cannot be asked.
+    /// Fails if the bucket does not answer.
     pub(crate) fn status(&self, campaign: &Campaign) -> Result<Status, CampaignError> {
         let names = self.names(SHARDS)?;
         Ok(campaign.status_of(names.iter().map(String::as_str)))
@@ -196,7 +196,7 @@ impl Bucket {
     }
 }
 
-/// The names that the folder of a campaign has for the same files.
+/// The same names as in the folder of a campaign.
 fn copy_key(at: usize) -> String {
     format!("{FILES}/{}", copy_name(at))
 }

@@ -1,17 +1,17 @@
-//! Engines that start workers on many machines: what they are handed.
+//! The input of engines that start workers on many machines.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// The script of an array job of Slurm with so many tasks, each of which works on its part of the
-/// shards. A task that was killed is made up for by submitting the script again: what is finished
-/// is not run again. `place` is the campaign's folder or bucket, and `logs` the folder for what the
-/// tasks print.
+/// Returns the script of a Slurm array job with this number of tasks, each of which works on its
+/// part of the shards. To replace a killed task, submit the script again: finished shards are not
+/// run again. `place` is the campaign's folder or bucket, and `logs` the folder for the output of
+/// the tasks.
 pub(crate) fn slurm(lockstorm: &Path, place: &str, logs: &str, tasks: u64) -> String {
     let (program, place) = (quoted(&lockstorm.display().to_string()), quoted(place));
     let last = tasks - 1;
-    // An option that has spaces is quoted for sbatch as for a shell.
+    // Quote an option with spaces for sbatch as for a shell.
     let log = quoted(&format!("{}/log-%a.txt", logs.replace('%', "%%")));
     format!(
         "#!/bin/sh\n\
@@ -26,7 +26,7 @@ pub(crate) fn slurm(lockstorm: &Path, place: &str, logs: &str, tasks: u64) -> St
     )
 }
 
-/// As one word of a shell.
+/// Quotes a text as one word of a shell.
 pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/:._-+%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -35,35 +35,35 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// What pods run, and on which files.
+/// The image of pods, and their campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// The image, which has `lockstorm` on its path.
+    /// The image. It has `lockstorm` on its path.
     pub(crate) image: String,
-    /// Where the campaign is.
+    /// The place of the campaign.
     pub(crate) files: Files,
 }
 
-/// Where pods find a campaign.
+/// The place of a campaign for pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Files {
-    /// In a volume that many pods may write, and that has the folder of the campaign as its root.
+    /// A volume that many pods may write, with the folder of the campaign as its root.
     Volume {
-        /// The claim of it.
+        /// The name of the volume's claim.
         claim: String,
     },
-    /// In a bucket.
+    /// A bucket.
     Bucket {
         /// `s3://BUCKET/PREFIX`.
         place: String,
-        /// The secret whose keys are the variables of the environment by which the bucket is
-        /// reached; none where the pods' own role suffices.
+        /// The secret whose keys are the environment variables for access to the bucket. `None` if
+        /// the pods' own role suffices.
         secret: Option<String>,
     },
 }
 
-/// The manifest of an Indexed Job of Kubernetes with so many completions, each of which works on
-/// its part of the shards. A pod that was killed is started again by the job controller.
+/// Returns the manifest of a Kubernetes Indexed Job with this number of completions, each of which
+/// works on its part of the shards. The job controller restarts a killed pod.
 pub(crate) fn kubernetes(image: &Image, tasks: u64) -> Value {
     let part = format!("$(JOB_COMPLETION_INDEX)/{tasks}");
     let place = match &image.files {

@@ -1,4 +1,4 @@
-//! The tables of all shards as one: the bytes that one process writes for all runs.
+//! Merges the tables of all shards into one, byte for byte equal to the table of a single process.
 
 use std::{
     fs::File,
@@ -18,39 +18,39 @@ use lockstorm::{
     },
 };
 
-/// How many runs that are not as expected are named.
+/// The longest list of unexpected runs.
 const NAMED_MAX: usize = 10;
 
-/// What all runs came to.
+/// The totals of all runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Merged {
-    /// How many runs are as expected.
+    /// The number of runs with the expected verdicts.
     pub(crate) as_expected: u64,
-    /// How many are not.
+    /// The number of runs with other verdicts.
     pub(crate) otherwise: u64,
-    /// How many say nothing.
+    /// The number of undecided runs.
     pub(crate) undecided: u64,
-    /// The first of those that are not as expected, or say nothing.
+    /// The first runs that have other verdicts or are undecided.
     pub(crate) unexpected: Vec<Unexpected>,
-    /// How often each checker was violated.
+    /// The violations of each checker.
     pub(crate) counter: Counter,
 }
 
-/// A run that is not as expected, or says nothing.
+/// A run that has other verdicts than expected, or is undecided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unexpected {
-    /// Which one.
+    /// The run.
     pub(crate) case: Case,
     /// `otherwise` or `undecided`.
     pub(crate) verdict: String,
 }
 
 impl Campaign {
-    /// Reads the tables of all shards in their order, checks that each is whole and of this
-    /// campaign, and writes their rows. `trial` is that of the campaign.
+    /// Reads the tables of all shards in order, checks that each is complete and belongs to this
+    /// campaign, and writes their rows. `trial` must be that of the campaign.
     ///
     /// # Errors
-    /// When shards are missing or torn, or the rows cannot be written to `target`.
+    /// Fails if shards are missing or torn, or the rows cannot be written to `target`.
     pub(crate) fn merge(
         &self,
         trial: &Runner<'_>,
@@ -97,7 +97,7 @@ impl Campaign {
     }
 }
 
-/// Where the verdicts stand in a row.
+/// The columns of the verdicts in a row.
 struct Places {
     verdict: usize,
     checkers: Vec<(usize, &'static str)>,

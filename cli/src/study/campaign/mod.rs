@@ -1,9 +1,9 @@
-//! A campaign: many seeds, cut into shards that any number of processes and machines work on, in
-//! one folder.
+//! A campaign in one folder: many seeds, divided into shards on which any number of processes and
+//! machines work.
 //!
 //! The folder has `plan.json`, a copy of each scenario file in `files/`, and the table of each
-//! finished shard in `shards/`. A shard is a pure function of the plan and its number, so it does
-//! not matter who works on it, when, or how often.
+//! finished shard in `shards/`. A shard is a pure function of the plan and its number, so its
+//! result does not depend on who works on it, when, or how often.
 
 #[cfg(feature = "s3")]
 mod bucket;
@@ -35,13 +35,13 @@ use lockstorm::{
     run::runner::Runner,
 };
 
-/// The most runs of a shard: a worker that is killed loses no more.
+/// The most runs of a shard. A killed worker loses no more than these.
 pub(crate) const RUNS_OF_A_SHARD_MAX: u64 = 100_000;
 
-/// The most shards: each is a file of one folder.
+/// The most shards. Each is a file of one folder.
 pub(crate) const SHARDS_MAX: u64 = 1_000_000;
 
-/// What a campaign's folder has in it.
+/// The entries of a campaign's folder.
 const PLAN: &str = "plan.json";
 const FILES: &str = "files";
 const SHARDS: &str = "shards";
@@ -53,19 +53,19 @@ pub(crate) struct Campaign {
     plan: Plan,
 }
 
-/// What `plan.json` says.
+/// The content of `plan.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
-    /// The version of lockstorm that planned it, and the SHA-256 of its executable: two builds may
-    /// run a seed differently.
+    /// The version of lockstorm that planned it. `build` is the SHA-256 of its executable: two
+    /// builds may run a seed differently.
     lockstorm: String,
     build: String,
-    /// The first seed, and the first one that is no longer of it.
+    /// The first seed, and the first seed after the last.
     seeds: [u64; 2],
     runs_of_a_shard: u64,
     files: Vec<File>,
-    /// How many runs there are: of each variant of each file with each seed.
+    /// The number of runs: each variant of each file with each seed.
     runs: u64,
 }
 
@@ -73,13 +73,13 @@ struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// As it was named when it was planned; runs are called by it.
+    /// The name at the time of planning. The names of runs contain it.
     name: String,
-    /// Of its text, in hexadecimal digits.
+    /// The digest of its text, in hexadecimal digits.
     sha256: String,
 }
 
-/// What is wrong with a campaign.
+/// An error of a campaign.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CampaignError {
     #[error("{} {what}: {error}", path.display())]
@@ -124,19 +124,19 @@ pub(crate) enum CampaignError {
     Differs(PathBuf),
 }
 
-/// What is done of a campaign.
+/// The progress of a campaign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// How many shards there are.
+    /// The number of shards.
     pub(crate) shards: u64,
-    /// Those that are not finished, in order.
+    /// The unfinished shards, in order.
     pub(crate) missing: Vec<u64>,
-    /// Files of workers that are at work, or have ended before they were done.
+    /// The number of partial files, of workers that are running or were killed.
     pub(crate) unfinished: usize,
 }
 
 impl Status {
-    /// The missing shards in few words: `3, 7 to 20`.
+    /// Returns the missing shards in a few words: `3, 7 to 20`.
     pub(crate) fn missing(&self) -> String {
         let mut ranges = Vec::new();
         for range in self.missing.chunk_by(|one, next| one + 1 == *next) {
@@ -156,7 +156,7 @@ impl Status {
 }
 
 impl Plan {
-    /// A plan by this version and build of lockstorm.
+    /// Creates a plan by this version and build of lockstorm.
     fn new(
         (lockstorm, build): (String, String),
         sources: &[Source],
@@ -185,10 +185,10 @@ impl Plan {
 }
 
 impl Campaign {
-    /// Plans one: writes the plan and copies of the files into a folder that is new or empty.
+    /// Plans a campaign: writes the plan and copies of the files into a new or empty folder.
     ///
     /// # Errors
-    /// When the folder has something in it or cannot be written, or there would be too many shards.
+    /// Fails if the folder is not empty or cannot be written, or there would be too many shards.
     pub(crate) fn plan(
         folder: &Path,
         sources: &[Source],
@@ -209,7 +209,7 @@ impl Campaign {
             let path = campaign.copy(at);
             fs::write(&path, &source.text).map_err(cannot("cannot be written", &path))?;
         }
-        // The plan comes last and at once: a folder without one is no campaign.
+        // Write the plan last and atomically: a folder without a plan is no campaign.
         let text = serde_json::to_string_pretty(&campaign.plan).expect("a plan is made of texts and numbers");
         let mut part = Part::create(&campaign.folder, PLAN)?;
         let written = writeln!(part.file, "{text}");
@@ -217,10 +217,10 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// The campaign in a folder.
+    /// Opens the campaign in a folder.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails if the folder has no valid plan.
     pub(crate) fn open(folder: &Path) -> Result<Campaign, CampaignError> {
         let path = folder.join(PLAN);
         let text = fs::read_to_string(&path).map_err(cannot("cannot be read", &path))?;
@@ -236,10 +236,11 @@ impl Campaign {
         Ok(Campaign { folder: folder.to_owned(), plan })
     }
 
-    /// Whether it has these scenarios, seeds and shards. Which build planned it is not asked.
+    /// Returns true if the campaign has these scenarios, seeds and shards. Ignores the build that
+    /// planned it.
     ///
     /// # Errors
-    /// As [`Campaign::plan`] has them for what is wrong with the seeds and shards.
+    /// Fails like [`Campaign::plan`] for invalid seeds and shards.
     pub(crate) fn is_of(
         &self,
         sources: &[Source],
@@ -250,12 +251,12 @@ impl Campaign {
         Ok(self.plan == Plan::new(by, sources, seeds, runs_of_a_shard)?)
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(crate) fn runs(&self) -> u64 {
         self.plan.runs
     }
 
-    /// How many shards there are.
+    /// The number of shards.
     pub(crate) fn shards(&self) -> u64 {
         self.plan.runs.div_ceil(self.plan.runs_of_a_shard)
     }
@@ -265,10 +266,10 @@ impl Campaign {
         self.plan.seeds[0]..self.plan.seeds[1]
     }
 
-    /// The scenarios, from the copies in the folder.
+    /// Reads the scenarios from the copies in the folder.
     ///
     /// # Errors
-    /// When this is not the executable that planned it, or a copy has changed since.
+    /// Fails if another executable planned the campaign, or a copy has changed since.
     pub(crate) fn sources(&self) -> Result<Vec<Source>, CampaignError> {
         let described = |version: &str, build: &str| {
             format!("{version} (build {})", build.chars().take(12).collect::<String>())
@@ -300,10 +301,10 @@ impl Campaign {
         Ok(sources)
     }
 
-    /// What is done.
+    /// Returns the progress.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub(crate) fn status(&self) -> Result<Status, CampaignError> {
         let folder = self.shards_folder();
         let cannot_read = cannot("cannot be read", &folder);
@@ -315,7 +316,7 @@ impl Campaign {
         Ok(self.status_of(names.iter().filter_map(|name| name.to_str())))
     }
 
-    /// What is done, by the names of the files of shards.
+    /// Derives the progress from the names of the files of shards.
     fn status_of<'a>(&self, names: impl Iterator<Item = &'a str>) -> Status {
         let (mut is_done, mut unfinished) = (vec![false; self.shards() as usize], 0);
         for name in names {
@@ -329,10 +330,10 @@ impl Campaign {
         Status { shards: self.shards(), missing: missing.collect(), unfinished }
     }
 
-    /// Whether every shard is finished.
+    /// Checks that every shard is finished.
     ///
     /// # Errors
-    /// When some are not: which.
+    /// Lists the missing shards.
     pub(crate) fn is_whole(&self) -> Result<(), CampaignError> {
         let status = self.status()?;
         if status.missing.is_empty() {
@@ -342,7 +343,7 @@ impl Campaign {
         Err(CampaignError::Missing { missing, shards, which: status.missing() })
     }
 
-    /// Which runs are of a shard, among all of them in their order.
+    /// Returns the range of a shard's runs in the order of all runs.
     fn positions(&self, shard: u64) -> Result<Range<u64>, CampaignError> {
         let shards = self.shards();
         if shard >= shards {
@@ -352,7 +353,7 @@ impl Campaign {
         Ok(from..(from + self.plan.runs_of_a_shard).min(self.plan.runs))
     }
 
-    /// The runs of all shards.
+    /// Returns a runner for the runs of all shards.
     pub(crate) fn trial<'a>(&self, sources: &'a [Source]) -> Runner<'a> {
         Runner::new(sources).seeds(self.seeds())
     }
@@ -386,7 +387,7 @@ fn cannot<'a>(what: &'static str, path: &'a Path) -> impl Fn(io::Error) -> Campa
     move |error| CampaignError::Io { path: path.to_owned(), what, error }
 }
 
-/// The SHA-256 of the executable of this process.
+/// Returns the SHA-256 of this process's executable.
 fn build() -> Result<String, CampaignError> {
     let unknown = PathBuf::from("the executable of this process");
     let path = std::env::current_exe().map_err(cannot("cannot be found", &unknown))?;
@@ -402,7 +403,7 @@ fn build() -> Result<String, CampaignError> {
     Ok(hex(digest.finalize()))
 }
 
-/// A file under a name that no other process has, until it is whole.
+/// A file under a temporary name that no other process has, until it is complete.
 struct Part {
     path: PathBuf,
     file: io::BufWriter<fs::File>,
@@ -412,7 +413,7 @@ impl Part {
     fn create(folder: &Path, name: &str) -> Result<Part, CampaignError> {
         let mut number = 0_u64;
         loop {
-            // Creating a file that must be new succeeds once, also among machines that share a
+            // Creating a new file succeeds for only one process, also among machines that share a
             // folder.
             let path = folder.join(format!("{name}.{number}.part"));
             match fs::File::create_new(&path) {
@@ -423,8 +424,8 @@ impl Part {
         }
     }
 
-    /// Puts the file where it belongs, or takes it away where writing it has failed. Where there is
-    /// one already the two must be equal.
+    /// Moves the file to its final path, or removes it if writing it has failed. If the path exists
+    /// already, the two files must be equal.
     fn put(mut self, written: io::Result<()>, to: &Path) -> Result<(), CampaignError> {
         let written = written.and_then(|()| self.file.flush()).and_then(|()| self.file.get_ref().sync_all());
         if let Err(error) = written {
@@ -441,7 +442,7 @@ impl Part {
         match is_equal {
             Ok(true) => Ok(()),
             Ok(false) => Err(CampaignError::Differs(to.to_owned())),
-            // The worker that finished the same file first has taken this one away.
+            // The worker that finished the same file first has removed this one.
             Err(error) if error.kind() == io::ErrorKind::NotFound && to.exists() => Ok(()),
             Err(error) => Err(cannot("cannot be written", to)(error)),
         }

@@ -1,4 +1,4 @@
-//! What a folder of a campaign gives back, and what it refuses.
+//! Tests for the results of a campaign's folder, and for its errors.
 
 use std::{ops::ControlFlow, path::Path};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::study::table::{Rows, Table};
 use lockstorm::run::runner::Case;
 
-/// Two variants and an axis, so that shards begin within them.
+/// Two variants and an axis, so that some shards begin within a variant.
 const TEXT: &str = concat!(
     include_str!("../../../tests/jump.toml"),
     r#"
@@ -41,7 +41,7 @@ fn merged(campaign: &Campaign) -> Result<Vec<u8>, CampaignError> {
     Ok(bytes)
 }
 
-/// What one process writes for all runs.
+/// Returns the table that one process writes for all runs.
 fn of_one_process() -> Vec<u8> {
     let sources = sources();
     let trial = Runner::new(&sources).seeds(3..8);
@@ -76,7 +76,7 @@ fn what_is_merged_is_what_one_process_writes() {
     let campaign = planned("merged");
     let sources = campaign.sources().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((campaign.runs(), campaign.shards()), (20, 4));
-    // In any order, on any number of threads, and twice.
+    // Work in any order, on any number of threads, and twice.
     for (shard, jobs, worked) in [
         (3, 1, Worked::Now),
         (0, 4, Worked::Now),
@@ -97,7 +97,8 @@ fn what_is_merged_is_what_one_process_writes() {
 fn a_killed_worker_leaves_nothing_that_counts() {
     let campaign = planned("killed");
     let sources = campaign.sources().unwrap_or_else(|error| panic!("{error}"));
-    // One was killed while it wrote, another is still at the same shard and will be done later.
+    // One worker was killed while it wrote. Another is still at the same shard and will finish
+    // later.
     let left = campaign.shards_folder().join("000001.csv.0.part");
     fs::write(&left, "case,file\nhalf a li").expect("written");
     let mut late = Part::create(&campaign.shards_folder(), "000001.csv").expect("a name of its own");
@@ -110,7 +111,7 @@ fn a_killed_worker_leaves_nothing_that_counts() {
     late.file.write_all(&table).expect("written");
     late.put(Ok(()), &campaign.shard_file(1)).expect("the shard is finished already");
     assert_eq!(fs::read(campaign.shard_file(1)).expect("finished"), table);
-    // A worker that finds something else has found a run that is not the same twice.
+    // A worker with another table has found a run that is not reproducible.
     let mut other = Part::create(&campaign.shards_folder(), "000001.csv").expect("a name of its own");
     other.file.write_all(b"another table").expect("written");
     let error = other.put(Ok(()), &campaign.shard_file(1)).expect_err("they differ");
@@ -138,7 +139,7 @@ fn what_does_not_belong_together_is_refused() {
     for shard in 0..4 {
         campaign.work(&sources, shard, 2, &|_| {}).unwrap_or_else(|error| panic!("{error}"));
     }
-    // A table that was cut short, has another shard's rows, or more than its own.
+    // A truncated table, one with another shard's rows, and one with too many rows.
     let path = campaign.shard_file(2);
     let whole = fs::read_to_string(&path).expect("finished");
     let lines: Vec<&str> = whole.split_inclusive('\n').collect();
@@ -159,7 +160,7 @@ fn what_does_not_belong_together_is_refused() {
     }
     fs::write(&path, &whole).expect("written");
     merged(&campaign).unwrap_or_else(|error| panic!("{error}"));
-    // A file that has changed since, and another build of lockstorm.
+    // A file that has changed since the planning, and another build of lockstorm.
     fs::write(campaign.copy(1), TEXT.replace("9s", "7s")).expect("written");
     says(campaign.sources().expect_err("changed"), "0001.toml has changed since the campaign was planned");
     let plan = fs::read_to_string(folder.join("plan.json")).expect("written");

@@ -1,4 +1,4 @@
-//! Working on shards: resumable, and safe to do twice at once.
+//! Work on shards. It can be resumed, and two workers of one shard do not disturb each other.
 
 use std::{fs, ops::ControlFlow};
 
@@ -6,23 +6,23 @@ use super::{Campaign, CampaignError, Part, cannot, shard_name};
 use crate::study::table::{Rows, Table};
 use lockstorm::{file::scenario::Source, run::runner::Judged};
 
-/// What came of working on a shard.
+/// The outcome of work on a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Worked {
-    /// It had been finished before.
+    /// The shard was finished before.
     Before,
-    /// It was run, and its table is there.
+    /// The shard was run now, and its table exists.
     Now,
 }
 
 impl Campaign {
-    /// Runs a shard on so many threads, and puts its table into the folder at once when it is
-    /// whole. Nothing is done where it is there already. `told` is called with each run, in no
-    /// particular order.
+    /// Runs a shard on `jobs` threads, and puts its table into the folder atomically once it is
+    /// complete. Does nothing if the table exists. Calls `told` for each run, in no particular
+    /// order.
     ///
     /// # Errors
-    /// When the table cannot be written, or another process has found something else for the same
-    /// shard.
+    /// Fails if the table cannot be written, or another process has produced a different one for
+    /// the same shard.
     pub(crate) fn work(
         &self,
         sources: &[Source],
@@ -52,7 +52,7 @@ impl Campaign {
         Ok(Worked::Now)
     }
 
-    /// Takes away what workers have left that were killed at a shard that is finished now.
+    /// Removes the partial files that killed workers left of a shard that is finished now.
     fn sweep(&self, shard: u64) -> Result<(), CampaignError> {
         let (folder, name) = (self.shards_folder(), shard_name(shard));
         let cannot_read = cannot("cannot be read", &folder);
@@ -60,7 +60,7 @@ impl Campaign {
             let entry = entry.map_err(&cannot_read)?;
             let is_left = entry.file_name().to_str().is_some_and(|of| of.starts_with(&name) && of != name);
             if is_left {
-                // Another worker may have taken it away.
+                // Another worker may have removed it.
                 let _ = fs::remove_file(entry.path());
             }
         }

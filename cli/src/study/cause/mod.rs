@@ -1,9 +1,9 @@
-//! Why a run was violated, by what would have happened otherwise: the smallest sets of faults,
-//! clock errors and delays without which the same seed's run is not violated any more.
+//! Explains a violation by counterfactuals: finds the smallest sets of faults, clock errors and
+//! delays without which the same seed's run is not violated.
 //!
-//! A cause is counterfactual here, as in Lewis, *Causation* (1973): what happened would not have
-//! happened without it. Every host, script and fault draws from a stream of its own, so that taking
-//! one away does not move the others.
+//! The definition of a cause follows Lewis, *Causation* (1973): the violation would not have
+//! happened without it. Every host, script and fault draws from a stream of its own, so that the
+//! removal of one does not change the others.
 
 mod weaken;
 
@@ -20,24 +20,23 @@ use lockstorm::{
     units::{Draw, Span},
 };
 
-/// What is taken away instead of a network's own latency: one that no lease notices.
+/// The replacement of a network's latency: too short to affect any lease.
 const NEARLY_NONE: Span = Span::millis(0);
 
-/// The most runs for sets of two: beyond it, only the first of them are tried, and the answer says
+/// The most pairs that are tried. If there are more, only the first are tried, and the answer says
 /// so.
 const PAIRS_MAX: usize = 300;
 
-/// Of so many pairs each of the two is weakened: the first.
+/// The number of pairs, from the first, whose members are weakened.
 const PAIRS_WEAKENED_MAX: usize = 8;
 
-/// So many occurrences of a repeated fault are taken away by themselves: the first.
+/// The number of occurrences of repeated faults, from the first, that are removed one at a time.
 const OCCURRENCES_MAX: usize = 32;
 
-/// So often the share of a cause that is left is halved, to find how much less of it would have
-/// done.
+/// The number of bisection steps in the search for the smallest violating share of a cause.
 const HALVINGS: u32 = 6;
 
-/// Something that goes wrong, or is slow, in a scenario.
+/// A fault, a clock error or a delay in a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "is", content = "name", rename_all = "kebab-case")]
 pub(crate) enum Suspect {
@@ -45,70 +44,69 @@ pub(crate) enum Suspect {
     Fault(String),
     /// One occurrence of a repeated fault: `name#2`.
     Occurrence(String),
-    /// That the clocks of a node, or a group of them, differ from true time.
+    /// The clock error of a node or a group of nodes.
     NodeClock(String),
-    /// That the clocks of a client, or a group of them, differ from true time.
+    /// The clock error of a client or a group of clients.
     ClientClock(String),
-    /// That the clocks of a Sentinel, or a group of them, differ from true time.
+    /// The clock error of a Sentinel or a group of Sentinels.
     SentinelClock(String),
-    /// That a link is slower than the rest of the network.
+    /// The extra latency of a link.
     Link(String),
-    /// That packets take time at all.
+    /// The latency of the network.
     Latency,
 }
 
-/// What became of the verdict without some of it.
+/// The verdict after the removal of some suspects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Without {
-    /// What was taken away.
+    /// The removed suspects.
     pub(crate) suspects: Vec<Suspect>,
-    /// The verdict without it: *holds*, *violated* or *undecided*.
+    /// The verdict without them: *holds*, *violated* or *undecided*.
     pub(crate) verdict: &'static str,
 }
 
-/// How much less of a cause would have done.
+/// The size of a cause that suffices for the violation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Weakened {
     /// The cause.
     pub(crate) suspect: Suspect,
-    /// What was taken away besides: of a pair the other one.
+    /// The other member of a pair, which was removed as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) without: Option<Suspect>,
-    /// The largest share of its size that was tried and with which it holds; 0 if there was none.
+    /// The largest tried share of its size with which the verdict holds; 0 if there is none.
     pub(crate) harmless: f64,
-    /// The smallest share of its size that was tried and violates.
+    /// The smallest tried share of its size that violates.
     pub(crate) violated: f64,
 }
 
-/// What a violation depends on.
+/// The answer: the dependence of a violation on the suspects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Why {
-    /// Every suspect taken away by itself.
+    /// The verdicts without each single suspect.
     pub(crate) alone: Vec<Without>,
-    /// Of the repeated faults among the causes, every occurrence taken away by itself.
+    /// The verdicts without each single occurrence of the repeated faults among the causes.
     pub(crate) occurrences: Vec<Without>,
-    /// The causes that have a size, with less of it; of a pair one with less of it, without the
-    /// other.
+    /// The causes that have a size, reduced. Of a pair, one is reduced and the other removed.
     pub(crate) weakened: Vec<Weakened>,
-    /// Where no suspect suffices by itself: the pairs without which it holds.
+    /// The pairs without which the verdict holds. Only tried if no single suspect suffices.
     pub(crate) pairs: Vec<Without>,
-    /// The verdict without all suspects: where it is still *violated*, the lock needs no fault to
-    /// be unsafe.
+    /// The verdict without all suspects. If it is still *violated*, the lock is unsafe without any
+    /// fault.
     pub(crate) without_all: &'static str,
-    /// How many pairs were not tried, because there are too many.
+    /// The number of pairs that were not tried, because there are too many.
     pub(crate) untried: usize,
-    /// How many occurrences were not tried, because there are too many.
+    /// The number of occurrences that were not tried, because there are too many.
     pub(crate) untried_occurrences: usize,
-    /// How many runs it took.
+    /// The number of runs that the answer took.
     pub(crate) runs: usize,
 }
 
-/// Why a checker found a run violated.
+/// The causes of one checker's violation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Causes {
     /// The name of the checker.
     pub(crate) checker: &'static str,
-    /// What its verdict depends on.
+    /// The answer.
     #[serde(flatten)]
     pub(crate) why: Why,
 }
@@ -118,21 +116,22 @@ pub(crate) struct Causes {
 pub(crate) struct Inquiry {
     /// Its seed.
     pub(crate) seed: u64,
-    /// What moves time on.
+    /// The engine that advances the time.
     pub(crate) engine: Engine,
-    /// Whose verdict.
+    /// The checker whose verdict is explained.
     pub(crate) checker: &'static Checker,
 }
 
 impl Inquiry {
-    /// Takes away every suspect in turn, and pairs where none suffices; `None` if the run is not
-    /// violated.
+    /// Removes each suspect in turn, and pairs if no single one suffices. Returns `None` if the run
+    /// is not violated.
     pub(crate) fn of(&self, scenario: &Scenario) -> Option<Causes> {
         let plan = Plan::draw(scenario, self.seed);
         if self.verdict(&plan) != "violated" {
             return None;
         }
-        // Their formulas may have what is taken away, and say nothing about the run.
+        // Remove boundary and measures: their formulas may refer to a removed suspect, and they do
+        // not affect the run.
         let scenario = &Scenario { boundary: None, measure: Measures::new(), ..scenario.clone() };
         let suspects = suspects(scenario);
         let mut runs = 1;
@@ -171,8 +170,8 @@ impl Inquiry {
         Some(Causes { checker: self.checker.name, why })
     }
 
-    /// How much less of a cause would have done, perhaps without another one, by bisection: the run
-    /// is violated with all of it, and not without it.
+    /// Bisects the size of a cause, optionally without another suspect. The run is violated with
+    /// the whole cause, and not without it. Returns `None` if the cause has no size.
     fn weakened(
         &self,
         scenario: &Scenario,
@@ -189,7 +188,7 @@ impl Inquiry {
             match self.verdict(&Plan::draw(&less, self.seed)) {
                 "violated" => violated = share,
                 "holds" => harmless = share,
-                // Between the two lies something that says nothing.
+                // Between the two bounds lies an undecided run, so stop.
                 _ => break,
             }
         }
@@ -201,7 +200,7 @@ impl Inquiry {
     }
 }
 
-/// Of the first pairs each of the two, with the other one.
+/// Returns both members of the first pairs, each with the other one.
 fn members(pairs: &[Without]) -> impl Iterator<Item = (&Suspect, Option<&Suspect>)> {
     pairs.iter().take(PAIRS_WEAKENED_MAX).flat_map(|pair| match &pair.suspects[..] {
         [one, other] => vec![(one, Some(other)), (other, Some(one))],
@@ -209,7 +208,7 @@ fn members(pairs: &[Without]) -> impl Iterator<Item = (&Suspect, Option<&Suspect
     })
 }
 
-/// Everything that can be taken away and leaves a scenario.
+/// Returns all suspects whose removal leaves a valid scenario.
 fn suspects(scenario: &Scenario) -> Vec<Suspect> {
     let faults = scenario.fault.keys().cloned().map(Suspect::Fault);
     let clocks = scenario.clocks().cloned().map(|name| match &name {
@@ -219,12 +218,12 @@ fn suspects(scenario: &Scenario) -> Vec<Suspect> {
     });
     let links = scenario.link.keys().cloned().map(Suspect::Link);
     let all = faults.chain(clocks).chain(links).chain([Suspect::Latency]);
-    // What others are named after cannot go by itself.
+    // A suspect to which other parts refer cannot be removed alone.
     all.filter(|suspect| Source::of("why", suspect.taken(scenario.clone())).is_ok()).collect()
 }
 
 impl Suspect {
-    /// Of a fault that has several, its occurrences.
+    /// Returns the occurrences of a fault that has several.
     fn occurrences(&self, plan: &Plan) -> Vec<Suspect> {
         let Suspect::Fault(fault) = self else { return Vec::new() };
         let own = plan.faults.iter().filter(|one| one.of() == fault);
@@ -232,15 +231,15 @@ impl Suspect {
         if all.len() > 1 { all } else { Vec::new() }
     }
 
-    /// The number of the occurrence among those of the fault of this name, from 1; `None` if it is
-    /// none of these.
+    /// Returns the number, from 1, of this occurrence of the fault with this name. `None` if it
+    /// belongs to another fault.
     fn occurrence_of(&self, fault: &str) -> Option<usize> {
         let Suspect::Occurrence(name) = self else { return None };
         name.strip_prefix(fault)?.strip_prefix('#')?.parse().ok()
     }
 
-    /// The scenario without it. An occurrence is taken out of the plan instead, so that the others
-    /// are drawn as they were.
+    /// Returns the scenario without the suspect. An occurrence is removed from the plan instead, so
+    /// that the others are drawn as before.
     fn taken(&self, mut from: Scenario) -> Scenario {
         match self {
             Suspect::Fault(name) => drop(from.fault.shift_remove(name)),
@@ -270,8 +269,8 @@ impl std::fmt::Display for Suspect {
 }
 
 impl Without {
-    /// Whether the verdict holds without it. One that is undecided is no pass: perhaps nothing is
-    /// left that could be violated.
+    /// Returns true if the verdict holds without the suspects. An undecided verdict does not count:
+    /// the run may have nothing left that could be violated.
     fn prevents(&self) -> bool {
         self.verdict == "holds"
     }
@@ -301,9 +300,9 @@ impl Weakened {
 }
 
 impl Why {
-    /// The faults of the run that are causes, by their places: those of a name without which it
-    /// holds, alone or with another one, or of several of one name the occurrences without which it
-    /// does.
+    /// Returns the indices of the run's faults that are causes. Those are the faults whose name is
+    /// a cause, alone or in a pair. If single occurrences of a name are causes, only those
+    /// occurrences count.
     pub(crate) fn confirmed(&self, faults: &[Fault]) -> Vec<usize> {
         let prevents = |all: &[Without]| -> Vec<Suspect> {
             all.iter().filter(|one| one.prevents()).flat_map(|one| one.suspects.clone()).collect()
@@ -379,8 +378,8 @@ mod tests {
         why.lines().iter().map(Counterfactual::to_string).collect()
     }
 
-    /// A lock of ten seconds that another client asks for 1.1 s after the grant, and what goes
-    /// wrong.
+    /// A lock with a lease of 10 s, which another client requests 1.1 s after the grant, and these
+    /// faults.
     fn why(faults: &str) -> Why {
         let text = format!(
             r#"
@@ -412,14 +411,14 @@ storm = "30s"
                 "without the fault jump: holds",
                 "without the fault noise: still violated",
                 "without the latency of the network: still violated",
-                // The lock would have been there for another 8.9 s.
+                // The lease would have lasted for another 8.9 s.
                 "with 88 % of the fault jump: holds, and with 89 % of it still violated",
                 "without all of them: holds",
             ]
         );
     }
 
-    /// It was left out, and the lock itself called the cause.
+    /// Regression: the fault was left out, and the lock itself was reported as the cause.
     #[test]
     fn a_fault_that_the_formula_of_a_boundary_names_can_be_the_cause() {
         let boundary = r#"
@@ -443,7 +442,7 @@ formula = "fault.jump.at - 1s"
             words(&why).contains(&"without the fault one and the fault other: holds".to_owned()),
             "{why:?}"
         );
-        // As of a jump that is the only cause: of the lease of 10 s 8.9 s are left.
+        // As with a jump that is the only cause: 8.9 s of the lease of 10 s remain.
         for line in [
             "without the fault other, with 88 % of the fault one: holds, and with 89 % of it still violated",
             "without the fault one, with 88 % of the fault other: holds, and with 89 % of it still violated",
@@ -452,8 +451,8 @@ formula = "fault.jump.at - 1s"
         }
     }
 
-    /// What is undecided counted as prevented: the cut without which nothing is written, and no
-    /// pair was tried.
+    /// Regression: undecided counted as prevented. So the cut, without which nothing is written,
+    /// was a cause, and no pair was tried.
     #[test]
     fn what_leaves_nothing_to_decide_was_taken_for_a_cause() {
         let why = of(NOTHING_TO_DECIDE, "l3");
@@ -470,8 +469,8 @@ formula = "fault.jump.at - 1s"
         assert_eq!(why.pairs.len(), 1, "{why:?}");
     }
 
-    /// Two pauses of which each makes the first owner's write late. Without the cut a third client
-    /// has the lock all the time.
+    /// Two pauses, each of which delays the first owner's write. Without the cut, a third client
+    /// holds the lock all the time.
     const NOTHING_TO_DECIDE: &str = r#"
 [node.m]
 [resource]
@@ -505,8 +504,8 @@ storm = "30s"
         assert_eq!((holds, why.pairs.len()), (2, 0), "{why:?}");
     }
 
-    /// Sentinels whose clocks run ten times as fast see a master down that stands still for less
-    /// than their patience. Only the clocks of nodes and clients had been suspected.
+    /// Sentinels with clocks that run ten times as fast consider a master down that pauses for less
+    /// than their timeout. Formerly only the clocks of nodes and clients were suspects.
     #[test]
     fn fast_clocks_of_sentinels_were_no_cause() {
         let why = of(
@@ -546,9 +545,9 @@ storm = "70s"
         );
     }
 
-    /// The clock of the node steps by 3 s every 300 ms. When the second client asks, 1.1 s after
-    /// the grant, it has done so three times: of a lease of ten seconds each of the three is
-    /// needed, and none that comes later.
+    /// The clock of the node steps by 3 s every 300 ms. The second client asks 1.1 s after the
+    /// grant, when the clock has made three steps. A lease of 10 s ends only with all three, and no
+    /// later step matters.
     #[test]
     fn of_a_repeated_fault_the_occurrences_are_told_apart() {
         let steps =

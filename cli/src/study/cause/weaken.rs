@@ -1,4 +1,4 @@
-//! A scenario in which something that goes wrong does so to a smaller extent.
+//! Reduces the size of a suspect in a scenario.
 
 use crate::study::shrink::{leaves, put, to_table};
 use lockstorm::{
@@ -8,12 +8,12 @@ use lockstorm::{
 
 use super::Suspect;
 
-/// What says of a fault when it is, and not how much it is.
+/// The keys of a fault that set its time, not its size.
 const WHEN: [&str; 4] = ["at", "on", "every", "until"];
 
-/// The scenario with every size of a suspect at this fraction: lengths, delays, steps, rates and
-/// shares, or both ends of their ranges. `None` if it has no size, as a crash for good, or if that
-/// scenario would not be valid.
+/// Returns the scenario with every size of a suspect multiplied by this fraction: lengths, delays,
+/// steps, rates and shares, or both ends of their ranges. `None` if the suspect has no size, like a
+/// crash without an end, or if the result is not valid.
 pub(super) fn weakened(scenario: &Scenario, suspect: &Suspect, fraction: f64) -> Option<Scenario> {
     let whole = to_table(scenario).ok()?;
     let path: Vec<String> = match suspect {
@@ -45,7 +45,7 @@ pub(super) fn weakened(scenario: &Scenario, suspect: &Suspect, fraction: f64) ->
     variants.into_iter().next().map(|variant| variant.scenario)
 }
 
-/// A time or a percentage, or a range of them, at a fraction of its size.
+/// Multiplies a time or a percentage, or a range of them, by a fraction.
 fn scaled(text: &str, fraction: f64) -> Option<String> {
     if let Some((low, high)) = text.split_once("..") {
         return Some(format!("{}..{}", scaled(low, fraction)?, scaled(high, fraction)?));
@@ -55,7 +55,7 @@ fn scaled(text: &str, fraction: f64) -> Option<String> {
         _ => ("", text),
     };
     let smaller = match unsigned.strip_suffix('%') {
-        // To the millionth of a percent, which is as fine as they are written.
+        // Round to a millionth of a percent, the finest notation.
         Some(number) => format!("{}%", (number.parse::<f64>().ok()? * fraction * 1e6).round() / 1e6),
         None => Span(unsigned.parse::<Span>().ok()?.0.mul_f64(fraction)).to_string(),
     };
@@ -75,7 +75,7 @@ mod tests {
             ("1s..3s", Some("500ms..1.5s")),
             ("-2%..+2%", Some("-1%..+1%")),
             ("0.5%", Some("0.25%")),
-            // A name, a number of something, slots of a cluster.
+            // A name, a count, and slots of a cluster.
             ("m", None),
             ("3", None),
             ("0..5460", None),

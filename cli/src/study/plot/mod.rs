@@ -1,5 +1,5 @@
-//! Runs as a picture: of a sweep a heat map over two axes, a curve with its band over one; of holds
-//! their survival.
+//! Draws runs: a sweep as a heat map over two axes or as a curve with its band over one, and holds
+//! as a survival curve.
 
 mod survival;
 
@@ -20,24 +20,23 @@ use lockstorm::{
 
 pub(crate) use survival::Survival;
 
-/// The size of a cell of a heat map, in pixels: two lines of text.
+/// The size of a cell of a heat map, in pixels. It fits two lines of text.
 const CELL: (u32, u32) = (72, 42);
-/// What is left of the cells and under them.
+/// The width to the left of the cells, and the height under them, in pixels.
 const MARGINS: (u32, u32) = (150, 140);
-/// The size of a curve.
+/// The size of a curve, in pixels.
 const CURVE: (u32, u32) = (860, 480);
-/// A picture of more cells than this on one axis is none that a person reads.
+/// The most cells on one axis. More are not readable.
 const CELLS_MAX: usize = 200;
-/// The most labels under a curve or a map: more would lie over each other.
+/// The most labels under a curve or a map. More would overlap.
 const LABELS_MAX: usize = 24;
 
-/// What can be drawn of one variant of a sweep.
+/// The plot data of one variant of a sweep.
 #[derive(Debug)]
 pub(crate) struct Plot<'a> {
     title: String,
     axes: Vec<PlotAxis<'a>>,
-    /// A row for each point that the checker judged: where it lies on each axis, and what was
-    /// counted.
+    /// For each point that the checker judged, its index on each axis, and its counts.
     points: Vec<(Vec<usize>, &'a Row)>,
 }
 
@@ -48,8 +47,8 @@ struct PlotAxis<'a> {
     values: Vec<&'a Coordinate>,
 }
 
-/// The checker that a picture of the runs of one variant shows: the one that its scenario names, or
-/// the first that was violated.
+/// Chooses the checker for a picture of the runs of one variant: the one that its scenario names,
+/// or the first that was violated.
 pub(crate) fn checker<'a>(tallies: &'a [Tally<'_>]) -> Option<&'a str> {
     let named = tallies.iter().find_map(|tally| tally.variant.scenario.plot.as_deref());
     let violated = || tallies.iter().flat_map(|tally| &tally.rows).find(|row| row.violated.yes > 0);
@@ -57,11 +56,11 @@ pub(crate) fn checker<'a>(tallies: &'a [Tally<'_>]) -> Option<&'a str> {
 }
 
 impl<'a> Plot<'a> {
-    /// Prepares what the runs of one variant say about one checker.
+    /// Prepares the results of one checker for the runs of one variant.
     ///
     /// # Errors
-    /// When there is no sweep, one of more than two axes or values than can be drawn, or nothing
-    /// about the checker.
+    /// Fails if there are no runs, not one or two axes, too many values to draw, or no results of
+    /// the checker.
     pub(crate) fn of(file: &str, tallies: &'a [Tally<'_>], checker: &str) -> Result<Plot<'a>, String> {
         let Some(first) = tallies.first() else { return Err("there are no runs".to_owned()) };
         let mut axes: Vec<PlotAxis<'_>> =
@@ -93,11 +92,11 @@ impl<'a> Plot<'a> {
         Ok(Plot { title: format!("{checker} violated: {file}{of}, {runs} runs"), axes, points })
     }
 
-    /// The picture.
+    /// Draws the picture.
     pub(crate) fn svg(&self) -> String {
         let mut svg = String::new();
         let drawn = if let [axis] = &self.axes[..] { self.curve(axis, &mut svg) } else { self.map(&mut svg) };
-        // Only a file that cannot be written is an error of this backend, and a text always can be.
+        // This backend fails only if it cannot write a file, and this one writes to memory.
         drawn.expect("an SVG in memory");
         svg
     }
@@ -155,7 +154,7 @@ impl<'a> Plot<'a> {
         axis: &PlotAxis<'_>,
         svg: &'s mut String,
     ) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'s> as DrawingBackend>::ErrorType>> {
-        // Values that are no numbers stand side by side.
+        // Values that are not numbers stand side by side.
         let numbers: Vec<f64> =
             axis.values.iter().enumerate().map(|(at, value)| value.number.unwrap_or(at as f64)).collect();
         let is_number = axis.values.iter().all(|value| value.number.is_some());
@@ -200,23 +199,23 @@ impl<'a> Plot<'a> {
     }
 }
 
-/// So many cells side by side: plotters counts from the first to the last, both included.
+/// Returns a range of this many cells. plotters includes both ends.
 fn segments(cells: usize) -> SegmentedCoord<RangedCoordusize> {
     (0..cells.saturating_sub(1).max(1)).into_segmented()
 }
 
-/// In how many runs of a cell it was violated.
+/// Formats the number of violated runs and of all runs in a cell.
 fn counts(row: &Row) -> String {
     format!("{}/{}", row.violated.yes, row.violated.runs())
 }
 
-/// Between which shares that puts it, in whole percent.
+/// Formats the interval of the share, in whole percent.
 fn bounds(row: &Row) -> String {
     let whole = |share: f64| (100.0 * share).round();
     format!("{} to {}%", whole(row.interval.low), whole(row.interval.high))
 }
 
-/// What the numbers of an axis count, by how its first value is written.
+/// Returns the unit of an axis's numbers, from the notation of its first value.
 fn unit(axis: &PlotAxis<'_>) -> &'static str {
     match axis.values.first().map(|first| first.value.as_str()) {
         Some(value) if value.ends_with('%') || value.ends_with("ppm") => "percent",
@@ -230,7 +229,7 @@ fn share(row: &Row) -> f64 {
     row.violated.yes as f64 / row.violated.runs().max(1) as f64
 }
 
-/// White where no run was violated, red where all were, grey where no run says.
+/// Returns white if no run was violated, red if all were, and grey if all are undecided.
 fn shade(row: &Row) -> RGBColor {
     if row.violated.undecided == row.violated.runs() {
         return RGBColor(210, 210, 210);

@@ -1,9 +1,9 @@
-//! The survival of holds: which share of them the servers still have after so long a time.
+//! The survival of holds: the share of them that the servers still have after a given time.
 //!
 //! The estimate is that of Kaplan and Meier, "Nonparametric Estimation from Incomplete
-//! Observations" (1958): a hold that was given back counts for as long as it was seen, and says
-//! nothing of later. The band is Greenwood's, taken of log(-log S) so that it stays between 0 and 1
-//! (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time Data*).
+//! Observations" (1958): a released hold counts for as long as it was observed, and contributes
+//! nothing to later times. The band is Greenwood's, computed for log(-log S) so that it stays
+//! between 0 and 1 (Kalbfleisch and Prentice, *The Statistical Analysis of Failure Time Data*).
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use plotters::prelude::*;
 use super::CURVE;
 use lockstorm::judge::{checker::Hold, verdict::percent};
 
-/// The normal quantile of a band of 95 %.
+/// The normal quantile of a 95 % band.
 const QUANTILE: f64 = 1.959_964;
 
-/// What is known of the holds that were lost after this time.
+/// A step of the estimate, at a time at which holds were lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Step {
-    /// After how long.
+    /// The time since the beginning of the holds.
     pub(crate) after: Duration,
-    /// The share of the holds that the servers have for longer.
+    /// The share of the holds that the servers keep for longer.
     pub(crate) share: f64,
-    /// The least and the greatest share that the holds speak for, at 95 %.
+    /// The lower and upper bound of the share at 95 %.
     pub(crate) band: (f64, f64),
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Survival {
 }
 
 impl Survival {
-    /// Of holds in any order.
+    /// Estimates the survival from holds in any order.
     pub(crate) fn of(mut holds: Vec<Hold>) -> Survival {
-        // One that is lost in the instant in which another one is given back was at risk with it.
+        // A hold that is lost at the instant of another one's release was at risk together with it.
         holds.sort_by_key(|hold| (hold.seen, !hold.lost));
         let (mut share, mut variance, mut seen) = (1.0, 0.0, 0);
         let mut steps = Vec::new();
@@ -57,10 +57,10 @@ impl Survival {
         Survival { steps, holds: holds.len(), lost, longest }
     }
 
-    /// The picture.
+    /// Draws the picture.
     pub(crate) fn svg(&self, title: &str) -> String {
         let mut svg = String::new();
-        // Only a file that cannot be written is an error of this backend, and a text always can be.
+        // This backend fails only if it cannot write a file, and this one writes to memory.
         self.draw(title, &mut svg).expect("an SVG in memory");
         svg
     }
@@ -97,7 +97,7 @@ impl Survival {
     }
 }
 
-/// The band of a share whose logarithm has this variance.
+/// Returns the bounds of a share whose logarithm has this variance.
 fn band(share: f64, variance: f64) -> (f64, f64) {
     if share <= 0.0 {
         return (0.0, 0.0);
@@ -107,7 +107,7 @@ fn band(share: f64, variance: f64) -> (f64, f64) {
     (share.powf((-width).exp()), share.powf(width.exp()))
 }
 
-/// A line that stays where it is until it falls.
+/// Returns the points of a step function that starts at 1.
 fn stairs(steps: impl Iterator<Item = (Duration, f64)>, end: f64) -> Vec<(f64, f64)> {
     let mut line = vec![(0.0, 1.0)];
     for (after, share) in steps {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// The first row is the example of Kaplan and Meier's paper: losses at 0.8, 3.1, 5.4 and 9.2,
-    /// four others seen for 1.0, 2.7, 7.0 and 12.1.
+    /// and four others observed for 1.0, 2.7, 7.0 and 12.1.
     #[test]
     fn a_hold_that_is_given_back_counts_for_as_long_as_it_was_seen() {
         for (holds, expected) in [
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Nine of ten: a band that is wider below than above, and within 0 and 1.
+    /// A share of nine of ten. Its band is wider below than above, and lies within 0 and 1.
     #[test]
     fn the_band_lies_around_the_share() {
         let holds = (0..10).map(|number| Hold { seen: Duration::from_secs(1), lost: number == 0 });

@@ -1,13 +1,14 @@
-//! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
+//! Makes a violated scenario smaller while it stays violated, so that only the parts remain that
+//! the violation needs.
 //!
-//! Greedy, from the outside in: faults, clients, hosts, errors of clocks, links, the resource,
-//! options of the lock and the network, steps, repetitions, the length of everything, and at last
-//! what each value is (`values.rs`). Each proposal is run with the same seed and kept if the same
-//! checker is still violated. Every host, script and fault draws from a stream of its own, so
-//! taking one away does not move the others.
+//! The search is greedy, from the outside in: faults, clients, logins and addresses, hosts, errors
+//! of clocks, links, the resource, options of the lock and the network, steps, repetitions, the
+//! length of everything, and finally single values (`values.rs`). Each proposal is run with the
+//! same seed, and kept if the same checker is still violated. Every host, script and fault draws
+//! from a stream of its own, so that the removal of one does not change the others.
 //!
-//! What is left is written into the file that its author wrote (`shape.rs`), so that a key which
-//! stays keeps its comments.
+//! The result is written into the author's file (`shape.rs`), so that the remaining keys keep their
+//! comments.
 
 mod shape;
 mod values;
@@ -26,55 +27,55 @@ use lockstorm::{
 
 pub(crate) use values::{leaves, put};
 
-/// The least that a storm is shortened to.
+/// The shortest storm.
 const STORM_MIN: Span = Span::millis(10);
 
-/// So many occurrences of a repeated fault are tried alone.
+/// The number of occurrences of a repeated fault that are tried alone.
 const OCCURRENCES_MAX: u32 = 32;
 
-/// What is to stay as it is while a scenario shrinks.
+/// The fixed conditions while a scenario shrinks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shrink {
     /// The seed.
     pub(crate) seed: u64,
-    /// What moves time on.
+    /// The engine that advances the time.
     pub(crate) engine: Engine,
-    /// Whose verdict.
+    /// The checker whose verdict must stay violated.
     pub(crate) checker: &'static Checker,
 }
 
-/// What is left.
+/// The result.
 #[derive(Debug, Clone)]
 pub(crate) struct Shrunk {
     /// The smaller scenario, which expects the violation.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compare the text with it"))]
     pub(crate) scenario: Scenario,
-    /// The same as a file, in the shape of the file that it came from.
+    /// The scenario as a file, in the form of the original file.
     pub(crate) text: String,
-    /// What was changed, in words, in this order: `without fault noise`.
+    /// The changes in words and in order, such as `without fault noise`.
     pub(crate) changes: Vec<String>,
-    /// How many runs it took.
+    /// The number of runs that it took.
     pub(crate) runs: usize,
 }
 
-/// A smaller scenario, and what is smaller about it.
+/// A smaller scenario, and a description of the change.
 type Proposal = (String, Scenario);
 
-/// What is tried of a scenario.
+/// Proposes smaller scenarios.
 type Propose<'a> = &'a dyn Fn(&Scenario) -> Vec<Proposal>;
 
 impl Shrink {
-    /// Whether the checker is violated in a run of the scenario.
+    /// Returns true if the checker is violated in a run of the scenario.
     pub(crate) fn is_violated(&self, scenario: &Scenario) -> bool {
         verdict(scenario, self.seed, self.engine, self.checker).witness().is_some()
     }
 
-    /// Removes whatever the violation does not need; `told` is called for each change. `None` if
-    /// there is no violation. `text` is the file that the scenario is a condition of; empty if it
-    /// is in no file.
+    /// Removes everything that the violation does not need, and calls `told` for each change.
+    /// `text` is the file of which the scenario is a condition, or empty. Returns `None` if there
+    /// is no violation.
     ///
     /// # Errors
-    /// When what is left cannot be written as TOML.
+    /// Fails if the result cannot be written as TOML.
     pub(crate) fn of(
         &self,
         scenario: &Scenario,
@@ -90,7 +91,7 @@ impl Shrink {
         left.measure.clear();
         left.real.clear();
         left.expect.clear();
-        // It is violated with the one seed that it was tried with, and perhaps with no other.
+        // The violation is known for the one tested seed, and may not occur with others.
         left.run.seeds = Run::default().seeds;
         left.expect.insert(self.checker.name.to_owned(), Expectation::violated());
         shape.follow(&to_table(&left)?);
@@ -112,7 +113,8 @@ impl Shrink {
                 &values,
             ];
             for propose in all {
-                // After each success the rest of the proposals is about a scenario that is no more.
+                // A success changes the scenario, so compute new proposals. Skip the first
+                // `refused` ones.
                 let mut refused = 0;
                 while let Some((words, smaller)) =
                     propose(&left).into_iter().skip(refused).find(|(_, smaller)| {
@@ -137,7 +139,7 @@ impl Shrink {
     }
 }
 
-/// The scenario with one change.
+/// Returns the scenario with one change.
 fn but(scenario: &Scenario, without: String, change: impl FnOnce(&mut Scenario)) -> Proposal {
     let mut smaller = scenario.clone();
     change(&mut smaller);
@@ -166,8 +168,8 @@ fn clients(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// What clients have of their own, and the users and addresses that are for them. One that
-/// something names stays.
+/// Proposes to remove clients' logins and retries, users and addresses. One to which something
+/// refers stays.
 fn access(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
@@ -195,7 +197,8 @@ fn access(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// Nodes and Sentinels. One that something else names makes the rest invalid, and stays.
+/// Proposes to remove nodes and Sentinels. If something refers to one, its removal is invalid and
+/// it stays.
 fn hosts(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, sentinel) in scenario.sentinel.iter().rev() {
@@ -222,7 +225,7 @@ fn hosts(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// Clocks of hosts that differ from true time.
+/// Proposes to correct the clocks that differ from true time.
 fn clocks(scenario: &Scenario) -> Vec<Proposal> {
     let without = |name: &String| {
         but(scenario, format!("the clock error of {name}"), |smaller| {
@@ -243,9 +246,10 @@ fn links(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// What is said of the network and of each lock beside which lock it is, left to its default.
+/// Proposes to reset options of the network and of each lock to their defaults, except those that
+/// identify the lock.
 fn options(scenario: &Scenario) -> Vec<Proposal> {
-    // Another lock is another experiment, and one without a lease has a watchdog.
+    // Another lock would be another experiment, and a lock without a lease has a watchdog.
     const WHICH: [&str; 8] = ["name", "kind", "subject", "lease", "permits", "count", "window", "per_client"];
     let Ok(whole) = to_table(scenario) else { return Vec::new() };
     let mut proposals = Vec::new();
@@ -269,8 +273,8 @@ fn options(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// Lines of work, and steps, but none that asks for the lock: a client that does not even ask
-/// proves nothing about it.
+/// Proposes to remove lines of work and steps, except acquisitions: a client that does not request
+/// the lock proves nothing about it.
 fn steps(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
@@ -302,7 +306,8 @@ fn steps(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// Of a repeated fault one occurrence alone, the first ones first; else the latest one left out.
+/// Proposes for a repeated fault to keep a single occurrence, the first ones first, or else to drop
+/// the latest.
 fn occurrences(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, fault) in &scenario.fault {
@@ -329,7 +334,8 @@ fn occurrences(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// Less time: no calm, and about half or at least three quarters of the storm.
+/// Proposes shorter runs: without the calm, or with about half or at least three quarters of the
+/// storm.
 fn lengths(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     let Run { storm, calm, .. } = scenario.run;
@@ -351,15 +357,15 @@ fn lengths(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// A scenario as a file, without what would be the same if it were not there.
+/// Converts a scenario to a file, without the values that equal their defaults.
 ///
 /// # Errors
-/// When it cannot be written as TOML.
+/// Fails if it cannot be written as TOML.
 pub(crate) fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
     toml::to_string(&to_table(scenario)?)
 }
 
-/// The tables of that file.
+/// Returns the tables of that file.
 pub(crate) fn to_table(scenario: &Scenario) -> Result<Table, toml::ser::Error> {
     let mut written = Table::try_from(scenario)?;
     drop_defaults(&mut written, &Table::try_from(Scenario::default())?);
@@ -392,7 +398,7 @@ fn drop_defaults(written: &mut Table, defaults: &Table) {
     written.retain(|key, value| defaults.get(key) != Some(value));
 }
 
-/// No switch of the format is on by default.
+/// Every switch of the format is off by default.
 fn drop_false(value: &mut Value) {
     match value {
         Value::Table(table) => {
@@ -408,7 +414,7 @@ fn drop_false(value: &mut Value) {
 mod tests {
     use super::*;
 
-    /// The pause is what it takes; everything else is noise.
+    /// The violation needs only the pause; everything else is noise.
     const NOISY: &str = r#"
 about = "A pause beyond the lease, among much else."
 [node.redis]
@@ -464,7 +470,7 @@ l3 = "violated"
             "{}",
             shrunk.text
         );
-        // What was printed is what was found, in the author's own file and without it.
+        // The printed scenario must equal the result, in the author's own file and without it.
         for text in [&shrunk.text, &to_toml(left).expect("it can be written")] {
             let again = parse("shrunk.toml", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(&again.variants[0].scenario, left, "{text}");
@@ -474,7 +480,7 @@ l3 = "violated"
         insta::assert_snapshot!("shrunk", shrunk.text);
     }
 
-    /// A pause for 2 s, at 1.2 s and every 3 s after that until 14 s: `NOISY` with another fault.
+    /// `NOISY` with another fault: a pause for 2 s, first at 1.05 s and then every 3 s until 14 s.
     fn repeated() -> String {
         let at = "on = { client = \"c1\", event = \"acquired\", delay = \"10ms\" }\nfor = \"2s..2.5s\" # longer than the lease";
         let every = "at = \"1.05s\"\nevery = \"3s\"\nuntil = \"14s\"\nfor = \"2s\"";
@@ -485,8 +491,8 @@ l3 = "violated"
             .replace("at = \"1.5s\", poll", "at = \"7.5s\", poll")
     }
 
-    /// They are at 1.05 s, 4.05 s, 7.05 s, 10.05 s and 13.05 s. The lock is granted at 7 s, so that
-    /// the third is what it takes.
+    /// The pauses are at 1.05 s, 4.05 s, 7.05 s, 10.05 s and 13.05 s. The lock is granted at 7 s,
+    /// so the violation needs only the third.
     #[test]
     fn of_a_repeated_fault_the_occurrence_that_matters_is_left() {
         let text = repeated();
@@ -519,7 +525,7 @@ l3 = "violated"
         );
     }
 
-    /// All three of a group stayed, and clocks that were wrong.
+    /// Regression: groups of three and wrong clocks were left unchanged.
     #[test]
     fn groups_of_sentinels_and_their_clocks_were_left_as_they_are() {
         let text = NOISY.replace(
@@ -538,7 +544,7 @@ l3 = "violated"
         assert_eq!(left, [2, 2, 2], "each proposal is about one of them");
     }
 
-    /// A lock that was called `clock` had a lease of a few milliseconds in the end.
+    /// Regression: a lock named `clock` ended with a lease of a few milliseconds.
     #[test]
     fn only_clocks_of_hosts_are_made_less_wrong() {
         let text = NOISY
@@ -554,7 +560,7 @@ l3 = "violated"
         assert!(keys[0] > 0 && keys[1] > 0 && keys[2] == 0, "{keys:?}");
     }
 
-    /// It had `clock = {}`.
+    /// Regression: the result contained `clock = {}`.
     #[test]
     fn a_sentinel_is_written_without_its_defaults() {
         let text = NOISY.replace("[resource]", "[sentinel.s]\ncount = 3\n[resource]");

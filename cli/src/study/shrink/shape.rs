@@ -1,5 +1,5 @@
-//! The file that an author wrote, changed in the places where a scenario has changed, and nowhere
-//! else: comments, order and the way in which values are written stay.
+//! Changes an author's file only in the places where the scenario has changed. Comments, order and
+//! the notation of values stay.
 
 use toml::{Table, Value};
 use toml_edit::{Array, DocumentMut, Item, TableLike};
@@ -7,18 +7,18 @@ use toml_edit::{Array, DocumentMut, Item, TableLike};
 use super::to_table;
 use lockstorm::file::scenario::{Scenario, parse};
 
-/// What only a whole file has: conditions, of which one is shrunk.
+/// The parts of a file with several conditions. Only one condition is shrunk.
 const OF_FILES: [&str; 2] = ["variant", "sweep"];
 
-/// The key of the lock of a file that has one lock only. The file leaves it out.
+/// The key of the lock in a file with only one lock, which omits it.
 const LOCK: &str = "lock";
 
-/// A file, and the tables of the scenario that it says.
+/// A file, and the tables of its scenario.
 pub(super) struct Shape(Option<(DocumentMut, Table)>);
 
 impl Shape {
-    /// Of a file with all its conditions. Nothing of it can be kept if it says nothing without one
-    /// of them.
+    /// Reads a file with several conditions. Keeps nothing of it if it is invalid without its
+    /// conditions.
     pub(super) fn of(text: &str) -> Shape {
         let read = || {
             let mut document: DocumentMut = text.parse().ok()?;
@@ -29,7 +29,7 @@ impl Shape {
         Shape(read())
     }
 
-    /// Writes what differs in the tables of another scenario.
+    /// Writes the differences to the tables of another scenario.
     pub(super) fn follow(&mut self, after: &Table) {
         if let Some((document, before)) = &mut self.0 {
             tables(document.as_table_mut(), before, after, true);
@@ -37,7 +37,7 @@ impl Shape {
         }
     }
 
-    /// The file, if it says just this scenario.
+    /// Returns the file if it has exactly this scenario.
     pub(super) fn text(&self, scenario: &Scenario) -> Option<String> {
         let (document, _) = self.0.as_ref()?;
         let text = document.to_string();
@@ -75,7 +75,7 @@ fn tables(written: &mut dyn TableLike, before: &Table, after: &Table, is_root: b
     }
 }
 
-/// Whether a file gives its one lock no name.
+/// Returns true if a file gives its one lock no name.
 fn is_only_lock(item: &Item, before: &Table) -> bool {
     before.len() == 1 && before.contains_key(LOCK) && item.get(LOCK).is_none()
 }
@@ -96,8 +96,7 @@ fn change(item: &mut Item, before: &Value, after: &Value) {
     }
 }
 
-/// The items of a list: those that are gone are taken out, and what is left is changed in its
-/// place.
+/// Updates a list: removes the items that are gone, and changes the remaining ones in place.
 fn items(written: &mut Array, before: &[Value], after: &[Value]) {
     let mut kept = Vec::new();
     for at in (0..before.len()).rev() {
@@ -122,8 +121,8 @@ fn items(written: &mut Array, before: &[Value], after: &[Value]) {
     }
 }
 
-/// Takes an item out, with the comment behind it: in the document that is the beginning of what
-/// stands before the next item.
+/// Removes an item and the comment behind it, which the document stores at the beginning of the
+/// next item's prefix.
 fn remove(written: &mut Array, at: usize) {
     let before = |item: &toml_edit::Value| {
         item.decor().prefix().and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()
@@ -142,7 +141,7 @@ fn remove(written: &mut Array, at: usize) {
     }
 }
 
-/// A value as it is written within a line.
+/// Formats a value for a single line.
 fn value(value: &Value) -> Option<toml_edit::Value> {
     value.to_string().parse().ok()
 }

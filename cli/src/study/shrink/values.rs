@@ -1,5 +1,5 @@
-//! Values that a violation does not need as they are: ranges become what was drawn of them, numbers
-//! round, and then small.
+//! Simplifies values whose exact size a violation does not need. Ranges become the drawn value,
+//! numbers become rounder, and then smaller.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use lockstorm::{
     units::Span,
 };
 
-/// Where values are made rounder, and whether they are also made smaller.
+/// The groups whose values are made rounder. With true, they are also made smaller.
 ///
-/// Latencies and what the lock is are only rounded. With a lease as short as the way to the node
-/// another violation takes the place of the one that is looked for: the lease ends before its grant
-/// arrives.
+/// Latencies, and the values that define the lock, are only rounded. With a lease as short as the
+/// latency to the node, another violation would replace the original one: the lease ends before its
+/// grant arrives.
 const GROUPS: [(&str, bool); 7] = [
     ("fault", true),
     ("client", true),
@@ -29,18 +29,18 @@ const GROUPS: [(&str, bool); 7] = [
     ("network", false),
 ];
 
-/// The sizes of groups of hosts are proposed where hosts are.
+/// `hosts` and `clients` propose the sizes of groups.
 const COUNT: &str = "count";
 
-/// The least that a time is made, in nanoseconds: a finer one is no easier to read.
+/// The smallest proposed time, in nanoseconds. A finer one is not easier to read.
 const TIME_MIN: u64 = 1_000_000;
 
-/// So many digits of a number are worth a try.
+/// The most digits of a proposed number.
 const DIGITS_MAX: u32 = 3;
 
-/// Every value that could be a simpler one, as proposals.
+/// Proposes a simpler value for each value that may have one.
 pub(super) fn simpler(scenario: &Scenario, seed: u64) -> Vec<Proposal> {
-    // It has been written before, so that it can be.
+    // It was written before, so this does not fail.
     let Ok(whole) = to_table(scenario) else { return Vec::new() };
     let drawn: BTreeMap<String, String> =
         Plan::draw(scenario, seed).drawn().into_iter().map(|drawn| (drawn.path, drawn.text)).collect();
@@ -51,14 +51,15 @@ pub(super) fn simpler(scenario: &Scenario, seed: u64) -> Vec<Proposal> {
         leaves(value, &mut vec![group.to_owned()], &mut found);
         for (path, value) in found {
             let name = path.join(".");
-            // An error of a clock is a fault of its host.
+            // A clock error is a fault of its host.
             let is_host = ["node", "sentinel"].contains(&group);
             let smaller = smaller || (is_host && path.get(2).is_some_and(|key| key == "clock"));
             for other in others(value, drawn.get(&name).map(String::as_str), smaller) {
                 let words = format!("with {name} = {other} instead of {value}");
                 let mut changed = whole.clone();
                 put(&mut changed, &path, other);
-                // As a text, because names in a file know where they stand in it.
+                // Convert to text and parse it again, because names contain their position in the
+                // file.
                 let text = toml::to_string(&changed).unwrap_or_default();
                 if let Ok(Source { variants, .. }) = parse("shrinking", &text) {
                     proposals.extend(variants.into_iter().map(|variant| (words.clone(), variant.scenario)));
@@ -69,7 +70,7 @@ pub(super) fn simpler(scenario: &Scenario, seed: u64) -> Vec<Proposal> {
     proposals
 }
 
-/// The values below one, each with its path; items of lists are counted from 0.
+/// Collects the values below one, each with its path. List items are numbered from 0.
 pub(crate) fn leaves<'a>(
     value: &'a Value,
     path: &mut Vec<String>,
@@ -103,7 +104,7 @@ pub(crate) fn put(table: &mut Table, path: &[String], value: Value) {
     *at.expect("the path is that of a value") = value;
 }
 
-/// What could stand in the place of a value.
+/// Returns candidates that could replace a value.
 fn others(value: &Value, drawn: Option<&str>, smaller: bool) -> Vec<Value> {
     match value {
         Value::Integer(number @ 2..) => {
@@ -113,7 +114,7 @@ fn others(value: &Value, drawn: Option<&str>, smaller: bool) -> Vec<Value> {
         }
         Value::String(text) => match (text.split_once(".."), drawn) {
             (Some(_), Some(drawn)) => vec![Value::String(drawn.to_owned())],
-            // Drawn again and again while the scenario runs.
+            // A range that is drawn repeatedly during the run.
             (Some((low, _)), None) => vec![Value::String(low.to_owned())],
             (None, _) => rounder(text, smaller).into_iter().map(Value::String).collect(),
         },
@@ -121,8 +122,8 @@ fn others(value: &Value, drawn: Option<&str>, smaller: bool) -> Vec<Value> {
     }
 }
 
-/// A text that is a number with a unit, as rounder ones: of fewer digits, and perhaps, when it has
-/// only one, smaller.
+/// Returns rounder versions of a number with a unit: with fewer digits or, for a single digit and
+/// if `smaller`, smaller ones.
 fn rounder(text: &str, smaller: bool) -> Vec<String> {
     let (sign, unsigned) = match text.as_bytes().first() {
         Some(b'+' | b'-') => text.split_at(1),
@@ -142,17 +143,17 @@ fn rounder(text: &str, smaller: bool) -> Vec<String> {
     all.into_iter().map(|number| format!("{sign}{}", write(number))).collect()
 }
 
-/// Digits with at most six behind the point, as millionths.
+/// Parses a number with up to six decimal places as millionths.
 fn millionths(number: &str) -> Option<u64> {
     let number: f64 = number.parse().ok()?;
     let millionths = (number * 1e6).round();
-    // Below 2^53 they are whole, and a share is at most a few hundred percent.
+    // Below 2^53 they are exact, and a share is at most a few hundred percent.
     (0.0..9e15).contains(&millionths).then_some(millionths as u64)
 }
 
-/// Numbers of fewer digits beside a number, the roundest first. One of a single digit is followed
-/// by smaller ones in the steps 5, 2 and 1, down to the least. Whatever is taken, there is an end:
-/// digits become fewer, and then the number smaller.
+/// Returns neighbours of a number with fewer digits, the roundest first. A number with a single
+/// digit is followed by smaller ones in the steps 5, 2 and 1, down to `least`. Repeated use
+/// terminates: first the digits become fewer, and then the number smaller.
 fn rounder_numbers(number: u64, least: Option<u64>) -> Vec<u64> {
     let Some(zeros) = (0..20).rev().find(|zeros| number.is_multiple_of(10_u64.pow(*zeros))) else {
         return Vec::new();
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn numbers_get_rounder_and_then_smaller() {
         for (text, smaller, others) in [
-            // Of 2.137 s the digits are worth less than that it is about two.
+            // The order goes from about 2 s to finer digits.
             ("2.137s", true, &["2s", "3s", "2.1s", "2.2s", "2.13s", "2.14s"][..]),
             ("30s", true, &["3s", "20s"]),
             ("30s", false, &[]),

@@ -1,5 +1,5 @@
-//! Runs as a table: a row for each, in columns that depend on what was run and never on what came
-//! out.
+//! The runs of a trial as a table with a row per run. Its columns depend only on the scenarios that
+//! were run, never on the results.
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -20,35 +20,35 @@ use lockstorm::{
 /// A column of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
-    /// Its name.
+    /// The column's name, unique in the table.
     pub(crate) name: String,
-    /// What is in it.
+    /// The type of its cells.
     pub(crate) kind: Kind,
 }
 
-/// What is in a column. Every cell may be empty as well.
+/// The type of a column. Any cell may also be empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Text.
     Text,
     /// A whole number from 0.
     Whole,
-    /// A number: seconds of a time, percent of a rate.
+    /// A number: a time in seconds, or a rate in percent.
     Number,
 }
 
-/// What stands in a row under a column of the kind of the same name.
+/// A cell of a row. Its variant is the column's [`Kind`] of the same name, or `Empty`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell {
     Text(String),
     Whole(u64),
     Number(f64),
-    /// Nothing is known, or nothing of the kind exists in this run.
+    /// The value is unknown, or does not exist in this run.
     Empty,
 }
 
 impl Cell {
-    /// The cell that CSV shows as this text, under a column of this kind; `None` if it is none.
+    /// Parses the text of a CSV field for a column of this kind. Returns `None` if it is not valid.
     pub(crate) fn read(kind: Kind, text: &str) -> Option<Cell> {
         Some(match kind {
             _ if text.is_empty() => Cell::Empty,
@@ -79,14 +79,14 @@ impl Cell {
 pub(crate) struct Table<'a> {
     trial: &'a Runner<'a>,
     columns: Vec<Column>,
-    /// Names of axes, in the order of their columns.
+    /// The axes, in the order of their columns.
     axes: Vec<Column>,
-    /// Paths of values that are drawn from the seed, in the order of their columns.
+    /// The paths of values that are drawn from the seed, in the order of their columns.
     drawn: Vec<Column>,
 }
 
 impl<'a> Table<'a> {
-    /// The table of the runs of this trial.
+    /// Returns the table of the runs of this trial.
     pub(crate) fn of(trial: &'a Runner<'a>) -> Table<'a> {
         let (mut axes, mut drawn) = (Vec::new(), Vec::new());
         for variant in trial.sources().iter().flat_map(|source| &source.variants) {
@@ -123,12 +123,12 @@ impl<'a> Table<'a> {
         Table { trial, columns, axes, drawn }
     }
 
-    /// The columns, in their order.
+    /// The columns, in order.
     pub(crate) fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The row of a run, with a cell for each column.
+    /// Returns the row of a run, with a cell for each column.
     pub(crate) fn row(&self, judged: &Judged) -> Vec<Cell> {
         let (case, variant) = (judged.case, self.trial.variant(judged.case));
         let verdict = match judged.verdict() {
@@ -175,7 +175,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Rows on their way into a file.
+/// Writes rows to a file.
 #[derive(Debug)]
 pub(crate) struct Rows<W: Write + Send>(To<W>);
 
@@ -187,31 +187,31 @@ enum To<W: Write + Send> {
 }
 
 impl<W: Write + Send> Rows<W> {
-    /// Writes CSV (RFC 4180), with the names of the columns in its first line. An empty cell is an
-    /// empty field.
+    /// Begins a CSV file (RFC 4180) with the names of the columns in its first line. An empty cell
+    /// becomes an empty field.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the first line cannot be written.
     pub(crate) fn csv(columns: &[Column], to: W) -> io::Result<Rows<W>> {
         let mut to = csv::Writer::from_writer(to);
         to.write_record(columns.iter().map(|column| &column.name))?;
         Ok(Rows(To::Csv(Box::new(to))))
     }
 
-    /// Writes Parquet: texts as UTF-8 strings, whole numbers as unsigned ones of 64 bits, numbers
-    /// as doubles, and an empty cell as null.
+    /// Begins a Parquet file: texts are UTF-8 strings, whole numbers unsigned 64-bit integers,
+    /// numbers doubles, and an empty cell is null.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the file cannot be begun.
     #[cfg(feature = "parquet")]
     pub(crate) fn parquet(columns: &[Column], to: W) -> io::Result<Rows<W>> {
         Ok(Rows(To::Parquet(Box::new(parquet::Groups::new(columns, to)?))))
     }
 
-    /// Writes one more row, which has a cell for each column.
+    /// Adds a row, which must have a cell for each column.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the row cannot be written.
     pub(crate) fn add(&mut self, row: Vec<Cell>) -> io::Result<()> {
         match &mut self.0 {
             To::Csv(to) => Ok(to.write_record(row.iter().map(|cell| match cell {
@@ -225,10 +225,10 @@ impl<W: Write + Send> Rows<W> {
         }
     }
 
-    /// Writes what is left. Without it the file is not whole.
+    /// Writes the remaining data. Without this call the file is incomplete.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Fails if the data cannot be written.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self.0 {
             To::Csv(mut to) => to.flush(),
@@ -238,7 +238,7 @@ impl<W: Write + Send> Rows<W> {
     }
 }
 
-/// A column of this name, for numbers as long as all of its values are.
+/// Adds a column with this name. Its kind is number as long as all of its values are numbers.
 fn add(columns: &mut Vec<Column>, name: &str, is_number: bool) {
     let kind = if is_number { Kind::Number } else { Kind::Text };
     match columns.iter_mut().find(|column| column.name == name) {

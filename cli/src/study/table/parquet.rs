@@ -1,4 +1,4 @@
-//! The table as Apache Parquet, written by its columns, without Arrow in between.
+//! Writes the table as Apache Parquet, column by column, without Arrow.
 
 use std::{io::Write, sync::Arc};
 
@@ -15,18 +15,18 @@ use parquet::{
 
 use super::{Cell, Column, Kind};
 
-/// How many rows are in memory at a time; so few in tests that they have several groups.
+/// The number of rows in memory. It is small in tests, so that they have several groups.
 const ROWS_OF_A_GROUP: usize = if cfg!(test) { 8 } else { 10_000 };
 
-/// Which program wrote a file, in the form that the format asks for: its columns are those of this
+/// The name of this program, in the form that Parquet requires. The columns are those of this
 /// version.
 const CREATED_BY: &str = concat!("lockstorm version ", env!("CARGO_PKG_VERSION"));
 
-/// Rows on their way into groups, and those into a file.
+/// Collects rows into row groups, and writes these to a file.
 pub(super) struct Groups<W: Write + Send> {
     file: SerializedFileWriter<W>,
     columns: Vec<Column>,
-    /// The rows of the group that is not full yet.
+    /// The rows of the current group.
     rows: Vec<Vec<Cell>>,
 }
 
@@ -92,7 +92,7 @@ fn write<'a>(
             Cell::Text(text) => Some(ByteArray::from(text.as_str())),
             _ => None,
         }),
-        // Parquet keeps an unsigned number in the bits of a signed one.
+        // Parquet stores an unsigned number in the bits of a signed one.
         Kind::Whole => values::<Int64Type>(to, cells, |cell| match cell {
             Cell::Whole(number) => Some(number.cast_signed()),
             _ => None,

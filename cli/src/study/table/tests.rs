@@ -1,9 +1,9 @@
-//! What the table of runs has, and what is read back of the files that it is written to.
+//! Tests for the content of the table, and for reading its files back.
 
 use super::*;
 use lockstorm::file::scenario::{Source, parse};
 
-/// Two axes, one of them without numbers, a variant with a sweep of its own, and something drawn.
+/// Two axes, one of them with text, a variant with its own sweep, and a drawn value.
 fn source() -> Source {
     let text = concat!(
         include_str!("../../../tests/jump.toml"),
@@ -52,7 +52,7 @@ fn a_table_has_its_columns_whatever_came_out() {
     let rows: Vec<Vec<Cell>> = judged.iter().map(|one| table.row(one)).collect();
     assert_eq!(rows.len(), 8);
     let at = |name: &str| names.iter().position(|column| *column == name).expect("a column");
-    // Neither of the two points with 8s draws anything; a range is text, and makes its axis one.
+    // The two points with 8s draw nothing. A range is text, and so its axis is text.
     for (row, (jump, latency, seed)) in rows.iter().zip([
         ("8s", 0.001, 3),
         ("8s", 0.001, 4),
@@ -119,7 +119,7 @@ fn what_is_written_as_parquet_is_read_back() {
     let trial = Runner::new(&sources).seeds(seeds);
     let judged = trial.run(&|_| {});
     let table = Table::of(&trial);
-    // More rows than a group has.
+    // More rows than fit into one group.
     let rows = judged.iter().map(|one| table.row(one)).cycle().take(19);
     let rows: Vec<Vec<Cell>> = rows.collect();
     let mut written = Vec::new();

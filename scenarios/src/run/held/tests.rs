@@ -1,5 +1,5 @@
-//! The holds that a node grants, loses and comes back with, told from what its keys held before and
-//! hold now.
+//! Tests for the grants, losses and returns of holds, derived from a node's keys before and after a
+//! change.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use crate::judge::{
 const LOCK: Lock = Lock(0);
 const NODE: Host = Host(9);
 
-/// Names of owners, numbered as they come; each client's owner is called after it.
+/// Numbers the owners in order of appearance. Each client's owner has the client's name.
 #[derive(Default)]
 struct Known(RefCell<Vec<(String, Host)>>);
 
@@ -41,7 +41,7 @@ impl Names for Known {
     }
 }
 
-/// What is in the key of the lock.
+/// Returns the content of the lock's key.
 fn fields(fields: &[(&str, &str)], expires_ms: i64) -> Vec<Value> {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let content = Content::Fields(fields.collect());
@@ -53,7 +53,7 @@ fn text(text: &str, expires_ms: i64) -> Vec<Value> {
     vec![Value { content, expires_ms: Some(expires_ms), ..Value::default() }]
 }
 
-/// What it means that a command of a client has left this.
+/// Returns the events for a client's command that left these values.
 fn change(
     (lock, names): (&mut Watched, &Known),
     values: &[Value],
@@ -79,8 +79,8 @@ fn vanished(owner: u32, how: LossCause) -> EventKind {
     EventKind::Vanished { lock: LOCK, owner: Owner(owner), how, mode: Mode::Exclusive }
 }
 
-/// A script that finds the lock expired and is granted it leaves the same name in the key: that was
-/// recorded as an extension, and a hold too many of the same depth as none at all.
+/// A script that finds the lock expired and is granted it leaves the same name in the key. That
+/// used to be recorded as an extension, and at the same depth not at all.
 #[test]
 fn an_expiry_that_a_grant_of_the_same_command_hid() {
     let (mut lock, names) = (lock(), Known::default());
@@ -91,18 +91,18 @@ fn an_expiry_that_a_grant_of_the_same_command_hid() {
     let again = fields(&[("c1", "1")], 11_000);
     let renewed = [vanished(0, LossCause::Expired), granted(0, 5_000, 11_000, 1)];
     assert_eq!(change(&again, "expired", 1, 6_000), renewed);
-    // The events of the rest of the script find what is known already.
+    // The rest of the script's events find no further change.
     assert_eq!(change(&again, "hincrby", 1, 6_000), []);
     assert_eq!(change(&again, "expire", 1, 6_000), []);
-    // Of the same depth, with or without another lease.
+    // The same depth, with and without another lease.
     let flushed = [vanished(0, LossCause::Flushed), granted(0, 4_000, 11_001, 1)];
     assert_eq!(change(&fields(&[("c1", "1")], 11_001), "flushed", 1, 7_001), flushed);
     assert_eq!(change(&[], "expired", 1, 12_000), [vanished(0, LossCause::Expired)]);
     assert_eq!(change(&[], "expired", 1, 12_000), []);
 }
 
-/// Two clients write one token: the hold is of the client that was granted it, and the release of
-/// the other takes it away.
+/// Two clients write the same token. The hold belongs to the client that was granted it, and the
+/// other client's release deletes it.
 #[test]
 fn a_hold_under_a_name_that_two_clients_share_is_of_the_one_that_was_granted_it() {
     let (mut lock, names) = (lock(), Known::default());
@@ -116,8 +116,8 @@ fn a_hold_under_a_name_that_two_clients_share_is_of_the_one_that_was_granted_it(
     assert_eq!(change(&[], "del", 1, 2_000), [vanished(1, LossCause::Deleted(by))]);
 }
 
-/// The script of one reader's release deletes the hash with what is left of another's, whose lease
-/// is over: it was recorded as the work of the first.
+/// The script of one reader's release deletes the hash with the remains of another reader's hold,
+/// whose lease has ended. That used to be recorded as the work of the first reader.
 #[test]
 fn a_hold_whose_lease_is_over_is_not_taken_away_by_who_clears_it_away() {
     let mut lock = Watched::new(LOCK, LockKind::ReadWrite.object(1), "lock");
@@ -141,7 +141,7 @@ fn a_hold_whose_lease_is_over_is_not_taken_away_by_who_clears_it_away() {
     assert_eq!(changes, [lapsed, released]);
 }
 
-/// One owner's hold on a node, so many levels until then by its clock.
+/// Returns a node with one owner's hold: `count` levels until `expires_ms` by the node's clock.
 fn has(history: &History, count: u32, expires_ms: Option<i64>) -> Watched {
     let owner = history.find_owner("c1:1").expect("it asked");
     let mut node = lock();
@@ -175,8 +175,8 @@ fn a_replica_that_is_promoted_has_lost_the_holds_that_it_never_had() {
     }
 }
 
-/// What comes back is what the group has said last that its owner has not: no event told of it, and
-/// it was of no owner for the checkers.
+/// A hold comes back if its state differs from the last one that its group reported. Formerly no
+/// event recorded that, and for the checkers it had no owner.
 #[test]
 fn a_hold_that_its_group_has_not_comes_back_with_a_node() {
     let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);

@@ -1,5 +1,5 @@
-//! A client that is a process of its own, with a lock library on trial: started, stopped and killed
-//! as its host is, and asked for its locks by the same scripts and workloads as our own client.
+//! A client that is a separate process with a lock library on trial. Its host starts, stops and
+//! kills it, and the same scripts and workloads as for our own client send it requests for locks.
 
 use std::{
     cell::{Cell, RefCell},
@@ -32,18 +32,18 @@ use crate::{
     units::millis,
 };
 
-/// How long a peer may take to connect to its nodes.
+/// The longest time for a peer's connection to its nodes.
 const READY_MAX: Duration = Duration::from_secs(30);
 
 /// The peer of one client over all its lives.
 struct PeerProgram {
     peer: Rc<Peer>,
     process: RefCell<Option<PeerProcess>>,
-    /// Of a process that has said hello and that its host has not taken over yet.
+    /// The pipes of a process that has sent its hello, until its host takes them.
     pipes: RefCell<Option<Pipes>>,
-    /// Why the process that was to be up when the run began is not.
+    /// The reason why the process did not come up before the run began.
     problem: RefCell<Option<String>>,
-    /// What all peers wait for, and whether this one is ready.
+    /// All peers wait for this. `is_ready` is set once this one is ready or will never be.
     connecting: Rc<Opening>,
     is_ready: Cell<bool>,
 }
@@ -62,14 +62,14 @@ impl PeerProgram {
         Ok(pipes)
     }
 
-    /// Others need not wait for it any more.
+    /// Stops others from waiting for this peer.
     fn is_ready(&self) {
         if !self.is_ready.replace(true) {
             self.connecting.one_is_ready();
         }
     }
 
-    /// What the process has complained of last.
+    /// Returns the first and last lines that the process wrote to its standard error.
     fn last_words(&self) -> String {
         let process = self.process.borrow();
         process.as_ref().map_or_else(|| "it has ended".to_owned(), PeerProcess::last_words)
@@ -107,7 +107,7 @@ impl Program for PeerProgram {
     }
 }
 
-/// A client that a peer is.
+/// A client that runs as a peer.
 struct PeerClient {
     stage: Rc<Stage>,
     client: Rc<Client>,
@@ -139,7 +139,7 @@ impl Process for PeerClient {
     }
 }
 
-/// Plays the client from one start to its crash.
+/// Runs the client from one start to its crash.
 async fn play(
     ctx: &HostCtx,
     stage: &Rc<Stage>,
@@ -186,7 +186,7 @@ async fn play(
         client::perform(stage, &context, lines, vec![owner], vec![subjects]).await;
         Ok(())
     };
-    // What is heard comes first: an answer that has arrived is older than any timer.
+    // Poll the incoming lines first: an answer that has arrived is older than any timer.
     tokio::select! {
         biased;
         heard = hearing => heard,
@@ -194,7 +194,7 @@ async fn play(
     }
 }
 
-/// Begins the conversation with the process, which is started unless it is there already.
+/// Begins the conversation with the process. Starts the process unless it runs already.
 async fn converse(program: &PeerProgram) -> Result<(Rc<Link>, Reader), String> {
     let said_hello = program.pipes.take();
     let is_new = said_hello.is_none();
@@ -208,7 +208,7 @@ async fn converse(program: &PeerProgram) -> Result<(Rc<Link>, Reader), String> {
     let (lines, mut given) = mpsc::unbounded_channel::<String>();
     tokio::task::spawn_local(async move {
         while let Some(line) = given.recv().await {
-            // A process that is gone is found by reading.
+            // The reader detects the end of the process.
             if input.write_all(line.as_bytes()).await.is_err() {
                 return;
             }
@@ -217,13 +217,14 @@ async fn converse(program: &PeerProgram) -> Result<(Rc<Link>, Reader), String> {
     Ok((Rc::new(Link::new(lines)), reader))
 }
 
-/// What a peer is told at first: where its nodes are, beyond the links from its host.
+/// Returns a peer's first request. It contains the addresses of the nodes beyond the links from the
+/// peer's host.
 async fn init(context: &SubjectContext) -> std::io::Result<Request> {
     let (ctx, plan) = (&context.ctx, &context.plan);
     let mut locks = Vec::new();
     for (lock, groups) in plan.locks.iter().zip(&context.groups) {
         let mut nodes = Vec::new();
-        // Of a group of replicas a library is told the first node that its client knows.
+        // A library gets only the first node of a group of replicas that its client knows.
         for node in groups.iter().filter_map(|group| group.first()) {
             nodes.push(ctx.gate(node, PORT).await?.to_string());
         }
@@ -239,7 +240,7 @@ async fn init(context: &SubjectContext) -> std::io::Result<Request> {
     })
 }
 
-/// That the first step of a process that has just been started should have been taken already.
+/// Returns a message if the first step of a newly started process is already overdue.
 fn is_late(ctx: &HostCtx, lines: &[PlannedLine]) -> Option<String> {
     let first = lines.first()?.script.first()?.at?;
     let now = ctx.moment().0.since(True::ZERO);

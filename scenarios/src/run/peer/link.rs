@@ -1,4 +1,4 @@
-//! Requests to a peer, and who waits for which answer.
+//! Requests to a peer, and the callers that wait for the answers.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,10 +9,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::protocol::{Numbered, Request, Said};
 
-/// What a peer has answered.
+/// A peer's answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It has connected, has released.
+    /// It has connected, or has released.
     Done,
     /// It has the lock, or a new lease on it.
     Has { until_ms: Option<i64>, token: Option<u64>, owner: Option<String> },
@@ -20,26 +20,26 @@ pub(crate) enum Answer {
     Refused,
 }
 
-/// What a library has reported in place of an answer.
+/// An error that a library has reported in place of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) text: String,
-    /// The lock certainly did not change.
+    /// True if the lock certainly did not change.
     pub(crate) definite: bool,
 }
 
-/// What a peer says unasked.
+/// A report of a peer without a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unasked {
     /// A lock was lost.
     Lost { hold: u64 },
-    /// A lease is a new one.
+    /// A lease was renewed.
     Renewed { hold: u64, until_ms: Option<i64> },
 }
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// A request, and who waits for what comes of it.
+/// A request, and the sender that wakes its caller.
 type Waiting = (Request, oneshot::Sender<Result<Answer>>);
 
 /// The conversation with one process.
@@ -51,13 +51,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// One whose lines go this way.
+    /// Creates a link that sends its lines through this channel.
     pub(crate) fn new(lines: mpsc::UnboundedSender<String>) -> Link {
         Link { lines, last: Cell::default(), waiting: RefCell::default() }
     }
 
-    /// Asks, and waits for the answer as long as it takes; returns the number of the request as
-    /// well.
+    /// Sends a request, and waits without a limit for the answer. Returns the number of the request
+    /// as well.
     pub(crate) async fn ask(&self, request: Request) -> (u64, Result<Answer>) {
         let id = self.last.get() + 1;
         self.last.set(id);
@@ -66,7 +66,7 @@ impl Link {
         line.push('\n');
         let (tell, told) = oneshot::channel();
         self.waiting.borrow_mut().insert(id, (request, tell));
-        // Where the process is gone the run is, too.
+        // If the process is gone, so is the run.
         let _ = self.lines.send(line);
         match told.await {
             Ok(answer) => (id, answer),
@@ -74,10 +74,10 @@ impl Link {
         }
     }
 
-    /// Takes in a line; returns what was not asked for.
+    /// Processes a line of the peer. Returns a report that was not requested.
     ///
     /// # Errors
-    /// That no peer says so, in words.
+    /// A message, if the line breaks the protocol.
     pub(crate) fn hear(&self, line: &str) -> std::result::Result<Option<Unasked>, String> {
         let said = serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))?;
         let none = None;

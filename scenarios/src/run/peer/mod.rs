@@ -1,9 +1,9 @@
-//! A lock library of any language on trial: a process that answers requests for its lock, one JSON
-//! object a line.
+//! A lock library of any language on trial: a process that answers requests for its lock, with one
+//! JSON object per line.
 //!
-//! `lockstorm trial` starts such a process for each client of a scenario. This folder has what
-//! passes between the two (`protocol`), the process (`process`), and what is written to it and read
-//! from it (`link`); the book has the protocol for those who write a peer.
+//! `lockstorm trial` starts such a process for each client of a scenario. This folder contains the
+//! messages between the two (`protocol`), the process (`process`), and the exchange of requests and
+//! answers (`link`). The book describes the protocol for authors of a peer.
 
 mod host;
 mod link;
@@ -20,10 +20,10 @@ pub(crate) use self::{
 pub use crate::file::peer::{Can, Hello, Peer};
 
 impl Peer {
-    /// Starts the process once, to hear what it says of itself.
+    /// Starts the process once, and reads its hello.
     ///
     /// # Errors
-    /// That it does not start, or does not say what a peer says first, in words.
+    /// A message, if the process does not start, or does not begin with a valid hello.
     pub fn of(command: &str) -> Result<Peer, String> {
         let (process, mut pipes) =
             PeerProcess::start(command).map_err(|error| format!("{command}: {error}"))?;

@@ -1,5 +1,5 @@
-//! A peer's process, in a group of its own with whatever it starts: stopped, continued and killed
-//! as one, and gone when dropped.
+//! A peer's process. It forms a process group with all its children, which is stopped, continued
+//! and killed as one. Dropping it kills the group.
 
 use std::{
     fs::{self, File},
@@ -19,14 +19,15 @@ use tokio::{
 
 use super::{Hello, protocol::LINE_MAX};
 
-/// How long a process may take to say its first line: a virtual machine of Java on a busy machine.
+/// The longest time until a process's first line. It allows for a Java virtual machine on a busy
+/// machine.
 const HELLO_MAX: Duration = Duration::from_secs(60);
 
-/// How long to wait before looking once more whether it has said something.
+/// The pause between two looks for the first line.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// How many of the first and of the last lines of a process that has ended are shown: some
-/// languages begin with the error and go on with a trace, and others end with it.
+/// The number of first and of last lines shown of a process that has ended. Some languages print
+/// the error before the trace, others after it.
 const WORDS: usize = 6;
 
 /// A running peer.
@@ -37,7 +38,7 @@ pub(crate) struct PeerProcess {
     log: PathBuf,
 }
 
-/// Both ends of its conversation, until a host of the world takes them over.
+/// Both ends of the conversation, until a host of the world takes them over.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     input: ChildStdin,
@@ -45,14 +46,14 @@ pub(crate) struct Pipes {
     lines: Lines,
 }
 
-/// What distinguishes the logs of one process of lockstorm.
+/// Numbers the log files of one lockstorm process.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
 impl PeerProcess {
     /// Starts a process by a command, as a shell reads it.
     ///
     /// # Errors
-    /// If there is no shell, or no room for a log.
+    /// Fails if there is no shell, or no room for a log.
     pub(crate) fn start(command: &str) -> io::Result<(PeerProcess, Pipes)> {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let log = std::env::temp_dir().join(format!("lockstorm-{}-peer-{number}.log", std::process::id()));
@@ -71,12 +72,12 @@ impl PeerProcess {
         Ok((process, Pipes { input, output, lines: Lines::default() }))
     }
 
-    /// Stops it where it stands (SIGSTOP), or lets it go on (SIGCONT).
+    /// Stops the group (SIGSTOP), or continues it (SIGCONT).
     pub(crate) fn hold(&self, stopped: bool) {
         self.signal(if stopped { Signal::STOP } else { Signal::CONT });
     }
 
-    /// What it has written to its standard error first and last.
+    /// Returns the first and last lines of its standard error.
     pub(crate) fn last_words(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
@@ -98,7 +99,7 @@ impl PeerProcess {
 
 impl Drop for PeerProcess {
     fn drop(&mut self) {
-        // SIGKILL, which reaches stopped processes as well.
+        // SIGKILL also ends stopped processes.
         self.signal(Signal::KILL);
         let _ = self.child.wait();
         let _ = fs::remove_file(&self.log);
@@ -106,10 +107,10 @@ impl Drop for PeerProcess {
 }
 
 impl Pipes {
-    /// Waits for the first line.
+    /// Waits for the first line, and parses it.
     ///
     /// # Errors
-    /// What came in its place, or that nothing came, in words.
+    /// A message about the invalid line, the end of the process or the timeout.
     #[expect(clippy::disallowed_methods, reason = "a process that starts, before any time of a run passes")]
     pub(crate) fn hello(&mut self, process: &PeerProcess) -> Result<Hello, String> {
         let (begun, mut buffer) = (Instant::now(), [0; 4096]);
@@ -132,10 +133,10 @@ impl Pipes {
         Hello::parse(&line).map_err(|problem| format!("`{}`: {problem}: {line}", process.command))
     }
 
-    /// The same for code that runs in a world of real time.
+    /// Converts the pipes for code in a world of real time.
     ///
     /// # Errors
-    /// If the pipes cannot be waited for.
+    /// Fails if the pipes cannot be polled.
     pub(crate) fn open(self) -> io::Result<(Sender, Reader)> {
         let Pipes { input, output, lines } = self;
         let input = Sender::from_owned_fd_unchecked(OwnedFd::from(input))?;
@@ -144,7 +145,7 @@ impl Pipes {
     }
 }
 
-/// What a peer says, line by line.
+/// Reads a peer's messages, line by line.
 #[derive(Debug)]
 pub(crate) struct Reader {
     output: Receiver,
@@ -152,10 +153,10 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The next line; `None` when it says no more.
+    /// Returns the next line, or `None` at the end of the output.
     ///
     /// # Errors
-    /// If the line is too long.
+    /// Fails if a line is too long, or the output cannot be read.
     pub(crate) async fn next(&mut self) -> io::Result<Option<String>> {
         let mut buffer = [0; 4096];
         loop {
@@ -170,7 +171,7 @@ impl Reader {
     }
 }
 
-/// Bytes that become lines.
+/// Splits bytes into lines.
 #[derive(Debug, Default)]
 struct Lines(Vec<u8>);
 
@@ -179,7 +180,7 @@ impl Lines {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The next whole line that is not empty.
+    /// Returns the next complete line that is not empty.
     fn next(&mut self) -> io::Result<Option<String>> {
         while let Some(end) = self.0.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.0.drain(..=end).collect();
@@ -220,7 +221,7 @@ mod tests {
         }
     }
 
-    /// A peer that a shell has started goes with the shell.
+    /// A peer's child process ends with its shell.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "processes end in real time")]
     fn no_process_is_left() {
@@ -232,11 +233,11 @@ mod tests {
         let told = fs::read_to_string(&process.log).expect("it has a log");
         let sleeper = told.trim().parse().ok().and_then(Pid::from_raw).expect("it told its id");
         drop(process);
-        // What is left of a killed process until its parent has heard of it counts as ended.
+        // A zombie counts as ended: it exists only until its parent has collected it.
         let stat = format!("/proc/{}/stat", sleeper.as_raw_nonzero());
         let state = || fs::read_to_string(&stat).unwrap_or_default();
         let (begun, limit) = (Instant::now(), Duration::from_secs(30));
-        // A signal is acted on when the process has a processor.
+        // A signal takes effect when the process gets a processor.
         while !state().is_empty() && !state().contains(") Z ") {
             assert!(begun.elapsed() < limit, "{}", state());
             std::thread::sleep(AGAIN);

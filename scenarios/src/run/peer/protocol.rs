@@ -1,20 +1,19 @@
-//! The messages: what a peer is asked, and what it says.
+//! The messages: requests to a peer, and its answers and reports.
 
 use serde::{Deserialize, Serialize};
 
 use crate::file::peer::Hello;
 
-/// How long a line may be, in bytes.
+/// The longest line, in bytes.
 pub(crate) const LINE_MAX: usize = 64 << 10;
 
-/// The version of the protocol.
 const VERSION: u32 = 1;
 
 impl Hello {
-    /// Reads the first line of a peer.
+    /// Parses the first line of a peer.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A message about the first problem.
     pub(crate) fn parse(line: &str) -> Result<Hello, String> {
         let hello = match serde_json::from_str(line) {
             Ok(Said::Hello(hello)) => hello,
@@ -33,41 +32,41 @@ impl Hello {
     }
 }
 
-/// A lock, as a peer is told of it.
+/// The description of a lock in a peer's first request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct InitLock {
-    /// What requests call it.
+    /// The lock's name in later requests.
     pub(crate) lock: String,
-    /// What the library is to call it.
+    /// The name that the library should use.
     pub(crate) name: String,
     /// The addresses of the nodes, `host:port`: one, or those of a quorum.
     pub(crate) nodes: Vec<String>,
 }
 
-/// What a peer is asked.
+/// A request to a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub(crate) enum Request {
-    /// To connect.
+    /// Connect.
     Init {
         host: String,
         locks: Vec<InitLock>,
-        /// The lease of a watchdog.
+        /// The lease of a watchdog, in milliseconds.
         watchdog_ms: u64,
-        /// How long a request to a node may take, if the scenario says so.
+        /// The timeout of a request to a node in milliseconds, if the scenario has one.
         timeout_ms: Option<u64>,
     },
-    /// To acquire a lock.
+    /// Acquire a lock.
     Acquire {
         lock: String,
-        /// Not at all is 0, without a limit is null.
+        /// The longest wait in milliseconds. 0 is no wait, null is without a limit.
         wait_ms: Option<u64>,
-        /// Null: the watchdog renews it.
+        /// The lease in milliseconds. With null the watchdog renews the hold.
         lease_ms: Option<u64>,
     },
-    /// To release what was granted to this request.
+    /// Release the hold that the request with this number acquired.
     Release { hold: u64 },
-    /// To set a new lease on it.
+    /// Set a new lease on the hold.
     Extend { hold: u64, lease_ms: u64 },
 }
 
@@ -79,18 +78,18 @@ pub(super) struct Numbered<'a> {
     pub(super) request: &'a Request,
 }
 
-/// What a peer says.
+/// A message of a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Said {
-    /// First of all.
+    /// The first message.
     Hello(Hello),
     /// It has connected.
     Ready { id: u64 },
     /// It has the lock.
     Granted {
         id: u64,
-        /// Until when by the library's own account, in milliseconds of Unix time.
+        /// The end of the hold according to the library, in milliseconds of Unix time.
         until_ms: Option<i64>,
         /// The fencing token.
         token: Option<u64>,
@@ -99,7 +98,7 @@ pub(super) enum Said {
     },
     /// Another owner has the lock.
     Refused { id: u64 },
-    /// It has released.
+    /// It has released the lock.
     Released { id: u64 },
     /// It has set a new lease.
     Extended { id: u64, until_ms: Option<i64> },
@@ -107,13 +106,13 @@ pub(super) enum Said {
     Error {
         id: u64,
         text: String,
-        /// The lock certainly did not change.
+        /// True if the lock certainly did not change.
         #[serde(default)]
         definite: bool,
     },
-    /// The library reports, unasked, that a lock was lost.
+    /// The library reports without a request that a lock was lost.
     Lost { hold: u64 },
-    /// The library reports, unasked, that a lease is a new one.
+    /// The library reports without a request that a lease was renewed.
     Renewed { hold: u64, until_ms: Option<i64> },
 }
 

@@ -1,10 +1,10 @@
-//! A shadow copy of the lock's keys that replays the server's commands from MONITOR, and so goes
-//! through every state that the server went through.
+//! A shadow copy of the lock's keys. It replays the server's commands from MONITOR, and so goes
+//! through every state of the server.
 //!
-//! To read the keys of the server itself says what they are a round trip later, when other commands
-//! may have followed the one that was seen. What was read is what the copy is checked by: MONITOR
-//! shows the read among the commands, so it is known which of them came before it. Where the two
-//! differ the server has done something by itself.
+//! A read of the keys shows their state one round trip later, when other commands may have followed
+//! the one that was seen. So a read only checks the copy: MONITOR shows the read among the
+//! commands, and with that the commands before it. A difference is a change that the server made
+//! itself.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -23,23 +23,23 @@ pub(super) struct Line<'a> {
     pub(super) at: Wall,
     pub(super) db: u32,
     pub(super) from: From,
-    /// Name and arguments, as MONITOR writes them: each in quotes.
+    /// Name and arguments in the quotes of MONITOR.
     pub(super) command: &'a str,
 }
 
-/// Who gave a command that MONITOR shows.
+/// The sender of a command that MONITOR shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     /// A connection with this port at the client's end.
     Port(u16),
-    /// The script or function whose call was the last command of a connection.
+    /// The script or function that the last command of a connection called.
     Script,
     /// A connection without a port.
     Elsewhere,
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line apart: `+1700000000.123456 [0 127.0.0.1:50000] "SET" "a" "b"`.
+    /// Parses a line such as `+1700000000.123456 [0 127.0.0.1:50000] "SET" "a" "b"`.
     pub(super) fn parse(text: &'a str) -> Option<Line<'a>> {
         let (at, rest) = text.strip_prefix('+')?.split_once(" [")?;
         let (client, command) = rest.split_once("] ")?;
@@ -51,13 +51,13 @@ impl<'a> Line<'a> {
         Some(Line { at: Wall::from_nanos(micros.checked_mul(1_000)?), db: db.parse().ok()?, from, command })
     }
 
-    /// The command's name in upper case.
+    /// Returns the command's name in upper case.
     pub(super) fn name(&self) -> String {
         let name = self.command.trim_start_matches('"').split('"').next();
         name.unwrap_or_default().to_ascii_uppercase()
     }
 
-    /// Name and arguments without their quotes.
+    /// Returns name and arguments without quotes and escapes.
     pub(super) fn words(&self) -> Vec<String> {
         let (mut words, mut word, mut chars) = (Vec::new(), None::<Vec<u8>>, self.command.chars());
         while let Some(char) = chars.next() {
@@ -73,7 +73,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The byte that follows a backslash of MONITOR.
+/// Returns the byte of an escape, from the characters after its backslash.
 fn unescaped(chars: &mut std::str::Chars<'_>) -> Option<u8> {
     Some(match chars.next()? {
         'n' => b'\n',
@@ -88,33 +88,33 @@ fn unescaped(chars: &mut std::str::Chars<'_>) -> Option<u8> {
     })
 }
 
-/// A command that may have changed the keys, and what they were when it was done, with all that its
-/// script did.
+/// A command that may have changed the keys, and the keys after it, including the effects of its
+/// script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step<By> {
     pub(super) at: Wall,
     pub(super) by: By,
     /// The command's name in upper case.
     pub(super) command: String,
-    /// In the order of the keys.
+    /// The values in the order of the keys.
     pub(super) after: Vec<Value>,
 }
 
 /// The copy. `By` identifies the sender of commands.
 pub(super) struct Mirror<By> {
-    /// Of each lock.
+    /// The keys of each lock.
     keys: Vec<Keys>,
     server: Server,
     env: Env,
     conn: u64,
-    /// The step whose script may not be over.
+    /// The last step. Its script may still be running.
     open: Option<Step<By>>,
-    /// The steps since the server's keys were read.
+    /// The steps since the last read of the server's keys.
     steps: Vec<Step<By>>,
 }
 
 impl<By: Clone> Mirror<By> {
-    /// A copy of keys that are not there.
+    /// Creates a copy in which no key exists.
     pub(super) fn new(keys: Vec<Keys>) -> Mirror<By> {
         let mut env = Env::new(0);
         let config = Config { save: Vec::new(), ..Config::default() };
@@ -122,7 +122,8 @@ impl<By: Clone> Mirror<By> {
         Mirror { keys, server, env, conn: 0, open: None, steps: Vec::new() }
     }
 
-    /// Takes in a command that may change the keys; what its script does follows.
+    /// Processes a command that may change the keys. The commands of its script follow as separate
+    /// lines.
     pub(super) fn begin(&mut self, line: &Line<'_>, by: By) {
         self.end();
         let command = line.name();
@@ -135,16 +136,15 @@ impl<By: Clone> Mirror<By> {
         }
     }
 
-    /// Takes in what the script does that was called last, if it was called by a command of
-    /// interest.
+    /// Processes a command of the running script, if the script's caller was of interest.
     pub(super) fn go_on(&mut self, line: &Line<'_>) {
-        // To a script the time stands still.
+        // The time of a script is that of its call.
         if let Some(step) = &self.open {
             self.give(step.at, format!("{}\r\n", line.command));
         }
     }
 
-    /// Another command follows, so the one before it has been done.
+    /// Completes the open step, because another command follows.
     pub(super) fn end(&mut self) {
         if let Some(step) = self.open.take() {
             let after = self.kept();
@@ -152,16 +152,16 @@ impl<By: Clone> Mirror<By> {
         }
     }
 
-    /// Hands out the steps since the last reading: there will be no other.
+    /// Returns the steps since the last reading, when no other reading will follow.
     pub(super) fn take(&mut self) -> Vec<Step<By>> {
         std::mem::take(&mut self.steps)
     }
 
-    /// Hands out the steps since the last reading, which have led to what was read now, and becomes
-    /// what was read. Says also of each key whether they alone explain it.
+    /// Returns the steps since the last reading, which led to this one, and makes the copy equal to
+    /// it. Returns also for each key true if the steps alone explain its value.
     ///
-    /// The server computes the expiry of a key some time before it sends the command to MONITOR, so
-    /// only the reading has it exact to the millisecond.
+    /// The server computes the expiry of a key before it sends the command to MONITOR, so only the
+    /// reading has it exact to the millisecond.
     pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, Vec<bool>) {
         self.end();
         let kept = self.kept();
@@ -173,8 +173,8 @@ impl<By: Clone> Mirror<By> {
         for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
             explained.push(kept.is_like(read));
             if kept.is_like(read) {
-                // What was set by an earlier step and has lasted since, though others have changed
-                // the key meanwhile, is what was read.
+                // A value of an earlier step that still exists equals the one that was read, even
+                // if others changed the key in between. So it gets the exact expiry too.
                 let mut before = steps.iter_mut().rev();
                 while before.next().is_some_and(|step| step.after[at].correct(kept, read)) {}
             }
@@ -183,7 +183,7 @@ impl<By: Clone> Mirror<By> {
         (steps, explained)
     }
 
-    /// What the keys are, by all that was done.
+    /// Returns the keys after all steps.
     pub(super) fn done(&mut self) -> Vec<Value> {
         self.end();
         self.kept()
@@ -195,7 +195,7 @@ impl<By: Clone> Mirror<By> {
     }
 
     fn become_like(&mut self, read: &[Value], now: Wall) {
-        // What each key is, with the tag of its lock.
+        // Each key, with the prefix of its lease keys.
         let keys: Vec<(&Bytes, &str)> = self
             .keys
             .iter()
@@ -218,8 +218,8 @@ impl<By: Clone> Mirror<By> {
         }
     }
 
-    /// Each command has a connection of its own, so that none leaves anything to the next but what
-    /// it did to the keys. The way MONITOR writes a command is one of the ways to give it.
+    /// Executes a command on a connection of its own, so that only its effect on the keys remains.
+    /// The format of MONITOR is also a valid inline command.
     fn give(&mut self, at: Wall, bytes: impl Into<Bytes>) {
         self.conn += 1;
         self.env.wall = at;
@@ -284,7 +284,7 @@ mod tests {
         LockKind::Plain.object(1).keys("lock")
     }
 
-    /// Nothing in any key.
+    /// Returns empty values for all keys.
     fn free() -> Vec<Value> {
         vec![Value::default(); keys().list.len()]
     }
@@ -296,8 +296,8 @@ mod tests {
         kept
     }
 
-    /// Takes in commands, `who: command` one each millisecond; what a script does follows with
-    /// `lua`.
+    /// Returns a copy that processed these commands, each `who: command`, one per millisecond.
+    /// Lines with `lua` are the commands of a script.
     fn mirror(story: &[(&str, &str)]) -> Mirror<String> {
         mirror_of(keys(), story)
     }
@@ -315,13 +315,13 @@ mod tests {
         mirror
     }
 
-    /// Who did something, and what the lock's hash and expiry were when it was done.
+    /// Returns the sender of each step, and the values after it.
     fn told(steps: &[Step<String>]) -> Vec<(&str, &Vec<Value>)> {
         steps.iter().map(|step| (&*step.by, &step.after)).collect()
     }
 
-    /// It was read only after all of this, and found free: two holds of one client were recorded as
-    /// none, and the release of the other as the first one's.
+    /// All of this happened before the keys were read and found free. Formerly the two holds of one
+    /// client were not recorded, and the other client's release was recorded as the first one's.
     #[test]
     fn what_two_clients_did_before_the_keys_were_read_is_told_apart() {
         let mut mirror = mirror(&[
@@ -368,7 +368,7 @@ mod tests {
         let held = |expires_ms| kept(&[("c1:1", "1")], Some(BEGINS_MS + expires_ms));
         let story = [("c1", "HSET lock c1:1 1"), ("c1", "PEXPIRE lock 5000"), ("c2", "HGET lock c2:1")];
         let mut mirror = mirror(&story);
-        // The server had computed it two milliseconds before it sent the command to MONITOR.
+        // The server computed the expiry 2 ms before it sent the command to MONITOR.
         let (steps, explained) = mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 3));
         assert_eq!(told(&steps)[1..], [("c1", &held(4_999)), ("c2", &held(4_999))]);
         assert_eq!(explained, [true; 3]);
@@ -376,9 +376,9 @@ mod tests {
         assert_eq!(again, (Vec::new(), vec![true; 3]));
     }
 
-    /// Two readers come in before the keys are read. Regression: the lease of the first one ended a
-    /// millisecond later where it stood alone than where it stood with the second one's, so that
-    /// this one was taken to have changed it.
+    /// Two readers enter before the keys are read. Regression: the end of the first reader's lease
+    /// was off by a millisecond between the steps before and after the second reader's entry, so
+    /// the second reader seemed to have changed it.
     #[test]
     fn when_the_lease_of_a_reader_ends_is_what_was_read_also_before_another_one_came_in() {
         let comes_in = |reader: &str| {
@@ -396,7 +396,7 @@ mod tests {
         for off in [-1, 0, 1] {
             let keys = LockKind::ReadWrite.object(1).keys("lock");
             let mut mirror = mirror_of(keys, &story);
-            // E1 came in five milliseconds later.
+            // E1 entered 5 ms later.
             let [first, second] = [0, 5].map(|after| Some(BEGINS_MS + after + 3_000 + off));
             let mut read = mirror.done();
             read[0].expires_ms = second;
@@ -421,7 +421,7 @@ mod tests {
         text[0].content = Content::Text("7\r\n".to_owned());
         let now = Wall::from_millis(BEGINS_MS);
         let mut mirror = mirror(&[]);
-        // Of each reading, the keys that are as they were.
+        // For each reading, the keys that did not change.
         for (read, same) in [(full, [false; 3]), (text, [false; 3]), (free(), [false, true, true])] {
             assert_eq!(mirror.check(&read, now), (Vec::new(), same.to_vec()), "{read:?}");
             assert_eq!(mirror.check(&read, now), (Vec::new(), vec![true; 3]), "{read:?}");

@@ -1,9 +1,9 @@
 //! Nodes that are real `redis-server` processes, for `lockstorm run --real`: the same clients,
 //! scripts, workloads, faults and checkers, in real time.
 //!
-//! A crash is SIGKILL, so that a node loses what it had not yet given to the operating system, and
-//! not what the system had not yet given to the disk: of the kinds of durability only `none` and
-//! `rdb` lose as much as after a power failure.
+//! A crash is SIGKILL. The node loses the data that it had not yet passed to the operating system,
+//! but not the data that the system had not yet written to disk. So only the durability kinds
+//! `none` and `rdb` lose as much as in a power failure.
 
 mod mirror;
 mod order;
@@ -48,19 +48,19 @@ use crate::{
     run::subject::Local,
 };
 
-/// How long a server may take to start: on a busy machine, with a log to load.
+/// The longest time for a server's start, on a busy machine and with a log to load.
 const START_MAX: Duration = Duration::from_secs(30);
 
-/// How long to wait before asking a server that is starting once more.
+/// The pause between two requests to a server that is starting.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// The port of a server for clients.
+/// The clients' port of a server.
 pub(super) const PORT: u16 = 6379;
 
 /// The server of one node over all its lives.
 pub(super) struct RealServer {
     written: Written,
-    /// The node that it follows from the start.
+    /// The master that it replicates from the start.
     follows: Option<String>,
     users: Vec<Vec<String>>,
     console: Console,
@@ -68,18 +68,18 @@ pub(super) struct RealServer {
     process: RefCell<Option<Process>>,
     paused: Cell<bool>,
     master: Cell<bool>,
-    /// What the clients wait for, and whether this server has opened for them.
+    /// The clients wait for this. `is_open` is set once this server has opened, or is gone.
     opening: Rc<Opening>,
     is_open: Cell<bool>,
-    /// Until when it is known what the running server did: a cell for each of its lives, because
-    /// what one did last is found out after it.
+    /// The time until which the server's actions are known. Each life of the server has its own
+    /// cell, because its last actions are found out after its end.
     seen_until: RefCell<Rc<Cell<Option<True>>>>,
-    /// The locks as they were when it crashed.
+    /// The state of the locks at the last crash.
     last_seen: RefCell<Option<Vec<Watched>>>,
 }
 
 impl RealServer {
-    /// A node that is yet to be started, and that clients wait for.
+    /// Creates a node that is not started yet, and makes clients wait for it.
     fn new(planned: &PlannedNode, opening: Rc<Opening>) -> RealServer {
         opening.awaits_one_more();
         let (written, follows, users) = (planned.node.clone(), planned.master.clone(), planned.users.clone());
@@ -101,14 +101,15 @@ impl RealServer {
         }
     }
 
-    /// Clients need not wait for it any more: it takes connections, or is gone before it did.
+    /// Stops clients from waiting for this server: it accepts connections, or is gone before it
+    /// did.
     fn is_opened(&self) {
         if !self.is_open.replace(true) {
             self.opening.one_is_ready();
         }
     }
 
-    /// Starts the server if it does not run, in the home that it had before if it had one.
+    /// Starts the server if it is not running, in its previous home if it had one.
     fn start(&self, name: &str) -> io::Result<Rc<Home>> {
         if let (Some(home), Some(_)) = (&*self.home.borrow(), &*self.process.borrow()) {
             return Ok(home.clone());
@@ -122,7 +123,7 @@ impl RealServer {
         Ok(home)
     }
 
-    /// Whether the server that is watched by this cell runs.
+    /// Returns true if the running server is the life that this cell belongs to.
     fn is_life_of(&self, seen_until: &Rc<Cell<Option<True>>>) -> bool {
         Rc::ptr_eq(&self.seen_until.borrow(), seen_until)
             && self.process.borrow_mut().as_mut().is_some_and(|process| !process.has_ended())
@@ -139,7 +140,7 @@ impl Operated for RealServer {
     }
 
     fn seen_until(&self) -> Option<True> {
-        // One that stands still does nothing that could be missed.
+        // A stopped process does nothing that the watcher could miss.
         self.seen_until.borrow().get().filter(|_| !self.paused.get())
     }
 }
@@ -160,7 +161,7 @@ impl Program for RealServer {
     }
 
     fn comes_up(&self, name: &str) {
-        // One that does not start is started again when the run begins, which says why it cannot.
+        // If the start fails here, the run tries it again at its beginning, and reports the reason.
         let Ok(home) = self.start(name) else { return };
         home.answers_within(START_MAX, || self.process.borrow_mut().as_mut().is_none_or(Process::has_ended));
     }
@@ -171,7 +172,7 @@ impl Program for RealServer {
     }
 }
 
-/// A `redis-server` of this machine, for any node of a run on real hosts.
+/// A `redis-server` process of this machine, for a node of a run in real time.
 struct RealNode {
     stage: Rc<Stage>,
     server: Rc<RealServer>,
@@ -197,7 +198,7 @@ impl HostProcess for RealNode {
     }
 }
 
-/// Plays a node from one start to its crash.
+/// Runs a node from one start to its crash.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
     let home = match server.start(ctx.name()) {
         Ok(home) => home,
@@ -229,22 +230,22 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         watcher.follows();
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    // What watches a real node has no password either.
+    // The console of a real node needs no password, and neither does the watcher.
     tokio::task::spawn_local(operator::operate(ctx, PORT, server.console.clone(), String::new()));
     let seen_until = server.seen_until.borrow().clone();
     let (ended, end) = oneshot::channel();
     stage.outside.give(async move {
         watcher.watch(server, seen_until).await;
-        // The receiver is gone where the node has crashed.
+        // The receiver is dropped if the node has crashed.
         let _ = ended.send(());
     });
     let _ = end.await;
 }
 
-/// The processes that are not ready for what others wait to begin with them, when a run begins:
-/// servers that do not take connections of clients yet, and peers that have not connected. A client
-/// that asked a server earlier would be refused, and would ask for its lock later without the
-/// connection that it has in virtual time.
+/// Counts the processes that must be ready before others begin: servers that do not accept clients
+/// yet, and peers that have not connected. Without it, a client could ask a server too early. The
+/// server would refuse, and the client would later ask for its lock without the connection that it
+/// has in virtual time.
 #[derive(Default)]
 pub(super) struct Opening {
     closed: Cell<usize>,
@@ -253,29 +254,29 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// One more must be ready.
+    /// Adds a process that must be ready.
     pub(super) fn awaits_one_more(&self) {
         self.closed.set(self.closed.get() + 1);
     }
 
-    /// One of them is ready, or will never be.
+    /// Counts one process as ready, or as never getting ready.
     pub(super) fn one_is_ready(&self) {
         self.closed.set(self.closed.get().saturating_sub(1));
         self.opened.notify_waiters();
     }
 
-    /// One of them was killed before it was ready.
+    /// Counts one process that was killed before it was ready.
     pub(super) fn one_is_gone(&self) {
         self.given_up.set(true);
         self.one_is_ready();
     }
 
-    /// Whether one of them was never ready.
+    /// Returns true if a process was killed before it was ready.
     pub(super) fn lacks_one(&self) -> bool {
         self.given_up.get()
     }
 
-    /// Resolves when all are ready; in virtual time they are from the start.
+    /// Resolves when all are ready. In virtual time that is from the start.
     pub(super) async fn is_over(&self) {
         loop {
             let opened = self.opened.notified();
@@ -287,8 +288,8 @@ impl Opening {
     }
 }
 
-/// What runs outside of the nodes: a crash ends all that runs on one, and must not end the watching
-/// of what led to it.
+/// The tasks that run outside of the nodes. A crash ends all tasks on its host, and must not end
+/// the watching of the events that led to it.
 #[derive(Default)]
 pub(super) struct Outside {
     given: RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>,
@@ -301,7 +302,7 @@ impl Outside {
         self.more.notify_one();
     }
 
-    /// Runs what is given to it.
+    /// Spawns every task that is given to it, and never returns.
     pub(super) async fn play(&self) {
         loop {
             for task in self.given.take() {
@@ -312,13 +313,13 @@ impl Outside {
     }
 }
 
-/// What the wall clock of this machine shows.
+/// Returns the wall clock of this machine.
 #[expect(clippy::disallowed_methods, reason = "real servers tell the time by the real clock")]
 pub fn wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Ends the run when the process is interrupted, so that no server outlives it.
+/// Ends the run on SIGINT or SIGTERM, so that no server outlives this process.
 pub(super) async fn end_on_signal(ctx: HostCtx, stage: Rc<Stage>) {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = signal(SignalKind::interrupt()).and_then(|one| Ok((one, signal(SignalKind::terminate())?)));
@@ -332,14 +333,15 @@ pub(super) async fn end_on_signal(ctx: HostCtx, stage: Rc<Stage>) {
     stage.fail(&ctx, "interrupted".to_owned());
 }
 
-/// Whether the process was interrupted while it ran servers.
+/// Returns true if SIGINT or SIGTERM ended a run with real servers in this process.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// What of a plan cannot be done to real servers in real time, one line each; empty if all can.
+/// Returns the parts of a plan that are impossible with real servers in real time, one line each.
+/// Empty if all are possible.
 pub fn impossible(plan: &Plan) -> Vec<String> {
     let mut problems = Vec::new();
     let clients = plan.hosts.iter().find(|host| host.software.kind() == HostKind::Client);
@@ -362,7 +364,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             }
             FaultAction::Disk { node, .. } => Some(format!("a disk of {node} that takes nothing")),
             FaultAction::LoseDisk { host } => Some(format!("lose the disk of {host}")),
-            // The monotonic clock of a process goes on while it is stopped.
+            // The monotonic clock of a stopped process continues.
             FaultAction::For(Condition::Suspended { host }) if is_peer(plan, &host) => {
                 Some(format!("suspension of {host}"))
             }
@@ -391,13 +393,13 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// Whether a host runs a process of its own, or may turn out to do so: a role that only nodes have.
+/// Returns true if a host runs a separate process, or may do so: a role that only nodes have.
 fn is_process(plan: &Plan, host: &str) -> bool {
     let planned = plan.hosts.iter().find(|planned| planned.name == host);
     planned.is_none_or(|planned| planned.software.is_process())
 }
 
-/// Whether a host is a client that is a process of its own.
+/// Returns true if a host is a client that runs as a separate process.
 fn is_peer(plan: &Plan, host: &str) -> bool {
     let planned = plan.hosts.iter().find(|planned| planned.name == host);
     planned.is_some_and(|host| host.software.kind() == HostKind::Client && host.software.is_process())

@@ -1,9 +1,9 @@
-//! Puts events of servers and clients in order: those of servers are known a little late, and by
+//! Sorts the events of servers and clients. Those of servers are recorded slightly late, and by
 //! another clock.
 //!
-//! The world reads the clock once for all that is ready at one moment, so a client's reply may be
-//! recorded some microseconds, on a busy machine some milliseconds, before the event on the server
-//! that caused the reply. An event happened before the reply that it caused.
+//! The world reads the clock once for all tasks that are ready at one moment. So a client's reply
+//! may be recorded some microseconds, on a busy machine some milliseconds, before the server's
+//! event that caused it. A cause happened before its reply.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,10 +11,11 @@ use lockstorm_sim::time::True;
 
 use crate::judge::history::{Call, Event, EventKind, Host, Op, Outcome, Owner};
 
-/// By how much the two may disagree; a later event of a server did not cause the reply.
+/// The largest difference between the two records. A later event of a server did not cause the
+/// reply.
 const LATE_MAX: Duration = Duration::from_millis(50);
 
-/// A call that did what was asked: between when and when the server must have done it.
+/// A successful call. The server executed it between `from` and `until`.
 struct Done {
     owner: Owner,
     call: Call,
@@ -23,14 +24,14 @@ struct Done {
 }
 
 impl Done {
-    /// Whether it is about what the call asked for: an acquisition, for a hold in its mode.
+    /// Returns true if an event concerns the call's owner and, for an acquisition, its mode.
     fn is_about(&self, what: &EventKind) -> bool {
         let asked = if let Call::Acquire { mode, .. } = self.call { Some(mode) } else { None };
         what.hold()
             .is_some_and(|(_, owner, mode)| owner == self.owner && asked.is_none_or(|asked| asked == mode))
     }
 
-    /// Whether this is what the server did for the call.
+    /// Returns true if an event is the server's execution of the call.
     fn is_done_by(&self, what: &EventKind) -> bool {
         let does = matches!(
             (self.call, what),
@@ -42,10 +43,10 @@ impl Done {
     }
 }
 
-/// Sorts the events by time, each after what made it happen.
+/// Sorts the events by time, each after its cause.
 ///
-/// What each server did is a list whose order is never in doubt: where something in it happened
-/// sooner than it was noted, so did everything before.
+/// The order of one server's events is certain. If one of them happened earlier than recorded, so
+/// did all before it.
 pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
     let calls = calls(events);
@@ -64,8 +65,8 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
         if noted(call.from, call.until).next().is_some() {
             continue;
         }
-        // The first thing that the server did for the owner since it asked, or it did nothing for
-        // this call.
+        // Take the server's first event for the owner since the call began. If that is of another
+        // kind, the server did nothing for this call.
         let late = servers.values().filter_map(|list| {
             let since = &list[list.partition_point(|event| event.at < call.from)..];
             since.iter().find(|event| call.is_about(&event.kind))
@@ -181,8 +182,8 @@ mod tests {
         let by = crate::judge::history::Party { client: history.client_of(owner), owner: None };
         let (left, lease_ms, until, mode) = (0, None, None, Mode::Exclusive);
         let released = EventKind::Released { lock: LOCK, owner, by, left, lease_ms, until, mode };
-        // The second grant was noted later than the belief that it made, and the release before it
-        // was as well.
+        // The second grant was recorded later than the belief that it caused, and so was the
+        // release before it.
         let asks = |op, call| EventKind::Invoke {
             op,
             lock: LOCK,
@@ -215,8 +216,8 @@ mod tests {
         assert!(events.is_sorted_by_key(|event| event.at));
     }
 
-    /// Regression: a writer's acquisition to read extends the lock for its writing as well, which
-    /// was taken for all that was done.
+    /// Regression: a writer's acquisition in shared mode also extends its exclusive hold, which was
+    /// taken for the whole effect of the call.
     #[test]
     fn what_an_acquisition_to_read_extends_is_not_what_it_asked_for() {
         let story = Story::of_kind(crate::judge::history::LockKind::ReadWrite).at(500);
@@ -239,8 +240,8 @@ mod tests {
         assert!(matches!(events[3].kind, EventKind::Return { .. }), "{events:?}");
     }
 
-    /// Regression: a release found nothing to release, and was recorded with the effect of a later
-    /// one, and all in between.
+    /// Regression: a release that found nothing to release got the effect of a later release, and
+    /// all events in between moved with it.
     #[test]
     fn what_a_later_call_did_is_not_what_an_earlier_one_did() {
         let history = Story::one_node().at(500).locks("c1", "m", 1_000).ends(2_000);

@@ -1,5 +1,5 @@
-//! A private `redis-server`: a process on a free loopback port with a directory of its own, both
-//! gone when it is dropped.
+//! A private `redis-server`: a process on a free loopback port with its own directory. Dropping it
+//! kills the process and removes the directory.
 
 use std::{
     fs::{self, File},
@@ -12,10 +12,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Whether a `redis-server` 7 is on the PATH.
+/// Checks that a `redis-server` 7 is on the PATH.
 ///
 /// # Errors
-/// What is there instead, in one line.
+/// One line with the version that was found instead, or that there is none.
 pub fn available() -> Result<(), String> {
     let output = Command::new("redis-server").arg("--version").output();
     let output = output.map_err(|_| "no redis-server on the PATH".to_owned())?;
@@ -23,7 +23,7 @@ pub fn available() -> Result<(), String> {
     if version.contains("v=7.") { Ok(()) } else { Err(format!("redis-server is not version 7: {version}")) }
 }
 
-/// What the `redis-server` on the PATH calls itself, such as `redis-server 7.0.15`.
+/// Returns the name and version of the `redis-server` on the PATH, such as `redis-server 7.0.15`.
 pub fn version() -> String {
     let output = Command::new("redis-server").arg("--version").output();
     let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn version() -> String {
     format!("redis-server {}", version.unwrap_or("of an unknown version"))
 }
 
-/// What stays of a node when its process is killed: its port and its directory.
+/// The parts of a node that outlive its process: its port and its directory.
 #[derive(Debug)]
 pub(super) struct Home {
     pub(super) address: SocketAddr,
@@ -41,8 +41,8 @@ pub(super) struct Home {
 impl Home {
     /// Chooses a free port and makes an empty directory.
     pub(super) fn new(node: &str) -> io::Result<Home> {
-        // Between choosing the port and listening on it another process may take it; then the
-        // server says so and exits.
+        // Another process may take the port before the server listens on it. Then the server logs
+        // that and exits.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let name = format!("lockstorm-{}-{}-{node}", std::process::id(), address.port());
         let directory = std::env::temp_dir().join(name);
@@ -50,7 +50,7 @@ impl Home {
         Ok(Home { address, directory })
     }
 
-    /// Waits until the server answers, so long at most, or until it has ended.
+    /// Waits until the server answers or has ended, at most for `limit`.
     #[expect(
         clippy::disallowed_methods,
         reason = "a server tells nobody that it is up, and no time of the run passes before"
@@ -62,7 +62,7 @@ impl Home {
         }
     }
 
-    /// Whether the server answers PING, and not that it loads its data.
+    /// Returns true if the server answers PING, and not with an error that it is loading its data.
     #[expect(clippy::disallowed_methods, reason = "the world that connections go through has not begun")]
     fn answers(&self) -> bool {
         let answered = || -> io::Result<bool> {
@@ -76,7 +76,7 @@ impl Home {
         answered().unwrap_or(false)
     }
 
-    /// What the server has written to its log last.
+    /// Returns the last line of the server's log.
     pub(super) fn last_words(&self) -> String {
         let log = fs::read_to_string(self.directory.join("log")).unwrap_or_default();
         log.lines().last().unwrap_or("it said nothing").to_owned()
@@ -85,18 +85,18 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // Nothing depends on it, and there is no place to report an error.
+        // Nothing depends on the removal, and no caller could receive an error.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// A running server; it is killed when dropped.
+/// A running server. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts a server with these options and these users, each word by word as a configuration
-    /// file has it.
+    /// Starts a server with these options and users, each split into words as in a configuration
+    /// file.
     pub(super) fn start(
         home: &Home,
         options: &[(String, String)],
@@ -115,12 +115,12 @@ impl Process {
         Ok(Process(command.spawn()?))
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if the process has ended by itself.
     pub(super) fn has_ended(&mut self) -> bool {
         !matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Stops it where it stands (SIGSTOP), or lets it go on (SIGCONT).
+    /// Stops the process (SIGSTOP), or continues it (SIGCONT).
     pub(super) fn hold(&self, stopped: bool) {
         let signal = if stopped { Signal::STOP } else { Signal::CONT };
         if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
@@ -132,8 +132,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGKILL, which reaches a stopped process as well; waited for, so that its port is free
-        // again.
+        // SIGKILL also ends a stopped process. Wait for its end, so that its port is free again.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,10 +1,10 @@
-//! The effects of a real node's commands on the lock's keys, observed from outside: MONITOR has
-//! each command with its connection, in the server's order and with its times, to the microsecond;
-//! a shadow copy that replays them has the keys after each.
+//! Derives the effects of a real node's commands on the lock's keys from outside. MONITOR shows
+//! each command with its connection, in the server's order and with its time in microseconds. A
+//! shadow copy replays the commands and so has the keys after each one.
 //!
-//! The keys themselves are read after each command that may concern them and every 50 ms, which
-//! shows what the server did by itself: that a key has expired is known a millisecond after its
-//! time.
+//! The watcher reads the keys after each command that may concern them, and at least every 50 ms.
+//! The reads show changes that the server makes itself: an expired key is detected 1 ms after its
+//! expiry time.
 
 use std::{cell::Cell, ops::Range, pin::pin, rc::Rc, time::Duration};
 
@@ -33,19 +33,19 @@ use crate::{
     },
 };
 
-/// How often the key is read though nothing was seen.
+/// The longest interval between two reads of the keys.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// The command that reads the keys.
 const READER: &str = "EVAL_RO";
 
-/// How long before the time that the copy has for it a server may have dropped a key: the copy
-/// takes the time of a grant from MONITOR, and the server had it a little earlier.
+/// A server may drop a key this many milliseconds before the copy's expiry time. The copy takes a
+/// grant's time from MONITOR, and the server computed the expiry slightly earlier.
 const EARLY_MS: i64 = 10;
 
-/// Reads the keys in one step: how many keys the server has evicted, then of each its type, what is
-/// in it, and when it expires. ARGV: for each, what the keys of the leases of its levels begin
-/// with, or nothing.
+/// Reads the keys in one atomic step. Returns the number of evicted keys, then for each key its
+/// type, its content, its expiry time and its leases. ARGV has for each key the prefix of its lease
+/// keys, or an empty string.
 const READ: &str = "
 local evicted = tonumber(redis.call('INFO', 'stats'):match('evicted_keys:(%d+)'))
 local answer = {}
@@ -67,7 +67,7 @@ for at, key in ipairs(KEYS) do
 end
 return {evicted, answer}";
 
-/// Whether the node on this host answers.
+/// Returns true if the node on this host answers PING.
 pub(super) async fn answers(ctx: &HostCtx) -> bool {
     let Some(mut reader) = connect(ctx).await else { return false };
     let pong: Result<String, _> = redis::cmd("PING").query_async(&mut reader.connection).await;
@@ -84,7 +84,7 @@ async fn connect(ctx: &HostCtx) -> Option<Reader> {
     Some(Reader { connection, port })
 }
 
-/// What a watcher sees a node by.
+/// A watcher's connections to a node.
 type Connections = (Reader, Lines<BufReader<ReadHalf<TcpStream>>>);
 
 async fn connections(ctx: &HostCtx) -> Option<Connections> {
@@ -93,12 +93,12 @@ async fn connections(ctx: &HostCtx) -> Option<Connections> {
     let (reading, mut writing) = tokio::io::split(stream);
     writing.write_all(b"MONITOR\r\n").await.ok()?;
     let mut monitor = BufReader::new(reading).lines();
-    // From this answer on it shows what comes in by whatever connection.
+    // From this reply on, MONITOR shows the commands of all connections.
     monitor.next_line().await.ok()??;
     Some((reader, monitor))
 }
 
-/// Bytes as MONITOR writes them between quotes.
+/// Escapes bytes as MONITOR does between quotes.
 fn escaped(bytes: &[u8]) -> String {
     let escaped = bytes.iter().map(|byte| match byte {
         b'\\' | b'"' => format!("\\{}", char::from(*byte)),
@@ -113,14 +113,14 @@ fn escaped(bytes: &[u8]) -> String {
     escaped.collect()
 }
 
-/// A connection for reading the keys.
+/// The connection that reads the keys.
 struct Reader {
     connection: MultiplexedConnection,
-    /// Its local port, by which MONITOR identifies it.
+    /// The local port, by which MONITOR identifies the connection.
     port: u16,
 }
 
-/// What the keys are, in one step of the server's, and how many keys it has evicted.
+/// Reads the keys in one step of the server, and its count of evicted keys.
 async fn read(
     connection: &mut MultiplexedConnection,
     keys: &[(Bytes, String)],
@@ -149,35 +149,35 @@ async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
     }
 }
 
-/// What the keys were.
+/// The state of the keys at one moment.
 #[derive(Debug, Default)]
 struct Reading {
     values: Vec<Value>,
     at: Wall,
-    /// How many keys the server had evicted.
+    /// The number of keys that the server had evicted.
     evicted: u64,
 }
 
-/// What changed the keys.
+/// The cause of a change of the keys.
 enum Change<'a> {
     /// A command, of a client of the scenario or of another program.
     Command { name: &'a str, by: Option<&'a Sender> },
-    /// Nothing that MONITOR shows.
+    /// No command that MONITOR shows.
     Nothing {
         explained: &'a [bool],
-        /// When each key was to expire.
+        /// The expected expiry time of each key.
         expires_ms: &'a [Option<i64>],
         has_evicted: bool,
     },
 }
 
-/// What came of reading the keys.
+/// The outcome of reading the keys.
 enum Answer {
-    /// What they were, and when.
+    /// The keys and the time of the read.
     Kept(Reading),
-    /// The server would not say: it runs a script, or loads its data.
+    /// The server refused: it runs a script, or loads its data.
     NotNow,
-    /// The connection is gone.
+    /// The connection is closed.
     Gone,
 }
 
@@ -186,24 +186,23 @@ pub(super) struct Watcher {
     ctx: HostCtx,
     stage: Rc<Stage>,
     host: Host,
-    /// The keys of all locks, one lock's after the other's, each with the tag of the keys of its
-    /// leases.
+    /// The keys of all locks, lock by lock, each with the prefix of its lease keys.
     keys: Vec<(Bytes, String)>,
-    /// The locks' names as MONITOR writes them.
+    /// The locks' names, escaped as in MONITOR.
     names: Vec<String>,
     reader: Reader,
     monitor: Lines<BufReader<ReadHalf<TcpStream>>>,
-    /// Commands of connections outside of the scenario are by `None`.
+    /// A command of a connection outside of the scenario has the sender `None`.
     mirror: Mirror<Option<Sender>>,
     locks: Vec<Watched>,
-    /// How many keys the server had evicted when the keys were read.
+    /// The number of evicted keys at the last read.
     evicted: u64,
 }
 
 impl Watcher {
-    /// Begins to watch the node on this host; what is there now was there from the start, or came
-    /// from its disk, if it was watched `before`. `None` if the node is gone already, or does not
-    /// let itself be watched.
+    /// Begins to watch the node on this host. With the locks as they were `before`, the present
+    /// keys came from the node's disk; without, they existed from the start. Returns `None` if the
+    /// node is gone already, or cannot be watched.
     pub(super) async fn begin(
         ctx: HostCtx,
         stage: Rc<Stage>,
@@ -236,7 +235,7 @@ impl Watcher {
             lost.into_iter().for_each(|lost| watcher.tell(watcher.ctx.moment().0, lost));
             let came_back = {
                 let history = &watcher.stage.shared.get().history;
-                // What a replica has, its master has granted.
+                // The master has granted all that a replica has.
                 let is_master = history.was_master(watched.lock, watcher.host, history.events.len());
                 let came_back = || watched.came_back(history, watcher.host, at, GainCause::Restart);
                 is_master.then(came_back).unwrap_or_default()
@@ -249,18 +248,18 @@ impl Watcher {
         Some(watcher)
     }
 
-    /// The node follows another one from the beginning.
+    /// Records that the node is a replica from the beginning.
     pub(super) fn follows(&self) {
         let of_role =
             |event: &Event| event.host == self.host && matches!(event.kind, EventKind::Became { .. });
-        // It may have been promoted in an earlier life.
+        // Skip this if a role was recorded: the node may have been promoted in an earlier life.
         if !self.stage.shared.get().history.events.iter().any(of_role) {
             self.tell(True::ZERO, EventKind::Became { role: Role::Replica });
         }
     }
 
-    /// Watches until the node is gone, and tells what it did last; that outlives the node's host.
-    /// Only what a server had not told MONITOR when it was killed stays unknown.
+    /// Watches until the node is gone, and records its last actions; the task outlives the node's
+    /// host. Only the commands that a killed server had not yet sent to MONITOR stay unknown.
     pub(super) async fn watch(mut self, server: Rc<RealServer>, seen_until: Rc<Cell<Option<True>>>) {
         loop {
             let gone = self.wait().await;
@@ -285,8 +284,8 @@ impl Watcher {
                     self.mirror.end();
                     let steps = self.mirror.take();
                     self.judge_steps(steps, server.master.get());
-                    // A client may end the connections of others; a server that is gone does
-                    // nothing any more.
+                    // A client may have killed this connection while the server runs on. A server
+                    // that is gone changes nothing more.
                     let Some((reader, monitor)) = self.connect_again(&server, &seen_until).await else {
                         seen_until.set(None);
                         server.last_seen.replace(Some(self.locks));
@@ -298,7 +297,7 @@ impl Watcher {
         }
     }
 
-    /// Waits until the keys should be read; says whether MONITOR has ended.
+    /// Waits until the keys should be read. Returns true if MONITOR has ended.
     async fn wait(&mut self) -> bool {
         let expiry = self.until_expiry().unwrap_or(EVERY).min(EVERY);
         let mut alarm = pin!(self.ctx.wire_delay(expiry));
@@ -316,7 +315,7 @@ impl Watcher {
         }
     }
 
-    /// New connections to the node, unless it has crashed or ended.
+    /// Opens new connections to the node. Returns `None` if it has crashed or ended.
     async fn connect_again(
         &self,
         server: &RealServer,
@@ -324,7 +323,7 @@ impl Watcher {
     ) -> Option<Connections> {
         while server.is_life_of(seen_until) {
             if let Some(made) = connections(&self.ctx).await {
-                // What answers may be the next life already.
+                // The answer may come from the node's next life.
                 return server.is_life_of(seen_until).then_some(made);
             }
             self.ctx.wire_delay(EVERY).await;
@@ -332,7 +331,7 @@ impl Watcher {
         None
     }
 
-    /// Takes in a line of MONITOR; says whether it is a command that may have changed the keys.
+    /// Processes a line of MONITOR. Returns true if its command may have changed the keys.
     fn take_in(&mut self, told: &str) -> bool {
         let Some(line) = Line::parse(told).filter(|line| line.db == 0) else { return false };
         if line.from == From::Script {
@@ -362,8 +361,8 @@ impl Watcher {
         concerns
     }
 
-    /// Reads the keys, and takes in what the server did before that: up to where MONITOR shows the
-    /// read, and when that was.
+    /// Reads the keys, and processes the lines of MONITOR up to the read itself, which gives its
+    /// time.
     async fn read(&mut self) -> Answer {
         let (mut connection, keys) = (self.reader.connection.clone(), self.keys.clone());
         let mut reading = pin!(read(&mut connection, &keys));
@@ -393,15 +392,15 @@ impl Watcher {
         }
     }
 
-    /// How long until a key expires, by the wall clock, and a millisecond more: from then on a read
-    /// finds it gone.
+    /// Returns the time until 1 ms after the first expiry of a hold, by the wall clock. From then
+    /// on a read finds the key expired.
     fn until_expiry(&self) -> Option<Duration> {
         let expires_ms = self.locks.iter().filter_map(|watched| watched.state.first_expiry_ms()).min();
         let left = expires_ms? + 1 - self.ctx.wall().as_millis();
         Some(Duration::from_millis(u64::try_from(left.max(1)).unwrap_or(1)))
     }
 
-    /// Tells what led to what was read.
+    /// Records the events that led to a reading.
     fn judge(&mut self, reading: Reading, master: bool) {
         let Reading { values, at, evicted } = reading;
         let expires_ms: Vec<Option<i64>> = self.mirror.done().iter().map(|value| value.expires_ms).collect();
@@ -418,13 +417,13 @@ impl Watcher {
         }
     }
 
-    /// Compares what the node has with what it had.
+    /// Compares the node's keys with their previous state, and records the difference.
     fn compare(&mut self, now: &[Value], at: Wall, change: &Change<'_>, master: bool) {
         let wall_ms = at.as_millis();
         let true_time = self.true_time(at);
         self.each_lock(now, |watcher, watched, values, keys| {
             let queued = watched.queue(values, watcher);
-            // What a replica repeats was granted by its master.
+            // The master granted what a replica repeats.
             if !master {
                 return watched.adopt(values, watcher);
             }
@@ -438,15 +437,15 @@ impl Watcher {
                 Change::Nothing { explained, expires_ms, has_evicted } => {
                     let holders =
                         || watched.keys.holders().map(|at| (&values[at], explained[keys.start + at]));
-                    // Only the reading has the expiry of a key exact.
+                    // Only a reading has a key's exact expiry time.
                     if holders().all(|(_, explained)| explained) {
                         return watched.adopt(values, watcher);
                     }
-                    // A server does no more to a key by itself than to drop it.
+                    // The only change that a server makes itself is to drop a key.
                     let gone = holders().all(|(value, _)| value.content == Content::Nothing)
                         || watched.object.leases_are_apart();
-                    // The key may expire ahead of the leases in it, if a client whose clock is
-                    // wrong has written them.
+                    // The key may expire before the leases in it, if a client with a wrong clock
+                    // wrote them.
                     let expired = watched.keys.holders().any(|at| {
                         let ends = expires_ms[keys.start + at];
                         values[at].content == Content::Nothing
@@ -475,14 +474,14 @@ impl Watcher {
         });
     }
 
-    /// The run cannot be judged: a lock was changed, and it is not known by whom.
+    /// Fails the run: a lock was changed, and the cause is unknown.
     fn lost_sight(&self, lock: Lock, why: &str) {
         let (history, node) = (&self.stage.shared.get().history, self.ctx.name());
         let why = format!("`{}` was changed on {node}, and {why}", history.lock(lock).name);
         self.stage.fail(&self.ctx, why);
     }
 
-    /// The node has been a replica and is a master from now on.
+    /// Handles the promotion of the node from replica to master.
     fn promoted(&mut self, now: True, reading: &Reading) {
         self.each_lock(&reading.values, |watcher, watched, values, _| {
             watched.adopt(values, watcher);
@@ -492,8 +491,7 @@ impl Watcher {
         });
     }
 
-    /// Has something happen to each lock, of whose keys this was read, and which keys of all they
-    /// are.
+    /// Calls `happens` for each lock, with the values of its keys and their range among all keys.
     fn each_lock(
         &mut self,
         read: &[Value],
@@ -508,13 +506,13 @@ impl Watcher {
         self.locks = locks;
     }
 
-    /// When the server's clock, which is this machine's, showed this.
+    /// Converts the server's wall time to true time. The server's clock is this machine's.
     fn true_time(&self, wall: Wall) -> True {
         let (here, reading) = self.ctx.moment();
         here - reading.wall.since(wall)
     }
 
-    /// Adds to the history what happened some time ago; it is put in order when the run is over.
+    /// Adds an event that happened some time ago. The events are sorted when the run is over.
     fn tell(&self, at: True, what: EventKind) {
         self.stage.shared.get().history.events.push(Event { at, host: self.host, kind: what });
     }

@@ -1,5 +1,5 @@
-//! What owners believe: which locks they hold, until when and in which mode, and which they wait
-//! for.
+//! The beliefs of owners: the locks that they hold, until when and in which mode, and the locks
+//! that they wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use crate::judge::history::{Host, Lock, Mode, Owner};
 /// The beliefs of all owners.
 #[derive(Debug, Default)]
 pub(super) struct Beliefs {
-    /// The single holds that each owner of the production client believes in, by mode, with the
-    /// clock readings they end at: an owner of nested holds believes in the lock until the last of
-    /// them is given back.
+    /// The individual holds of each owner of the production client, by mode, with their ends on the
+    /// boottime clock. An owner of nested holds believes in the lock until it gives back the last
+    /// of them.
     holds: BTreeMap<(Lock, Owner, Mode), BTreeMap<u64, Boottime>>,
-    /// The owner of each line of work that last came to believe in a lock.
+    /// The owner of each line of work that most recently began to believe in a lock.
     last: BTreeMap<(Lock, Host, Line), Owner>,
-    /// Owners that believe they hold a lock, in whatever mode, and owners that wait for one: the
-    /// longest first.
+    /// The owners that believe they hold a lock, in any mode, longest first. `waiters` has the
+    /// owners that wait for one, also longest first.
     believers: Vec<Entry>,
     waiters: Vec<Entry>,
-    /// In which modes each believer does.
+    /// The modes in which each believer holds a lock.
     modes: BTreeMap<(Lock, Owner), BTreeSet<Mode>>,
 }
 
@@ -40,7 +40,7 @@ impl Entry {
     }
 }
 
-/// What all holds of one owner on one lock in one mode come to.
+/// The sum of all holds of one owner on one lock in one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Belief {
     /// The end of the hold that lasts longest.
@@ -49,14 +49,14 @@ pub(super) struct Belief {
 }
 
 impl Beliefs {
-    /// A hold began, or was renewed, and ends at this reading; what the owner believes now.
+    /// Adds or renews a hold that ends at `until`. Returns the owner's belief afterwards.
     pub(super) fn hold(&mut self, of: (Lock, Owner, Mode), number: u64, until: Boottime) -> Option<Belief> {
         self.holds.entry(of).or_default().insert(number, until);
         self.belief(of)
     }
 
-    /// A hold ended; what the owner believes now if there are others. `Err` if there was no such
-    /// hold.
+    /// Ends a hold. Returns the owner's belief afterwards, `None` if this was the last hold, or
+    /// `Err` if there was no such hold.
     pub(super) fn let_go(&mut self, of: (Lock, Owner, Mode), number: u64) -> Result<Option<Belief>, ()> {
         let holds = self.holds.get_mut(&of).ok_or(())?;
         holds.remove(&number).ok_or(())?;
@@ -69,8 +69,8 @@ impl Beliefs {
         Some(Belief { until, count: u32::try_from(holds.len()).unwrap_or(u32::MAX) })
     }
 
-    /// From now on the owner believes that it holds the lock, and its line of work waits no more;
-    /// whether it did so before.
+    /// Begins or renews the owner's belief that it holds the lock, and ends its line of work's
+    /// waiting. Returns true if the owner already believed it in this mode.
     pub(super) fn believes(&mut self, entry: Entry, mode: Mode) -> bool {
         self.waiters.retain(|waiter| !waiter.is_of_line(&entry));
         let modes = self.modes.entry((entry.lock, entry.owner)).or_default();
@@ -82,12 +82,12 @@ impl Beliefs {
         again
     }
 
-    /// In which modes the owner believes that it holds the lock.
+    /// Returns the modes in which the owner believes that it holds the lock.
     pub(super) fn modes(&self, lock: Lock, owner: Owner) -> BTreeSet<Mode> {
         self.modes.get(&(lock, owner)).cloned().unwrap_or_default()
     }
 
-    /// From now on the owner knows that it does not hold the lock in this mode.
+    /// Ends the owner's belief that it holds the lock in this mode.
     pub(super) fn disbelieves(&mut self, lock: Lock, owner: Owner, mode: Mode) {
         let modes = self.modes.entry((lock, owner)).or_default();
         modes.remove(&mode);
@@ -97,19 +97,19 @@ impl Beliefs {
         }
     }
 
-    /// The owner waits for the lock.
+    /// Adds the owner to the lock's waiters.
     pub(super) fn waits(&mut self, entry: Entry) {
         if !self.waiters.contains(&entry) {
             self.waiters.push(entry);
         }
     }
 
-    /// The owner has given up waiting.
+    /// Removes the owner from the lock's waiters.
     pub(super) fn gave_up(&mut self, lock: Lock, owner: Owner) {
         self.waiters.retain(|waiter| (waiter.lock, waiter.owner) != (lock, owner));
     }
 
-    /// A client is gone: none of its owners holds anything or waits any more.
+    /// Removes the holds, beliefs and waits of all owners of a crashed client.
     pub(super) fn crashed(&mut self, client: Host, is_of_client: impl Fn(Owner) -> bool) {
         self.holds.retain(|(_, owner, _), _| !is_of_client(*owner));
         self.modes.retain(|(_, owner), _| !is_of_client(*owner));
@@ -117,32 +117,32 @@ impl Beliefs {
         self.waiters.retain(|waiter| waiter.client != client);
     }
 
-    /// A client is another process from now on.
+    /// Forgets the previous owners of a client, because a new process has started.
     pub(super) fn started(&mut self, client: Host) {
         self.last.retain(|(_, host, _), _| *host != client);
     }
 
-    /// Of the owners of a line of work the one that came last to believe that it holds the lock, of
-    /// those that still do; failing that, the last one that did.
+    /// Returns the owner of a line of work that most recently began to believe that it holds the
+    /// lock, among those that still do. If there is none, returns the last one that did.
     pub(super) fn latest(&self, lock: Lock, client: Host, line: Line) -> Option<Owner> {
         let of = (lock, client, line);
         let still = self.believers.iter().rev().find(|entry| (entry.lock, entry.client, entry.line) == of);
         still.map(|believer| believer.owner).or_else(|| self.last.get(&of).copied())
     }
 
-    /// The client that has believed longest that it holds the lock, or any if `None`, of those that
-    /// still do.
+    /// Returns the client that has believed longest that it holds the lock, among those that still
+    /// do. `None` stands for any lock.
     pub(super) fn holder(&self, lock: Option<Lock>) -> Option<Host> {
         longest(&self.believers, lock)
     }
 
-    /// The client that has waited longest for the lock, or for any if `None`.
+    /// Returns the client that has waited longest for the lock. `None` stands for any lock.
     pub(super) fn waiter(&self, lock: Option<Lock>) -> Option<Host> {
         longest(&self.waiters, lock)
     }
 }
 
-/// The client of the first entry about the lock, or about any if `None`.
+/// Returns the client of the first entry for the lock. `None` stands for any lock.
 fn longest(entries: &[Entry], lock: Option<Lock>) -> Option<Host> {
     let mut about = entries.iter().filter(|entry| lock.is_none_or(|lock| entry.lock == lock));
     about.next().map(|entry| entry.client)
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(beliefs.let_go(reads, 2), Ok(None));
     }
 
-    /// A writer that reads, and gives up writing.
+    /// A writer takes a read hold as well and gives up writing.
     #[test]
     fn a_believer_is_one_until_it_believes_in_no_mode() {
         let mut beliefs = Beliefs::default();
@@ -198,8 +198,8 @@ mod tests {
         assert_eq!(beliefs.waiter(None), None);
     }
 
-    /// Regression: a late write of the first line of work counted as one of the line that had come
-    /// last to believe.
+    /// Regression: a late write of the first line of work was attributed to the line that had most
+    /// recently begun to believe.
     #[test]
     fn a_late_write_is_of_the_line_of_work_that_writes() {
         let mut beliefs = Beliefs::default();

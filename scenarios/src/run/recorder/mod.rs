@@ -1,9 +1,9 @@
-//! Records the history of a run while it happens, and notifies the director of events that a fault
-//! waits for.
+//! Records the history of a run while it happens, and notifies the director of events that trigger
+//! a fault.
 //!
-//! `names` maps names in Redis to owners, `modes` keeps what names do not tell, `beliefs` the
-//! beliefs of owners, `triggers` the events that faults wait for. [`HistoryWriter`] is how one line
-//! of work of a client is written down.
+//! `names` maps names in Redis to owners, `modes` keeps the modes that names do not show, `beliefs`
+//! the beliefs of owners, `triggers` the events that faults wait for. A [`HistoryWriter`] records
+//! the actions of one line of work of a client.
 
 mod beliefs;
 mod modes;
@@ -29,30 +29,30 @@ use crate::{
 
 pub use self::{names::Line, triggers::Scope, writer::HistoryWriter};
 
-/// A client whose command a node executed, and for whom of its owners, as far as that can be told.
+/// The client that sent a command, and the owners on whose behalf, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sender {
     pub(crate) client: Host,
-    /// The one whose connection it is; otherwise those that the command names.
+    /// The owner of the connection, or otherwise the owners that the command names.
     pub(crate) owners: Vec<Owner>,
 }
 
-/// A history being written.
+/// A history under construction.
 #[derive(Debug)]
 pub struct Recorder {
-    /// What has happened so far.
+    /// The events so far.
     pub history: History,
     ops: u32,
     triggers: Triggers,
     names: Names,
     beliefs: Beliefs,
     modes: Modes,
-    /// Whose command has made which passing key.
+    /// The owner whose command created each passing key.
     makers: BTreeMap<Box<str>, Owner>,
 }
 
-/// A recorder that many hosts share. All of one run live on one thread, so none of them ever waits
-/// for it.
+/// A recorder that many hosts share. All hosts of a run live on one thread, so none of them ever
+/// waits for the lock.
 #[derive(Debug, Clone)]
 pub struct Shared(Arc<Inner>);
 
@@ -63,33 +63,33 @@ struct Inner {
 }
 
 impl Shared {
-    /// A recorder at the beginning of a run.
+    /// Creates a recorder at the beginning of a run.
     pub fn new(history: History) -> Shared {
         let (ops, triggers, names, beliefs, modes, makers) = Default::default();
         let recorder = Recorder { history, ops, triggers, names, beliefs, modes, makers };
         Shared(Arc::new(Inner { recorder: Mutex::new(recorder), happened: Notify::new() }))
     }
 
-    /// The recorder itself.
+    /// Locks and returns the recorder.
     ///
     /// # Panics
-    /// When code that was writing has panicked: the run is lost then.
+    /// Panics if a thread panicked while it held the lock, because the run is lost then.
     pub fn get(&self) -> MutexGuard<'_, Recorder> {
         self.0.recorder.lock().expect("nothing panics while writing history")
     }
 
-    /// Resolves when an event has happened that an occurrence waits for.
+    /// Resolves when an event has triggered an occurrence.
     pub async fn happened(&self) {
         self.0.happened.notified().await;
     }
 
-    /// Has an occurrence wait for its trigger.
+    /// Registers an occurrence that waits for its trigger.
     pub fn await_trigger(&self, occurrence: usize, trigger: &Trigger, delay: Duration, scope: Scope) {
         self.get().triggers.add(occurrence, trigger.clone(), delay, scope);
     }
 
-    /// Writes down what becomes of a host. A client that crashes neither holds nor waits any more:
-    /// what starts on the host later is another owner.
+    /// Records a host's change of state. A crashed client neither holds nor waits any more: the
+    /// process that starts on the host later is another owner.
     pub fn life(&self, at: True, host: Host, life: Life) {
         let mut recorder = self.get();
         recorder.history.record(at, host, EventKind::Life { life });
@@ -102,7 +102,7 @@ impl Shared {
     fn record(&self, at: True, host: Host, what: EventKind, happening: Option<(Lock, Happening)>) {
         let mut recorder = self.get();
         recorder.history.record(at, host, what);
-        // What the laboratory itself does is nothing that a fault waits for.
+        // An event of the laboratory's probe triggers no fault.
         let happening =
             happening.filter(|_| recorder.history.header.hosts[usize::from(host.0)].kind != HostKind::Probe);
         if happening.is_some_and(|(lock, happening)| recorder.triggers.happened(at, host, lock, happening)) {
@@ -112,16 +112,16 @@ impl Shared {
 }
 
 impl Recorder {
-    /// The next occurrence whose trigger has happened, with when it is due.
+    /// Returns the next triggered occurrence, and the time at which it is due.
     pub fn take_due(&mut self) -> Option<(usize, True)> {
         self.triggers.take_due()
     }
 
-    /// The owner that a node has granted a lock to under a name which `client` has written. Where
-    /// no client is known to have written it, the one that the name stands for, or an owner of
+    /// Returns the owner to whom a node has granted a lock under a name that `client` has written.
+    /// If the writer is unknown, returns the owner that the name stands for, or else an owner of
     /// `node`.
     ///
-    /// A name that two clients use stands for the one that was granted a lock last.
+    /// A name that two clients use stands for the owner that was granted a lock last.
     pub fn owner_granted(&mut self, lock: Lock, name: &str, client: Option<Host>, node: Host) -> Owner {
         let Some(client) = client else {
             return self.names.bound(name).unwrap_or_else(|| self.history.owner(name, node));
@@ -133,15 +133,15 @@ impl Recorder {
         owner
     }
 
-    /// The owner that a name in Redis stands for where this client writes it: the one that it has
-    /// stood for before, else the owner that the client's first line of work is at present.
+    /// Returns the owner for whom this client writes a name in Redis: the one of its earlier use,
+    /// or else the current owner of the client's first line of work.
     ///
-    /// A name that is known comes first: a request of a process that has crashed may still arrive
-    /// when its host is another process already.
+    /// A known name takes precedence: a request of a crashed process may arrive when its host
+    /// already runs another process.
     ///
-    /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one
-    /// client, one of them long given up, have not granted the lock together. So is every permit
-    /// that has a lease of its own.
+    /// With a quorum every name is an owner of its own: if nodes granted two attempts of one
+    /// client, one of them given up long ago, they have not granted the lock together. Likewise
+    /// every permit with its own lease is an owner of its own.
     pub fn owner_named(&mut self, lock: Lock, name: &str, client: Host) -> Owner {
         if self.names_are_owners(lock) {
             return self.history.owner(name, client);
@@ -155,11 +155,11 @@ impl Recorder {
         owner
     }
 
-    /// The sender of a command with these words, which came over a connection from this port of a
+    /// Returns the sender of a command with these words, from the connection and its port on the
     /// client.
     ///
-    /// The connection comes first: where lines of work write the same name, it alone tells them
-    /// apart.
+    /// The connection takes precedence: if several lines of work write the same name, it alone
+    /// distinguishes them.
     pub(crate) fn sender<'a>(
         &self,
         client: Host,
@@ -178,12 +178,11 @@ impl Recorder {
         Sender { client, owners }
     }
 
-    /// Who acted, and for whom, by a command that took effect on this hold: on the hold of the
-    /// owner itself for that owner, if it can have been; otherwise for the first that the command
-    /// is for.
+    /// Returns the party whose command changed this hold. The owner of the hold acted if the
+    /// command can have been on its behalf; otherwise the first owner of the sender did.
     pub(crate) fn party(&self, lock: Lock, sender: &Sender, (name, owner): (&str, Owner)) -> Party {
         let client = sender.client;
-        // Of a quorum each attempt is an owner of its own, and its name was written for a line of
+        // With a quorum each attempt is an owner of its own, and its name was written for a line of
         // work.
         let of_quorum = || self.names_are_owners(lock) && self.history.client_of(owner) == client;
         let of_line = of_quorum().then(|| self.names.written(client, name)).flatten();
@@ -192,7 +191,7 @@ impl Recorder {
         Party { client, owner: own.or_else(|| sender.owners.first().copied()) }
     }
 
-    /// A client's command has made this key.
+    /// Records the owner whose command created this key.
     pub(crate) fn made(&mut self, key: &str, sender: &Sender) {
         let owner = sender.owners.first().copied();
         if let Some(owner) = owner.or_else(|| self.names.current(sender.client, Line::FIRST)) {
@@ -200,7 +199,7 @@ impl Recorder {
         }
     }
 
-    /// The owner whose command has made this key, on whichever node.
+    /// Returns the owner whose command created this key, on any node.
     pub(crate) fn maker(&self, key: &str) -> Option<Owner> {
         self.makers.get(key).copied()
     }
@@ -209,19 +208,19 @@ impl Recorder {
         self.history.lock(lock).names_its_holds()
     }
 
-    /// The name of the owner that a client's first line of work is at present.
+    /// Returns the name of the current owner of a client's first line of work.
     pub fn name_of(&self, client: Host) -> Option<Box<str>> {
         let owner = self.names.current(client, Line::FIRST)?;
         Some(self.history.owners[owner.0 as usize].name.clone())
     }
 
-    /// The client that has believed longest that it holds the lock, or any if `None`, of those that
-    /// still do.
+    /// Returns the client that has believed longest that it holds the lock, among those that still
+    /// do. `None` stands for any lock.
     pub fn holder(&self, lock: Option<Lock>) -> Option<Host> {
         self.beliefs.holder(lock)
     }
 
-    /// The client that has waited longest for the lock, or for any if `None`.
+    /// Returns the client that has waited longest for the lock. `None` stands for any lock.
     pub fn waiter(&self, lock: Option<Lock>) -> Option<Host> {
         self.beliefs.waiter(lock)
     }
@@ -232,8 +231,8 @@ mod tests {
     use super::*;
     use crate::judge::history::story::Story;
 
-    /// Each attempt at a quorum is an owner of its own, which stands for the line of work of its
-    /// client, and not for that of another client that writes the same name.
+    /// With a quorum each attempt is an owner of its own. It stands for its own client's line of
+    /// work, and not for that of another client that writes the same name.
     #[test]
     fn a_client_that_writes_another_clients_name_acts_for_its_own_line_of_work() {
         let shared = Shared::new(Story::quorum().ends(1_000));

@@ -1,4 +1,4 @@
-//! What the production client says of its holds, as the history has it.
+//! Converts the production client's events about its holds to events of the history.
 
 use lockstorm_client::{LossCause, Observer, WokenBy};
 use lockstorm_sim::{
@@ -9,20 +9,20 @@ use lockstorm_sim::{
 use super::{HistoryWriter, Line, beliefs::Belief};
 use crate::judge::history::{Deadline, LockKind, Mode, Owner, Reason, Wake};
 
-/// How many digits the id of a permit has.
+/// The number of digits of a permit's ID.
 const PERMIT_ID: usize = 32;
 
-/// The deadline of a hold that has none.
+/// The deadline of a hold without an end.
 const NEVER: Boottime = Boottime::from_nanos(i64::MAX);
 
 impl HistoryWriter {
-    /// One of the production client's holds began, or was renewed.
+    /// Records the start or the renewal of a hold of the production client.
     fn holds(&self, (owner, mode): (Owner, Mode), number: u64, until: Boottime, token: Option<u64>) {
         let belief = self.shared.get().beliefs.hold((self.lock, owner, mode), number, until);
         self.believes_in_holds((owner, mode), belief, token);
     }
 
-    /// One of them ended.
+    /// Records the end of a hold.
     fn let_go(&self, (owner, mode): (Owner, Mode), number: u64, why: Reason) {
         let left = self.shared.get().beliefs.let_go((self.lock, owner, mode), number);
         match left {
@@ -35,7 +35,7 @@ impl HistoryWriter {
     fn believes_in_holds(&self, (owner, mode): (Owner, Mode), belief: Option<Belief>, token: Option<u64>) {
         let Some(Belief { until, count }) = belief else { return };
         let until = match self.clock {
-            // A hold that never ends by itself.
+            // A hold without an end.
             _ if until == NEVER => None,
             ClockId::Monotonic => Some(Deadline::from(Monotonic::from_nanos(until.as_nanos()))),
             _ => Some(Deadline::from(until)),
@@ -48,8 +48,8 @@ impl Observer for HistoryWriter {
     fn observe(&self, event: &lockstorm_client::Event<'_>) {
         let Some(lock) = self.shared.get().history.header.lock(event.lock) else { return };
         let about = self.about(lock);
-        // Permits that are acquired together are called by all their ids, one behind the other;
-        // each is a hold of its own.
+        // The owner of permits that were acquired together is the concatenation of their IDs. Each
+        // of them is a separate hold.
         let kind = self.shared.get().history.lock(lock).kind;
         let digits = if matches!(kind, LockKind::Permits { .. }) { PERMIT_ID } else { usize::MAX };
         for name in event.owner.as_bytes().chunks(digits) {
@@ -59,7 +59,7 @@ impl Observer for HistoryWriter {
 }
 
 impl HistoryWriter {
-    /// The client has emitted an event about the owner of this name.
+    /// Records an event of the client about the owner of this name.
     fn client_says(&self, name: &str, kind: lockstorm_client::EventKind<'_>) {
         use lockstorm_client::EventKind as Said;
         let owner = self.owner_named(name);

@@ -1,4 +1,4 @@
-//! What occurrences of faults wait for.
+//! The triggers of fault occurrences.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -9,20 +9,20 @@ use crate::{
     judge::history::{Host, Lock},
 };
 
-/// The occurrences that wait for something to happen, and those for which it has.
+/// The occurrences that wait for their trigger, and those that were triggered.
 #[derive(Debug, Default)]
 pub(super) struct Triggers {
     awaited: Vec<Awaited>,
-    /// By number, with when they are due.
+    /// The triggered occurrences by number, with the times at which they are due.
     due: VecDeque<(usize, True)>,
 }
 
-/// Where an event must happen for a trigger to count it.
+/// The clients and the lock whose events a trigger counts.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// To one of these clients; to any if `None`.
+    /// Events of one of these clients; of any client if `None`.
     pub clients: Option<Vec<Host>>,
-    /// With this lock; with any if `None`.
+    /// Events of this lock; of any lock if `None`.
     pub lock: Option<Lock>,
 }
 
@@ -39,17 +39,17 @@ struct Awaited {
     trigger: Trigger,
     delay: Duration,
     scope: Scope,
-    /// How often it has happened.
+    /// The number of matching events so far.
     count: u64,
 }
 
 impl Triggers {
-    /// Has an occurrence wait for its trigger.
+    /// Registers an occurrence that waits for its trigger.
     pub(super) fn add(&mut self, occurrence: usize, trigger: Trigger, delay: Duration, scope: Scope) {
         self.awaited.push(Awaited { occurrence, trigger, delay, scope, count: 0 });
     }
 
-    /// Something happened to a client with a lock; whether an occurrence has waited for it.
+    /// Processes an event of a client with a lock. Returns true if it triggered an occurrence.
     pub(super) fn happened(&mut self, at: True, client: Host, lock: Lock, what: Happening) -> bool {
         let before = self.due.len();
         for awaited in &mut self.awaited {
@@ -65,7 +65,7 @@ impl Triggers {
         self.due.len() > before
     }
 
-    /// The next occurrence whose trigger has happened, with when it is due.
+    /// Returns the next triggered occurrence, and the time at which it is due.
     pub(super) fn take_due(&mut self) -> Option<(usize, True)> {
         self.due.pop_front()
     }

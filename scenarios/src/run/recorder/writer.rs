@@ -1,4 +1,4 @@
-//! What one line of work of a client does and believes.
+//! The actions and beliefs of one line of work of a client.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     units::millis,
 };
 
-/// Writes down what one line of work of a client does with one lock, and what it believes.
+/// Records the actions of one line of work with one lock, and its beliefs.
 #[derive(Debug, Clone)]
 pub struct HistoryWriter {
     pub(super) shared: Shared,
@@ -19,29 +19,30 @@ pub struct HistoryWriter {
     pub(super) host: Host,
     line: Line,
     pub(super) lock: Lock,
-    /// The clock that the client's deadlines are readings of.
+    /// The clock of the client's deadlines.
     pub(super) clock: ClockId,
 }
 
 impl HistoryWriter {
-    /// For the first line of work of the client on this host, about the first lock on trial.
+    /// Creates a writer for the first line of work of the client on this host, and the first lock
+    /// on trial.
     pub fn new(shared: Shared, ctx: HostCtx, host: Host) -> HistoryWriter {
         HistoryWriter { shared, ctx, host, line: Line::FIRST, lock: Lock(0), clock: ClockId::Boottime }
     }
 
-    /// A writer for this lock.
+    /// Returns a writer for this lock.
     #[must_use]
     pub fn about(&self, lock: Lock) -> HistoryWriter {
         HistoryWriter { lock, ..self.clone() }
     }
 
-    /// A writer for another line of work.
+    /// Returns a writer for another line of work.
     #[must_use]
     pub fn on(&self, line: Line) -> HistoryWriter {
         HistoryWriter { line, ..self.clone() }
     }
 
-    /// A writer for a client whose deadlines are readings of this clock.
+    /// Returns a writer for a client whose deadlines are readings of this clock.
     #[must_use]
     pub fn counting_by(self, clock: ClockId) -> HistoryWriter {
         HistoryWriter { clock, ..self }
@@ -52,9 +53,9 @@ impl HistoryWriter {
         self.line
     }
 
-    /// What the client calls itself in Redis: its host's name, and how often it was started where
-    /// that is more than once. A restarted client is another one, as a process with a fresh UUID
-    /// is.
+    /// Returns the client's name in Redis: its host's name, from the second start on followed by a
+    /// dot and the number of the start. A restarted client is another client, like a process with a
+    /// new UUID.
     pub fn client_id(&self) -> String {
         match self.ctx.incarnation() {
             0 => self.ctx.name().to_owned(),
@@ -62,7 +63,8 @@ impl HistoryWriter {
         }
     }
 
-    /// The owner that this line of work is from now on, called as the production client calls it.
+    /// Begins a new owner for this line of work, named in the production client's form, and returns
+    /// it.
     pub fn owner(&self) -> Owner {
         let name = self.line.owner_of(&self.client_id());
         let mut recorder = self.shared.get();
@@ -74,27 +76,27 @@ impl HistoryWriter {
         owner
     }
 
-    /// The owner for which this line of work writes to a resource when it does not say for which:
-    /// of its owners the one that came last to believe that it holds the lock, of those that still
-    /// do; failing that, the last one that did; failing that, this one.
+    /// Returns the owner for whom this line of work writes to a resource without naming one. That
+    /// is its owner that most recently began to believe that it holds the lock, among those that
+    /// still do; else the last one that did; else `otherwise`.
     pub fn writer(&self, otherwise: Owner) -> Owner {
         self.shared.get().beliefs.latest(self.lock, self.host, self.line).unwrap_or(otherwise)
     }
 
-    /// The owner that a name in Redis stands for, which this client has chosen.
+    /// Returns the owner for a name in Redis that this client has chosen.
     pub fn owner_named(&self, name: &str) -> Owner {
         let mut recorder = self.shared.get();
         let (name, _) = recorder.history.lock(self.lock).kind.named(name);
         recorder.owner_named(self.lock, name, self.host)
     }
 
-    /// The mode in which an owner holds the lock under this name.
+    /// Returns the mode in which an owner holds the lock under this name.
     pub fn mode_named(&self, name: &str) -> Mode {
         self.shared.get().history.lock(self.lock).kind.named(name).1
     }
 
-    /// The owner that holds the lock under this name for this line of work: the line itself,
-    /// whichever other line writes the same name; of a quorum, the attempt.
+    /// Returns the owner that holds the lock under this name for this line of work. That is the
+    /// line itself, even if another line writes the same name; with a quorum it is the attempt.
     pub fn holder(&self, name: &str) -> Owner {
         let recorder = self.shared.get();
         let line =
@@ -103,13 +105,13 @@ impl HistoryWriter {
         line.unwrap_or_else(|| self.owner_named(name))
     }
 
-    /// The owner that this line of work is at present; its first one before it has begun.
+    /// Returns the current owner of this line of work. Begins its first owner if it has none.
     pub(crate) fn line_owner(&self) -> Owner {
         let current = self.shared.get().names.current(self.host, self.line);
         current.unwrap_or_else(|| self.owner())
     }
 
-    /// This line of work is about to ask under this name.
+    /// Records that this line of work makes its next requests under this name.
     pub fn asks_as(&self, name: &str) {
         let mut recorder = self.shared.get();
         if let Some(owner) = recorder.names.current(self.host, self.line) {
@@ -117,18 +119,18 @@ impl HistoryWriter {
         }
     }
 
-    /// The owner is about to ask for the lock, to hold it in this mode; said where a name in its
-    /// key does not tell how it is held.
+    /// Records the mode of the owner's next request for the lock, for names in a key that do not
+    /// show the mode.
     pub fn asks_in(&self, owner: Owner, mode: Mode) {
         self.shared.get().modes.asks(self.lock, owner, mode);
     }
 
-    /// This line of work has a connection to itself, from this port of its host.
+    /// Records that a connection from this port of the host belongs to this line of work alone.
     pub fn connected(&self, port: u16) {
         self.shared.get().names.connect(self.host, self.line, port);
     }
 
-    /// The application called.
+    /// Records the application's call, and returns its number.
     pub fn invoked(&self, owner: Owner, call: Call) -> Op {
         let op = {
             let mut recorder = self.shared.get();
@@ -149,7 +151,7 @@ impl HistoryWriter {
         op
     }
 
-    /// The call came back.
+    /// Records the return of a call.
     pub fn returned(&self, op: Op, call: Call, outcome: Outcome) {
         let happening = match (call, &outcome) {
             (Call::Acquire { .. }, Outcome::Ok) => Some(Happening::Acquired),
@@ -160,7 +162,7 @@ impl HistoryWriter {
         self.record(EventKind::Return { op, outcome }, happening);
     }
 
-    /// From now on the owner believes that it holds the lock, until its clock shows `until` or it
+    /// Records the owner's belief that it holds the lock, until its clock shows `until` or it
     /// learns otherwise.
     pub fn believes(
         &self,
@@ -175,36 +177,36 @@ impl HistoryWriter {
         self.record(what, again.then_some(Happening::Renewed));
     }
 
-    /// From now on the owner knows that it does not hold the lock in this mode.
+    /// Records that the owner knows it no longer holds the lock in this mode.
     pub fn disbelieves(&self, owner: Owner, why: Reason, mode: Mode) {
         self.shared.get().beliefs.disbelieves(self.lock, owner, mode);
         let happening = (why != Reason::Released).then_some(Happening::Lost);
         self.record(EventKind::Disbelieves { lock: self.lock, owner, why, mode }, happening);
     }
 
-    /// The owner's line of work has ended, and has not given the lock back.
+    /// Records that the owner's line of work has ended without giving the lock back.
     pub(crate) fn abandoned(&self, owner: Owner) {
         self.record(EventKind::Abandoned { lock: self.lock, owner }, None);
     }
 
-    /// From now on the owner knows that it does not hold the lock in any mode.
+    /// Records that the owner knows it no longer holds the lock in any mode.
     pub fn disbelieves_all(&self, owner: Owner, why: Reason) {
         let modes = self.shared.get().beliefs.modes(self.lock, owner);
         modes.into_iter().for_each(|mode| self.disbelieves(owner, why, mode));
     }
 
-    /// The owner was refused and waits.
+    /// Records that the owner was refused and waits.
     pub fn waits(&self, owner: Owner) {
         self.shared.get().beliefs.waits(self.entry(owner));
         self.record(EventKind::Waiting { lock: self.lock, owner }, Some(Happening::Waiting));
     }
 
-    /// The owner stopped waiting in order to try again.
+    /// Records that the owner stopped waiting in order to try again.
     pub fn woken(&self, owner: Owner, by: Wake) {
         self.record(EventKind::Woken { lock: self.lock, owner, by }, None);
     }
 
-    /// The owner has given up waiting.
+    /// Removes the owner from the waiters. Records no event.
     pub fn gave_up(&self, owner: Owner) {
         self.shared.get().beliefs.gave_up(self.lock, owner);
     }
@@ -219,7 +221,7 @@ impl HistoryWriter {
         self.shared.record(self.ctx.moment().0, self.host, what, happening);
     }
 
-    /// How an application's wait is written down.
+    /// Converts an application's wait to the form of the history. `None` is a wait without a limit.
     pub fn wait(wait: Option<Duration>) -> Wait {
         match wait {
             None => Wait::Unbounded,

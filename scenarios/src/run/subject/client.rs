@@ -23,8 +23,8 @@ use crate::{
     units::Span,
 };
 
-/// Makes the clients of a process, and the handles of these locks. Locks with the same settings on
-/// the same nodes share a client.
+/// Creates the clients of a process, and the handles of these locks. Locks with the same settings
+/// on the same nodes share a client.
 pub(super) fn make(context: &SubjectContext, locks: &[LockEntry]) -> Result<Production, Failure> {
     let mut made: Vec<(Settings<'_>, Vec<Client>)> = Vec::new();
     let (mut handles, mut others, mut unset) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -36,7 +36,7 @@ pub(super) fn make(context: &SubjectContext, locks: &[LockEntry]) -> Result<Prod
             Some(at) => at,
             None => {
                 let env = match settings.clock {
-                    // As on a platform whose only steady clock stops while the machine sleeps.
+                    // Like a platform whose only steady clock stops while the machine is suspended.
                     ClockName::Monotonic => HostEnv::without_boottime(context.ctx.clone()),
                     ClockName::Boottime | ClockName::Wall => HostEnv::new(context.ctx.clone()),
                 };
@@ -60,8 +60,8 @@ pub(super) fn make(context: &SubjectContext, locks: &[LockEntry]) -> Result<Prod
     Ok(Production(Rc::new(Handles { handles, others, unset })))
 }
 
-/// What the lock of a warm-up is called: in a cluster it is in the slot of the lock on trial, whose
-/// node is to know the scripts.
+/// Returns the name of the lock for the warm-up. In a cluster it is in the slot of the lock on
+/// trial, so that the slot's node loads the scripts.
 fn warm_up(context: &SubjectContext, lock: LockEntry) -> String {
     let (host, key) = (context.ctx.name(), &context.lock(lock).key);
     let name = format!("warm-up of {host}");
@@ -73,7 +73,7 @@ fn warm_up(context: &SubjectContext, lock: LockEntry) -> String {
     names.find(|name| key_slot(name.as_bytes()) == slot).expect("numbers do not end")
 }
 
-/// What a client is set up with.
+/// The settings of a client. Locks with equal settings share it.
 #[derive(PartialEq)]
 struct Settings<'a> {
     groups: &'a [Vec<String>],
@@ -96,7 +96,7 @@ impl Settings<'_> {
     }
 }
 
-/// Sets up a client of one group of nodes as the scenario says.
+/// Builds the client of one group of nodes from the scenario's settings.
 pub(crate) fn builder(
     env: &HostEnv,
     context: &SubjectContext,
@@ -115,7 +115,7 @@ pub(crate) fn builder(
             Sync::All => ReplicaWait::All,
         });
     if let (false, Some(master)) = (context.sentinels.is_empty(), group.first()) {
-        // Sentinels call a master as its node is called that was it at first.
+        // Sentinels name a master after the node that was the first master.
         let sentinels = context.sentinels.iter().map(|host| format!("redis://{host}:26379"));
         let mut sentinels = sentinels.fold(Sentinels::of(master), Sentinels::at);
         if let Some((user, password)) = &context.login {
@@ -160,7 +160,7 @@ enum Handle {
     Rate(RateLimiter),
 }
 
-/// The half of a read-write lock that is held in this mode.
+/// Returns the half of a read-write lock for this mode.
 fn half(lock: &ReadWriteLock, mode: Mode) -> ClientLock {
     if mode == Mode::Shared { lock.read() } else { lock.write() }
 }
@@ -170,16 +170,16 @@ pub(super) struct Production(Rc<Handles>);
 
 struct Handles {
     handles: BTreeMap<LockEntry, Handle>,
-    /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts
-    /// are loaded with the first lock of a process.
+    /// For each client another lock of the same kind on the same nodes, for the warm-up: a process
+    /// loads the scripts with its first lock.
     others: Vec<Handle>,
-    /// What has permits, with the lock as it is written: each process sets at its start how many
-    /// there are, if that is not set.
+    /// The semaphores and rate limiters, each with the lock of the scenario. Each process sets
+    /// their number of permits at its start, unless it is already set.
     unset: Vec<(Handle, ScenarioLock)>,
 }
 
 impl Production {
-    /// For one line of work, whose number is that of its owner.
+    /// Returns the subject for one line of work. The line's number is also its owner ID.
     pub(super) fn on(&self, line: Line) -> OfLine {
         OfLine { handles: self.0.clone(), line }
     }
@@ -191,7 +191,7 @@ pub(super) struct OfLine {
     line: Line,
 }
 
-/// The handle that a client on this host has of a lock.
+/// Creates a client's handle of a lock. `host` determines the values of a faster multi-lock.
 fn handle(lock: &ScenarioLock, clients: &[Client], host: &str, name: &str) -> Result<Handle, Failure> {
     let Some(first) = clients.first() else {
         return Err(not_so("the client knows no node"));
@@ -229,7 +229,7 @@ impl Subject for OfLine {
                 let _ = guard.release().await;
             }
         }
-        // Once for the process.
+        // Only the first line of work warms up, once for the process.
         let others = self.handles.others.iter().filter(|_| self.line == Line::FIRST);
         let others: Vec<Handle> = others.cloned().collect();
         let unset = if self.line == Line::FIRST { self.handles.unset.clone() } else { Vec::new() };
@@ -237,7 +237,7 @@ impl Subject for OfLine {
             for (handle, lock) in &unset {
                 let permits = lock.permits.unwrap_or(1);
                 let mode = if lock.per_client { RateMode::PerClient } else { RateMode::Overall };
-                // Where no server answers, another process sets it.
+                // If no server answers, another process sets the number.
                 let _ = match handle {
                     Handle::Semaphore(semaphore) => semaphore.set_permits(permits).await,
                     Handle::Permits(semaphore) => semaphore.set_permits(permits).await,
@@ -331,7 +331,7 @@ impl Subject for OfLine {
     }
 }
 
-/// What comes of asking a lock, or several together: two types of the client with the same methods.
+/// Acquires a lock, or several together: two types of the client with the same methods.
 macro_rules! asked {
     ($lock:expr, $owner:expr, $ask:expr) => {{
         let (lock, ask) = (&$lock, &$ask);
@@ -349,7 +349,7 @@ macro_rules! asked {
     }};
 }
 
-/// Asks for all of them as one multi lock, with the lease and the limit of the first.
+/// Acquires all locks as one multi-lock, with the lease and the wait of the first.
 async fn asked_together(
     handles: &BTreeMap<LockEntry, Handle>,
     owner: OwnerId,
@@ -371,7 +371,7 @@ async fn asked_together(
     asked!(lock, owner, asks[0]).map_err(failure)
 }
 
-/// Does something with a latch; `None` for what is done with others.
+/// Performs an operation on a latch. Returns `None` for an operation of a rate limiter.
 async fn counted(latch: &Latch, count: u32, counting: Counting) -> Result<Option<bool>, Error> {
     let done = match counting {
         Counting::Set => latch.try_set(count).await,
@@ -385,7 +385,7 @@ async fn counted(latch: &Latch, count: u32, counting: Counting) -> Result<Option
     done.map(Some)
 }
 
-/// Takes permits of a rate limiter; `None` for what is done with others.
+/// Takes permits of a rate limiter. Returns `None` for an operation of a latch.
 async fn taken(limiter: &RateLimiter, counting: Counting) -> Result<Option<bool>, Error> {
     let Counting::Take { permits, wait } = counting else { return Ok(None) };
     let taken = match wait {
@@ -396,7 +396,7 @@ async fn taken(limiter: &RateLimiter, counting: Counting) -> Result<Option<bool>
     taken.map(Some)
 }
 
-/// What one acquisition brings.
+/// Performs one acquisition.
 async fn asked<O: Object>(
     lock: &LockHandle<O>,
     owner: OwnerId,
@@ -425,7 +425,7 @@ impl<G: 'static> Held for HeldGuard<G> {
 
     fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
         Box::pin(async move {
-            // Taken out meanwhile: a borrow must not be held over an await.
+            // Take the guard out: a borrow must not be held across an await.
             let Some(guard) = self.guard.take() else { return Ok(()) };
             let extended = guard.extend(lease).await.map_err(failure);
             self.guard.replace(Some(guard));
@@ -455,7 +455,7 @@ impl<G: 'static> Held for HeldGuard<G> {
     }
 }
 
-/// A permit without a lease, until it is released.
+/// Permits without a lease, until they are released.
 struct Permit(RefCell<Option<SemaphorePermits>>);
 
 impl Held for Permit {

@@ -1,5 +1,5 @@
-//! The permits of the production client's expirable semaphore: kept by their guard, or by their ids
-//! alone.
+//! The permits of the production client's expirable semaphore, kept either by their guard or by
+//! their IDs alone.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -7,7 +7,7 @@ use lockstorm_client::{Error, PermitGuard, PermitId, PermitSemaphore};
 
 use super::{Ask, Failure, Held, Local, Patience, failure, not_so};
 
-/// What one acquisition of permits brings.
+/// Acquires permits once.
 pub(super) async fn acquired(semaphore: &PermitSemaphore, ask: Ask) -> Result<Option<Rc<dyn Held>>, Error> {
     let held = |guard| Permits { of: semaphore.clone(), held: RefCell::new(Some(Leasehold::Guard(guard))) };
     Ok(granted(semaphore, ask).await?.map(|guard| Rc::new(held(guard)) as Rc<dyn Held>))
@@ -37,10 +37,10 @@ struct Permits {
     held: RefCell<Option<Leasehold>>,
 }
 
-/// How permits are kept.
+/// The way in which permits are kept.
 enum Leasehold {
     Guard(PermitGuard),
-    /// By their ids alone.
+    /// By their IDs alone.
     Ids(Vec<PermitId>),
 }
 
@@ -54,7 +54,7 @@ impl Held for Permits {
                     Ok(true) => Ok(()),
                     Ok(false) => Err(not_so("one of the permits is not out any more")),
                     Err(error) => {
-                        // To be given back again.
+                        // Keep the IDs for another release.
                         self.held.replace(Some(Leasehold::Ids(ids)));
                         Err(failure(error))
                     }
@@ -65,7 +65,7 @@ impl Held for Permits {
 
     fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
         Box::pin(async move {
-            // Taken out meanwhile: a borrow must not be held over an await.
+            // Take the permits out: a borrow must not be held across an await.
             let Some(held) = self.held.take() else { return Ok(()) };
             let extended = match &held {
                 Leasehold::Guard(guard) => guard.extend(lease).await.map_err(failure),
@@ -101,7 +101,7 @@ impl Held for Permits {
         })
     }
 
-    /// That of the first permit.
+    /// Returns the ID of the first permit.
     fn owner(&self) -> Option<String> {
         match &*self.held.borrow() {
             Some(Leasehold::Guard(guard)) => guard.ids().first().map(ToString::to_string),

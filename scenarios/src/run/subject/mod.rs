@@ -1,8 +1,8 @@
-//! Who is on trial: the production client, or a small model of another algorithm.
+//! The systems under test: the production client, or a small model of another algorithm.
 //!
-//! Models exist to be judged; nothing of them is in the production client. To add a model, add a
-//! line to [`TABLE`](crate::file::scenario::TABLE); an algorithm that no traits describe gets a file of
-//! its own with its [`Subject`], an [`Algorithm`] and a line in [`make`].
+//! Models exist only to be judged; the production client contains no part of them. To add a model,
+//! add a line to [`TABLE`](crate::scenario::TABLE). An algorithm that no traits describe needs a
+//! file of its own with its [`Subject`], an [`Algorithm`] and a line in [`make`].
 
 pub(crate) mod client;
 mod leased;
@@ -23,58 +23,58 @@ use crate::{
     run::recorder::{HistoryWriter, Line},
 };
 
-/// A future on one host of the world; it never leaves its thread.
+/// A future on one host of the world. It never leaves its thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A host with a process whose subjects are made: what they should know, and where they report what
-/// they believe.
+/// The context of a client process, for creating its subjects and recording what they believe.
 #[derive(Clone)]
 pub struct SubjectContext {
     /// The host.
     pub ctx: HostCtx,
-    /// The scenario, for its locks and its nodes.
+    /// The plan, with the scenario's locks and nodes.
     pub plan: Rc<Plan>,
-    /// The nodes that this client knows of for each lock, one group of replicas each.
+    /// For each lock the nodes that this client knows, in groups of replicas.
     pub groups: Vec<Vec<Vec<String>>>,
-    /// The Sentinels that this client asks for the masters; without any it goes by the nodes.
+    /// The Sentinels that this client asks for the masters. If empty, it connects to the nodes
+    /// directly.
     pub sentinels: Vec<String>,
-    /// The user and the password by which this client logs in at the nodes; none if it is the user
-    /// that needs none.
+    /// The user and the password with which this client authenticates. `None` for the default user
+    /// without a password.
     pub login: Option<(String, String)>,
-    /// How many times the driver of a model sends a command again.
+    /// The number of times that a model's driver sends a command again.
     pub retries: u32,
-    /// The history, for the first line of work about the first lock.
+    /// The history writer, for the first line of work and the first lock.
     pub history: HistoryWriter,
 }
 
 impl SubjectContext {
-    /// A lock on trial.
+    /// Returns the plan of a lock on trial.
     pub fn lock(&self, lock: LockEntry) -> &PlannedLock {
         self.plan.entry(lock)
     }
 
-    /// The nodes of a lock, one group of replicas each.
+    /// Returns the nodes of a lock, in groups of replicas.
     pub fn groups_of(&self, lock: LockEntry) -> &[Vec<String>] {
         &self.groups[usize::from(lock.0)]
     }
 }
 
-/// What came of asking for several locks: all of them, or none.
+/// The result of acquiring several locks: all of them, or `None`.
 pub type AllOrNone = Result<Option<Rc<dyn HeldTogether>>, Failure>;
 
-/// The subjects of one line of work, by lock; one that has several locks stands there for each of
+/// The subjects of one line of work, by lock. A subject with several locks appears once for each of
 /// them.
 pub type Subjects = Vec<Rc<dyn Subject>>;
 
-/// Makes the subjects of a process, for each of its lines of work.
+/// Creates the subjects of a process, for each of its lines of work.
 ///
 /// # Errors
-/// When one of them cannot begin.
+/// The first failure of the production client's setup.
 pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, Failure> {
     let locks = context.plan.entries().map(|(entry, _)| entry);
     let (ours, models): (Vec<LockEntry>, Vec<LockEntry>) =
         locks.partition(|lock| context.lock(*lock).written.subject.algorithm == Algorithm::Client);
-    // The production client is one for the whole process, with all its locks; a model is made for
+    // The whole process shares one production client with all its locks. A model is created for
     // each line and lock.
     let client = client::make(context, &ours)?;
     let mut all = Vec::new();
@@ -90,111 +90,111 @@ pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, F
     Ok(all)
 }
 
-/// What an application asks for.
+/// An application's request for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// Which of the locks on trial.
+    /// The lock on trial.
     pub lock: LockEntry,
-    /// For how long; `None` for the watchdog.
+    /// The length of the lease. `None` for the watchdog.
     pub lease: Option<Duration>,
-    /// How long to wait.
+    /// The longest wait.
     pub wait: Patience,
-    /// Whether other owners may hold it in the same mode.
+    /// The mode. In shared mode several owners may hold the lock together.
     pub mode: Mode,
-    /// How many permits, of a semaphore.
+    /// The number of permits, of a semaphore.
     pub permits: u32,
 }
 
-/// How long an application waits for a lock.
+/// The longest time for which an application waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Patience {
-    /// Not at all.
+    /// Do not wait.
     None,
-    /// No longer than this.
+    /// Wait no longer than this.
     For(Duration),
-    /// As long as it takes.
+    /// Wait without a limit.
     Unbounded,
 }
 
-/// A call failed, which is not the same as a lock that another owner has.
+/// A failed call, as opposed to a refusal because another owner holds the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The lock certainly did not change.
+    /// True if the lock certainly did not change.
     pub definite: bool,
-    /// The error's words.
+    /// The message of the error.
     pub message: String,
 }
 
 /// A lock algorithm on one client.
 pub trait Subject {
-    /// Connects, and does what a process does once at its start, so that an experiment's times are
-    /// those of the lock alone.
+    /// Connects, and does the one-time work of a process at its start, so that an experiment
+    /// measures the lock alone.
     fn warm_up(&self) -> Local<'static, ()>;
-    /// Asks for the lock; `None` when it was refused.
+    /// Acquires the lock. Returns `None` if it was refused.
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>>;
-    /// Asks for several locks, all or none; `None` of an algorithm that knows one lock alone, and
-    /// is [composed](together::acquire_all).
+    /// Acquires several locks, all or none. Returns `None` for an algorithm with single locks only,
+    /// whose locks are [composed](together::acquire_all).
     fn acquire_all(&self, asks: Vec<Ask>) -> Option<Local<'_, AllOrNone>> {
         let _ = asks;
         None
     }
-    /// Does something with what has no holder, a latch or a rate limiter; whether it came to what
-    /// it was to.
+    /// Performs an operation on a latch or a rate limiter, which have no holder. Returns false if
+    /// it was refused.
     fn count(&self, lock: LockEntry, counting: Counting) -> Local<'_, Result<bool, Failure>>;
 }
 
-/// What is done with a latch or a rate limiter.
+/// An operation on a latch or a rate limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// A latch is set to its count, unless it is closed.
+    /// Sets a latch to its count, unless it is closed.
     Set,
-    /// It is counted down by one, unless it is open.
+    /// Counts a latch down by one, unless it is open.
     Down,
-    /// It is waited for, until it is open or the wait is over.
+    /// Waits until a latch is open or the wait is over.
     Await(Patience),
-    /// It is deleted, unless there is none.
+    /// Deletes a latch, unless it does not exist.
     Delete,
-    /// Permits are taken, unless the wait is over before they are there.
+    /// Takes permits of a rate limiter, unless the wait ends before they are free.
     Take {
-        /// How many.
+        /// The number of permits.
         permits: u32,
-        /// How long to wait.
+        /// The longest wait.
         wait: Patience,
     },
 }
 
 /// Several locks that were granted together.
 pub trait HeldTogether {
-    /// Gives them back; what came of each, in the order in which they were asked for.
+    /// Releases them. Returns the results in the order of the requests.
     fn release_each(&self) -> Local<'_, Vec<Result<(), Failure>>>;
-    /// Resolves when the algorithm says that one of them is lost.
+    /// Resolves when the algorithm reports one of them as lost.
     fn lost(&self) -> Local<'_, ()>;
-    /// The name by which Redis knows the owner of the first.
+    /// Returns the name of the first lock's owner in Redis.
     fn owner(&self) -> Option<String>;
-    /// The fencing token of the first, if it has one.
+    /// Returns the fencing token of the first lock, if it has one.
     fn token(&self) -> Option<u64>;
 }
 
 /// A lock that was granted, as far as the algorithm knows.
 pub trait Held {
-    /// Gives it back.
+    /// Releases the lock.
     fn release(&self) -> Local<'_, Result<(), Failure>>;
-    /// Holds it for so much longer from now.
+    /// Sets a new lease that begins now.
     fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>>;
-    /// Keeps it without renewing it, to be given back by the names of its permits; nothing for what
-    /// has none.
+    /// Stops the renewal and keeps the permits, so that a release names them by their IDs. Does
+    /// nothing for a lock without permits.
     fn forget(&self) {}
-    /// Whether the algorithm would say that the lock is still held.
+    /// Returns true if the algorithm considers the lock held.
     fn is_held(&self) -> bool;
-    /// Resolves when the algorithm says that the lock is lost; never if it has no means to tell.
+    /// Resolves when the algorithm reports the lock as lost; never if it cannot detect that.
     fn lost(&self) -> Local<'_, ()>;
-    /// The name by which Redis knows the owner of this hold.
+    /// Returns the name of this hold's owner in Redis.
     fn owner(&self) -> Option<String>;
-    /// The fencing token, if the algorithm hands them out.
+    /// Returns the fencing token, if the algorithm issues tokens.
     fn token(&self) -> Option<u64>;
 }
 
-/// What no valid scenario asks for.
+/// Returns a failure for a request that no valid scenario makes.
 fn not_so(message: &str) -> Failure {
     Failure { definite: true, message: message.to_owned() }
 }

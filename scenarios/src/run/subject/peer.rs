@@ -1,4 +1,4 @@
-//! A lock library of any language, in a process of its own.
+//! A lock library of any language, in a separate process.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,7 +21,7 @@ use crate::{
     units::millis,
 };
 
-/// How often a library that does not wait is asked again.
+/// The pause between two requests to a library that does not wait.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// The locks of one peer, for its one line of work.
@@ -29,22 +29,22 @@ pub(crate) struct Library {
     ctx: HostCtx,
     link: Rc<Link>,
     waits: bool,
-    /// What requests call the locks, and what number each has in the history.
+    /// The name of each lock in requests, and its number in the history.
     names: Vec<(String, Lock)>,
     history: HistoryWriter,
     holds: RefCell<BTreeMap<u64, Weak<Hold>>>,
 }
 
 impl Library {
-    /// The library that this link leads to.
+    /// Creates the library at the other end of this link.
     pub(crate) fn new(context: &SubjectContext, link: Rc<Link>, waits: bool) -> Rc<Library> {
         let names = context.plan.locks.iter().map(|lock| (lock.name.clone(), lock.number)).collect();
         let (ctx, history) = (context.ctx.clone(), context.history.on(Line::FIRST));
         Rc::new(Library { ctx, link, waits, names, history, holds: RefCell::default() })
     }
 
-    /// Takes in what the library reports unasked. About a lock that was released meanwhile it says
-    /// nothing.
+    /// Processes an unrequested report of the library. Ignores a report about a lock that was
+    /// released in the meantime.
     pub(crate) fn hears(&self, unasked: Unasked) {
         let (Unasked::Lost { hold } | Unasked::Renewed { hold, .. }) = unasked;
         let hold = self.holds.borrow().get(&hold).and_then(Weak::upgrade);
@@ -61,7 +61,7 @@ pub(crate) struct PeerSubject(pub(crate) Rc<Library>);
 
 impl Subject for PeerSubject {
     fn warm_up(&self) -> Local<'static, ()> {
-        // It has connected before anything is asked of it.
+        // It connected before it got its first request.
         Box::pin(async {})
     }
 
@@ -93,7 +93,7 @@ impl Subject for PeerSubject {
 }
 
 impl Library {
-    /// Asks once.
+    /// Sends one request for a lock.
     async fn attempt(self: &Rc<Self>, ask: Ask, wait: Patience) -> Result<Option<Rc<Hold>>, Failure> {
         let wait_ms = match wait {
             Patience::None => Some(0),
@@ -130,7 +130,7 @@ impl Library {
     }
 }
 
-/// A lock that a library says it has.
+/// A lock that the library reports as held.
 struct Hold {
     library: Rc<Library>,
     history: HistoryWriter,
@@ -139,14 +139,14 @@ struct Hold {
     name: Option<String>,
     token: Option<u64>,
     mode: Mode,
-    /// Until when, by the library's own account.
+    /// The end of the hold according to the library.
     until: Cell<Option<Wall>>,
     over: Cell<bool>,
     ended: Notify,
 }
 
 impl Hold {
-    /// Says what the library believes now.
+    /// Records the library's current belief.
     fn tell(&self) {
         let until = self.until.get().map(Deadline::from);
         self.history.believes(self.owner, until, self.token, 1, self.mode);
@@ -218,7 +218,7 @@ impl Held for Hold {
     }
 }
 
-/// A reading of the wall clock that a peer has told, whatever that is.
+/// Converts a wall clock time that a peer has reported, without a check.
 fn reading(until_ms: i64) -> Wall {
     Wall::from_millis(until_ms)
 }

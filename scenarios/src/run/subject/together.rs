@@ -1,15 +1,16 @@
-//! Several locks of models, composed: one after the other, all or none, or with the mistakes of
-//! their trait.
+//! Composes the locks of several models: acquires them one after the other, all or none, or with
+//! the mistakes of their trait.
 
 use std::{future::poll_fn, rc::Rc, task::Poll};
 
 use super::{AllOrNone, Ask, Failure, Held, HeldTogether, Local, Subject};
 use crate::file::scenario::traits::Together;
 
-/// Asks for all of them, each of the subject at its place; `None` when one was refused.
+/// Acquires all of them, each from the subject at the same index. Returns `None` if one was
+/// refused.
 ///
 /// # Errors
-/// When one of them fails.
+/// The failure of the first lock that fails.
 pub async fn acquire_all(subjects: &[Rc<dyn Subject>], asks: &[Ask], together: Together) -> AllOrNone {
     let mut parts: Vec<Rc<dyn Held>> = Vec::new();
     for (subject, ask) in subjects.iter().zip(asks) {
@@ -20,7 +21,7 @@ pub async fn acquire_all(subjects: &[Rc<dyn Subject>], asks: &[Ask], together: T
                     Together::Kept => forget(parts),
                     Together::Undone | Together::FirstError => {
                         for held in parts.iter().rev() {
-                            // One that cannot be given back ends with its lease.
+                            // A hold whose release fails ends with its lease.
                             let _ = held.release().await;
                         }
                     }
@@ -32,7 +33,7 @@ pub async fn acquire_all(subjects: &[Rc<dyn Subject>], asks: &[Ask], together: T
     Ok(Some(Rc::new(Parts { parts, together })))
 }
 
-/// The process keeps what it does not give back, and renews it for as long as it lives.
+/// Keeps these holds unreleased and renewed for as long as the process lives.
 fn forget(parts: Vec<Rc<dyn Held>>) {
     tokio::task::spawn_local(async move {
         std::future::pending::<()>().await;
@@ -40,7 +41,7 @@ fn forget(parts: Vec<Rc<dyn Held>>) {
     });
 }
 
-/// What was granted.
+/// The holds that were granted together.
 struct Parts {
     parts: Vec<Rc<dyn Held>>,
     together: Together,

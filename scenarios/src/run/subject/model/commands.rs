@@ -1,4 +1,4 @@
-//! What models send to nodes.
+//! The commands that models send to nodes.
 
 use std::time::Duration;
 
@@ -11,47 +11,47 @@ use crate::{
     units::millis,
 };
 
-/// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many
-/// were deleted.
+/// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token. Returns the
+/// number of deleted keys.
 const RELEASE: &str =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-/// KEYS: the lock. ARGV: the token, the channel. The same, and notifies the waiters.
+/// KEYS: the lock. ARGV: the token, the channel. Like `RELEASE`, and notifies the waiters.
 const RELEASE_AND_TELL: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('publish', ARGV[2], '0') return redis.call('del', KEYS[1])";
 
-/// KEYS: the lock, the memory of this release. ARGV: the token. The same, and remembers it for
-/// twenty seconds.
+/// KEYS: the lock, the memory of this release. ARGV: the token. Like `RELEASE`, and remembers the
+/// release for 20 seconds.
 const RELEASE_AND_REMEMBER: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('set', KEYS[2], 1, 'px', 20000) return redis.call('del', KEYS[1])";
 
-/// KEYS: the lock. ARGV: the token, the lease in ms. Sets the time to live if the key holds the
-/// token; 1 or 0.
+/// KEYS: the lock. ARGV: the token, the lease in ms. Sets the TTL if the key holds the token.
+/// Returns 1 or 0.
 const RENEW: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
-/// KEYS: the lock, the counter. ARGV: the token, the lease in ms. Takes the key if it is free; the
-/// fencing token, or 0.
+/// KEYS: the lock, the counter. ARGV: the token, the lease in ms. Sets the key if it is free.
+/// Returns the fencing token, or 0.
 const ACQUIRE_FENCED: &str = "if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) \
     then return redis.call('incr', KEYS[2]) end return 0";
 
-/// KEYS: the lock, what keeps it from being granted again. ARGV: the token, the lease in ms, the
-/// delay in ms. Takes the key if both are free; 1 or 0.
+/// KEYS: the lock, the key that delays the next grant. ARGV: the token, the lease in ms, the delay
+/// in ms. Sets both keys if both are free. Returns 1 or 0.
 const ACQUIRE_DELAYED: &str = "if redis.call('exists', KEYS[1], KEYS[2]) > 0 then return 0 end \
     redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2] + ARGV[3]) return 1";
 
-/// KEYS: the same. ARGV: the token. Deletes both if the lock holds the token; answers how many were
-/// deleted.
+/// KEYS: as for `ACQUIRE_DELAYED`. ARGV: the token. Deletes both if the lock holds the token.
+/// Returns the number of deleted keys.
 const RELEASE_DELAYED: &str =
     "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('del', KEYS[1], KEYS[2])";
 
-/// KEYS: the same. ARGV: the token, the lease in ms, the delay in ms. Sets both times to live if
-/// the lock holds the token; 1 or 0.
+/// KEYS: as for `ACQUIRE_DELAYED`. ARGV: the token, the lease in ms, the delay in ms. Sets both
+/// TTLs if the lock holds the token. Returns 1 or 0.
 const RENEW_DELAYED: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('pexpire', KEYS[2], ARGV[2] + ARGV[3]) return redis.call('pexpire', KEYS[1], ARGV[2])";
 
-/// KEYS: the lock, the queue. ARGV: the token, the lease in ms, whether to stand in line, whether
-/// the first may be passed over, how long the line may grow. Takes the key if it is free and the
-/// owner's turn, or stands in line; 1 or 0.
+/// KEYS: the lock, the queue. ARGV: the token, the lease in ms, 1 to join the queue, 1 to ignore
+/// the owner's place in the queue, the longest allowed queue. Sets the key if it is free and it is
+/// the owner's turn; otherwise the owner may join the queue. Returns 1 or 0.
 const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
     local turn = not head or head == ARGV[1] or ARGV[4] == '1' \
     if redis.call('exists', KEYS[1]) == 0 and turn then \
@@ -59,32 +59,33 @@ const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
     if ARGV[3] == '1' and not redis.call('lpos', KEYS[2], ARGV[1]) then redis.call('rpush', KEYS[2], ARGV[1]) end \
     if redis.call('llen', KEYS[2]) > tonumber(ARGV[5]) then redis.call('lpop', KEYS[2]) end return 0";
 
-/// KEYS: the lock. ARGV: the owner, the lease in ms. Adds a hold if the key is free or the owner's;
-/// 1 or 0.
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Adds a level if the key is free or the
+/// owner's. Returns 1 or 0.
 const ACQUIRE_COUNTED: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then \
     redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end return 0";
 
-/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one; holds left,
-/// or -1 if there was none.
+/// KEYS: the lock. ARGV: the owner. Removes one level, and the key with the last one. Returns the
+/// remaining levels, or -1 if there was none.
 const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end \
     local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) if left <= 0 then redis.call('del', KEYS[1]) end return left";
 
-/// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the time to live if the owner holds the
-/// lock; 1 or 0.
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the TTL if the owner holds the lock.
+/// Returns 1 or 0.
 const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
-/// KEYS: the lock, what the keys of the owner's leases begin with. ARGV: the owner, the lease in
-/// ms, the owner as a writer, whether it is let in beside a writer by mistake. Adds a level with a
-/// lease of its own beside readers, under its own writing, or if the lock is free; 1 or 0.
+/// KEYS: the lock, the prefix of the owner's lease keys. ARGV: the owner, the lease in ms, the
+/// owner as a writer, 1 to let a reader in beside a writer (a mistake). Adds a level with a lease
+/// of its own beside readers, under the owner's own write hold, or if the lock is free. Returns 1
+/// or 0.
 const ACQUIRE_READ: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
     if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[3]) == 0 and ARGV[4] ~= '1' then return 0 end \
     if not mode then redis.call('hset', KEYS[1], 'mode', 'read') end \
     redis.call('set', KEYS[2] .. ':' .. redis.call('hincrby', KEYS[1], ARGV[1], 1), 1, 'px', ARGV[2]) \
     if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end return 1";
 
-/// KEYS: the lock. ARGV: the owner as a writer, the lease in ms, whether it is let in beside
-/// readers, and whether leases are added up, by mistake. Adds a level if the lock is free or the
-/// owner writes; 1 or 0.
+/// KEYS: the lock. ARGV: the owner as a writer, the lease in ms, 1 to let a writer in beside
+/// readers (a mistake), 1 to add leases up (a mistake). Adds a level if the lock is free or the
+/// owner writes. Returns 1 or 0.
 const ACQUIRE_WRITE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
     if mode and redis.call('hexists', KEYS[1], ARGV[1]) == 0 and not (mode == 'read' and ARGV[3] == '1') then return 0 end \
     redis.call('hset', KEYS[1], 'mode', 'write') redis.call('hincrby', KEYS[1], ARGV[1], 1) \
@@ -92,15 +93,16 @@ const ACQUIRE_WRITE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
     if ARGV[4] == '1' and left > 0 then lease = left + lease end \
     if left < lease then redis.call('pexpire', KEYS[1], lease) end return 1";
 
-/// How long the longest lease of a reader lasts, in ms.
+/// Defines a function that returns the remaining time of the longest reader's lease, in ms.
 const LONGEST_READ: &str = "local function longest(tag) local longest, fields = 0, redis.call('hgetall', KEYS[1]) \
     for i = 1, #fields, 2 do for level = 1, tonumber(fields[i + 1]) or 0 do \
     longest = math.max(longest, redis.call('pttl', tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level)) end end \
     return longest end ";
 
-/// KEYS: the lock, what the keys of the owner's leases begin with, and those of all owners. ARGV:
-/// the owner, whether a writer's lease becomes that of the readers by mistake, the channel if the
-/// release is told. Takes one level away; the lock is free when no lease of a reader lasts; 1 or 0.
+/// KEYS: the lock, the prefix of the owner's lease keys, the prefix of all lease keys. ARGV: the
+/// owner, 1 to replace a writer's lease by that of the readers (a mistake), the channel if the
+/// release is published. Removes one level. Frees the lock when no reader's lease lasts. Returns 1
+/// or 0.
 const RELEASE_READ: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) redis.call('del', KEYS[2] .. ':' .. left + 1) \
     if left == 0 then redis.call('hdel', KEYS[1], ARGV[1]) end \
@@ -108,9 +110,9 @@ const RELEASE_READ: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
     if lasts > 0 and (not writes or ARGV[2] == '1') then redis.call('pexpire', KEYS[1], lasts) end \
     if lasts <= 0 and not writes then redis.call('del', KEYS[1]) if ARGV[3] then redis.call('publish', ARGV[3], 0) end end return 1";
 
-/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner as a writer, whether a
-/// downgrade is told, the channel if the release is told. Takes one level away; what the owner
-/// reads still keeps the lock for readers; 1 or 0.
+/// KEYS: the lock, the prefix of all lease keys. ARGV: the owner as a writer, 1 to publish a
+/// downgrade, the channel if the release is published. Removes one level. A read hold of the owner
+/// keeps the lock for readers. Returns 1 or 0.
 const RELEASE_WRITE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
     if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 1 end \
     redis.call('hdel', KEYS[1], ARGV[1]) local lasts = longest(KEYS[2]) \
@@ -118,72 +120,74 @@ const RELEASE_WRITE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 the
     else redis.call('del', KEYS[1]) end \
     if ARGV[3] and (lasts <= 0 or ARGV[2] == '1') then redis.call('publish', ARGV[3], 1) end return 1";
 
-/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner, the lease in ms,
-/// whether the leases of all readers are extended by mistake. Extends each lease of the owner that
-/// is not over, and the lock; 1 or 0.
+/// KEYS: the lock, the prefix of all lease keys. ARGV: the owner, the lease in ms, 1 to extend the
+/// leases of all readers (a mistake). Extends each unexpired lease of the owner, and the lock.
+/// Returns 1 or 0.
 const RENEW_READ: &str = "local held, fields = 0, redis.call('hgetall', KEYS[1]) \
     for i = 1, #fields, 2 do if fields[i] == ARGV[1] or ARGV[3] == '1' then for level = 1, tonumber(fields[i + 1]) or 0 do \
     local extended = redis.call('pexpire', KEYS[2] .. ':' .. fields[i] .. ':rwlock_timeout:' .. level, ARGV[2]) \
     if fields[i] == ARGV[1] then held = math.max(held, extended) end end end end \
     if held == 1 then redis.call('pexpire', KEYS[1], ARGV[2]) end return held";
 
-/// What scripts about values begin with. KEYS: the hash. ARGV: the client's time in ms or nothing,
-/// the owner, the lease in ms, a number, the fields of the values. Until when they are held is a
-/// matter of that clock.
+/// The common beginning of the scripts about values. KEYS: the hash. ARGV: the client's time in ms
+/// or an empty string, the owner, the lease in ms, a number, the fields of the values. The client's
+/// clock, if given, decides which values are held.
 const VALUES: &str = "local group, owner, lease, number = KEYS[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]) \
     local function deadline(value, owner) return value .. ':' .. owner .. ':expire_time' end \
     local function levels(value, owner) return value .. ':' .. owner .. ':lock_count' end \
     local function holder(value) local owner = redis.call('hget', group, value) \
     if owner and tonumber(redis.call('hget', group, deadline(value, owner)) or 0) > now then return owner end end ";
 
-/// ARGV: .., how many values must be free. Takes all if those are; 1 or 0.
+/// ARGV: .., the number of values that must be free. Takes all values if those are free. Returns 1
+/// or 0.
 const ACQUIRE_VALUES: &str = "for at = 5, 4 + number do if holder(ARGV[at]) then return 0 end end \
     for at = 5, #ARGV do local value = ARGV[at] redis.call('hset', group, value, owner, \
     deadline(value, owner), now + lease, levels(value, owner), 1) end \
     if redis.call('pttl', group) < lease then redis.call('pexpire', group, lease) end return 1";
 
-/// ARGV: .., whether a value must be the owner's. Gives those back; 1 or 0.
+/// ARGV: .., 1 to release only the owner's values. Releases the values. Returns 1 or 0.
 const RELEASE_VALUES: &str = "local freed = 0 for at = 5, #ARGV do local value = ARGV[at] \
     local owner = number == 1 and owner or redis.call('hget', group, value) \
     if owner and redis.call('hget', group, value) == owner then freed = 1 \
     redis.call('hdel', group, value, deadline(value, owner), levels(value, owner)) end end return freed";
 
-/// ARGV: .., nothing. Sets new deadlines if all are the owner's; 1 or 0.
+/// ARGV: .., an ignored number. Sets new deadlines if the owner holds all values. Returns 1 or 0.
 const RENEW_VALUES: &str = "for at = 5, #ARGV do if holder(ARGV[at]) ~= owner then return 0 end end \
     for at = 5, #ARGV do redis.call('hset', group, deadline(ARGV[at], owner), now + lease) end \
     if redis.call('pttl', group) < lease then redis.call('pexpire', group, lease) end return 1";
 
-/// KEYS: the permits. ARGV: how many there are, how many must be left. Takes one; 1 or 0.
+/// KEYS: the free permits. ARGV: the number of permits, the number that must be free. Takes one.
+/// Returns 1 or 0.
 const ACQUIRE_PERMIT: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[1]) \
     if left < tonumber(ARGV[2]) then return 0 end redis.call('set', KEYS[1], left - 1) return 1";
 
-/// What scripts about permits with leases begin with. KEYS: the permits that are left, the
-/// deadlines of those that are out. ARGV: the client's time in ms or nothing. Which permits have
-/// expired is a matter of that clock.
+/// The common beginning of the scripts about permits with leases. KEYS: the free permits, the
+/// deadlines of those in use. ARGV: the client's time in ms or an empty string. The client's clock,
+/// if given, decides which permits have expired.
 const NOW: &str = "local time = redis.call('time') \
     local now = tonumber(ARGV[1]) or time[1] * 1000 + math.floor(time[2] / 1000) ";
 
-/// ARGV: .., the lease in ms, how many permits there are, how many must be left, the id. Takes
-/// expired ones back, and one; 1 or 0.
+/// ARGV: .., the lease in ms, the number of permits, the number that must be free, the ID. Takes
+/// expired permits back, and then takes one. Returns 1 or 0.
 const ACQUIRE_LEASED: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[3]) \
     + redis.call('zremrangebyscore', KEYS[2], 0, now) \
     redis.call('set', KEYS[1], left) if left < tonumber(ARGV[4]) then return 0 end \
     redis.call('set', KEYS[1], left - 1) redis.call('zadd', KEYS[2], now + ARGV[2], ARGV[5]) return 1";
 
-/// ARGV: .., the id, whether it must be out. Gives the permit back; 1 or 0.
+/// ARGV: .., the ID, 1 to require that the permit is in use. Releases the permit. Returns 1 or 0.
 const RELEASE_LEASED: &str = "if redis.call('zrem', KEYS[2], ARGV[2]) == 0 and ARGV[3] == '1' then return 0 end \
     redis.call('incr', KEYS[1]) return 1";
 
-/// ARGV: .., the id, the lease in ms. Sets a new deadline if the permit is out; 1 or 0.
+/// ARGV: .., the ID, the lease in ms. Sets a new deadline if the permit is in use. Returns 1 or 0.
 const RENEW_LEASED: &str = "local deadline = redis.call('zscore', KEYS[2], ARGV[2]) \
     if not deadline or tonumber(deadline) <= now then return 0 end \
     redis.call('zadd', KEYS[2], now + ARGV[3], ARGV[2]) return 1";
 
-/// How long a line may grow that is kept short by mistake.
+/// The longest queue of the model that keeps its queue short by mistake.
 const LINE_MAX: usize = 2;
 
-/// The keys and the channel of a model's lock, by Redisson's names: they are what a node is watched
-/// for.
+/// The keys and the channel of a model's lock. They have Redisson's names, because the witness of a
+/// node looks for those.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     pub(super) lock: String,
@@ -211,13 +215,13 @@ impl Names {
 pub(super) struct Commands {
     pub(super) traits: Traits,
     pub(super) names: Names,
-    /// How many permits there are, or to how many a latch is set.
+    /// The number of permits, or the count of a latch.
     pub(super) number: u32,
-    /// The time in which there are so many permits.
+    /// The time in which `number` permits are granted.
     pub(super) window: Duration,
-    /// Whether each client has a key for what it is granted in that time.
+    /// True if each client has its own key for its grants in the window.
     pub(super) counted_apart: bool,
-    /// How long after a lease that ended by itself the lock is not granted.
+    /// The time after an expired lease in which the lock is not granted.
     pub(super) delay: Duration,
     /// The fields of the values that are held together.
     pub(super) values: [String; 2],
@@ -229,13 +233,13 @@ pub(super) fn script(source: &str, keys: &[&str]) -> Cmd {
     command
 }
 
-/// The name of an owner that writes.
+/// Returns the name of an owner that writes.
 fn writer(token: &str) -> String {
     format!("{token}:write")
 }
 
 impl Commands {
-    /// Asks for the lock; `waits` to stand in line for it.
+    /// Acquires the lock. With `waits` the owner joins the queue.
     pub(super) fn acquire(&self, token: &str, lease: Duration, mode: Mode, waits: bool, now: &str) -> Cmd {
         let Names { lock, queue, counter, delay, .. } = &self.names;
         let lease = millis(lease);
@@ -298,7 +302,7 @@ impl Commands {
         command
     }
 
-    /// A script about permits with leases.
+    /// Builds a script about permits with leases.
     fn about_permits(&self, source: &str, now: &str) -> Cmd {
         let deadlines = wire::permit_deadlines(&self.names.lock);
         let mut command = script(&format!("{NOW}{source}"), &[&self.names.lock, &deadlines]);
@@ -306,42 +310,42 @@ impl Commands {
         command
     }
 
-    /// A script about values.
+    /// Builds a script about values.
     fn about_values(&self, source: &str, now: &str, token: &str, lease_ms: u64, number: usize) -> Cmd {
         let mut command = script(&format!("{NOW}{VALUES}{source}"), &[&self.names.lock]);
         command.arg(now).arg(token).arg(lease_ms).arg(number).arg(&self.values);
         command
     }
 
-    /// Sets the expiry, for a grant in two steps.
+    /// Sets the TTL, for a grant in two steps.
     pub(super) fn expire(&self, lease: Duration) -> Cmd {
         let mut command = redis::cmd("PEXPIRE");
         command.arg(&self.names.lock).arg(millis(lease));
         command
     }
 
-    /// Counts a fencing token, for a fence of its own.
+    /// Increments the fencing token, for a token that is counted after the grant.
     pub(super) fn fence(&self) -> Cmd {
         let mut command = redis::cmd("INCR");
         command.arg(&self.names.counter);
         command
     }
 
-    /// Asks whose the lock is, for a release in two steps and for a validity that is asked for.
+    /// Reads the owner's token, for a release in two steps and for a watchdog that only looks.
     pub(super) fn look(&self) -> Cmd {
         let mut command = redis::cmd("GET");
         command.arg(&self.names.lock);
         command
     }
 
-    /// Asks for the time to live of the lock.
+    /// Reads the remaining TTL of the lock.
     pub(super) fn rest(&self) -> Cmd {
         let mut command = redis::cmd("PTTL");
         command.arg(&self.names.lock);
         command
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     pub(super) fn release(&self, token: &str, mode: Mode) -> Cmd {
         let lock = &*self.names.lock;
         let tells = matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
@@ -399,14 +403,14 @@ impl Commands {
         command
     }
 
-    /// Leaves the line.
+    /// Leaves the queue.
     pub(super) fn leave(&self, token: &str) -> Cmd {
         let mut command = redis::cmd("LREM");
         command.arg(&self.names.queue).arg(0).arg(token);
         command
     }
 
-    /// Holds the lock for so much longer.
+    /// Sets a new lease on the lock.
     pub(super) fn renew(&self, token: &str, lease: Duration, mode: Mode, now: &str) -> Cmd {
         let lock = &*self.names.lock;
         let mut command = match (self.traits.renewal, self.traits.key) {
@@ -445,13 +449,13 @@ impl Commands {
     }
 }
 
-/// The bytes of the id of a permit, which is a token of hexadecimal digits.
+/// Returns the bytes of a permit's ID. The ID is a token of hexadecimal digits.
 fn id(token: &str) -> Vec<u8> {
     let digits: Vec<u32> = token.chars().filter_map(|digit| digit.to_digit(16)).collect();
     digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
-/// Whether a node granted what it was asked, and with which number.
+/// Returns the number with which a node granted a request, or `None` if it refused.
 pub(super) fn granted(answer: &Value) -> Option<u64> {
     match answer {
         Value::Okay => Some(1),

@@ -1,4 +1,4 @@
-//! A lock that a model thinks it holds, and the watchdog that keeps it.
+//! A lock that a model believes it holds, and the watchdog that renews it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +17,7 @@ use crate::{
     run::subject::{Ask, Failure, Held, Local},
 };
 
-/// A lock that the model thinks it holds.
+/// A lock that the model believes it holds.
 pub(super) struct Hold {
     shared: Rc<Shared>,
     token: String,
@@ -31,7 +31,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// From now on the model thinks that it holds the lock, and says so.
+    /// Begins the model's belief that it holds the lock, and records it.
     pub(super) fn begin(
         shared: &Rc<Shared>,
         token: String,
@@ -61,9 +61,10 @@ impl Hold {
         hold
     }
 
-    /// Says what the model believes now.
+    /// Records the model's current belief.
     fn tell(&self) {
-        // Holds of a lock that counts are one owner's; every other hold is an owner of its own.
+        // All levels of a counting lock belong to one owner. Of any other lock each hold has an
+        // owner of its own.
         let count = if self.shared.traits.key == Key::Count { self.shared.holds.get() } else { 1 };
         self.shared.history.believes(self.owner(), self.deadline(), self.fence, count, self.mode);
     }
@@ -89,7 +90,7 @@ impl Hold {
 }
 
 impl Hold {
-    /// Asks the nodes to release; the silence of one that has not answered.
+    /// Sends the release to the nodes. Returns the silence of one that has not answered.
     async fn ask_release(&self) -> Option<Silence> {
         let shared = &self.shared;
         if shared.traits.release == Release::GetThenDelete {
@@ -105,13 +106,13 @@ impl Hold {
 }
 
 impl Shared {
-    /// Whether this answer says that the lease is a new one.
+    /// Returns true if this answer means that the lease was renewed.
     fn renews(&self, answer: &Value) -> bool {
         granted(answer).is_some() || self.traits.renewal == Renewal::AnyAnswer
     }
 
-    /// Whether this answer to the watchdog says that the lease is a new one, or, where that is all
-    /// that was asked, that the lock is still the owner's.
+    /// Returns true if this answer to the watchdog means that the lease was renewed or, for a
+    /// watchdog that only looks, that the owner still holds the lock.
     fn extended(&self, answer: &Value, token: &str) -> bool {
         match (self.traits.renewal, answer) {
             (Renewal::Looks, Value::BulkString(found)) => found == token.as_bytes(),
@@ -140,11 +141,11 @@ async fn renew(hold: Rc<Hold>) {
         let (renewed, refused) = (said(true), said(false));
         let quorum = shared.quorum();
         match shared.traits.renewal {
-            // As long as any node renews, the model believes that all is well.
+            // The model believes that it holds the lock as long as any node renews.
             Renewal::EachNode | Renewal::Anybody | Renewal::Recreate if renewed > 0 => {}
             Renewal::UntilFailure if renewed < quorum => return,
             _ if renewed >= quorum => {}
-            // So many nodes have refused that the silent ones cannot make a quorum.
+            // Too many nodes have refused: the silent ones cannot make a quorum.
             _ if shared.wires.len() - refused < quorum => return hold.end(Reason::Lost),
             _ => continue,
         }
@@ -171,7 +172,7 @@ impl Held for Hold {
             if self.shared.wires.len() > 1 {
                 return Ok(());
             }
-            // The next try must not wait behind the silence of this connection.
+            // The next attempt must not wait for a reply on this silent connection.
             self.shared.wires.iter().for_each(|wire| wire.hang_up());
             if self.shared.traits.resend_release && self.ask_release().await.is_none() {
                 return Ok(());

@@ -13,16 +13,16 @@ use crate::{
     run::subject::{Counting, Failure, Patience},
 };
 
-/// KEYS: the count. ARGV: the channel. Counts down, and deletes what is used up; 1 or 0.
+/// KEYS: the count. ARGV: the channel. Counts down, and deletes the key at zero. Returns 1 or 0.
 const COUNT_DOWN: &str = "if redis.call('exists', KEYS[1]) == 0 then return 0 end \
     if redis.call('decr', KEYS[1]) <= 0 then redis.call('del', KEYS[1]) redis.call('publish', ARGV[1], '0') end return 1";
 
-/// KEYS: the count. ARGV: the channel, what is left of the count. Writes that; 1.
+/// KEYS: the count. ARGV: the channel, the remaining count. Writes that count. Returns 1.
 const WRITE: &str = "if tonumber(ARGV[2]) > 0 then redis.call('set', KEYS[1], ARGV[2]) \
     else redis.call('del', KEYS[1]) redis.call('publish', ARGV[1], '0') end return 1";
 
 impl Shared {
-    /// Does something with the latch or the rate limiter; whether it came to what it was to.
+    /// Performs an operation on the latch or the rate limiter. Returns false if it was refused.
     pub(super) async fn count(&self, counting: Counting) -> Result<bool, Failure> {
         let key = &*self.commands.names.lock;
         let channel = wire::latch_channel(key);
@@ -40,7 +40,7 @@ impl Shared {
                 self.wires[0].hang_up();
                 self.count_down(key, &channel).await
             }
-            // What Redisson publishes of this wakes no waiter.
+            // A waiter of Redisson ignores the message that a deletion publishes, so none is sent.
             Counting::Delete => self.does(redis::cmd("DEL").arg(key)).await,
             Counting::Await(patience) => self.opening(patience, &channel).await,
             Counting::Take { permits, wait } => self.take(permits, wait).await,
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the latch is open; false when the wait is over before.
+    /// Waits until the latch is open. Returns false if the wait ends first.
     async fn opening(&self, patience: Patience, channel: &str) -> Result<bool, Failure> {
         let end = self.end(patience);
         let mut messages = None;
@@ -101,7 +101,7 @@ impl Shared {
         self.env.sleep_until(self.env.now() + delay).await;
     }
 
-    /// Whether the node does what it is told.
+    /// Sends a command, and returns true if the node granted it.
     pub(super) async fn does(&self, command: &Cmd) -> Result<bool, Failure> {
         Ok(granted(&self.told(command).await?).is_some())
     }
@@ -112,7 +112,7 @@ impl Shared {
     }
 }
 
-/// How many times it is still to be counted down, if it is closed.
+/// Returns the remaining count of a closed latch, and `None` for an open one.
 fn left(answer: &Value) -> Option<i64> {
     let Value::BulkString(text) = answer else { return None };
     std::str::from_utf8(text).ok()?.parse().ok().filter(|left| *left > 0)

@@ -1,4 +1,5 @@
-//! The algorithm of every model, with its traits looked up wherever it could go wrong.
+//! The algorithm of every model. It consults the model's traits at each point where an algorithm
+//! can go wrong.
 
 use std::{
     cell::{Cell, RefCell},
@@ -33,25 +34,25 @@ use crate::{
     },
 };
 
-/// The longest delay between two attempts, and the whole of it for a model that does not spread
-/// them.
+/// The longest delay between two attempts, and the fixed delay of a model that does not spread its
+/// attempts.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The delay of a model that makes next to none: not nothing, or the time would not go on where a
-/// node refuses at once.
+/// The delay of a model that retries almost immediately. It is not zero, because with a node that
+/// refuses at once the time would stand still.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(1);
 
-/// So often a delay is doubled at most: it is longer than any run by then.
+/// The highest number of doublings of a delay. By then the delay is longer than any run.
 const DOUBLED_MAX: u32 = 24;
 
-/// How long a replica may take to acknowledge.
+/// The timeout of a replica's acknowledgement.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long a node of several may take, and a single one.
+/// The timeout of a node of several. `TIMEOUT` is that of a single node.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_millis(3000);
 
-/// Makes the model that the scenario names, for one line of work and one lock.
+/// Creates the model that the scenario names, for one line of work and one lock.
 pub(in crate::run::subject) fn make(
     context: &SubjectContext,
     entry: LockEntry,
@@ -74,8 +75,8 @@ pub(in crate::run::subject) fn make(
     let owner = history.owner();
     let mut id = String::new();
     if traits.token == Token::OfClient {
-        // Each process names itself anew, and is known by that name before it holds anything: it
-        // may stand in a line.
+        // Each process takes a new name, and the history learns it before the first hold: the
+        // process may wait in a queue.
         id = format!("{}:{:016x}", history.client_id(), env.random());
         history.asks_as(&id);
         history.owner_named(&id);
@@ -114,9 +115,9 @@ pub(super) struct Shared {
     pub(super) timeout: Duration,
     retry: Duration,
     owner: Owner,
-    /// What the client calls itself in Redis, where it does so under one name.
+    /// The client's name in Redis, for a model with one name per client.
     id: String,
-    /// How many times this client holds the lock.
+    /// The number of this client's holds of the lock.
     pub(super) holds: Cell<u32>,
     /// The watchdogs of all its holds.
     pub(super) renewals: RefCell<Vec<AbortHandle>>,
@@ -126,11 +127,11 @@ pub(super) struct Shared {
 
 struct Model(Rc<Shared>);
 
-/// How one attempt came out.
+/// The outcome of one attempt.
 enum Attempt {
     Granted(Rc<Hold>),
     Refused,
-    /// Too few nodes answered to know.
+    /// Too few nodes answered to decide.
     Unknown(String),
 }
 
@@ -178,7 +179,8 @@ impl Subject for Model {
 }
 
 impl Shared {
-    /// Waits, after so many waits, until it is time to ask again, or until the wait is over.
+    /// Waits after the given number of earlier waits, until it is time for another attempt or the
+    /// wait is over.
     async fn wait(
         &self,
         messages: &mut Option<Messages>,
@@ -201,7 +203,8 @@ impl Shared {
         Wake::Timer
     }
 
-    /// The client's time in milliseconds, for a model that goes by it; otherwise nothing.
+    /// Returns the client's time in milliseconds for a model that uses the client's clock,
+    /// otherwise an empty string.
     pub(super) fn time(&self) -> String {
         match self.traits.time {
             Time::OfServer => String::new(),
@@ -209,7 +212,7 @@ impl Shared {
         }
     }
 
-    /// When a wait that begins now is over.
+    /// Returns the end of a wait that begins now.
     pub(super) fn end(&self, patience: Patience) -> Option<lockstorm_client::Monotonic> {
         match patience {
             Patience::None => Some(self.env.now()),
@@ -218,12 +221,12 @@ impl Shared {
         }
     }
 
-    /// A delay drawn anew.
+    /// Draws a random delay.
     pub(super) fn spread(&self) -> Duration {
         self.retry.mul_f64((self.env.random() >> 11) as f64 / (1u64 << 53) as f64)
     }
 
-    /// Waits for the message of a release, no longer than the lease of the holder.
+    /// Waits for the message of a release, at most until the end of the holder's lease.
     async fn message(
         &self,
         messages: &mut Option<Messages>,
@@ -233,7 +236,7 @@ impl Shared {
         let (wire, asked) = (&self.wires[0], self.env.now());
         let rest = wire.ask(&self.commands.rest(), self.timeout).await;
         let Ok(Value::Int(rest @ 0..)) = rest else {
-            // It is free, or the node is silent.
+            // The lock is free, or the node is silent.
             self.env.sleep_until(self.env.now() + AT_ONCE).await;
             return Wake::Timer;
         };
@@ -258,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a keyspace notification about the lock; asks once more when it has subscribed.
+    /// Waits for a keyspace notification about the lock. Asks once more after subscribing.
     async fn key_event(
         &self,
         messages: &mut Option<Messages>,
@@ -285,11 +288,11 @@ impl Shared {
         }
     }
 
-    /// Gives up waiting: leaves the line, where there is one.
+    /// Gives up waiting. Leaves the queue, if the model has one.
     async fn leave(&self, ask: Ask) {
         if self.traits.key == Key::Queue && ask.wait != Patience::None {
             let leave = self.commands.leave(&self.fresh_token());
-            // A node that does not answer keeps the place.
+            // A node that does not answer keeps the entry in the queue.
             let _ = self.wires[0].ask(&leave, self.timeout).await;
         }
     }
@@ -301,8 +304,8 @@ impl Shared {
         }
     }
 
-    /// How long an owner may believe in a lease, in nanoseconds: of a quorum's, less the allowance
-    /// for drift.
+    /// Returns the time in nanoseconds for which an owner may rely on a lease. For a quorum that is
+    /// the lease less the allowance for drift.
     pub(super) fn length(&self, lease: Duration) -> i64 {
         let allowed = self.traits.drift && self.wires.len() > 1;
         let drift = if allowed { wire::drift_margin(lease) } else { Duration::ZERO };
@@ -317,7 +320,7 @@ impl Shared {
         }
     }
 
-    /// Asks every node; the answers in the order of the nodes.
+    /// Sends a command to every node. Returns the answers in the order of the nodes.
     pub(super) async fn ask_all(self: &Rc<Self>, command: &Cmd) -> Vec<Result<Value, Silence>> {
         let mut answers: Vec<Result<Value, Silence>> = Vec::new();
         if !self.traits.at_once {
@@ -380,7 +383,8 @@ impl Shared {
         if granted_by >= self.quorum() && until.is_none_or(|until| now < until) {
             let fence = match self.traits.fence {
                 Fencing::None => None,
-                // Of several nodes' counters the highest: two majorities have a node in common.
+                // Take the highest of several nodes' counters: two majorities have a node in
+                // common.
                 Fencing::WithGrant => answers.iter().flatten().filter_map(granted).max(),
                 Fencing::ClientClock => u64::try_from(self.env.wall().0.as_millis()).ok(),
                 Fencing::Afterwards => {
@@ -402,7 +406,7 @@ impl Shared {
         }
     }
 
-    /// Whether a replica has what was just granted.
+    /// Returns true if a replica has acknowledged the grant.
     async fn acknowledged(&self) -> bool {
         let mut wait = redis::cmd("WAIT");
         wait.arg(1).arg(REPLICA_TIMEOUT.as_millis() as u64);
@@ -415,7 +419,7 @@ impl Shared {
         for (wire, answer) in self.wires.iter().zip(answers) {
             let acknowledged = is_grant(answer);
             let wanted = match self.traits.cleanup {
-                // On the same connection, and so behind the request that may still be on its way.
+                // On the same connection, and so behind the request that may still be in transit.
                 Cleanup::All | Cleanup::NewConnection => acknowledged || answer.is_err(),
                 Cleanup::Acknowledged => acknowledged,
                 Cleanup::None => false,
@@ -433,7 +437,7 @@ impl Shared {
     }
 }
 
-/// Whether a node granted the lock.
+/// Returns true if a node granted the lock.
 fn is_grant(answer: &Result<Value, Silence>) -> bool {
     answer.as_ref().is_ok_and(|answer| granted(answer).is_some())
 }

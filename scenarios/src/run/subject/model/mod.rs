@@ -1,9 +1,10 @@
 //! Small models of other lock algorithms: the lock of `SET key token NX PX`, over one node or a
-//! quorum of them, and its kin that count, queue, share or hand out permits, and the count-down
-//! latch and the rate limiter. Each does what its [traits](crate::file::scenario::traits) say.
+//! quorum of them, and its relatives that count, queue, share or hand out permits, and the
+//! count-down latch and the rate limiter. Each behaves as its [traits](crate::scenario::traits)
+//! say.
 //!
-//! Models exist to be judged: by the claims that say what goes wrong with them, and by the tests
-//! that prove that every alarm rings.
+//! Models exist only to be judged: by the claims about their mistakes, and by the tests that prove
+//! that every checker can raise its alarm.
 
 mod commands;
 mod hold;
@@ -19,7 +20,7 @@ use crate::{file::scenario::traits::ClockName, judge::history::Deadline, run::br
 pub(super) use lock::make;
 
 impl ClockName {
-    /// What the clock shows, in nanoseconds.
+    /// Returns the time of the clock in nanoseconds.
     fn now(self, env: &HostEnv) -> i64 {
         let reading = match self {
             ClockName::Boottime => env.boottime().0,
@@ -29,7 +30,7 @@ impl ClockName {
         i64::try_from(reading.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// A reading of it, as the history has it.
+    /// Converts a time of the clock to the form of the history.
     fn deadline(self, nanos: i64) -> Deadline {
         use lockstorm_sim::time;
         match self {

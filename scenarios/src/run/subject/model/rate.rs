@@ -13,9 +13,9 @@ use crate::{
     units::millis,
 };
 
-/// KEYS: the grants of the window. ARGV: the client's time in ms or nothing, the window in ms,
-/// whether it begins at multiples of itself, the rate, the permits, the member. Removes what is
-/// over, and grants what there is room for; 1 or 0.
+/// KEYS: the grants of the window. ARGV: the client's time in ms or an empty string, the window in
+/// ms, 1 if windows begin at multiples of their length, the rate, the permits, the member. Removes
+/// expired grants, and grants the permits if there are enough. Returns 1 or 0.
 const TAKE: &str = "local time = redis.call('time') \
     local now = tonumber(ARGV[1]) or time[1] * 1000 + math.floor(time[2] / 1000) \
     local window = tonumber(ARGV[2]) local first = now - window \
@@ -27,11 +27,11 @@ const TAKE: &str = "local time = redis.call('time') \
     redis.call('zadd', KEYS[1], now, ARGV[6]) return 1";
 
 impl Shared {
-    /// Takes permits; false when the wait is over before they are there.
+    /// Takes permits. Returns false if the wait ends before they are free.
     pub(super) async fn take(&self, permits: u32, wait: Patience) -> Result<bool, Failure> {
         let end = self.end(wait);
         loop {
-            // A request whose reply does not come may have been granted: it is not sent again.
+            // A request without a reply may have been granted, so it is not sent again.
             if self.does(&self.request(permits)).await? {
                 return Ok(true);
             }

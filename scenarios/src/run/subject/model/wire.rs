@@ -1,4 +1,4 @@
-//! A model's wire to one node: one connection, made anew when it is broken or silent.
+//! A model's connection to one node. It is replaced when it is broken or silent.
 
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
@@ -12,27 +12,27 @@ use tokio::sync::Notify;
 
 use crate::run::{bridge::HostEnv, recorder::HistoryWriter, subject::SubjectContext};
 
-/// No reply came: the command may have been executed, or not, or will be.
+/// A failed request. Without a reply, the command may have been executed, or not, or may still be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Silence(pub(super) String);
 
-/// A command that came to nothing.
+/// A command that failed.
 struct Unanswered {
     silence: Silence,
-    /// The node has answered, with an error: a driver does not send the command again.
+    /// True if the node answered with an error. A driver does not send such a command again.
     replied: bool,
 }
 
 /// The wire of one line of work to one node.
 pub(super) struct Wire {
     ctx: HostCtx,
-    /// Which connections are this line's: a command need not say so.
+    /// Records which connections belong to this line, because a command need not name its sender.
     history: HistoryWriter,
     env: HostEnv,
     node: String,
-    /// The user and the password, if it logs in.
+    /// The user and the password, if it authenticates.
     login: RedisConnectionInfo,
-    /// How many times a command is sent again.
+    /// The number of times that a command is sent again.
     retries: u32,
     connection: RefCell<Option<MultiplexedConnection>>,
 }
@@ -48,12 +48,13 @@ impl Wire {
         Wire { ctx, history, env, node, login, retries, connection: RefCell::default() }
     }
 
-    /// Sends a command and waits for its reply, `limit` at most each time that it is sent. An error
-    /// reply is an answer, not silence.
+    /// Sends a command and waits for its reply, for at most `limit` each time that it is sent.
+    /// After an error reply the command is not sent again, but the error is returned as a
+    /// [`Silence`] too.
     pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
         for _ in 0..self.retries {
             match self.ask_once(command, limit).await {
-                // Whether the first one was executed, or will be, no driver knows.
+                // No driver knows if the first one was executed, or will be.
                 Err(Unanswered { replied: false, .. }) => self.hang_up(),
                 answer => return answer.map_err(|unanswered| unanswered.silence),
             }
@@ -68,8 +69,8 @@ impl Wire {
             let mut connection = self.connect().await.map_err(no_reply)?;
             let answer = command.query_async::<Value>(&mut connection).await;
             answer.map_err(|error| {
-                // A connection that the other side has broken is of no more use; one that is only
-                // silent is.
+                // Drop a connection that the node has broken. A connection that is only silent is
+                // still usable.
                 if error.is_unrecoverable_error() {
                     self.hang_up();
                 }
@@ -91,12 +92,12 @@ impl Wire {
         answer
     }
 
-    /// Gives the connection up, so that the next command goes over a new one.
+    /// Drops the connection, so that the next command opens a new one.
     pub(super) fn hang_up(&self) {
         self.connection.take();
     }
 
-    /// Subscribes to a channel over a connection of its own, `limit` at most.
+    /// Subscribes to a channel over a separate connection, within `limit`.
     pub(super) async fn subscribe(&self, channel: &str, limit: Duration) -> Result<Messages, Silence> {
         let deadline = self.env.now() + limit;
         let arrived = Arc::new(Notify::new());
@@ -141,7 +142,7 @@ impl Wire {
         let failed = |error: &dyn std::fmt::Display| Silence(format!("{}: {error}", self.node));
         let stream = self.ctx.dial(&self.node, 6379).await.map_err(|error| failed(&error))?;
         self.history.connected(stream.local_addr().map_err(|error| failed(&error))?.port());
-        // Time-outs are the model's, by its host's clock.
+        // The model applies its own timeouts, by its host's clock.
         let config = config.set_response_timeout(None).set_connection_timeout(None);
         let made = MultiplexedConnection::new_with_config(login, stream, config).await;
         let (connection, driver) = made.map_err(|error| failed(&error))?;
@@ -157,7 +158,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Resolves when a message has come since the last time.
+    /// Resolves when a message has arrived since the last call.
     pub(super) async fn next(&self) {
         self.arrived.notified().await;
     }
