@@ -269,7 +269,7 @@ pub enum Job {
     },
 }
 
-/// What clients see while the node loads the snapshot of its master.
+/// The data that clients see while the node loads the snapshot of its master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receiving {
     /// The error LOADING.
