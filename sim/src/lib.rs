@@ -1,4 +1,4 @@
-//! A Redis 7 in memory, sans-IO, and the virtual world it lives in.
+//! A sans-IO Redis 7 in memory, and the virtual world it runs in.
 //!
 //! The modules in reading order; each imports only those listed before it:
 //!
@@ -26,7 +26,7 @@
 //! | [`drive`] | a server behind sockets: of the real network, or of a `turmoil` simulation |
 //! | [`world`] | hosts, clocks and links, a timeline that jumps from event to event, and nodes on such hosts |
 
-/// The version of Redis that this one answers as.
+/// The version of Redis that a node reports.
 pub const VERSION: &str = "7.0.15";
 
 pub mod blob;

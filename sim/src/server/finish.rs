@@ -35,7 +35,7 @@ impl Server {
         // its own gets their messages before the reply.
         self.carry_out_for_sentinel(env);
         let ran = effects.is_some();
-        // An observer gets the command before its changes: the words may tell for whom the changes
+        // An observer gets the command before its changes: the words may show for whom the changes
         // were made.
         let args = if env.observing {
             env.observations.push(Observation::Command { conn, args });
