@@ -288,7 +288,7 @@ impl Effects {
     }
 
     /// Records that the client of a transaction is about to begin or end a subscription; `was`
-    /// tells its state until now.
+    /// is true if it has been subscribed until now.
     pub fn resubscribe(&mut self, kind: Subscription, name: Bytes, was: bool) {
         self.resubscribed.push(Resubscription {
             kind,

@@ -65,7 +65,7 @@ pub enum Fsync {
     /// `appendfsync everysec`: once a second.
     #[default]
     EverySecond,
-    /// `appendfsync no`: when the operating system decides, which is never before a crash.
+    /// `appendfsync no`: when the operating system decides; here that is never before a crash.
     No,
 }
 
@@ -355,7 +355,7 @@ pub struct Config {
     /// `redis-check-aof`.
     pub aof_timestamps: bool,
     /// `auto-aof-rewrite-percentage`: the growth of the append-only file over its base that
-    /// triggers a rewrite; 0 for any growth.
+    /// triggers a rewrite, in percent; 0 for no automatic rewrite.
     pub aof_rewrite_percentage: u64,
     /// `auto-aof-rewrite-min-size` in bytes: smaller files are not rewritten automatically.
     pub aof_rewrite_min_size: u64,

@@ -52,7 +52,7 @@ impl Replies {
         complete
     }
 
-    /// Reads the first line of an element, which tells the elements and bytes that belong to it.
+    /// Reads the first line of an element, which determines the elements and bytes that follow.
     fn take_in_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let length =

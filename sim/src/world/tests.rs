@@ -199,7 +199,7 @@ fn every_verb_shows_on_the_wire() {
         (&[(0, "cut c s"), (200, "heal c s")], "connected@220 1@240 2@260 3@320 4@420 5@520"),
         (&[(205, "reset c s")], "connected@20 1@120 ConnectionReset@205"),
         (&[(5, "reset s c")], "ConnectionRefused@5"),
-        // No packet tells the client that the machine is gone.
+        // No packet informs the client that the machine is gone.
         (&[(150, "crash s")], "connected@20 1@120"),
         // The new kernel does not know the connection: ping 2 is sent again at 350 and answered by
         // a reset.
