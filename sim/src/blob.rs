@@ -1,4 +1,4 @@
-//! Bytes as values and replies hold them: short ones in place, long ones behind a pointer.
+//! The bytes of values and replies: short ones in place, long ones behind a pointer.
 
 use std::{
     borrow::Borrow,
@@ -9,14 +9,16 @@ use std::{
 
 use bytes::Bytes;
 
-/// So many bytes are kept in place: as many as fit without taking more room than [`Bytes`] alone.
+/// The maximum length of bytes kept in place: as many as fit without taking more room than
+/// [`Bytes`] alone.
 const SHORT_LEN_MAX: usize = 23;
 
-/// From this length on, bytes are shared with the command that brought them rather than copied.
+/// The minimum length of bytes that are shared with the command that brought them instead of
+/// copied.
 const SHARED_LEN_MIN: usize = 64;
 
-/// A key, a member, a field or a value. Most of them are a few bytes, and those are read without a
-/// further trip to memory; long ones are shared.
+/// A key, a member, a field or a value. Most are a few bytes, which are read without a further
+/// memory access; long ones are shared.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -38,7 +40,7 @@ impl Blob {
     /// No bytes.
     pub const EMPTY: Blob = Blob(Held::Short { len: 0, bytes: [0; SHORT_LEN_MAX] });
 
-    /// A copy of the bytes.
+    /// Copies the bytes.
     pub fn copy(bytes: &[u8]) -> Blob {
         Blob::short(bytes).unwrap_or_else(|| Blob(Held::Long(Bytes::copy_from_slice(bytes))))
     }
@@ -49,15 +51,15 @@ impl Blob {
         Some(Blob(Held::Short { len: text.len() as u8, bytes }))
     }
 
-    /// An integer in decimal digits.
+    /// Returns an integer in decimal digits.
     pub fn integer(n: i64) -> Blob {
         Blob::copy(itoa::Buffer::new().format(n).as_bytes())
     }
 
-    /// Some of the bytes, which are shared if they are many.
+    /// Returns a part of the bytes, which is shared if it is long.
     ///
     /// # Panics
-    /// When `range` is not within them.
+    /// If `range` is not within the bytes.
     pub fn slice(&self, range: Range<usize>) -> Blob {
         match &self.0 {
             Held::Long(bytes) if range.len() >= SHARED_LEN_MIN => Blob(Held::Long(bytes.slice(range))),
@@ -65,8 +67,8 @@ impl Blob {
         }
     }
 
-    /// The bytes for a reply: shared if they are long. Of others there are two then, for a count of
-    /// who shares them would stay behind for good.
+    /// Returns the bytes for a reply. Long ones are shared. Others are copied, because sharing them
+    /// would leave a reference count allocated for good.
     pub fn apart(&self) -> Blob {
         match &self.0 {
             Held::Long(bytes) => Blob::from(bytes),
@@ -74,12 +76,12 @@ impl Blob {
         }
     }
 
-    /// The bytes as [`Bytes`].
+    /// Returns the bytes as [`Bytes`].
     pub fn to_bytes(&self) -> Bytes {
         self.apart().into_bytes()
     }
 
-    /// The bytes, of which nothing else is kept.
+    /// Converts the blob to [`Bytes`] without copying long bytes.
     pub fn into_bytes(self) -> Bytes {
         match self.0 {
             Held::Long(bytes) => bytes,
@@ -105,8 +107,8 @@ impl Deref for Blob {
     }
 }
 
-/// Shared bytes: a small slice of a large buffer is copied, so that it does not keep the buffer
-/// alive.
+/// Shares long bytes. A small slice of a large buffer is copied, so that it does not keep the
+/// buffer alive.
 impl From<&Bytes> for Blob {
     fn from(bytes: &Bytes) -> Blob {
         if bytes.len() < SHARED_LEN_MIN { Blob::copy(bytes) } else { Blob(Held::Long(bytes.clone())) }
@@ -119,7 +121,7 @@ impl From<&Blob> for Blob {
     }
 }
 
-/// Bytes that are not shared.
+/// Takes over bytes that are not shared with a larger buffer.
 impl From<Bytes> for Blob {
     fn from(bytes: Bytes) -> Blob {
         Blob::short(&bytes).unwrap_or(Blob(Held::Long(bytes)))

@@ -1,7 +1,8 @@
-//! What a command did to the data, reported rather than acted on.
+//! The effects of commands on the data, which are reported rather than acted on.
 //!
-//! A command never names replication, pub/sub, WATCH or the blocked clients: it leaves [`Effects`],
-//! and `server/settle.rs` alone spends them. All effects of one EVAL or EXEC form one batch.
+//! A command never names replication, pub/sub, WATCH or the blocked clients: it reports
+//! [`Effects`], and only `server/settle.rs` carries them out. All effects of one EVAL or EXEC form
+//! one batch.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +25,11 @@ pub enum Class {
     Hash,
     /// `z`
     SortedSet,
-    /// `t`: fewer entries.
+    /// `t`: entries were removed.
     Stream,
-    /// `t`: new entries, which clients wait for.
+    /// `t`: entries were added, which clients wait for.
     StreamEntry,
-    /// `t` as well: the groups and counters of a stream, which WATCH does not see.
+    /// `t`: the groups or counters of a stream changed, which WATCH does not notice.
     StreamGroup,
     /// `t`: a consumer group was destroyed, which unblocks its clients.
     StreamGroupGone,
@@ -40,16 +41,15 @@ pub enum Class {
     Evicted,
     /// `n`: a key was created.
     New,
-    /// `m`: a key was asked for and is not there. Only reported where it is listened to, and no
-    /// change.
+    /// `m`: a lookup found no key. Only reported if someone listens; it is no change.
     Miss,
-    /// None: the change is signalled to trackers and watchers separately from the event, or there
-    /// is no event.
+    /// No letter: the change is signalled to trackers and watchers separately from the event, or
+    /// there is no event.
     Unannounced,
 }
 
 impl Class {
-    /// The letter of `notify-keyspace-events`.
+    /// Returns the letter of `notify-keyspace-events`.
     pub fn letter(self) -> u8 {
         match self {
             Class::Generic | Class::Expiry => b'g',
@@ -67,7 +67,8 @@ impl Class {
         }
     }
 
-    /// When the invalidation of such a change is sent, unless the command says otherwise.
+    /// Returns the time at which a change of this class is signalled, unless the command decides
+    /// otherwise.
     fn signal(self) -> Signal {
         match self {
             // The event `new` comes in addition to that of the change.
@@ -78,18 +79,18 @@ impl Class {
     }
 }
 
-/// When a change is signalled to the clients that track or watch the key.
+/// The time at which a change is signalled to the clients that track or watch the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// Before the event is published, as of most changes.
+    /// Before the event is published, as for most changes.
     First,
-    /// Once it is published.
+    /// After the event is published.
     Last,
-    /// With another touch, or not at all.
+    /// Together with another touch, or not at all.
     Apart,
 }
 
-/// A key that changed, with the event's name as keyspace notifications have it.
+/// A key that changed, with the event's name in keyspace notifications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touch {
     /// The database number.
@@ -100,18 +101,18 @@ pub struct Touch {
     pub class: Class,
     /// The event, such as `hset`.
     pub event: &'static str,
-    /// What was to be published of such events at the time.
+    /// The setting of `notify-keyspace-events` at the time.
     pub wanted: Notify,
     /// The client that changed it, for client-side caching.
     pub changer: Changer,
-    /// When it is signalled to trackers and watchers.
+    /// The time at which it is signalled to trackers and watchers.
     pub signal: Signal,
-    /// The client whose command it was gets the event after its reply.
+    /// Set if the client whose command caused it gets the event after its reply.
     pub after_reply: bool,
 }
 
 impl Touch {
-    /// A touch that is signalled as its class is.
+    /// Returns a touch that is signalled at the time its class determines.
     pub fn new(
         db: usize,
         key: Bytes,
@@ -130,8 +131,8 @@ pub enum Changer {
     Client,
     /// No client: a script, or the server itself.
     Server,
-    /// The client of the push: a pushed element has served a blocked client, and the change belongs
-    /// to the push.
+    /// The client of the push: the pushed element has served a blocked client, and the change
+    /// belongs to the push.
     Pusher,
 }
 
@@ -142,7 +143,7 @@ pub struct Publication {
     pub channel: Bytes,
     /// The message.
     pub message: Bytes,
-    /// Whether it was SPUBLISH, which goes only to shard subscribers of the channel.
+    /// True for SPUBLISH, which reaches only shard subscribers of the channel.
     pub sharded: bool,
 }
 
@@ -157,7 +158,7 @@ pub enum Subscription {
     Shard,
 }
 
-/// Whether the keys of a command are remembered without being asked for.
+/// The commands whose keys are remembered for invalidations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consent {
     /// The keys of every command.
@@ -169,21 +170,21 @@ pub enum Consent {
     OptOut,
 }
 
-/// How a connection gets invalidations (CLIENT TRACKING).
+/// The options by which a connection gets invalidations (CLIENT TRACKING).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tracking {
-    /// It gets invalidations of every key with one of these prefixes, read or not (`BCAST`).
+    /// The prefixes of `BCAST`: it gets invalidations of every key with one of them, read or not.
     pub prefixes: Option<BTreeSet<Bytes>>,
-    /// Which keys are remembered, without `BCAST`.
+    /// The commands whose keys are remembered, without `BCAST`.
     pub consent: Consent,
-    /// It gets no invalidations of its own changes (`NOLOOP`).
+    /// Set if it gets no invalidations of its own changes (`NOLOOP`).
     pub no_loop: bool,
-    /// CLIENT CACHING was called for the next command.
+    /// Set if CLIENT CACHING was called for the next command.
     pub exception: bool,
 }
 
 impl Tracking {
-    /// Whether the keys that the connection reads now are remembered.
+    /// Returns true if the keys that the connection reads now are remembered.
     pub fn remembers(&self) -> bool {
         let consents = match self.consent {
             Consent::Given => true,
@@ -194,17 +195,17 @@ impl Tracking {
     }
 }
 
-/// A subscription that the client of a transaction began or ended inside it: messages of the same
-/// transaction from before go by what was before.
+/// A subscription that the client of a transaction began or ended inside it. Earlier messages of
+/// the same transaction follow the subscriptions from before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resubscription {
     /// The kind of subscription.
     pub kind: Subscription,
     /// The channel or the pattern.
     pub name: Bytes,
-    /// Whether it was subscribed to until then.
+    /// True if it was subscribed to until then.
     pub was: bool,
-    /// How many keys had been touched then, and how many messages published.
+    /// The numbers of keys touched and of messages published until then.
     pub at: (usize, usize),
 }
 
@@ -215,77 +216,79 @@ pub struct Propagated {
     pub db: usize,
     /// Name and arguments.
     pub args: Vec<Bytes>,
-    /// Which of the two it goes to.
+    /// The destinations of the command.
     pub to: PropagateTo,
 }
 
-/// Where a command is propagated. Scripts can choose (`redis.set_repl`).
+/// The destinations of a propagated command. Scripts can choose them (`redis.set_repl`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PropagateTo {
-    /// Replicas, and the append-only file.
+    /// Replicas and the append-only file.
     #[default]
     All,
-    /// Replicas alone.
+    /// Only replicas.
     Replicas,
-    /// The append-only file alone.
+    /// Only the append-only file.
     Aof,
-    /// None of them.
+    /// Neither of them.
     None,
 }
 
-/// What a command did that matters to client-side caching alone.
+/// An effect of a command that concerns only client-side caching.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cached {
     /// It read a key for a tracking client.
     Read(Bytes),
     /// It emptied databases.
     Flushed,
-    /// Its connection changed its tracking: `None` for off.
+    /// Its connection changed its tracking; `None` means that it is off.
     TrackingChanged(Option<Tracking>),
 }
 
-/// Everything that a batch of commands did. Empty for reads.
+/// All effects of a batch of commands. Empty for reads.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Keys that changed, in order.
     pub touched: Vec<Touch>,
     /// The commands to propagate to replicas and the AOF, in order.
     pub propagated: Vec<Propagated>,
-    /// They are propagated one by one, and not as one transaction.
+    /// Set if the commands are propagated one by one instead of as one transaction.
     pub separately: bool,
-    /// Messages, in order, each with how many keys had been touched before it.
+    /// Messages, in order, each with the number of keys touched before it.
     pub published: Vec<(usize, Publication)>,
-    /// Databases that lost all their keys at once, with what was in them. That makes no keyspace
-    /// events.
+    /// Databases that lost all their keys in one step, with their former data. That causes no
+    /// keyspace events.
     pub flushed: Vec<(usize, Db)>,
-    /// What client-side caching goes by besides the keys that changed, each with how many of those
-    /// came before it.
+    /// Effects that concern only client-side caching, each with the number of keys touched before
+    /// it.
     pub cached: Vec<(usize, Cached)>,
-    /// Where the commands of a transaction end: how many keys had been touched then, and how many
-    /// messages published.
+    /// The ends of the commands of a transaction: the numbers of keys touched and of messages
+    /// published until then.
     pub command_ends: Vec<(usize, usize)>,
-    /// What the client of a transaction began or stopped to listen to, in order.
+    /// The subscriptions that the client of a transaction began or ended, in order.
     pub resubscribed: Vec<Resubscription>,
-    /// Databases that changed places.
+    /// Databases that were swapped.
     pub swapped: Vec<(usize, usize)>,
-    /// How many changes there were since the last save, in Redis's count.
+    /// The number of changes for the save points, as Redis counts them.
     pub dirty: u64,
-    /// MONITOR's lines about the batch for the client that ran it, which gets them after its reply.
+    /// The lines of MONITOR about the batch for the client that ran it, which gets them after its
+    /// reply.
     pub monitor_lines: Vec<Reply>,
 }
 
 impl Effects {
-    /// Notes what matters to client-side caching alone.
+    /// Records an effect that concerns only client-side caching.
     pub fn cache(&mut self, cached: Cached) {
         self.cached.push((self.touched.len(), cached));
     }
 
-    /// Notes a message.
+    /// Records a message.
     pub fn publish(&mut self, publication: Publication) {
         self.published.push((self.touched.len(), publication));
     }
 
-    /// Notes that the client of a transaction is about to begin or end a subscription.
+    /// Records that the client of a transaction is about to begin or end a subscription; `was`
+    /// is true if it has been subscribed until now.
     pub fn resubscribe(&mut self, kind: Subscription, name: Bytes, was: bool) {
         self.resubscribed.push(Resubscription {
             kind,
@@ -295,12 +298,12 @@ impl Effects {
         });
     }
 
-    /// Notes that a command of a transaction ends here.
+    /// Records that a command of a transaction ends here.
     pub fn end_command(&mut self) {
         self.command_ends.push((self.touched.len(), self.published.len()));
     }
 
-    /// Whether there is nothing to deliver.
+    /// Returns true if there is nothing to deliver.
     pub fn is_untold(&self) -> bool {
         self.touched.is_empty()
             && self.cached.is_empty()
@@ -310,7 +313,7 @@ impl Effects {
             && self.swapped.is_empty()
     }
 
-    /// Whether nothing was done.
+    /// Returns true if the batch had no effects.
     pub fn is_empty(&self) -> bool {
         self.touched.is_empty()
             && self.cached.is_empty()
@@ -319,7 +322,7 @@ impl Effects {
             && self.dirty == 0
     }
 
-    /// Adds what another batch did after this one.
+    /// Adds the effects of a later batch.
     pub fn append(&mut self, after: Effects) {
         let (before, published) = (self.touched.len(), self.published.len());
         self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));

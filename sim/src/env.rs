@@ -1,5 +1,5 @@
-//! The environment of one step of the server: the time, the PRNG, and where actions and
-//! observations go.
+//! The environment of one step of the server: the time, the PRNG, and the destinations of actions
+//! and observations.
 
 use std::{
     fmt, io,
@@ -18,71 +18,72 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Handed into every [`Server::step`](crate::server::Server::step). The driver sets the clocks
+/// The environment of a [`Server::step`](crate::server::Server::step). The driver sets the clocks
 /// before the step, and empties the outbox after it.
 #[derive(Debug)]
 pub struct Env {
-    /// The host's wall clock at this step: what keys expire by, as in Redis.
+    /// The host's wall clock at this step. Keys expire by it, as in Redis.
     pub wall: Wall,
-    /// The host's monotonic clock at this step: what time-outs and periods run on.
+    /// The host's monotonic clock at this step. Timeouts and periods run by it.
     pub monotonic: Monotonic,
-    /// What the server wants done, in order.
+    /// The actions that the server requests, in order.
     pub outbox: Vec<Action>,
-    /// What the server saw and did, for traces and for faults that match on content; empty unless
-    /// `observing`.
+    /// The events that the server reports for traces and for faults that match on content; empty
+    /// unless `observing`.
     pub observations: Vec<Observation>,
-    /// Whether observations are wanted.
+    /// Set if observations are recorded.
     pub observing: bool,
-    /// What goes into the log, in order; empty unless `logging`.
+    /// The log lines, in order; empty unless `logging`.
     pub log: Vec<Line>,
     /// The least level that is logged; `None` if the log is not read.
     pub logging: Option<Level>,
-    /// The clocks are moved by a command of a client (DEBUG CLOCK ADVANCE), for which the driver
-    /// answers [`Action::Advance`].
+    /// Set if a command of a client moves the clocks (DEBUG CLOCK ADVANCE); the driver then carries
+    /// out [`Action::Advance`].
     pub manual_clock: bool,
-    /// Reads the machine's own clock, by which scripts take turns with all other clients once they
-    /// have run for `busy-reply-threshold`. It is for nodes that serve strangers, whose scripts may
-    /// take as long as they like, and end by themselves. The driver of such a node answers
-    /// [`Action::ResumeScript`]. Without it, as in the world, what a script does depends on no
-    /// machine's speed: one that takes
-    /// [`Config::script_budget`](crate::config::Config::script_budget) is endless.
+    /// Reads the machine's own clock, by which scripts take turns with other clients once they have
+    /// run for `busy-reply-threshold`. It is for nodes that serve strangers, whose scripts may take
+    /// any time and end by themselves. The driver of such a node carries out
+    /// [`Action::ResumeScript`]. Without it, as in the world, scripts do not depend on the speed of
+    /// a machine: a script that uses up
+    /// [`Config::script_budget`](crate::config::Config::script_budget) counts as endless.
     pub script_clock: Option<fn() -> Instant>,
-    /// Reads the monotonic clock of the host, for nodes that live by real time: it goes on between
-    /// the commands of a script or a transaction, and the wall clock with it, and commands are
-    /// timed by it (SLOWLOG, LATENCY, INFO commandstats). Without it, as in the world and by a
-    /// manual clock, all of a step is one moment, and commands take no time, but for DEBUG SLEEP
-    /// and scripts that do not end.
+    /// Reads the monotonic clock of the host, for nodes in real time. Time then passes between the
+    /// commands of a script or a transaction, also on the wall clock, and commands are timed
+    /// (SLOWLOG, LATENCY, INFO commandstats). Without it, as in the world and with a manual clock,
+    /// a step happens in one instant, and commands take no time except for DEBUG SLEEP and endless
+    /// scripts.
     pub clock: Option<Clock>,
-    /// Unknown clients may connect, so `protected-mode` is respected. In the world there are none.
+    /// Set if unknown clients may connect, so that `protected-mode` applies. In the world there are
+    /// none.
     pub strangers: bool,
-    /// The files that the node may read and write by name; without it there are none.
+    /// The files that the node may read and write by name, if any.
     pub files: Option<Box<dyn Files>>,
-    /// The folder that the node keeps its data in; without it, the data is on a
+    /// The folder in which the node keeps its data; without it, the data is on a
     /// [`Disk`](crate::durability::Disk) in memory.
     pub folder: Option<Box<dyn Folder>>,
-    /// Makes room for so many clients, as far as the operating system allows, and answers how many
-    /// there is room for; without it there is room for any number.
+    /// Makes room for a number of clients, as far as the operating system allows, and returns the
+    /// number there is room for. Without it there is room for any number.
     pub descriptors: Option<fn(usize) -> usize>,
-    /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to
-    /// choose.
+    /// The TCP ports on which the node may listen when its configuration changes; without it only
+    /// its driver chooses them.
     pub ports: Option<Box<dyn Ports>>,
-    /// Large, and not used by most of those who are handed the rest of this.
+    /// Boxed because it is large, and most users of an `Env` do not need it.
     entropy: Box<ChaCha8Rng>,
-    /// Where ids come from, if not from `entropy`.
+    /// The source of ids, if it is not `entropy`.
     ids: Option<Box<ChaCha8Rng>>,
 }
 
-/// What reads the monotonic clock of a host.
+/// A reader of the monotonic clock of a host.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     read: fn() -> Instant,
     start: Instant,
-    /// When it was last read for the clocks of the step.
+    /// The last reading for the clocks of the step.
     refreshed: Instant,
 }
 
 impl Clock {
-    /// The clock that is read so, and has shown the origin of [`Monotonic`] at `start`.
+    /// Returns the clock that `read` reads, which showed the origin of [`Monotonic`] at `start`.
     pub fn new(read: fn() -> Instant, start: Instant) -> Clock {
         Clock { read, start, refreshed: start }
     }
@@ -93,84 +94,83 @@ impl Clock {
     }
 }
 
-/// Where a node listens.
+/// The ports on which a node listens.
 pub trait Ports: fmt::Debug + Send {
-    /// Listens on these addresses, as `bind` has them, and no longer where it did; nowhere if
-    /// `port` is 0. As many as `backlog` connections wait to be taken in. Those that stand are left
-    /// alone.
+    /// Listens on these addresses, in the form of `bind`, instead of the previous ones; nowhere if
+    /// `port` is 0. Up to `backlog` connections wait to be accepted. Existing connections are kept.
     ///
     /// # Errors
-    /// When it cannot listen there; it listens where it did then.
+    /// If it cannot listen there; it continues to listen on the previous addresses.
     fn listen(&self, addresses: &[&str], port: u16, backlog: u32) -> io::Result<()>;
 }
 
-/// The few files that are given to a node by name: its configuration, its list of users. Its data
-/// is kept elsewhere.
+/// The few files that a node uses by name: its configuration, its list of users. Its data is kept
+/// elsewhere.
 pub trait Files: fmt::Debug + Send {
-    /// The text of a file.
+    /// Returns the text of a file.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn read(&self, path: &str) -> io::Result<String>;
 
     /// Replaces the text of a file atomically.
     ///
     /// # Errors
-    /// When it cannot be written; the file is as it was then.
+    /// If it cannot be written; the file is unchanged then.
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
 }
 
-/// The folder in which a node keeps its data where it outlives the process. Names are paths within
-/// it, such as `dump.rdb` and `appendonlydir/appendonly.aof.manifest`. What the node keeps there,
-/// and when, is its own business; this only carries it out.
+/// The folder in which a node keeps its data so that it outlives the process. Names are paths
+/// within it, such as `dump.rdb` and `appendonlydir/appendonly.aof.manifest`. The node decides
+/// which files to write and when.
 pub trait Folder: fmt::Debug + Send {
-    /// What a file holds.
+    /// Returns the contents of a file.
     ///
     /// # Errors
-    /// When it is not there, or cannot be read.
+    /// If it does not exist, or cannot be read.
     fn read(&self, name: &str) -> io::Result<Bytes>;
 
-    /// Replaces a file atomically and durably. Its folder is made if it is missing.
+    /// Replaces a file atomically and durably. Its folder is created if it is missing.
     ///
     /// # Errors
-    /// When it cannot be written; what was there stays then.
+    /// If it cannot be written; the old contents are kept then.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Adds to the end of a file, which is made if it is missing.
+    /// Adds to the end of a file, which is created if it is missing.
     ///
     /// # Errors
-    /// When not all of it can be written; then none of it is.
+    /// If not all of it can be written; then none of it is.
     fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes what was added to a file durable: now, or `soon` and without waiting for it. Answers
-    /// whether it is, or will be: it is not while an earlier one is under way, however slow the
-    /// disk is.
+    /// Makes appended bytes of a file durable: before it returns, or in the background if `soon`.
+    /// Returns true if they are or will be durable, and false while an earlier background sync is
+    /// still running, however slow the disk is.
     ///
     /// # Errors
-    /// When that fails. Later errors are not reported.
+    /// If the sync fails. Later errors in the background are not reported.
     fn sync(&self, name: &str, soon: bool) -> io::Result<bool>;
 
     /// Gives a file another name.
     ///
     /// # Errors
-    /// When it is not there, or cannot be moved.
+    /// If it does not exist, or cannot be moved.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// When it is not there, or cannot be removed.
+    /// If it does not exist, or cannot be removed.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Whether a file is there.
+    /// Returns true if a file exists.
     fn has(&self, name: &str) -> bool;
 }
 
 /// One event of a step, for an observer outside. Nothing in the server depends on it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
-    /// A command was executed (not merely queued) for a connection; scripts' inner calls are not
-    /// listed. Comes before what the command changed.
+    /// A command was executed (not merely queued) for a connection. The inner calls of scripts are
+    /// not listed. It precedes the changes of the command.
     Command {
         /// The sender.
         conn: ConnId,
@@ -183,10 +183,9 @@ pub enum Observation {
         db: usize,
         /// The key.
         key: bytes::Bytes,
-        /// The event's name as keyspace notifications have it (`hset`, `del`, `expired`,
-        /// `evicted`).
+        /// The event's name in keyspace notifications (`hset`, `del`, `expired`, `evicted`).
         event: &'static str,
-        /// The connection whose command did it; `None` for the server's own doing.
+        /// The connection whose command caused it; `None` if the server itself did.
         by: Option<ConnId>,
     },
     /// A message was published.
@@ -195,7 +194,7 @@ pub enum Observation {
         channel: bytes::Bytes,
         /// The message.
         message: bytes::Bytes,
-        /// How many clients of this node were sent it.
+        /// The number of clients of this node that were sent it.
         receivers: usize,
     },
     /// The node's role or its master changed.
@@ -203,23 +202,23 @@ pub enum Observation {
         /// `master` or `replica`.
         role: &'static str,
     },
-    /// Something has changed in the view that a node has of its cluster
-    /// ([`News`](crate::cluster::News)).
+    /// A node's view of its cluster changed ([`News`](crate::cluster::News)).
     Cluster {
-        /// What.
+        /// The event's name.
         event: &'static str,
-        /// Of which node, slots or epoch.
+        /// The node, slots or epoch concerned.
         about: String,
     },
 }
 
 impl Env {
-    /// An environment whose PRNG is seeded with `seed` and whose clocks are at their origin.
+    /// Returns an environment whose PRNG is seeded with `seed` and whose clocks are at their
+    /// origin.
     pub fn new(seed: u64) -> Env {
         Env::with_entropy(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// An environment that draws from `entropy`.
+    /// Returns an environment that draws from `entropy`.
     pub fn with_entropy(entropy: ChaCha8Rng) -> Env {
         Env {
             wall: Wall::default(),
@@ -242,20 +241,20 @@ impl Env {
         }
     }
 
-    /// Draws ids from `ids` from now on, and all else as before. A replica knows the history of its
-    /// master by an id, so servers that can meet must never draw the same ones, as PRNGs with the
-    /// same seed do.
+    /// Draws ids from `ids` from now on, and all else as before. A replica recognizes the history
+    /// of its master by an id. So servers that can meet must never draw the same ids, as PRNGs with
+    /// the same seed would.
     pub fn set_ids(&mut self, ids: ChaCha8Rng) {
         self.ids = Some(Box::new(ids));
     }
 
-    /// How many of so many clients there is room for.
+    /// Returns the number of clients there is room for, at most `wanted`.
     pub fn room_for_clients(&self, wanted: usize) -> usize {
         self.descriptors.map_or(wanted, |make_room| make_room(wanted).min(wanted))
     }
 
-    /// Reads the clock again, where it goes on within a step. A node that sleeps after what it did
-    /// so far, as DEBUG SLEEP within a transaction has it, does what comes next when it has slept.
+    /// Reads the clock again, if it continues within a step. A node that sleeps after its work so
+    /// far, as for DEBUG SLEEP in a transaction, continues at `sleeps_until` or later.
     pub fn refresh(&mut self, sleeps_until: Option<Monotonic>) {
         let now = self.clock.as_mut().map(Clock::refresh);
         if let Some(later) = now.max(sleeps_until).filter(|later| *later > self.monotonic) {
@@ -264,7 +263,7 @@ impl Env {
         }
     }
 
-    /// Begins to time work by the clock that goes on within a step, where there is one.
+    /// Begins to time work, if a clock continues within a step.
     pub fn begin(&self) -> Option<Instant> {
         self.clock.map(|clock| (clock.read)())
     }
@@ -274,32 +273,32 @@ impl Env {
         self.clock.map(|clock| clock.refreshed)
     }
 
-    /// How long it took: no time where there is no such clock.
+    /// Returns the duration since `began`: zero without such a clock.
     pub fn took(&self, began: Option<Instant>) -> Duration {
         let ended = self.begin();
         began.zip(ended).map_or(Duration::ZERO, |(began, ended)| ended.duration_since(began))
     }
 
-    /// Writes a line into the log, if its level is wanted there.
+    /// Writes a line to the log, if its level is logged.
     pub fn log(&mut self, level: Level, text: impl FnOnce() -> String) {
         if self.logging.is_some_and(|least| level >= least) {
             self.log.push(Line { level, text: text() });
         }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn random(&mut self) -> u64 {
         self.entropy.next_u64()
     }
 
-    /// A random index below `len`, without bias.
+    /// Returns a random index below `len`, without bias.
     ///
     /// # Panics
-    /// When `len` is 0: there is no such index.
+    /// If `len` is 0: there is no such index.
     pub fn random_below(&mut self, len: usize) -> usize {
         assert!(len > 0, "a random index into nothing");
         let len = len as u64;
-        // Values of the last, incomplete stretch would favour small results: draw again.
+        // Values of the last, incomplete range would favour small results: draw again.
         let limit = u64::MAX - u64::MAX % len;
         loop {
             let drawn = self.random();
@@ -309,7 +308,7 @@ impl Env {
         }
     }
 
-    /// 40 random lower-case hex digits, the form of run ids and replication ids.
+    /// Returns 40 random lower-case hex digits, the form of run ids and replication ids.
     pub fn random_id(&mut self) -> String {
         let ids = self.ids.as_mut().unwrap_or(&mut self.entropy);
         (0..5).map(|_| format!("{:08x}", ids.next_u64() as u32)).collect()

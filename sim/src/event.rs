@@ -1,4 +1,4 @@
-//! What happens to a server, and what it asks for: the whole surface between
+//! The events of a server, and the actions it requests: the whole interface between
 //! [`Server`](crate::server::Server) and the sockets, clocks and links of its driver.
 
 use std::{net::IpAddr, time::Duration};
@@ -7,27 +7,26 @@ use bytes::Bytes;
 
 use crate::time::Monotonic;
 
-/// A connection, named by the driver when it accepts one and by the server when it dials one.
+/// A connection, numbered by the driver when it accepts one and by the server when it dials one.
 ///
-/// Numbers are never used again within the life of a server. The two sides count in ranges that
-/// cannot meet.
+/// Numbers are never reused within the life of a server. The two sides count in disjoint ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);
 
 impl ConnId {
-    /// The number of the first client. A server keeps those before it for clients of its own, in
-    /// whose names scripts and functions run.
+    /// The number of the first client. A server reserves the numbers before it for clients of its
+    /// own, in whose names scripts and functions run.
     pub const FIRST: u64 = 3;
     /// The first number that the server gives to connections it dials itself.
     pub const DIALED: u64 = 1 << 48;
-    /// The first number of connections that come to the port of the cluster bus. No client has a
-    /// number of that kind.
+    /// The first number of connections that come to the port of the cluster bus. No client has such
+    /// a number.
     pub const BUS: u64 = 1 << 56;
     /// The first number that the server gives to connections of the cluster bus that it dials
     /// itself.
     pub const BUS_DIALED: u64 = 1 << 57;
 
-    /// Whether it is one of the cluster bus.
+    /// Returns true for a connection of the cluster bus.
     pub fn is_bus(self) -> bool {
         self.0 >= ConnId::BUS
     }
@@ -47,12 +46,12 @@ pub enum Event {
     Connected {
         /// The new connection.
         conn: ConnId,
-        /// Where it comes from.
+        /// The address it comes from.
         peer: String,
         /// The address it reached.
         local: String,
     },
-    /// A connection that the server dialed stands.
+    /// A connection that the server dialed is established.
     Dialed {
         /// The connection, as [`Action::Dial`] named it.
         conn: ConnId,
@@ -61,51 +60,51 @@ pub enum Event {
     },
     /// Bytes arrived.
     Bytes {
-        /// On this connection.
+        /// The connection.
         conn: ConnId,
-        /// Any piece of the stream, however it was cut.
+        /// Any piece of the stream, however it is split.
         bytes: Bytes,
     },
     /// A connection ended, from the other side or because dialing failed. Not sent for connections
-    /// the server closed.
+    /// that the server closed.
     Closed {
         /// The connection that is gone.
         conn: ConnId,
     },
-    /// The network has not accepted so many of the bytes sent to this connection. To be reported
-    /// when bytes remain, and when none do any more: what a peer leaves unread counts as memory,
-    /// and against `client-output-buffer-limit`.
+    /// The network has not accepted all bytes sent to this connection. The driver reports it when
+    /// bytes remain, and when no bytes remain any more: unread bytes count as memory, and against
+    /// `client-output-buffer-limit`.
     Unsent {
         /// The connection.
         conn: ConnId,
-        /// How many bytes the driver still has.
+        /// The number of bytes that the driver still holds.
         bytes: usize,
     },
-    /// The time that the last [`Action::Alarm`] asked for has come.
+    /// The time of the last [`Action::Alarm`] has come.
     Alarm,
-    /// All other clients have had their turn, as the last [`Action::ResumeScript`] asked for.
+    /// All other clients have had their turn, as the last [`Action::ResumeScript`] requested.
     ResumeScript,
-    /// The node's disk takes nothing any more, or does so again.
+    /// The node's disk has stopped or resumed accepting writes.
     Disk {
-        /// Why nothing can be written, if so.
+        /// The reason why nothing can be written, if so.
         fault: Option<DiskFault>,
     },
     /// A signal asks the process to end.
     Signal(Signal),
 }
 
-/// Why a disk takes nothing, in the words of the operating system.
+/// The reason why a disk accepts no writes, in the words of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum DiskFault {
-    /// There is no space left on it.
+    /// The disk is full.
     #[error("No space left on device")]
     Full,
-    /// It fails.
+    /// The disk fails.
     #[error("Input/output error")]
     Failing,
 }
 
-/// How a process is asked to end.
+/// A signal that asks a process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// SIGINT, which a terminal sends.
@@ -115,7 +114,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Its name.
+    /// Returns the signal's name.
     pub fn name(self) -> &'static str {
         match self {
             Signal::Interrupt => "SIGINT",
@@ -124,72 +123,71 @@ impl Signal {
     }
 }
 
-/// Something the server wants done, in order.
+/// An action that the server requests from its driver; the driver executes them in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Write these bytes.
     Send {
-        /// To this connection.
+        /// The connection.
         conn: ConnId,
-        /// In this order.
+        /// The bytes, to be written in this order.
         bytes: Bytes,
     },
     /// Connect to another node. [`Event::Dialed`] or [`Event::Closed`] answers.
     Dial {
-        /// The name of the connection to be.
+        /// The id of the new connection.
         conn: ConnId,
         /// Host name or address.
         host: String,
         /// TCP port.
         port: u16,
-        /// The address of its own to come from (`bind-source-addr`), as far as the machine has it;
-        /// any for none.
+        /// The source address (`bind-source-addr`), if the machine has it; `None` for any.
         from: Option<IpAddr>,
     },
-    /// Close the connection once what was sent before is written. No [`Event::Closed`] follows.
+    /// Close the connection once all earlier bytes are written. No [`Event::Closed`] follows.
     Close {
         /// The connection to close.
         conn: ConnId,
     },
-    /// Close the connection once what was sent before is written, and say so with
-    /// [`Event::Closed`]: it was sent more than the network is sure to take, and counts as a client
-    /// until all of that is gone.
+    /// Close the connection once all earlier bytes are written, and report it with
+    /// [`Event::Closed`]. It was sent more than the network is sure to accept, and counts as a
+    /// client until all of that is gone.
     Drain {
         /// The connection to close.
         conn: ConnId,
     },
-    /// Close the connection without waiting for its peer: what was sent before and finds no room in
-    /// the network is dropped. No [`Event::Closed`] follows.
+    /// Close the connection without waiting for its peer: earlier bytes that do not fit into the
+    /// network's buffers are dropped. No [`Event::Closed`] follows.
     Kill {
         /// The connection to close.
         conn: ConnId,
-        /// Nothing of what waits to be written is offered to the network: it is more than the
-        /// connection may leave unread.
+        /// Drop all bytes that wait to be written, without offering them to the network: they
+        /// exceed the limit for unread output.
         discard: bool,
     },
     /// Call again with [`Event::Alarm`] at this time of the host's monotonic clock. Replaces the
-    /// alarm before it.
+    /// previous alarm.
     Alarm {
-        /// When.
+        /// The time.
         at: Monotonic,
     },
-    /// Read nothing from connections until this time of the host's monotonic clock, which an alarm
-    /// is asked for as well; `None` takes it back. The server does nothing meanwhile (DEBUG SLEEP),
-    /// and what is read all the same it keeps for later.
+    /// Read nothing from connections until this time of the host's monotonic clock, for which an
+    /// alarm is requested as well; `None` revokes it. The server does nothing during a stall (DEBUG
+    /// SLEEP), and keeps bytes that arrive nevertheless for later.
     Stall {
-        /// Until when.
+        /// The end of the stall.
         until: Option<Monotonic>,
     },
     /// Call again with [`Event::ResumeScript`] once all other clients have had their turn: a script
-    /// waits for its next. Only asked for while
+    /// waits for its next turn. Only requested while
     /// [`Env::script_clock`](crate::env::Env::script_clock) is set.
     ResumeScript,
-    /// Move the clocks on by so much, with every alarm on the way. Only asked for while
+    /// Advance the clocks, ringing every alarm on the way. Only requested while
     /// [`Env::manual_clock`](crate::env::Env::manual_clock) is set.
     Advance {
-        /// How far.
+        /// The time to advance by.
         by: Duration,
     },
-    /// Stop the process, as SHUTDOWN does. What is durable stays for the next start.
+    /// Stop the process, as SHUTDOWN does. Durable data is kept for the next start.
     Exit,
 }

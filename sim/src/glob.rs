@@ -1,7 +1,7 @@
-//! Glob patterns as Redis matches them: KEYS, SCAN, PSUBSCRIBE, CONFIG GET.
+//! Glob patterns, matched as in Redis: KEYS, SCAN, PSUBSCRIBE, CONFIG GET.
 
-/// Whether `text` matches `pattern`: `*` any bytes, `?` one byte, `[a-z]` and `[^a-z]` classes, `\`
-/// quotes the next byte.
+/// Returns true if `text` matches `pattern`: `*` any bytes, `?` one byte, `[a-z]` and `[^a-z]`
+/// classes, `\` quotes the next byte.
 ///
 /// The work is bounded by the product of both lengths, whatever the pattern.
 ///
@@ -16,7 +16,8 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
         return pattern.is_empty();
     }
     let (mut p, mut t) = (0, 0);
-    // Where to backtrack to when a match fails: after the last star, which takes one more byte.
+    // The position to backtrack to when a match fails: after the last star, which then takes one
+    // more byte.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if pattern.get(p) == Some(&b'*') {
@@ -42,12 +43,12 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// As [`matches()`], where a lone `*` also matches the empty name: KEYS, the scans.
+/// Like [`matches()`], except that a lone `*` also matches the empty name: KEYS, the scans.
 pub fn selects(pattern: &[u8], name: &[u8]) -> bool {
     pattern == b"*" || matches(pattern, name)
 }
 
-/// As [`matches()`], without regard to case: CONFIG GET, COMMAND LIST, FUNCTION LIST.
+/// Like [`matches()`], without regard to case: CONFIG GET, COMMAND LIST, FUNCTION LIST.
 pub fn matches_in_any_case(pattern: &[u8], name: &[u8]) -> bool {
     matches(&pattern.to_ascii_lowercase(), &name.to_ascii_lowercase())
 }
@@ -68,7 +69,7 @@ fn class(pattern: &[u8], mut p: usize, byte: u8) -> Option<usize> {
     let mut hit = false;
     loop {
         match pattern.get(p..).unwrap_or_default() {
-            // A class that is never closed ends with the pattern.
+            // A class without a closing bracket ends with the pattern.
             [] => break,
             [b']', ..] => {
                 p += 1;
@@ -100,7 +101,7 @@ mod tests {
     fn patterns_match_as_in_redis() {
         for (pattern, text, expected) in [
             ("", "", true),
-            // Not even a star matches what is empty: 7.0 does not begin to compare.
+            // Not even a star matches empty text: 7.0 does not begin to compare.
             ("*", "", false),
             ("a*b*c", "aXXbYYc", true),
             ("a*b*c", "aXXbYY", false),

@@ -1,32 +1,32 @@
-//! A Redis 7 in memory, sans-IO, and the virtual world it lives in.
+//! A sans-IO Redis 7 in memory, and the virtual world it runs in.
 //!
 //! The modules in reading order; each imports only those listed before it:
 //!
 //! | module | what is there |
 //! | --- | --- |
-//! | [`blob`] | bytes as values have them |
+//! | [`blob`] | the bytes of values and replies |
 //! | [`time`] | the three clocks, and true time |
 //! | [`glob`] | patterns |
 //! | [`log`] | the lines that a node logs |
 //! | [`resp`] | bytes to commands, replies to bytes |
-//! | [`event`] | what happens to a server, and what it asks for: all that passes between it and its driver |
+//! | [`event`] | the events of a server and the actions it requests: its whole interface to its driver |
 //! | [`mod@env`] | the clocks, the PRNG and the files of a step of the server |
-//! | [`acl`] | users, and what each may do |
+//! | [`acl`] | users and their permissions |
 //! | [`keyspace`] | the data: keys, their values of each type, their expiries |
 //! | [`config`] | the configuration, the options of CONFIG, the configuration file |
-//! | [`effect`] | what a command did, reported rather than acted on |
+//! | [`effect`] | the effects of commands, reported rather than acted on |
 //! | [`script`] | Lua |
 //! | [`replication`] | the state of master and replica: backlog, links, offsets |
 //! | [`sentinel`] | Sentinel: watching masters, agreeing, voting, failing over |
 //! | [`cluster`] | Redis Cluster: slots, the bus, elections, moving slots |
 //! | [`durability`] | snapshots and the append-only file |
-//! | [`node`] | everything that one node knows: data, clients, counters |
+//! | [`node`] | the whole state of one node: data, clients, counters |
 //! | [`commands`] | one file per command |
 //! | [`server`] | one step, from an event to its actions |
 //! | [`drive`] | a server behind sockets: of the real network, or of a `turmoil` simulation |
 //! | [`world`] | hosts, clocks and links, a timeline that jumps from event to event, and nodes on such hosts |
 
-/// The version of Redis that this one answers as.
+/// The version of Redis that a node reports.
 pub const VERSION: &str = "7.0.15";
 
 pub mod blob;

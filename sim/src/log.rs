@@ -1,16 +1,16 @@
 //! The log of a node: lines with a level.
 
-/// How much a line matters (`loglevel`). A log shows its own level and those above it.
+/// The importance of a line (`loglevel`). A log shows its own level and those above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Level {
-    /// Every connection.
+    /// Details such as every connection.
     Debug,
-    /// What is rarely of use.
+    /// Information that is rarely useful.
     Verbose,
-    /// What an operator wants to know.
+    /// Information for the operator.
     #[default]
     Notice,
-    /// What an operator must know.
+    /// Problems that the operator must know.
     Warning,
 }
 
@@ -22,17 +22,17 @@ impl Level {
         (Level::Warning, "warning", '#'),
     ];
 
-    /// The name in the configuration.
+    /// Returns the name in the configuration.
     pub fn name(self) -> &'static str {
         Level::ALL[self as usize].1
     }
 
-    /// The sign that stands before a line of this level.
+    /// Returns the character before a line of this level.
     pub fn mark(self) -> char {
         Level::ALL[self as usize].2
     }
 
-    /// The one of a name; the default for a name that is none.
+    /// Returns the level of this name; the default for any other text.
     pub fn named(name: &str) -> Level {
         Level::ALL
             .iter()
@@ -41,11 +41,11 @@ impl Level {
     }
 }
 
-/// One line.
+/// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// How much it matters.
+    /// The importance.
     pub level: Level,
-    /// What it says, without a line break.
+    /// The text, without a line break.
     pub text: String,
 }

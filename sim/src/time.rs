@@ -1,5 +1,5 @@
-//! Instants of the four clocks a host lives by, in nanoseconds. They are different types, so that
-//! one host's wall clock cannot be compared with another clock's monotonic time by accident.
+//! Instants of the four clocks of a host, in nanoseconds. They are different types, so that one
+//! host's wall clock cannot be compared with another clock's monotonic time by accident.
 
 use std::{
     fmt,
@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-/// Nanoseconds of a duration, capped at what an `i64` holds (292 years).
+/// Returns the nanoseconds of a duration, capped at the maximum of an `i64` (292 years).
 const fn nanos_of(duration: Duration) -> i64 {
     let nanos = duration.as_nanos();
     if nanos > i64::MAX as u128 { i64::MAX } else { nanos as i64 }
@@ -17,8 +17,8 @@ macro_rules! instants {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// Arithmetic saturates: an instant that comes from a wire or a file may be absurd, it may
-        /// not panic.
+        /// Arithmetic saturates: an instant from a wire or a file may be absurd, but must not cause
+        /// a panic.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(i64);
 
@@ -28,42 +28,42 @@ macro_rules! instants {
             /// The last instant that can be represented, 292 years after the origin.
             pub const MAX: Self = Self(i64::MAX);
 
-            /// The instant so many nanoseconds after the origin.
+            /// Returns the instant `nanos` nanoseconds after the origin.
             pub const fn from_nanos(nanos: i64) -> Self {
                 Self(nanos)
             }
-            /// The instant so many microseconds after the origin.
+            /// Returns the instant `micros` microseconds after the origin.
             pub const fn from_micros(micros: i64) -> Self {
                 Self(micros.saturating_mul(1_000))
             }
-            /// The instant so many milliseconds after the origin.
+            /// Returns the instant `millis` milliseconds after the origin.
             pub const fn from_millis(millis: i64) -> Self {
                 Self(millis.saturating_mul(1_000_000))
             }
-            /// The instant so many seconds after the origin.
+            /// Returns the instant `secs` seconds after the origin.
             pub const fn from_secs(secs: i64) -> Self {
                 Self(secs.saturating_mul(1_000_000_000))
             }
-            /// Nanoseconds since the origin.
+            /// Returns the nanoseconds since the origin.
             pub const fn as_nanos(self) -> i64 {
                 self.0
             }
-            /// Whole microseconds since the origin, rounded down.
+            /// Returns the whole microseconds since the origin, rounded down.
             pub const fn as_micros(self) -> i64 {
                 self.0.div_euclid(1_000)
             }
-            /// Whole milliseconds since the origin, rounded down.
+            /// Returns the whole milliseconds since the origin, rounded down.
             pub const fn as_millis(self) -> i64 {
                 self.0.div_euclid(1_000_000)
             }
-            /// Whole seconds since the origin, rounded down.
+            /// Returns the whole seconds since the origin, rounded down.
             pub const fn as_secs(self) -> i64 {
                 self.0.div_euclid(1_000_000_000)
             }
-            /// How long ago `earlier` was; zero if it is not earlier.
+            /// Returns the time since `earlier`; zero if that is not earlier.
             pub const fn since(self, earlier: Self) -> Duration {
                 let nanos = self.0 as i128 - earlier.0 as i128;
-                // Two i64 are at most 2^64 - 1 apart, which a u64 holds.
+                // Two i64 differ by at most 2^64 - 1, which fits a u64.
                 if nanos > 0 { Duration::from_nanos(nanos as u64) } else { Duration::ZERO }
             }
         }
@@ -90,7 +90,7 @@ macro_rules! instants {
                 *self = *self - duration;
             }
         }
-        /// Seconds with nine decimals, so that columns line up and nothing is lost.
+        /// Prints seconds with nine decimals, so that columns line up and nothing is lost.
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let (sign, nanos) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
@@ -101,14 +101,14 @@ macro_rules! instants {
 }
 
 instants! {
-    /// What a host's wall clock shows: nanoseconds since the Unix epoch. It steps, slews and may be
-    /// plainly wrong.
+    /// A reading of a host's wall clock: nanoseconds since the Unix epoch. The clock steps, slews
+    /// and may be plainly wrong.
     Wall;
-    /// What a host's `CLOCK_MONOTONIC` shows: nanoseconds since some origin of its own. It never
-    /// goes back, and it stands still while the host is suspended.
+    /// A reading of a host's `CLOCK_MONOTONIC`: nanoseconds since an origin of its own. The clock
+    /// never goes back, and stops while the host is suspended.
     Monotonic;
-    /// What a host's `CLOCK_BOOTTIME` shows: as [`Monotonic`], but it continues while the host is
-    /// suspended.
+    /// A reading of a host's `CLOCK_BOOTTIME`: like [`Monotonic`], but the clock continues while
+    /// the host is suspended.
     Boottime;
     /// True time: nanoseconds since the world began. Only the world and the recorder may read it.
     True;

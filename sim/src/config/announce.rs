@@ -1,14 +1,14 @@
-//! What a replica tells its master and Sentinels about itself.
+//! The options that a replica announces to its master and to Sentinels.
 
-/// What a replica tells about itself (`replica-announce-ip`, `replica-announce-port`,
+/// The properties that a replica announces (`replica-announce-ip`, `replica-announce-port`,
 /// `replica-announced`, `replica-priority`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announce {
-    /// The host at which it is reached; empty for the address that its connection comes from.
+    /// The host at which it is reached; empty for the source address of its connection.
     pub ip: String,
-    /// The port; 0 for the one it listens on.
+    /// The port; 0 for the port it listens on.
     pub port: u16,
-    /// Whether Sentinels show it to clients.
+    /// False to hide it from the clients of Sentinels.
     pub announced: bool,
     /// Sentinels promote the replica with the lowest number, and never one with 0.
     pub priority: i32,

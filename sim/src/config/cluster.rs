@@ -3,40 +3,40 @@
 /// The options of Redis Cluster, with the defaults of `redis-server` 7.0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterOptions {
-    /// Whether the node is one of a cluster.
+    /// True for a node of a cluster.
     pub enabled: bool,
-    /// The file in which the node remembers the cluster.
+    /// The file in which the node stores its view of the cluster.
     pub config_file: String,
-    /// The port of the bus; 0 for the port for clients and 10,000.
+    /// The port of the bus; 0 for the client port plus 10,000.
     pub port: u16,
-    /// How long a node is silent before it counts as down, in milliseconds.
+    /// The silence after which a node counts as down, in milliseconds.
     pub node_timeout_ms: i64,
-    /// How many node timeouts a replica may have been without its master, and be elected still; 0
-    /// for any number.
+    /// The maximum number of node timeouts that a replica may have been without its master and
+    /// still be elected; 0 for any number.
     pub replica_validity_factor: i64,
-    /// How many replicas a master keeps when one of them migrates.
+    /// The number of replicas that a master keeps when one of them migrates.
     pub migration_barrier: u64,
-    /// Whether replicas migrate, and masters without slots become replicas.
+    /// Set if replicas migrate, and masters without slots become replicas.
     pub allow_replica_migration: bool,
-    /// Whether the cluster is down when a slot is.
+    /// Set if the cluster is down when any slot is not served.
     pub require_full_coverage: bool,
-    /// Whether this replica leaves failovers to others.
+    /// Set if this replica never starts a failover.
     pub replica_no_failover: bool,
-    /// Whether reads are answered while the cluster is down.
+    /// Set if reads are served while the cluster is down.
     pub allow_reads_when_down: bool,
-    /// Whether sharded pub/sub works while the cluster is down.
+    /// Set if sharded pub/sub works while the cluster is down.
     pub allow_pubsubshard_when_down: bool,
-    /// The IP address that others are told; empty for the one they see.
+    /// The IP address announced to other nodes; empty for the address they see.
     pub announce_ip: String,
-    /// The port for clients that others are told; 0 for the own one.
+    /// The client port announced to other nodes; 0 for the own port.
     pub announce_port: u16,
-    /// The port of the bus that others are told; 0 for the own one.
+    /// The bus port announced to other nodes; 0 for the own port.
     pub announce_bus_port: u16,
-    /// The host name that clients are told; empty for none.
+    /// The host name announced to clients; empty for none.
     pub announce_hostname: String,
-    /// Where clients are sent: `ip`, `hostname` or `unknown-endpoint`.
+    /// The address in redirections: `ip`, `hostname` or `unknown-endpoint`.
     pub preferred_endpoint: String,
-    /// How many bytes a connection of the bus may leave unread; 0 for any number.
+    /// The maximum number of unread bytes of a bus connection; 0 for any number.
     pub link_send_buffer_limit: u64,
 }
 
@@ -64,12 +64,11 @@ impl Default for ClusterOptions {
     }
 }
 
-/// What the port of the bus is above the port for clients.
+/// The default distance from the client port to the port of the bus.
 const BUS_OFFSET: u16 = 10_000;
 
 impl super::Config {
-    /// The port of the cluster bus; `None` if there is none, because the port for clients is too
-    /// high.
+    /// Returns the port of the cluster bus; `None` if the client port is too high for one.
     pub fn bus_port(&self) -> Option<u16> {
         match self.cluster.port {
             0 => self.port.checked_add(BUS_OFFSET),

@@ -1,21 +1,21 @@
 //! The values of `repl-diskless-load`.
 
-/// Whether a replica loads its master's snapshot as it comes (`repl-diskless-load`).
+/// The way a replica loads its master's snapshot (`repl-diskless-load`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DisklessLoad {
-    /// It waits for all of it.
+    /// It waits for the whole snapshot.
     #[default]
     Disabled,
-    /// It does if it has no data.
+    /// It loads the snapshot as it arrives if it has no data.
     OnEmptyDb,
-    /// It keeps its own data until the snapshot is there.
+    /// It loads the snapshot as it arrives and keeps its own data until the end.
     SwapDb,
 }
 
 impl DisklessLoad {
     const ALL: [DisklessLoad; 3] = [DisklessLoad::Disabled, DisklessLoad::OnEmptyDb, DisklessLoad::SwapDb];
 
-    /// The option's value.
+    /// Returns the option's value.
     pub fn name(self) -> &'static str {
         match self {
             DisklessLoad::Disabled => "disabled",
@@ -24,7 +24,7 @@ impl DisklessLoad {
         }
     }
 
-    /// The meaning of the option's value; the default for one that is none.
+    /// Returns the meaning of the option's value; the default for any other text.
     pub fn named(name: &str) -> DisklessLoad {
         DisklessLoad::ALL.into_iter().find(|load| load.name() == name).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The options of a node: what CONFIG GET and CONFIG SET know, with the defaults of `redis-server`
+//! The options of a node, as for CONFIG GET and CONFIG SET, with the defaults of `redis-server`
 //! 7.0.
 
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::{
     log::Level,
 };
 
-/// Which clients may use a command that an option guards.
+/// The clients that may use a command guarded by an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
     /// No client.
@@ -33,7 +33,7 @@ pub enum Allowed {
 }
 
 impl Allowed {
-    /// The word that the option has for it.
+    /// Returns the option's word for it.
     pub fn name(self) -> &'static str {
         match self {
             Allowed::No => "no",
@@ -42,7 +42,7 @@ impl Allowed {
         }
     }
 
-    /// The meaning of a word of the option; [`Allowed::No`] for any other.
+    /// Returns the meaning of the option's word; [`Allowed::No`] for any other text.
     pub fn named(name: &str) -> Allowed {
         [Allowed::Yes, Allowed::Local]
             .into_iter()
@@ -50,13 +50,14 @@ impl Allowed {
             .unwrap_or(Allowed::No)
     }
 
-    /// Whether this client may.
+    /// Returns true if a client may use the command; `is_local` says that it is on the node's own
+    /// host.
     pub fn allows(self, is_local: bool) -> bool {
         self == Allowed::Yes || self == Allowed::Local && is_local
     }
 }
 
-/// When a write reaches the disk, and so what a crash leaves.
+/// The time at which a write reaches the disk, which decides what survives a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
     /// `appendfsync always`: before the reply is sent.
@@ -64,11 +65,11 @@ pub enum Fsync {
     /// `appendfsync everysec`: once a second.
     #[default]
     EverySecond,
-    /// `appendfsync no`: when the operating system pleases, which a crash never lets it.
+    /// `appendfsync no`: when the operating system decides; here that is never before a crash.
     No,
 }
 
-/// Which keys go first when memory is full.
+/// The policy to choose keys to evict when memory is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Eviction {
     /// Writes are refused with OOM instead.
@@ -90,18 +91,18 @@ pub enum Eviction {
     VolatileTtl,
 }
 
-/// Whose values are freed in the background, as far as that can be chosen.
+/// The values that are freed in the background, as far as options select them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LazyFree {
-    /// Of keys that are evicted.
+    /// Values of evicted keys.
     pub eviction: bool,
-    /// Of keys that have expired.
+    /// Values of expired keys.
     pub expire: bool,
-    /// Of keys that are overwritten.
+    /// Values of overwritten keys.
     pub server_del: bool,
-    /// Of keys that DEL removes.
+    /// Values of keys deleted by DEL.
     pub user_del: bool,
-    /// Of keys that FLUSHALL and FLUSHDB remove when they do not say how.
+    /// Values of keys deleted by FLUSHALL and FLUSHDB without SYNC or ASYNC.
     pub user_flush: bool,
 }
 
@@ -109,12 +110,12 @@ impl Fsync {
     const ALL: [(Fsync, &'static str); 3] =
         [(Fsync::Always, "always"), (Fsync::EverySecond, "everysec"), (Fsync::No, "no")];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         Fsync::ALL[self as usize].1
     }
 
-    /// The one of a name; the default for a name that is none.
+    /// Returns the policy of this name; the default for any other text.
     pub fn named(name: &str) -> Fsync {
         Fsync::ALL.iter().find(|(_, known)| *known == name).map_or_else(Fsync::default, |(fsync, _)| *fsync)
     }
@@ -132,39 +133,39 @@ impl Eviction {
         (Eviction::VolatileTtl, "volatile-ttl"),
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         Eviction::ALL[self as usize].1
     }
 
-    /// Whether it goes by how often keys are used.
+    /// True for the LFU policies.
     pub fn counts_uses(self) -> bool {
         matches!(self, Eviction::AllKeysLfu | Eviction::VolatileLfu)
     }
 
-    /// Whether it goes by how lately or how often keys are used.
+    /// True for the LRU and LFU policies.
     pub fn heeds_use(self) -> bool {
         self.counts_uses() || matches!(self, Eviction::AllKeysLru | Eviction::VolatileLru)
     }
 
-    /// The one of a name; the default for a name that is none.
+    /// Returns the policy of this name; the default for any other text.
     pub fn named(name: &str) -> Eviction {
         let known = Eviction::ALL.iter().find(|(_, known)| *known == name);
         known.map_or_else(Eviction::default, |(eviction, _)| *eviction)
     }
 }
 
-/// An amount of memory, or a part of `maxmemory`.
+/// An amount of memory, absolute or as a percentage of `maxmemory`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many hundredths.
+    /// A percentage of `maxmemory`.
     Percent(u8),
 }
 
 impl Share {
-    /// The limit in bytes for this `maxmemory`; a percentage of no limit is no limit.
+    /// Returns the limit in bytes for this `maxmemory`; a percentage of no limit is no limit (0).
     pub fn of(self, maxmemory: u64) -> u64 {
         match self {
             Share::Bytes(bytes) => bytes,
@@ -172,7 +173,7 @@ impl Share {
         }
     }
 
-    /// Reads what is printed; text that is none is nothing.
+    /// Parses the printed form; invalid text counts as 0.
     pub fn parse(text: &str) -> Share {
         match text.strip_suffix('%') {
             Some(percent) => Share::Percent(percent.parse().unwrap_or(0)),
@@ -190,19 +191,19 @@ impl fmt::Display for Share {
     }
 }
 
-/// The output at which a client that does not read is disconnected.
+/// The limit of unread output above which a client is disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferLimit {
-    /// At once above so many bytes; 0 for never.
+    /// Disconnect immediately above this many bytes; 0 for never.
     pub hard: u64,
-    /// Above so many bytes for `seconds`; 0 for never.
+    /// Disconnect above this many bytes for `seconds`; 0 for never.
     pub soft: u64,
-    /// See `soft`.
+    /// The time limit for `soft`.
     pub seconds: u64,
 }
 
 impl BufferLimit {
-    /// All three as CONFIG GET prints them.
+    /// Returns all three limits as CONFIG GET prints them.
     pub fn print(limits: &[BufferLimit; 3]) -> String {
         let class = |(name, limit): (&str, &BufferLimit)| {
             format!("{name} {} {} {}", limit.hard, limit.soft, limit.seconds)
@@ -210,7 +211,7 @@ impl BufferLimit {
         ["normal", "slave", "pubsub"].into_iter().zip(limits).map(class).collect::<Vec<_>>().join(" ")
     }
 
-    /// Reads what [`BufferLimit::print`] writes; what is missing has no limit.
+    /// Parses the text of [`BufferLimit::print`]; missing numbers mean no limit.
     pub fn parse(text: &str) -> [BufferLimit; 3] {
         let mut numbers = text.split(' ').filter_map(|word| word.parse().ok());
         let mut next = || numbers.next().unwrap_or(0);
@@ -218,19 +219,19 @@ impl BufferLimit {
     }
 }
 
-/// Which keyspace events are published (`notify-keyspace-events`).
+/// The keyspace events that are published (`notify-keyspace-events`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Notify {
     letters: u32,
 }
 
 impl Notify {
-    /// Every letter, in the order in which they are printed.
+    /// Every letter, in printing order.
     const LETTERS: &'static [u8] = b"g$lshzxetdnKEm";
     /// The classes that `A` stands for.
     const ALL: &'static [u8] = b"g$lshzxetd";
 
-    /// Reads letters; `None` when one of them is none.
+    /// Parses letters; `None` if any is unknown.
     pub fn parse(text: &str) -> Option<Notify> {
         let mut notify = Notify::default();
         for letter in text.bytes() {
@@ -242,7 +243,7 @@ impl Notify {
         Some(notify)
     }
 
-    /// Every letter that is set. What is printed for CONFIG GET says less.
+    /// Returns every letter that is set; `Display` abbreviates them as CONFIG GET does.
     pub fn in_full(self) -> String {
         Notify::LETTERS
             .iter()
@@ -251,7 +252,7 @@ impl Notify {
             .collect()
     }
 
-    /// Whether a letter is set.
+    /// Returns true if a letter is set.
     pub fn wants(self, letter: u8) -> bool {
         let at = Notify::LETTERS.iter().position(|known| *known == letter);
         at.is_some_and(|at| self.letters & 1 << at != 0)
@@ -265,7 +266,7 @@ impl fmt::Display for Notify {
             f.write_str("A")?;
         }
         for &letter in Notify::LETTERS {
-            // The server leaves out `n` as well when it writes `A`.
+            // The server also omits `n` when it writes `A`.
             let covered = all && (Notify::ALL.contains(&letter) || letter == b'n');
             if self.wants(letter) && !covered {
                 write!(f, "{}", char::from(letter))?;
@@ -280,20 +281,20 @@ impl fmt::Display for Notify {
 pub struct Config {
     /// `port`
     pub port: u16,
-    /// `tcp-backlog`: how many connections wait to be taken in.
+    /// `tcp-backlog`: the number of connections that may wait to be accepted.
     pub tcp_backlog: u32,
     /// `databases`
     pub databases: usize,
     /// `requirepass`; empty for none.
     pub requirepass: String,
-    /// `acl-pubsub-default`: users begin with all channels, not with none.
+    /// `acl-pubsub-default`: set if new users may access all channels instead of none.
     pub acl_pubsub_default: bool,
     /// `acllog-max-len`
     pub acllog_max_len: usize,
-    /// `user`: the words of each line that makes a user at the start.
+    /// `user`: the words of each line that defines a user at the start.
     pub users: Vec<Vec<String>>,
-    /// `rename-command`: names of commands in lower case, each with the name it is called by
-    /// instead; empty for by none.
+    /// `rename-command`: command names in lower case, each with its new name; an empty name
+    /// disables the command.
     pub renames: Vec<(String, String)>,
     /// `aclfile`; empty for none.
     pub aclfile: String,
@@ -307,11 +308,11 @@ pub struct Config {
     pub maxclients: usize,
     /// `maxmemory` in bytes; 0 for no limit.
     pub maxmemory: u64,
-    /// `maxmemory-clients`: what all clients may use together; 0 for no limit.
+    /// `maxmemory-clients`: the limit for all clients together; 0 for no limit.
     pub maxmemory_clients: Share,
     /// `maxmemory-policy`
     pub maxmemory_policy: Eviction,
-    /// `maxmemory-samples`: keys looked at for each eviction.
+    /// `maxmemory-samples`: the number of keys sampled for each eviction.
     pub maxmemory_samples: usize,
     /// `lfu-log-factor` and `lfu-decay-time`
     pub lfu: Lfu,
@@ -325,46 +326,45 @@ pub struct Config {
     pub slowlog_max_len: usize,
     /// `latency-monitor-threshold` in milliseconds from which an event is a spike; 0 for never.
     pub latency_monitor_threshold: u64,
-    /// `latency-tracking`: whether it is counted how long commands take.
+    /// `latency-tracking`: set if the durations of commands are recorded.
     pub latency_tracking: bool,
-    /// `latency-tracking-info-percentiles`, of INFO latencystats.
+    /// `latency-tracking-info-percentiles`: the percentiles in INFO latencystats.
     pub latency_percentiles: Vec<f64>,
-    /// `shutdown-timeout` in seconds: how long SHUTDOWN waits for replicas.
+    /// `shutdown-timeout`: the time in seconds that SHUTDOWN waits for replicas.
     pub shutdown_timeout: u64,
     /// `stop-writes-on-bgsave-error`
     pub stop_writes_on_bgsave_error: bool,
-    /// `enable-debug-command`. On here, where `redis-server` has it off: DEBUG is what a laboratory
-    /// is for.
+    /// `enable-debug-command`. It is on by default, unlike in `redis-server`, because a laboratory
+    /// needs DEBUG.
     pub enable_debug_command: Allowed,
     /// `enable-module-command`
     pub enable_module_command: Allowed,
-    /// `enable-protected-configs`: whether CONFIG SET may change where the data is kept.
+    /// `enable-protected-configs`: the clients whose CONFIG SET may change where data is stored.
     pub enable_protected_configs: Allowed,
     /// `protected-mode`: while the default user needs no password, only clients on the node's own
-    /// host are served. Heeded where strangers may come, which is what
-    /// [`Env::strangers`](crate::env::Env::strangers) says.
+    /// host are served. It applies only if strangers may connect
+    /// ([`Env::strangers`](crate::env::Env::strangers)).
     pub protected_mode: bool,
-    /// `hz`: runs of the periodic work per second, which bounds how late active expiry deletes a
-    /// key.
+    /// `hz`: runs of the periodic work per second, which bounds the delay of active expiry.
     pub hz: u32,
     /// `appendonly`
     pub appendonly: bool,
     /// `appendfsync`
     pub appendfsync: Fsync,
-    /// `aof-timestamp-enabled`: the append-only file says when its commands were written, for
+    /// `aof-timestamp-enabled`: the append-only file records when its commands were written, for
     /// `redis-check-aof`.
     pub aof_timestamps: bool,
-    /// `auto-aof-rewrite-percentage`: by how much the append-only file outgrows its base; 0 for any
-    /// growth.
+    /// `auto-aof-rewrite-percentage`: the growth of the append-only file over its base that
+    /// triggers a rewrite, in percent; 0 for no automatic rewrite.
     pub aof_rewrite_percentage: u64,
-    /// `auto-aof-rewrite-min-size` in bytes, below which it may.
+    /// `auto-aof-rewrite-min-size` in bytes: smaller files are not rewritten automatically.
     pub aof_rewrite_min_size: u64,
-    /// How long a sync to disk in the background takes (`appendfsync everysec`), in milliseconds;
-    /// what a slow or stuck disk does to the promise of one second. Not an option of Redis.
+    /// The duration of a background sync (`appendfsync everysec`), in milliseconds. It shows the
+    /// effect of a slow or stuck disk on the promise of one second. Not an option of Redis.
     pub fsync_ms: u64,
-    /// `save` points: after so many seconds if at least so many keys changed.
+    /// `save` points: pairs of seconds and the number of changes that triggers a save after them.
     pub save: Vec<(u64, u64)>,
-    /// `replicaof`: the master followed from the start, host and port.
+    /// `replicaof`: host and port of the master to follow from the start.
     pub replicaof: Option<(String, u16)>,
     /// `replica-read-only`
     pub replica_read_only: bool,
@@ -372,7 +372,7 @@ pub struct Config {
     pub replica_serve_stale_data: bool,
     /// `min-replicas-to-write`
     pub min_replicas_to_write: usize,
-    /// What a replica tells about itself.
+    /// `replica-announce-ip`, `replica-announce-port`, `replica-announced` and `replica-priority`
     pub announce: Announce,
     /// `min-replicas-max-lag` in seconds
     pub min_replicas_max_lag: u64,
@@ -380,15 +380,15 @@ pub struct Config {
     pub repl_timeout: u64,
     /// `repl-ping-replica-period` in seconds
     pub repl_ping_period: u64,
-    /// `repl-diskless-sync`: snapshots for replicas go to the socket, after a delay in which more
-    /// replicas may come.
+    /// `repl-diskless-sync`: snapshots for replicas go to the socket, after a delay for more
+    /// replicas to join.
     pub repl_diskless_sync: bool,
     /// `repl-diskless-sync-delay` in seconds
     pub repl_diskless_sync_delay: u64,
     /// `repl-backlog-size` in bytes
     pub repl_backlog_size: usize,
-    /// `repl-backlog-ttl` in seconds: how long a master without replicas keeps the backlog; 0 for
-    /// no limit.
+    /// `repl-backlog-ttl`: the time in seconds for which a master without replicas keeps the
+    /// backlog; 0 for no limit.
     pub repl_backlog_ttl: u64,
     /// `busy-reply-threshold` in milliseconds
     pub busy_reply_threshold: u64,
@@ -400,82 +400,82 @@ pub struct Config {
     pub output_limits: [BufferLimit; 3],
     /// `notify-keyspace-events`
     pub notify_keyspace_events: Notify,
-    /// Lua instructions after which a script counts as endless and the node as busy, where scripts
-    /// go by no clock; see [`Env::script_clock`](crate::env::Env::script_clock). Not an option of
-    /// Redis, which counts seconds: in the simulator a script takes no time, and a number of
-    /// instructions is the same on every machine.
+    /// The number of Lua instructions after which a script counts as endless and the node as busy,
+    /// if scripts do not run by a clock; see [`Env::script_clock`](crate::env::Env::script_clock).
+    /// Not an option of Redis, which counts time: in the simulator a script takes no time, and a
+    /// number of instructions is the same on every machine.
     pub script_budget: u64,
     /// `hash-max-listpack-entries` and its siblings
     pub encodings: Encodings,
-    /// `list-max-listpack-size`: elements in a node of a list, or its size from -1 (4 kilobytes) to
-    /// -5 (64); where lists are cut in snapshots.
+    /// `list-max-listpack-size`: the elements in a node of a list, or its size from -1 (4
+    /// kilobytes) to -5 (64). Snapshots split lists into such nodes.
     pub list_node_size: i32,
-    /// `rdbcompression`: whether long strings are compressed in snapshots and by DUMP.
+    /// `rdbcompression`: set if snapshots and DUMP compress long strings.
     pub rdb_compression: bool,
-    /// The file that the options come from, which CONFIG REWRITE writes; empty for none.
+    /// The file of the options, which CONFIG REWRITE writes; empty for none.
     pub config_file: String,
     /// `loglevel`
     pub loglevel: Level,
-    /// The process that the node is, as INFO reports it; a simulated one is alone on its machine,
-    /// and the first.
+    /// The process id in INFO. A simulated node is the only process of its machine, and has id 1.
     pub process_id: u32,
     /// `bind`: the addresses that the node listens on.
     pub bind: String,
-    /// `bind-source-addr`: the address that connections to a master come from; any if empty.
+    /// `bind-source-addr`: the source address of connections to a master; any if empty.
     pub bind_source_addr: String,
     /// `dbfilename`: the file of the snapshot.
     pub dbfilename: String,
     /// `appenddirname`: the folder of the append-only files.
     pub appenddirname: String,
-    /// `appendfilename`: what their names begin with.
+    /// `appendfilename`: the prefix of the names of the append-only files.
     pub appendfilename: String,
-    /// `aof-load-truncated`: an append-only file that ends within a command is cut off there.
+    /// `aof-load-truncated`: an append-only file with an incomplete command at its end is cut off
+    /// there.
     pub aof_load_truncated: bool,
     /// `aof-use-rdb-preamble`: the base of the append-only files is a snapshot.
     pub aof_use_rdb_preamble: bool,
-    /// `aof-disable-auto-gc`: append-only files that are not needed any more stay.
+    /// `aof-disable-auto-gc`: append-only files that are no longer needed are kept.
     pub aof_disable_auto_gc: bool,
-    /// `no-appendfsync-on-rewrite`: while something is written in the background, when to sync is
-    /// left to the operating system.
+    /// `no-appendfsync-on-rewrite`: while a background job runs, the operating system decides when
+    /// to sync.
     pub no_appendfsync_on_rewrite: bool,
-    /// `key-load-delay`: microseconds that each key takes to be loaded, or, negative, keys loaded
-    /// in one.
+    /// `key-load-delay`: microseconds to load each key; a negative number is the keys loaded per
+    /// microsecond.
     pub key_load_delay: i64,
-    /// `rdb-key-save-delay`: microseconds that each key takes to be saved, or, negative, keys saved
-    /// in one.
+    /// `rdb-key-save-delay`: microseconds to save each key; a negative number is the keys saved per
+    /// microsecond.
     pub rdb_key_save_delay: i64,
-    /// `loading-process-events-interval-bytes`: after so many bytes of a file clients are looked
-    /// after; never for 0.
+    /// `loading-process-events-interval-bytes`: the number of bytes of a file between two turns of
+    /// clients; 0 for no turns.
     pub loading_process_events_interval_bytes: u64,
     /// `repl-diskless-load`.
     pub repl_diskless_load: DisklessLoad,
-    /// `repl-diskless-sync-max-replicas`: with so many replicas a snapshot begins at once; 0 for
-    /// any number of them.
+    /// `repl-diskless-sync-max-replicas`: a snapshot begins immediately with this many waiting
+    /// replicas; 0 to always wait for the delay.
     pub repl_diskless_sync_max_replicas: usize,
-    /// `replica-ignore-disk-write-errors`: a replica continues when its disk fails.
+    /// `replica-ignore-disk-write-errors`: set if a replica continues when its disk fails.
     pub replica_ignore_disk_write_errors: bool,
-    /// `propagation-error-behavior`: `ignore`, or the process ends when a command of the master
-    /// fails.
+    /// `propagation-error-behavior`: `ignore`, or else the process ends when a command of the
+    /// master fails.
     pub propagation_error_behavior: String,
-    /// `shutdown-on-sigint`: the words of the SHUTDOWN that the signal stands for.
+    /// `shutdown-on-sigint`: the options of the SHUTDOWN that the signal triggers.
     pub shutdown_on_sigint: String,
-    /// `shutdown-on-sigterm`, likewise.
+    /// `shutdown-on-sigterm`: likewise.
     pub shutdown_on_sigterm: String,
-    /// `dir`: the folder that the node keeps its data in, as it says; where that is, is for the one
-    /// who starts it to see to.
+    /// `dir`: the data folder that the node reports. The program that starts the node chooses the
+    /// real one.
     pub dir: String,
-    /// `logfile`: where the log goes; to the standard output if empty.
+    /// `logfile`: the file of the log; empty for the standard output.
     pub logfile: String,
-    /// `unixsocket`: the path of the socket file to listen at; none if empty.
+    /// `unixsocket`: the path of the socket file to listen at; empty for none.
     pub unixsocket: String,
-    /// `unixsocketperm`: the permissions of that file, in octal digits; those that it is made with
-    /// for 0.
+    /// `unixsocketperm`: the permissions of that file, in octal digits; 0 to keep its initial
+    /// permissions.
     pub unixsocketperm: u32,
-    /// The mistakes that it makes on purpose.
+    /// The intentional bugs of the node.
     pub mutations: Mutations,
-    /// Options that are kept and answered but change nothing here, by name.
+    /// Options that are stored and reported but have no effect here, by name.
     pub others: std::collections::BTreeMap<String, String>,
-    /// Redis Cluster.
+    /// The options of Redis Cluster.
     pub cluster: ClusterOptions,
 }
 
@@ -579,7 +579,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Which keys are past their time at `now_ms` of the wall clock.
+    /// Returns the rule for keys that have expired at `now_ms` of the wall clock.
     pub fn expiry_rule(&self, now_ms: i64) -> ExpiryRule {
         if self.mutations.expire_at_the_millisecond {
             ExpiryRule::early(now_ms)
@@ -588,7 +588,7 @@ impl Config {
         }
     }
 
-    /// `save` as CONFIG GET prints it.
+    /// Returns `save` as CONFIG GET prints it.
     pub fn save_points(&self) -> String {
         self.save
             .iter()
@@ -597,19 +597,19 @@ impl Config {
             .join(" ")
     }
 
-    /// `replicaof` as its two words; empty on a master.
+    /// Returns `replicaof` as two words; empty on a master.
     pub fn master_address(&self) -> String {
         self.replicaof.as_ref().map_or(String::new(), |(host, port)| format!("{host} {port}"))
     }
 
-    /// Sets `replicaof` from what [`Config::master_address`] prints.
+    /// Sets `replicaof` from the text of [`Config::master_address`].
     pub fn set_master_address(&mut self, text: &str) {
         let address =
             text.split_once(' ').and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
         self.replicaof = address;
     }
 
-    /// Sets `save` from what [`Config::save_points`] prints.
+    /// Sets `save` from the text of [`Config::save_points`].
     pub fn set_save_points(&mut self, text: &str) {
         let numbers: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
         self.save = numbers.as_chunks::<2>().0.iter().map(|&[seconds, changes]| (seconds, changes)).collect();

@@ -1,4 +1,5 @@
-//! The node as one of a cluster: what the cluster sees of it, and what it does for the cluster.
+//! The node as a member of a cluster: gives the cluster access to the node's state, and carries out
+//! the cluster's requests to the node.
 
 use bytes::Bytes;
 
@@ -11,7 +12,8 @@ use crate::{
 };
 
 impl Node {
-    /// Lets `act` work on the cluster that this node is one of; `None` if it is in none.
+    /// Calls `act` with the cluster of this node and the parts of the node that it reads; returns
+    /// `None` if the node is in no cluster.
     pub fn with_cluster<T>(
         &mut self,
         env: &mut Env,
@@ -30,7 +32,7 @@ impl Node {
         Some(done)
     }
 
-    /// Does what the cluster wants of the rest of the node.
+    /// Executes what the cluster has asked of the rest of the node.
     pub fn carry_out_for_cluster(&mut self, env: &mut Env, effects: &mut Effects) {
         let Some(cluster) = &mut self.cluster else { return };
         for want in cluster.take_wants() {
@@ -70,9 +72,9 @@ impl Node {
         }
     }
 
-    /// Deletes the keys of a slot that another node has now. It is no write: replicas and the
-    /// append-only file do not hear of it and keep them, and it does not count as a change, nor is
-    /// it signalled to watchers and trackers.
+    /// Deletes the keys of a slot that another node serves now. This is no write: it is neither
+    /// propagated to replicas or the append-only file, which keep the keys, nor counted as a
+    /// change, nor signalled to watchers and trackers.
     fn drop_slot(&mut self, effects: &mut Effects, slot: u16) {
         let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
         for key in keys {
@@ -84,8 +86,8 @@ impl Node {
         }
     }
 
-    /// Ends the subscriptions to the shard channels of a slot that another shard has now, and says
-    /// so to the subscribers.
+    /// Ends the subscriptions to the shard channels of a slot that another shard serves now, and
+    /// sends the subscribers `sunsubscribe`.
     fn end_shard_channels(&mut self, slot: u16) {
         let shards = self.clients.pubsub.of(Subscription::Shard);
         let of_slot = shards.iter().filter(|(channel, _)| key_slot(channel) == slot);

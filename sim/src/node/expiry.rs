@@ -1,5 +1,5 @@
-//! Which keys past their time a node deletes by itself, and how: those of a master, and on a
-//! replica those that clients wrote to it.
+//! Active expiry: a master deletes all its expired keys, a replica only those that clients wrote to
+//! it.
 
 use bytes::Bytes;
 
@@ -10,25 +10,25 @@ use crate::{
     node::Node,
 };
 
-/// What an expired key was looked up for.
+/// The purpose of the lookup that found an expired key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To read it.
+    /// To read the key.
     Read,
-    /// To write under its name.
+    /// To write to the key.
     Write,
 }
 
 impl Node {
-    /// Whether an expired key that was found is deleted. While clients are paused it stays, lest
-    /// the data change under a failover; on a replica deleting it is the master's to do, unless
-    /// clients may write there.
+    /// Returns true if a lookup for `purpose` deletes the expired key it found. While clients are
+    /// paused the key stays, because the data must not change during a failover. A replica leaves
+    /// the deletion to its master, except for lookups to write when clients may write to it.
     pub fn deletes_expired(&self, purpose: Purpose) -> bool {
         let is_ours = || purpose == Purpose::Write && !self.config.replica_read_only;
         !self.is_paused() && (!self.is_replica() || is_ours())
     }
 
-    /// When to look for an expired key that this node deletes without being asked for it, in
+    /// Returns when to look for the next expired key that this node deletes unasked, in
     /// milliseconds of the wall clock.
     pub fn next_expiry_ms(&self) -> Option<i64> {
         if !self.debug.active_expire || self.is_paused() || self.loading.is_some() {
@@ -40,7 +40,7 @@ impl Node {
         self.dbs.iter().filter_map(Db::next_expiry_ms).min()
     }
 
-    /// Deletes a key that is past its time, with the effects of an expiry.
+    /// Deletes a key whose TTL has ended, with the effects of an expiry.
     pub fn expire(&mut self, env: &Env, effects: &mut Effects, db: usize, key: Bytes) {
         let began = self.times_spikes().then(|| env.begin()).flatten();
         let Some(gone) = self.dbs[db].remove(&key) else { return };

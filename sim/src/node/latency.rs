@@ -1,31 +1,30 @@
-//! How long commands took: a histogram per command (LATENCY HISTOGRAM, INFO latencystats), and the
-//! spikes that `latency-monitor-threshold` asks to be kept (LATENCY LATEST, HISTORY, GRAPH,
-//! DOCTOR).
+//! Durations of commands: a histogram per command (LATENCY HISTOGRAM, INFO latencystats), and the
+//! spikes that `latency-monitor-threshold` records (LATENCY LATEST, HISTORY, GRAPH, DOCTOR).
 
 use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
 };
 
-/// Durations in nanoseconds, counted by slots of at most 1/128 of their value, as `redis-server`
-/// counts them.
+/// A histogram of durations in nanoseconds. A slot is at most 1/128 of its values wide, as in
+/// `redis-server`.
 ///
-/// Own code rather than a library's, because what clients see are the bounds of the slots and how
-/// percentiles are rounded.
+/// It is not a library's, because clients see the bounds of the slots and the rounding of
+/// percentiles.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
-    /// By slot, up to the longest duration seen.
+    /// The count of each slot, up to the longest duration seen.
     counts: Vec<u64>,
     total: u64,
 }
 
-/// Bits of a duration that distinguish slots.
+/// The number of bits of a duration that distinguish slots.
 const PRECISION: u32 = 7;
-/// The longest duration that is distinguished from longer ones: a second.
+/// Longer durations are counted as this one: a second.
 const LONGEST_NS: u64 = 1_000_000_000;
-/// The end of the last slot there is: none lies above.
+/// The end of the last slot.
 const END_NS: u64 = (1 << 30) - 1;
-/// The first bound that LATENCY HISTOGRAM counts up to; each further one is twice the one before.
+/// The first bound of LATENCY HISTOGRAM; each further bound is twice the one before.
 const FIRST_BOUND_NS: u64 = 1024;
 
 fn slot(ns: u64) -> usize {
@@ -33,7 +32,7 @@ fn slot(ns: u64) -> usize {
     ((u64::from(shift) << PRECISION) + (ns >> shift)) as usize
 }
 
-/// The least duration of a slot, and the greatest.
+/// Returns the shortest and the longest duration of a slot.
 fn bounds(slot: usize) -> (u64, u64) {
     let shift = (slot >> PRECISION).saturating_sub(1);
     let least = ((slot - (shift << PRECISION)) as u64) << shift;
@@ -52,13 +51,13 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// How many durations were counted.
+    /// Returns the number of durations counted.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The duration in nanoseconds that so many percent are not longer than: the upper end of its
-    /// slot, but for 0 percent.
+    /// Returns a percentile in nanoseconds: the upper end of its slot, or the lower end for 0
+    /// percent.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let wanted = (percent / 100.0 * self.total as f64 + 0.5) as u64;
         let mut seen = 0;
@@ -70,8 +69,8 @@ impl Histogram {
         if percent == 0.0 { least } else { greatest }
     }
 
-    /// How many durations were not longer than each bound in nanoseconds, leaving out the bounds
-    /// that add none.
+    /// Returns pairs of a bound in nanoseconds and the number of durations up to it. Bounds that
+    /// add no duration are left out.
     pub fn cumulative(&self) -> Vec<(u64, u64)> {
         let mut out: Vec<(u64, u64)> = Vec::new();
         let (mut bound, mut seen) = (FIRST_BOUND_NS, 0);
@@ -90,19 +89,19 @@ impl Histogram {
     }
 }
 
-/// A spike: the wall-clock second, and how long it took in milliseconds.
+/// A spike: the wall-clock second it ended in, and its duration in milliseconds.
 pub type Spike = (i64, u64);
 
 /// The spikes of one kind of event.
 #[derive(Debug, Clone, Default)]
 pub struct Spikes {
-    /// The longest of each second that had any, the oldest first; never empty.
+    /// The longest spike of each second that had any, the oldest first; never empty.
     samples: VecDeque<Spike>,
     worst_ms: u64,
 }
 
 impl Spikes {
-    /// How many are kept of one event.
+    /// The number of spikes kept per event.
     const KEPT: usize = 160;
 
     /// The spikes, the oldest first.
@@ -110,12 +109,12 @@ impl Spikes {
         self.samples.iter().copied()
     }
 
-    /// The latest one.
+    /// Returns the latest spike.
     pub fn latest(&self) -> Spike {
         self.samples.back().copied().unwrap_or_default()
     }
 
-    /// The longest one ever, kept or not.
+    /// Returns the longest spike ever in milliseconds, even if it is no longer kept.
     pub fn worst_ms(&self) -> u64 {
         self.worst_ms
     }
@@ -134,15 +133,15 @@ impl Spikes {
     }
 }
 
-/// The spikes by event.
+/// The spikes of each event.
 #[derive(Debug, Clone, Default)]
 pub struct Monitor {
     events: BTreeMap<&'static str, Spikes>,
 }
 
 impl Monitor {
-    /// Notes what took long in the wall-clock second `at`, if it took as long as `threshold_ms`; 0
-    /// is for never.
+    /// Records a spike in the wall-clock second `at`, if `took` is at least `threshold_ms`; a
+    /// threshold of 0 records none.
     pub fn note(&mut self, event: &'static str, at: i64, took: Duration, threshold_ms: u64) {
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         if threshold_ms > 0 && took_ms >= threshold_ms {
@@ -150,18 +149,18 @@ impl Monitor {
         }
     }
 
-    /// The spikes of an event, with its name.
+    /// Returns the spikes of an event, with its static name.
     pub fn of(&self, event: &[u8]) -> Option<(&'static str, &Spikes)> {
         let event = self.events.iter().find(|(name, _)| name.as_bytes() == event);
         event.map(|(name, spikes)| (*name, spikes))
     }
 
-    /// The events that had spikes, with them.
+    /// Returns each event that had spikes, with its spikes.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, &Spikes)> {
         self.events.iter().map(|(name, spikes)| (*name, spikes))
     }
 
-    /// Forgets the events that are wanted forgotten; answers how many.
+    /// Removes the events for which `forget` returns true; returns their number.
     pub fn reset(&mut self, mut forget: impl FnMut(&str) -> bool) -> usize {
         let before = self.events.len();
         self.events.retain(|name, _| !forget(name));
@@ -189,8 +188,8 @@ mod tests {
         }
     }
 
-    /// Each row was asked of `redis-server`: durations in microseconds, then what is counted by
-    /// microseconds.
+    /// Each row was measured on `redis-server`: durations in microseconds, then the bounds in
+    /// microseconds with their counts.
     #[test]
     fn bounds_double_and_those_that_add_nothing_are_left_out() {
         type Row = (&'static [u64], &'static [(u64, u64)]);
@@ -208,8 +207,8 @@ mod tests {
         }
     }
 
-    /// Each row: durations in microseconds, a percentage, and the nanoseconds `redis-server`
-    /// answers.
+    /// Each row was measured on `redis-server`: durations in microseconds, a percentage, and the
+    /// percentile in nanoseconds.
     #[test]
     fn percentiles_are_the_upper_ends_of_slots() {
         let rows: [(&[u64], f64, u64); 6] = [

@@ -1,22 +1,21 @@
-//! Lazy freeing: which values a server frees in the background. Here all are freed at once, and
-//! only counted.
+//! Lazy freeing: finds the values that a server frees in the background. Here every value is freed
+//! immediately, and such values are only counted.
 
 use crate::{
     durability::rdb,
     keyspace::{Stream, Value},
 };
 
-/// With more pieces than this a value is worth the trouble.
+/// A value of more pieces than this is freed in the background.
 const PIECES_MAX: usize = 64;
 
-/// Whether a value is made of so many pieces that a server frees it in the background, where it
-/// may.
+/// Returns true if a value has so many pieces that a server frees it in the background when it may.
 pub fn is_worth_background(value: &Value, list_node_size: i32) -> bool {
     pieces(value, list_node_size) > PIECES_MAX
 }
 
-/// About how many pieces of memory a value is made of. What lies in one listpack or one string is
-/// one.
+/// Estimates the number of pieces of memory that a value consists of. A listpack or a string is one
+/// piece.
 fn pieces(value: &Value, list_node_size: i32) -> usize {
     match value {
         Value::List(list) if list.len() > PIECES_MAX => rdb::nodes(list, list_node_size).len(),
@@ -28,7 +27,7 @@ fn pieces(value: &Value, list_node_size: i32) -> usize {
     }
 }
 
-/// Every group is taken to have as many pending entries as the first.
+/// Assumes that every group has as many pending entries as the first, instead of counting them.
 fn stream_pieces(stream: &Stream) -> usize {
     let first = stream.groups.values().next().map_or(0, |group| 1 + group.pending().len());
     stream.log.tree_nodes().saturating_add(stream.groups.len().saturating_mul(first))

@@ -1,4 +1,4 @@
-//! The memory use of a node, estimated as that of `redis-server`.
+//! Estimates the memory use of a node as `redis-server` would report it.
 
 use crate::{
     keyspace::{Db, embedded_memory, table_memory, text_memory},
@@ -10,48 +10,49 @@ use crate::{
 };
 
 impl Node {
-    /// What a server uses before it has any data, about as `redis-server` 7.0 does.
+    /// Bytes that a server uses before it has any data, about as in `redis-server` 7.0.
     pub const STARTUP_MEMORY: usize = 876_336;
 
-    /// Bytes in use: those of the start, those of keys and values as `keyspace/memory.rs` estimates
-    /// them, and those of connections and the backlog.
+    /// Returns the bytes in use: those of the start, those of keys and values as
+    /// `keyspace/memory.rs` estimates them, and those of connections and the backlog.
     pub fn used_memory(&self) -> usize {
         let clients = self.memory_of(|role| role != Role::Replica);
         self.data_memory().saturating_add(clients).saturating_add(self.replication_memory())
     }
 
-    /// The bytes of the start, and those of keys and values.
+    /// Returns the bytes of the start plus those of keys and values.
     pub fn data_memory(&self) -> usize {
         self.dbs.iter().map(Db::memory).fold(Node::STARTUP_MEMORY, usize::saturating_add)
     }
 
-    /// The memory of the connections of some roles, without the query buffers that all have.
+    /// Returns the memory of the connections of some roles, without the query buffer that every
+    /// connection has.
     pub fn memory_of(&self, wanted: impl Fn(Role) -> bool) -> usize {
         let of = self.clients.sessions.iter().filter(|session| wanted(session.role));
         of.map(Session::evictable_memory).fold(0, usize::saturating_add)
     }
 
-    /// What an interpreter uses before it runs anything: the one of scripts, and the one of
-    /// functions.
+    /// Bytes that an interpreter uses before it runs anything: the interpreter of scripts, and that
+    /// of functions.
     pub const INTERPRETERS_MEMORY: (usize, usize) = (32_768, 33_792);
 
-    /// What the texts and the names of scripts take.
+    /// Returns the bytes of the texts and the names of scripts.
     pub fn scripts_memory(&self) -> usize {
         const NAME_LEN: usize = 40;
-        /// Flags, and where the text is.
+        /// Flags, and a pointer to the text.
         const SCRIPT: usize = 16;
         let lens = self.scripts.lens();
-        // A short text lies beside the header of its object, whose size does not count.
+        // A short text is stored beside the header of its object, whose size does not count.
         let text = |len: usize| if len <= 44 { embedded_memory(len) } else { text_memory(len) };
         let each = lens.iter().map(|len| SCRIPT + text_memory(NAME_LEN) + text(*len));
         table_memory(lens.len()) + each.sum::<usize>()
     }
 
-    /// What libraries and their functions take beside what the interpreter holds of them.
+    /// Returns the bytes of libraries and their functions outside the interpreter.
     pub fn functions_memory(&self) -> usize {
         /// Headers of the tables.
         const TABLES: usize = 200;
-        /// A library, a function, and what the engine knows of the latter.
+        /// A library, a function, and the engine's entry for the function.
         const LIBRARY: usize = 32;
         const FUNCTION: usize = 48 + 8;
         let of_library = |library: &Library| {
@@ -68,7 +69,8 @@ impl Node {
         TABLES + table_memory(self.libraries.function_count()) + libraries
     }
 
-    /// What replicas and the backlog hold. No key goes for that.
+    /// Returns the bytes of replicas' connections and the backlog. No key is evicted because of
+    /// them.
     pub fn replication_memory(&self) -> usize {
         let backlog = self.replication.backlog.as_ref().map_or(0, |backlog| backlog.len());
         self.memory_of(|role| role == Role::Replica).saturating_add(backlog)

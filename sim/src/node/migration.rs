@@ -1,8 +1,8 @@
-//! A migration under way: the keys that MIGRATE has sent to another node, and what that node has
-//! answered so far.
+//! A running migration: the keys that MIGRATE has sent to another node, and the answers of that
+//! node so far.
 //!
-//! A server does nothing else meanwhile, so there is one at most. The connection to the target
-//! stays for a while, for the next migration there.
+//! A server does nothing else during a migration, so there is at most one. The connection to the
+//! target is kept for a while for the next migration to the same target.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,83 +13,84 @@ use bytes::Bytes;
 
 use crate::{effect::Effects, event::ConnId, replication::encode, resp::Reply, time::Monotonic};
 
-/// Bytes that an answer to what is sent may take at most. The answers are short lines.
+/// The maximum length in bytes of an incomplete answer. Answers are short lines.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// Connections that are kept at most.
+/// The maximum number of connections kept.
 const KEPT_MAX: usize = 64;
 
-/// A connection is kept until it has been idle for more seconds than this.
+/// A connection is closed when it has been idle for more seconds than this.
 const IDLE_SECS_MAX: i64 = 10;
 
 /// Another node: its host and its port.
 pub type Target = (String, u16);
 
-/// What MIGRATE is doing.
+/// The state of MIGRATE.
 #[derive(Debug)]
 pub struct Migration {
-    /// Where the keys go.
+    /// The node that receives the keys.
     pub target: Target,
     /// The connection to the target.
     pub conn: ConnId,
-    /// It is reused from an earlier migration, and this one has not received anything on it yet.
+    /// Set while the connection is reused from an earlier migration and has not delivered an answer
+    /// to this one.
     pub reused: bool,
-    /// The client that asked for it.
+    /// The client that called MIGRATE.
     pub client: ConnId,
-    /// The database that the keys are in.
+    /// The database of the keys.
     pub db: usize,
-    /// COPY: the keys stay here.
+    /// COPY: the keys are not deleted here.
     pub copy: bool,
-    /// How long each step may take.
+    /// The time limit of each step.
     pub timeout: Duration,
-    /// When the step that is under way fails.
+    /// The end of the time limit of the present step.
     pub deadline: Monotonic,
-    /// What is sent once the connection stands.
+    /// The bytes to send once the connection is made.
     pub request: Request,
-    /// Answers still to come for AUTH and SELECT.
+    /// The number of answers to AUTH and SELECT that have not arrived.
     preludes: usize,
-    /// Keys whose answer is still to come, in order.
+    /// The keys whose answers have not arrived, in order.
     pub sent: VecDeque<Bytes>,
-    /// Keys that the target has taken.
+    /// The keys that the target has accepted.
     pub taken: Vec<Bytes>,
-    /// If it stands in a transaction: the replies so far, and the commands after it.
+    /// Inside a transaction: the replies so far, and the commands after MIGRATE.
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
     /// The effects of the transaction so far, which are delivered at its end.
     pub held: Effects,
-    /// The first error that the target answered to AUTH or SELECT: it stands for all keys.
+    /// The target's first error to AUTH or SELECT: it counts as the answer for every key.
     refused: Option<String>,
-    /// The first error that the target answered.
+    /// The first error that the target answered for a key.
     pub error: Option<String>,
-    /// Bytes of an answer that is not whole.
+    /// The bytes of an incomplete answer.
     buffer: Vec<u8>,
-    /// The connection stands.
+    /// Set once the connection is made.
     connected: bool,
 }
 
-/// What the target is sent.
+/// The request to the target.
 #[derive(Debug, Default)]
 pub struct Request {
-    /// AUTH, if it is wanted.
+    /// The AUTH command; empty if none was asked for.
     pub auth: Vec<u8>,
-    /// The database that is selected there.
+    /// The database to select at the target.
     pub db: String,
-    /// The keys.
+    /// The RESTORE commands for the keys.
     pub restores: Vec<u8>,
 }
 
-/// How far a migration has come.
+/// The progress of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// More answers are to come.
+    /// Some answers have not arrived.
     Waiting,
-    /// All is answered.
+    /// All answers have arrived.
     Done,
-    /// What came is no answer.
+    /// The target sent something that is no valid answer.
     Broken,
 }
 
 impl Migration {
-    /// A migration whose connection is being dialed.
+    /// Returns a migration whose connection is being dialed.
     pub fn new(
         target: Target,
         conn: ConnId,
@@ -120,8 +121,8 @@ impl Migration {
         }
     }
 
-    /// The connection stands, on which a database may be selected already. Returns the bytes to
-    /// send.
+    /// Starts the request on a new connection, which may have a database selected already. Returns
+    /// the bytes to send.
     pub fn connected(&mut self, selected: Option<&str>, now: Monotonic) -> Bytes {
         self.connected = true;
         self.deadline = now + self.timeout;
@@ -135,15 +136,14 @@ impl Migration {
         bytes.into()
     }
 
-    /// The same request goes out on another connection, which is being dialed.
+    /// Prepares to send the same request on another connection, which is being dialed.
     pub fn redial(&mut self, conn: ConnId, now: Monotonic) {
         (self.conn, self.reused, self.connected) = (conn, false, false);
         self.deadline = now + self.timeout;
     }
 
-    /// The error that says what could not be done: `late` when the time is up, and otherwise
-    /// because the connection is lost. A server finds out that its connection was refused only when
-    /// it writes.
+    /// Returns the error for the client: `late` if the time limit has passed, otherwise because the
+    /// connection is lost. A server notices only when it writes that its connection was refused.
     pub fn failure(&self, late: bool) -> &'static str {
         match (self.connected, late) {
             (true, _) => "IOERR error or timeout reading to target instance",
@@ -152,7 +152,7 @@ impl Migration {
         }
     }
 
-    /// Takes in what the target answers.
+    /// Reads the target's answers.
     pub fn hear(&mut self, bytes: &[u8], now: Monotonic) -> Progress {
         self.deadline = now + self.timeout;
         self.reused = false;
@@ -180,7 +180,7 @@ impl Migration {
     }
 }
 
-/// Connections to targets that are kept for the next migration there.
+/// The connections to targets that are kept for later migrations.
 #[derive(Debug, Default)]
 pub struct Targets {
     kept: BTreeMap<Target, Kept>,
@@ -189,19 +189,19 @@ pub struct Targets {
 #[derive(Debug)]
 struct Kept {
     conn: ConnId,
-    /// The database that is selected there, if that is known.
+    /// The database selected on the connection, if known.
     selected: Option<String>,
     /// The wall-clock second of the last migration.
     used_at: i64,
 }
 
 impl Targets {
-    /// Takes out the connection to a target, with the database that is selected there.
+    /// Takes the connection to a target out, with the database selected on it.
     pub fn take(&mut self, target: &Target) -> Option<(ConnId, Option<String>)> {
         self.kept.remove(target).map(|kept| (kept.conn, kept.selected))
     }
 
-    /// Keeps a connection. Returns one to close, if there are too many.
+    /// Keeps a connection. Returns the least recently used one to close, if too many are kept.
     pub fn keep(
         &mut self,
         target: Target,
@@ -216,31 +216,31 @@ impl Targets {
         closed.map(|(conn, _)| conn)
     }
 
-    /// Forgets a connection; returns whether it was kept.
+    /// Forgets a connection; returns true if it was kept.
     pub fn forget(&mut self, conn: ConnId) -> bool {
         let before = self.kept.len();
         self.kept.retain(|_, kept| kept.conn != conn);
         self.kept.len() < before
     }
 
-    /// The wall-clock second in which the first of them is idle for too long.
+    /// Returns the first wall-clock second in which a connection has been idle for too long.
     pub fn idle_at(&self) -> Option<i64> {
         self.kept.values().map(|kept| kept.used_at.saturating_add(IDLE_SECS_MAX + 1)).min()
     }
 
-    /// Takes out those that are idle for too long.
+    /// Takes out the connections that have been idle for too long.
     pub fn take_idle(&mut self, now_secs: i64) -> Vec<ConnId> {
         let is_idle = |kept: &Kept| now_secs.saturating_sub(kept.used_at) > IDLE_SECS_MAX;
         let idle = self.kept.extract_if(.., |_, kept| is_idle(kept));
         idle.map(|(_, kept)| kept.conn).collect()
     }
 
-    /// How many there are.
+    /// Returns the number of connections kept.
     pub fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if no connection is kept.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }

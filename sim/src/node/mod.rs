@@ -1,5 +1,5 @@
-//! The state of one node, whole: its data, its options, its connections. Behaviour is elsewhere;
-//! this is what it works on.
+//! The whole state of one node: its data, its options, its connections. Behaviour is in other
+//! modules, which work on this state.
 
 pub mod clients;
 mod cluster;
@@ -39,7 +39,7 @@ use crate::{
     time::Monotonic,
 };
 
-/// Everything a node knows.
+/// All state of a node.
 #[derive(Debug)]
 pub struct Node {
     /// The options.
@@ -50,56 +50,57 @@ pub struct Node {
     pub dbs: Vec<Db>,
     /// The connections.
     pub clients: Clients,
-    /// Its files, and what is being written to them.
+    /// The files on disk, and those being written.
     pub persistence: Persistence,
-    /// What DEBUG has switched.
+    /// The switches of DEBUG.
     pub debug: DebugSwitches,
-    /// Lua, and the scripts it knows.
+    /// The Lua engine, with the scripts that it has cached.
     pub scripts: Engine,
     /// The libraries of functions.
     pub libraries: Libraries,
-    /// The script that takes long, if one runs.
+    /// The script that exceeds its time limit, if one runs.
     pub busy: Option<Busy>,
     /// The counters.
     pub stats: Stats,
-    /// Its place among masters and replicas.
+    /// Its role in replication, as a master or a replica.
     pub replication: Replication,
     /// 40 hex digits that name this run of the process.
     pub run_id: String,
-    /// When the process started.
+    /// The start of the process.
     pub started: Monotonic,
-    /// CLIENT PAUSE: until when, and whether only writes wait.
+    /// CLIENT PAUSE: the end of the pause, and the commands that it holds back.
     pub paused: Option<(Monotonic, PauseMode)>,
     /// The commands that took long.
     pub slowlog: SlowLog,
-    /// What took longer than `latency-monitor-threshold`.
+    /// Events that took longer than `latency-monitor-threshold`.
     pub latency: latency::Monitor,
-    /// SHUTDOWN, or a signal, has asked for the end of the process.
+    /// The end of the process that SHUTDOWN or a signal has requested.
     pub shutdown: Option<Shutdown>,
-    /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to
-    /// be endless).
+    /// The node does nothing before this time (DEBUG SLEEP, or a script that has just proved to be
+    /// endless).
     pub stalled_until: Option<Monotonic>,
-    /// For how long it was blocked so far (DEBUG SLEEP), for the durations of commands.
+    /// The total time it was blocked so far (DEBUG SLEEP), which counts as part of the duration of
+    /// commands.
     pub stood_still: Duration,
-    /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
+    /// Set while memory in use exceeds `maxmemory` and nothing more can be evicted.
     pub out_of_memory: bool,
-    /// The migration that the node does nothing beside, if one is under way.
+    /// The running migration, if any; the node does nothing else until it ends.
     pub migration: Option<Migration>,
     /// The connections of earlier migrations.
     pub targets: Targets,
-    /// The data that is being read, while that lasts.
+    /// The data set being loaded, if any.
     pub loading: Option<Loading>,
-    /// SHUTDOWN was called, or the process has given up: it ends with this step.
+    /// Set after SHUTDOWN or a fatal error: the process ends with this step.
     pub exiting: bool,
-    /// Connections dialed so far.
+    /// The number of connections dialed so far.
     pub dialed: u64,
-    /// What makes it a Sentinel, if it is one. It has no data then, and other commands.
+    /// The state of a Sentinel, if the node is one. It has no data then, and other commands.
     pub sentinel: Option<Box<Sentinel>>,
-    /// What makes it a node of a cluster, if it is one.
+    /// The state of a cluster node, if the node is one.
     pub cluster: Option<Box<Cluster>>,
 }
 
-/// The files of a node, and what is being written to them.
+/// The files of a node, and those being written.
 #[derive(Debug, Default)]
 pub struct Persistence {
     /// The files that the next run will find.
@@ -110,29 +111,28 @@ pub struct Persistence {
     pub saved_at: i64,
     /// The wall-clock second at which the last save in the background began.
     pub save_tried_at: i64,
-    /// What is written in the background.
+    /// The job running in the background.
     pub background: Option<Background>,
-    /// A rewrite of the append-only file is to begin when nothing else is written in the
-    /// background, or when the transaction is over that has asked for it: what that does would be
-    /// written behind the base, and be done twice.
+    /// Begin a rewrite of the append-only file once no other background job runs and the
+    /// transaction that asked for it is over. The effects of that transaction would otherwise be
+    /// both in the base and after it, and be applied twice.
     pub rewrite_scheduled: bool,
-    /// A save is to begin under the same conditions.
+    /// Begin a save under the same conditions.
     pub save_scheduled: bool,
-    /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says
-    /// so.
+    /// The last save to disk failed: writes are refused if `stop-writes-on-bgsave-error` is on.
     pub save_failed: bool,
-    /// The client that wants the append-only file to be read again, if one does.
+    /// The client that asked for the append-only file to be loaded again, if any (DEBUG LOADAOF).
     pub reload_wanted: Option<ConnId>,
 }
 
-/// What DEBUG has switched, which tests of servers do.
+/// The switches of DEBUG, which tests of servers use.
 #[derive(Debug)]
 pub struct DebugSwitches {
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: bool,
-    /// DEBUG PAUSE-CRON: the periodic work rests, and signals wait.
+    /// DEBUG PAUSE-CRON: the periodic work is suspended, and signals wait.
     pub cron_paused: bool,
-    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored whatever their checksums are.
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored regardless of their checksums.
     pub skip_checksums: bool,
     /// DEBUG REPLYBUFFER.
     pub reply_buffer: ReplyBufferRules,
@@ -152,88 +152,89 @@ impl Default for DebugSwitches {
     }
 }
 
-/// A script that takes so long that others have turns in between. By a node's own clock it goes on
-/// in its next turn; one that used up a budget has none, and is taken to run until it is killed.
+/// A script that takes so long that the node serves other clients in between. By a node's own clock
+/// the script continues in the node's next turn. A script that used up its budget has no next turn:
+/// it counts as running until it is killed.
 #[derive(Debug)]
 pub struct Busy {
-    /// Whose script it is.
+    /// The connection that called the script.
     pub conn: ConnId,
-    /// Where it stands.
+    /// The suspended interpreter.
     pub script: Suspended,
-    /// What it has of the node while it runs.
+    /// The script's access to the node.
     pub host: Box<dyn Host>,
-    /// Whether it called a command that writes: it cannot be killed then.
+    /// Set once the script has called a command that writes: it can no longer be killed.
     pub wrote: bool,
-    /// The function it is, if it is not a script.
+    /// The name of the function, if it is not a script.
     pub function: Option<String>,
     /// The command that called it.
     pub command: Vec<Bytes>,
-    /// When it was called.
+    /// The time of the call.
     pub since: Monotonic,
-    /// When it was called by the wall clock, in milliseconds: the time at which keys expire for the
-    /// script.
+    /// The time of the call by the wall clock, in milliseconds. Expiry of keys uses this time for
+    /// the script.
     pub now_ms: i64,
-    /// The database and the protocol of its client, which it has changed for itself.
+    /// The database and the protocol that the script has selected for itself.
     pub own: (usize, Protocol),
     /// The effects of the batch so far, which are delivered when the script ends.
     pub held: Effects,
-    /// If it runs inside EXEC: the replies so far, and the commands after it.
+    /// Inside EXEC: the replies so far, and the commands after the script.
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
-    /// It is to end in its next turn.
+    /// Set after SCRIPT KILL: the script ends in its next turn.
     pub killed: bool,
-    /// Its client has disconnected; the session is closed when the script ends.
+    /// Set after its client has disconnected; the session is closed when the script ends.
     pub hung_up: bool,
 }
 
-/// An end of the process that was asked for.
+/// A requested end of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shutdown {
-    /// Whether to save a last snapshot; by default if there are save points.
+    /// Set to save or not to save a last snapshot; `None` saves if there are save points.
     pub save: Option<bool>,
-    /// Without waiting for replicas.
+    /// Do not wait for replicas.
     pub now: bool,
     /// Exit even if the last save fails.
     pub force: bool,
-    /// By a signal.
+    /// Requested by a signal.
     pub signalled: bool,
-    /// Until when replicas are waited for, while they are.
+    /// The end of the wait for replicas, while the node waits for them.
     pub deadline: Option<Monotonic>,
 }
 
-/// Data that is being read, which takes as long as `key-load-delay` says. Until it is all there,
-/// there is none.
+/// A data set being loaded, which takes as long as `key-load-delay` says. No part of it is visible
+/// before all of it is loaded.
 #[derive(Debug)]
 pub struct Loading {
-    /// When all is read.
+    /// The end of the loading.
     pub until: Monotonic,
-    /// The wall-clock second at which it began.
+    /// The wall-clock second at which the loading began.
     pub since: i64,
-    /// Bytes of the file.
+    /// The length of the file in bytes.
     pub len: usize,
-    /// What is read.
+    /// The databases loaded.
     pub dbs: Vec<Db>,
-    /// What for.
+    /// The reason for loading.
     pub purpose: Purpose,
 }
 
-/// What Redis's child process writes: what there was when it began, which is on the disk when it
-/// ends. A node that goes down before leaves its disk as it was.
+/// The work of a child process in Redis: it writes the data as of its beginning, and the result is
+/// on disk at its end. If the node goes down before, its disk is unchanged.
 #[derive(Debug)]
 pub struct Background {
-    /// What is written.
+    /// The kind of job.
     pub job: Job,
-    /// When it began.
+    /// The time of its beginning.
     pub began: Monotonic,
-    /// When it began by the wall clock, in seconds.
+    /// Its beginning by the wall clock, in seconds.
     pub since: i64,
-    /// When all is written. The periodic work sees it then, or later.
+    /// The time at which all is written. The periodic work notices it then or later.
     pub until: Monotonic,
-    /// How many keys there are to write.
+    /// The number of keys to write.
     pub keys: usize,
 }
 
 impl Background {
-    /// How many of the keys are written.
+    /// Returns the number of keys written so far.
     pub fn processed(&self, now: Monotonic) -> usize {
         let whole = self.until.since(self.began).as_nanos();
         let share = now.since(self.began).as_nanos().min(whole) * self.keys as u128;
@@ -241,54 +242,54 @@ impl Background {
     }
 }
 
-/// What is written in the background.
+/// A background job.
 #[derive(Debug)]
 pub enum Job {
     /// A snapshot.
     Snapshot {
-        /// All of it.
+        /// The whole file.
         snapshot: Bytes,
-        /// The changes that it holds, of those that count for the next save point.
+        /// The number of changes in it that count towards the next save point.
         dirty: u64,
     },
-    /// A snapshot for the replicas that wait for it.
+    /// A snapshot for the replicas that wait for one.
     ForReplicas {
-        /// All of it, if it goes through a file, and the changes that it holds, as above. What goes
-        /// over connections as it is written is no save.
+        /// The whole file and its number of changes, as above, if the snapshot goes through a file.
+        /// A snapshot streamed over connections counts as no save.
         file: Option<(Bytes, u64)>,
     },
     /// The base of the append-only file.
     Rewrite {
-        /// All of it.
+        /// The whole file.
         base: Bytes,
         /// `rdb` for a snapshot, `aof` for commands.
         extension: &'static str,
-        /// Where in the file that is in memory the commands begin that are not in the base.
+        /// The position in the AOF in memory at which the commands begin that are not in the base.
         behind: usize,
     },
 }
 
-/// What clients see of a node that loads what its master sends.
+/// The data that clients see while the node loads the snapshot of its master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receiving {
-    /// LOADING.
+    /// The error LOADING.
     WithoutData,
     /// The data from before.
     BesideData,
 }
 
-/// What data is read for.
+/// The reason for loading data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To begin with.
+    /// The start of the node.
     Start,
-    /// For this client, which waits for a reply (DEBUG RELOAD).
+    /// A request of this client, which waits for a reply (DEBUG RELOAD).
     Client(ConnId),
-    /// To follow the master that has sent it from here on.
+    /// Full resynchronization: the node then follows the master that sent the data.
     Master,
 }
 
-/// Which commands CLIENT PAUSE holds back.
+/// The commands that CLIENT PAUSE holds back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseMode {
     /// All of them.
@@ -298,13 +299,13 @@ pub enum PauseMode {
 }
 
 impl Node {
-    /// Stalls the node for `time`, from `now` or from the end of the stall that it is in.
+    /// Stalls the node for `time`, from `now` or from the end of its present stall.
     pub fn stall(&mut self, now: Monotonic, time: Duration) {
         self.stalled_until = Some(self.stalled_until.map_or(now, |until| until.max(now)) + time);
         self.stood_still = self.stood_still.saturating_add(time);
     }
 
-    /// A node that has just started, with empty databases.
+    /// Returns a node that has just started, with empty databases.
     pub fn new(config: Config, run_id: String, replication_id: String, started: Monotonic) -> Node {
         Node {
             dbs: (0..config.databases).map(|_| Db::default()).collect(),
@@ -337,7 +338,7 @@ impl Node {
         }
     }
 
-    /// Whether key events have a consumer. Without one, commands need not report them.
+    /// Returns true if key events have a consumer. Without one, commands need not report them.
     pub fn wants_key_events(&self) -> bool {
         self.config.notify_keyspace_events != Notify::default()
             || !self.clients.watchers.is_empty()
@@ -346,12 +347,12 @@ impl Node {
             || !self.clients.tracking.is_empty()
     }
 
-    /// Whether what commands do is written down, for replicas or for the disk.
+    /// Returns true if commands are propagated to replicas or to the AOF.
     pub fn propagates(&self) -> bool {
         self.persistence.aof.state != LogState::Off || self.replication.streams()
     }
 
-    /// What kind of server it is, as INFO and HELLO say.
+    /// Returns the kind of server as in INFO and HELLO: `sentinel`, `cluster` or `standalone`.
     pub fn mode(&self) -> &'static str {
         match (&self.sentinel, &self.cluster) {
             (Some(_), _) => "sentinel",
@@ -360,23 +361,23 @@ impl Node {
         }
     }
 
-    /// The name for the next connection that the node dials.
+    /// Returns the id for the next connection that the node dials.
     pub fn next_dialed(&mut self) -> ConnId {
         self.dialed += 1;
         ConnId(ConnId::DIALED + self.dialed)
     }
 
-    /// Answers a client whose command has waited and did nothing more, and has what it sent
-    /// meanwhile read later in the step. Its session has been unblocked by the caller. Where the
-    /// command has effects, the server finishes it.
+    /// Sends the reply of a command that has waited and has no further effects. The input that the
+    /// client sent during the wait is processed later in the step. The caller has unblocked the
+    /// session. A command with effects is finished by the server instead.
     pub fn answer_waited(&mut self, conn: ConnId, reply: &Reply) {
         self.send(conn, reply);
         self.clients.command_over(conn);
         self.clients.woken.push_back(conn);
     }
 
-    /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because
-    /// replicas are to catch up.
+    /// Returns the commands that have to wait now, if any: until CLIENT PAUSE ends, or while
+    /// replicas catch up before a shutdown or a failover.
     pub fn pause(&self) -> Option<PauseMode> {
         let catching_up = self.shutdown.is_some_and(|shutdown| shutdown.deadline.is_some());
         let for_cluster = self.cluster.as_ref().is_some_and(|cluster| cluster.pauses_writes());
@@ -387,24 +388,25 @@ impl Node {
         }
     }
 
-    /// Whether commands have to wait. Keys neither expire nor are evicted meanwhile, lest the data
-    /// change under a failover.
+    /// Returns true if commands have to wait. Keys neither expire nor are evicted then, because the
+    /// data must not change during a failover.
     pub fn is_paused(&self) -> bool {
         self.pause().is_some()
     }
 
-    /// How many replicas had answered within `min-replicas-max-lag` when the periodic work last
-    /// looked.
+    /// Returns the number of replicas that had answered within `min-replicas-max-lag` at the last
+    /// run of the periodic work.
     pub fn good_replicas(&self) -> usize {
         self.replication.good_replicas
     }
 
-    /// Whether this is a replica whose link to its master is down, so that its data may be stale.
+    /// Returns true if this is a replica whose link to its master is down, so that its data may be
+    /// stale.
     pub fn is_stale(&self) -> bool {
         self.replication.master.as_ref().is_some_and(|link| !link.is_up())
     }
 
-    /// The address of a replica of this node: the announced one, or that of its connection.
+    /// Returns the address of a replica of this node: the announced one, or that of its connection.
     pub fn replica_address(&self, conn: ConnId) -> String {
         let told = self.replication.replicas.get(&conn).map(|replica| replica.ip.clone());
         told.filter(|ip| !ip.is_empty()).unwrap_or_else(|| {
@@ -413,15 +415,15 @@ impl Node {
         })
     }
 
-    /// A replica as the log names it: its address and the port that it listens on.
+    /// Returns the name of a replica in the log: its address and the port that it listens on.
     pub fn replica_name(&self, conn: ConnId) -> String {
         let port = self.replication.replicas.get(&conn).map_or(0, |replica| replica.port);
         format!("{}:{port}", self.replica_address(conn))
     }
 
-    /// Whether a snapshot of the master is being received that is loaded as it comes
-    /// (`repl-diskless-load`), and what becomes of clients meanwhile. Where it belongs to the
-    /// history that this node stands in, they see the data so far.
+    /// Returns what clients see while the node receives a snapshot of its master that it loads as
+    /// it arrives (`repl-diskless-load`); `None` if it receives none. Clients see the data from
+    /// before if the snapshot belongs to the same history as that data.
     pub fn receiving(&self) -> Option<Receiving> {
         let link = self.replication.master.as_ref()?;
         let Stage::Transfer { position, payload: Payload::Marked(_) } = &link.stage else { return None };
@@ -434,7 +436,7 @@ impl Node {
         Some(if known { Receiving::BesideData } else { Receiving::WithoutData })
     }
 
-    /// Gives up, as a process does that cannot go on: no reply is sent any more.
+    /// Ends the process as after a fatal error: no further reply is sent.
     pub fn abort(&mut self) {
         self.clients.sessions.iter_mut().for_each(|session| session.out.clear());
         self.exiting = true;
@@ -443,7 +445,7 @@ impl Node {
     /// Replaces databases and libraries by those of a snapshot.
     ///
     /// # Errors
-    /// When the code of a library does not load; all stays as it is then.
+    /// If the code of a library does not load; nothing is replaced then.
     pub fn take_in(&mut self, dbs: Vec<Db>, libraries: &[Bytes]) -> Result<(), rdb::RdbError> {
         let loaded = Libraries::of(&self.scripts, libraries);
         self.libraries = loaded.map_err(|_| rdb::RdbError::Damaged("the code of a library"))?;
@@ -452,13 +454,13 @@ impl Node {
         Ok(())
     }
 
-    /// Whether what takes long is noted (`latency-monitor-threshold`).
+    /// Returns true if spikes are recorded (`latency-monitor-threshold`).
     pub fn times_spikes(&self) -> bool {
         self.config.latency_monitor_threshold > 0
     }
 
-    /// Adds a spike to the latency monitor if work other than a command has taken long since it
-    /// began.
+    /// Adds a spike to the latency monitor if work other than a command has taken long since
+    /// `began`.
     pub fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
         if self.times_spikes() {
             let threshold_ms = self.config.latency_monitor_threshold;
@@ -466,20 +468,22 @@ impl Node {
         }
     }
 
-    /// Counts a value that is gone, if a server would have freed it in the background.
+    /// Counts a deleted value if a server would have freed it in the background.
     pub fn count_freed(&mut self, value: &Value, lazily: bool) {
         let counts = lazily && is_worth_background(value, self.config.list_node_size);
         self.stats.lazily_freed += u64::from(counts);
     }
 
-    /// All data was replaced: WATCH of any existing key makes EXEC fail.
+    /// Marks every watch as broken after all data was replaced: EXEC fails for every client that
+    /// watches a key.
     pub fn data_replaced(&mut self) {
         for session in self.clients.sessions.iter_mut() {
             session.watch_broken |= !session.watched.is_empty();
         }
     }
 
-    /// Whether expired keys are only hidden, because deleting them is the master's to do.
+    /// Returns true if the node is a replica: expired keys are hidden, and only its master deletes
+    /// them.
     pub fn is_replica(&self) -> bool {
         self.replication.master.is_some()
     }

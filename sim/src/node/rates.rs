@@ -1,32 +1,32 @@
-//! How much went on lately, for the `instantaneous` fields of INFO.
+//! Recent rates of commands and bytes, for the `instantaneous` fields of INFO.
 
 use std::time::Duration;
 
 use crate::time::Monotonic;
 
-/// How often a server takes a sample.
+/// The sampling interval of a server.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// How many are averaged.
+/// The number of samples averaged.
 const SAMPLES: usize = 16;
 
-/// The counters: commands, and bytes in and out, of clients and of replication.
+/// The counters: commands, bytes in and out of clients, and bytes in and out of replication.
 pub type Counts = [u64; 5];
 
 /// The counts of the last 1.6 seconds.
 ///
-/// A server samples its counters ten times a second. Here they are noted as they change, each under
-/// the tenth of a second that it falls into, so that a node that does nothing has nothing to do for
-/// this either.
+/// A server samples its counters ten times a second. Here each change is added to the tenth of a
+/// second in which it happens, so that an idle node has no periodic work for this.
 #[derive(Debug, Clone, Default)]
 pub struct Rates {
-    /// The counters when they were last noted.
+    /// The counters at the last call of `note`.
     noted: Counts,
-    /// By the number of the tenth of a second, modulo their count: that number, and the counts.
+    /// One entry per tenth of a second, at its number modulo the array's length: that number, and
+    /// the counts.
     samples: [(i64, Counts); SAMPLES],
 }
 
 impl Rates {
-    /// Notes the counters, which never go back.
+    /// Records the counters, which never decrease.
     pub fn note(&mut self, now: Monotonic, counters: Counts) {
         if counters == self.noted {
             return;
@@ -42,15 +42,7 @@ impl Rates {
         self.noted = counters;
     }
 
-    /// What there was of each per second.
-    ///
-    /// ```
-    /// use lockstorm_sim::{node::rates::Rates, time::Monotonic};
-    /// let mut rates = Rates::default();
-    /// rates.note(Monotonic::from_millis(100), [16, 1600, 0, 0, 0]);
-    /// assert_eq!(rates.per_second(Monotonic::from_millis(200))[..2], [10.0, 1000.0]);
-    /// assert_eq!(rates.per_second(Monotonic::from_millis(5000))[..2], [0.0, 0.0]);
-    /// ```
+    /// Returns the rate of each counter per second.
     pub fn per_second(&self, now: Monotonic) -> [f64; 5] {
         let now = number(now);
         let recent = self.samples.iter().filter(|(number, _)| (now - SAMPLES as i64..=now).contains(number));
@@ -62,7 +54,7 @@ impl Rates {
     }
 }
 
-/// The number of the tenth of a second, counted from 1.
+/// Returns the number of a tenth of a second, counted from 1.
 fn number(now: Monotonic) -> i64 {
     1 + now.as_millis() / SAMPLE.as_millis() as i64
 }

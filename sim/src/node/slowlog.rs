@@ -4,31 +4,32 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Arguments of a command that are kept at most; the last of them then says how many there were
-/// more.
+/// The maximum number of arguments kept of a command. The last of them then gives the number of
+/// arguments left out.
 const ARGUMENTS_MAX: usize = 32;
 
-/// Bytes of an argument that are kept at most, before it says how many there were more.
+/// The maximum number of bytes kept of an argument, before the text that gives the number of bytes
+/// left out.
 const ARGUMENT_LEN_MAX: usize = 128;
 
-/// One command.
+/// One slow command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
-    /// Counts from 0.
+    /// The entry's number, counted from 0.
     pub id: u64,
-    /// The wall-clock second it ended in.
+    /// The wall-clock second in which the command ended.
     pub at: i64,
-    /// How long it took, in microseconds.
+    /// Its duration in microseconds.
     pub took_us: i64,
-    /// Name and arguments, as far as they are kept.
+    /// Its name and arguments, shortened.
     pub args: Vec<Bytes>,
-    /// Whose it was.
+    /// The address of the client.
     pub peer: String,
-    /// The name of that connection.
+    /// The name of the client (CLIENT SETNAME).
     pub name: Bytes,
 }
 
-/// The log.
+/// The log of slow commands.
 #[derive(Debug, Clone, Default)]
 pub struct SlowLog {
     next: u64,
@@ -36,7 +37,7 @@ pub struct SlowLog {
 }
 
 impl SlowLog {
-    /// Notes a command, and forgets the oldest above `len_max`.
+    /// Adds a command, and removes the oldest beyond `len_max`.
     pub fn push(&mut self, slow: Slow, len_max: usize) {
         let args = trimmed(&slow.args);
         self.entries.push_front(Slow { id: self.next, args, ..slow });
@@ -49,17 +50,17 @@ impl SlowLog {
         self.entries.iter()
     }
 
-    /// How many are kept.
+    /// Returns the number of commands kept.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is kept.
+    /// Returns true if no command is kept.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Forgets all of them; numbers go on.
+    /// Removes all commands; the numbering continues.
     pub fn clear(&mut self) {
         self.entries.clear();
     }

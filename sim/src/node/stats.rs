@@ -32,29 +32,30 @@ pub struct Stats {
     pub evicted_clients: u64,
     /// Lookups that found a key.
     pub hits: u64,
-    /// Lookups that did not.
+    /// Lookups that found no key.
     pub misses: u64,
     /// Changes since the last save.
     pub dirty: u64,
-    /// Snapshots that were begun, to be saved to disk.
+    /// Snapshots to disk that were begun.
     pub saves: u64,
-    /// Seconds that the last one in the background took, if there was one.
+    /// Duration in seconds of the last background save, if there was one.
     pub save_secs: Option<i64>,
-    /// Seconds that the last rewrite of the append-only file took, if there was one.
+    /// Duration in seconds of the last rewrite of the append-only file, if there was one.
     pub rewrite_secs: Option<i64>,
-    /// Keys that the last snapshot read from disk held, and those of it that had expired.
+    /// Keys in the last snapshot loaded from disk: those loaded, and those that had expired.
     pub loaded: (usize, usize),
     /// Rewrites of the append-only file.
     pub rewrites: u64,
-    /// How many of the last of them failed, one after the other.
+    /// The number of most recent rewrites that failed in a row.
     pub rewrites_failed: u64,
     /// Error replies.
     pub errors: u64,
     /// Error replies by their first word, such as `WRONGTYPE`.
     pub errors_by_code: BTreeMap<String, u64>,
-    /// Errors that a replica made its master answer, or a master its replica.
+    /// Errors in the replication stream: a command of the master that failed here, or an error that
+    /// a replica sent.
     pub unexpected_errors: u64,
-    /// What became of each command, by name.
+    /// The results of the calls of each command, by name.
     pub calls: CallTable,
     /// Bytes received from clients.
     pub net_in: u64,
@@ -68,29 +69,29 @@ pub struct Stats {
     pub reads: u64,
     /// Writes to connections.
     pub writes: u64,
-    /// How much went on lately.
+    /// Recent rates.
     pub rates: Rates,
-    /// How often the room for replies of a connection was changed.
+    /// Resizes of reply buffers.
     pub reply_buffers: ReplyBufferChanges,
 }
 
-/// What became of the calls of one command.
+/// The counts of the calls of one command by result.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
-    /// Executed.
+    /// Calls executed.
     pub executed: u64,
-    /// Refused before they ran.
+    /// Calls refused before they ran.
     pub rejected: u64,
-    /// Executed, and answered with an error.
+    /// Calls executed and answered with an error.
     pub failed: u64,
-    /// Microseconds that they took together.
+    /// Total duration in microseconds.
     pub took_us: u64,
-    /// How long each took, since `latency-tracking` was first on.
+    /// The durations of the calls, once `latency-tracking` has been on.
     pub latencies: Option<Box<latency::Histogram>>,
 }
 
-/// What became of the calls of each command. The names are those of the tables of commands, so one
-/// that was counted before is mostly found by where it is in memory.
+/// The counts of each command. The names come from the tables of commands, so that a command
+/// counted before is mostly found by the address of its name.
 #[derive(Debug, Clone, Default)]
 pub struct CallTable {
     by_name: Dict<usize>,
@@ -113,12 +114,12 @@ impl CallTable {
         &mut self.all[at].1
     }
 
-    /// What became of a command, if it was called.
+    /// Returns the counts of a command; `None` if it was never called.
     pub fn get(&self, name: &str) -> Option<&Calls> {
         self.by_name.get(name.as_bytes()).map(|&at| &self.all[at].1)
     }
 
-    /// Every command that was called, with what became of it.
+    /// Returns every command that was called, with its counts.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Calls)> {
         self.all.iter().map(|(name, calls)| (*name, calls))
     }
@@ -128,19 +129,19 @@ impl Stats {
     /// The maximum number of distinct error codes: scripts may invent any number of them.
     const CODES_MAX: usize = 128;
 
-    /// What became of a command so far, to count one more call.
+    /// Returns the counts of a command, to add a call.
     pub fn calls_of(&mut self, name: &'static str) -> &mut Calls {
         self.calls.of(name)
     }
 
-    /// What became of the commands that were called, in order of their names.
+    /// Returns the counts of the commands that were called, ordered by name.
     pub fn by_command(&self) -> impl Iterator<Item = (&'static str, &Calls)> {
         let mut all: Vec<_> = self.calls.iter().collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all.into_iter()
     }
 
-    /// Notes how much went on until now.
+    /// Adds the changes of the counters until now to the rates.
     pub fn note_rates(&mut self, now: Monotonic) {
         let counters = [self.commands, self.net_in, self.net_out, self.repl_in, self.repl_out];
         self.rates.note(now, counters);
@@ -161,8 +162,8 @@ impl Stats {
         }
     }
 
-    /// Counts the errors in the reply of a script, and answers how often the command that ran it
-    /// has failed by them: once for all that are new, and once for each that has been counted
+    /// Counts the errors in the reply of a script. Returns the number of failures of the command
+    /// that ran it: one for all new errors together, and one for each error that was counted
     /// before.
     pub fn note_script_errors(&mut self, errors: &ScriptErrors) -> u64 {
         errors.codes.iter().for_each(|code| self.note_code(code));

@@ -1,13 +1,13 @@
-//! Bytes to replies: what a node reads that is itself the client of another one.
+//! Bytes to replies, for a node that is itself the client of another.
 
 use bytes::Bytes;
 
 use super::Reply;
 
-/// Bytes of unread replies, beyond which the peer is not worth listening to.
+/// The maximum number of bytes of unread replies; a peer that sends more is an error.
 const UNREAD_MAX: usize = 4 << 20;
 
-/// Arrays within arrays, beyond which no reply of a server goes.
+/// The maximum depth of nested arrays; no server sends deeper replies.
 const DEPTH_MAX: usize = 8;
 
 /// The peer does not speak the protocol.
@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 8;
 #[error("the peer sends what is no reply")]
 pub struct NoReply;
 
-/// Splits a stream of bytes into RESP2 replies, however it is cut.
+/// Splits a stream of bytes into RESP2 replies, regardless of how the bytes are split.
 ///
 /// ```
 /// use lockstorm_sim::resp::{Answers, Reply};
@@ -33,16 +33,16 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Adds bytes that arrived.
+    /// Adds received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..std::mem::take(&mut self.taken));
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next reply; `None` until it is whole.
+    /// Returns the next reply; `None` until it is complete.
     ///
     /// # Errors
-    /// When the bytes are no reply, or of a size that none has.
+    /// If the bytes are no reply, or exceed the limits.
     #[expect(clippy::should_implement_trait, reason = "an iterator ends for good at `None`")]
     pub fn next(&mut self) -> Result<Option<Reply>, NoReply> {
         let mut rest = &self.buffer[self.taken..];
@@ -55,7 +55,7 @@ impl Answers {
     }
 }
 
-/// Takes one reply off the front.
+/// Takes one reply off the front; `None` if it is incomplete.
 fn one(rest: &mut &[u8], depth: usize) -> Result<Option<Reply>, NoReply> {
     let Some(end) = rest.windows(2).position(|two| two == b"\r\n") else { return Ok(None) };
     let (line, after) = (&rest[..end], &rest[end + 2..]);

@@ -1,4 +1,4 @@
-//! Bytes to commands: multibulk arrays and inline lines, however the bytes arrive.
+//! Bytes to commands: multibulk arrays and inline lines, regardless of how the bytes are split.
 
 use bytes::Bytes;
 
@@ -11,11 +11,11 @@ pub struct Limits {
     pub multibulk_len_max: i64,
     /// Bytes of an inline command or of a length line.
     pub inline_len_max: usize,
-    /// Whether the peer must still authenticate, and is trusted with little until then.
+    /// Set while the peer has yet to authenticate, which lowers the limits.
     pub stranger: bool,
 }
 
-/// Arguments, and bytes of each, that a stranger may send.
+/// The maximum number of arguments, and of bytes of each, from an unauthenticated peer.
 const STRANGER: (i64, i64) = (10, 16 << 10);
 
 impl Default for Limits {
@@ -30,7 +30,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits for an unauthenticated peer.
+    /// Returns the limits for an unauthenticated peer.
     pub fn unauthenticated(self) -> Limits {
         Limits { stranger: true, ..self }
     }
@@ -57,32 +57,32 @@ pub struct Decoder {
     /// The received bytes, of which the first `taken` are processed.
     buffer: Vec<u8>,
     taken: usize,
-    /// Arguments still missing of the array being read; 0 between commands.
+    /// The number of missing arguments of the array being read; 0 between commands.
     missing: usize,
-    /// The length of the argument being read, once its line has come.
+    /// The length of the argument being read, once its length line has arrived.
     bulk: Option<usize>,
     args: Vec<Bytes>,
-    /// The first argument of the last array: mostly it is the next one's as well.
+    /// The first argument of the last array, kept because the next one usually has the same.
     name: Bytes,
     /// The memory of the arguments so far.
     held: usize,
-    /// How far the rest of the buffer has been searched for the end of a line, in vain.
+    /// The length of the rest of the buffer that contains no end of a line.
     searched: usize,
-    /// A line came with nothing on it.
+    /// Set after an empty line.
     blank: bool,
 }
 
 /// The buffer capacity that a connection keeps for its next commands: a pipeline of small ones.
 const KEPT: usize = 4 << 10;
 
-/// The longest first argument that is kept: no command has a longer name.
+/// The maximum length of a first argument that is kept: no command has a longer name.
 const NAME_KEPT: usize = 32;
 
 /// The number of arguments that a connection keeps capacity for.
 const ARGS_KEPT: usize = 64;
 
 impl Decoder {
-    /// Adds bytes that arrived.
+    /// Adds received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..std::mem::take(&mut self.taken));
         self.buffer.extend_from_slice(bytes);
@@ -92,7 +92,7 @@ impl Decoder {
         &self.buffer[self.taken..]
     }
 
-    /// Marks so many more bytes as processed.
+    /// Marks `count` more bytes as processed.
     fn take(&mut self, count: usize) {
         self.taken += count;
         if self.taken == self.buffer.len() {
@@ -110,38 +110,38 @@ impl Decoder {
         }
     }
 
-    /// Bytes held: those of the command being read and of those after it. Even an empty argument
-    /// takes memory.
+    /// Returns the number of bytes held, of the command being read and of those after it. Each
+    /// argument adds the size of its handle, so that even empty arguments count.
     pub fn buffered(&self) -> usize {
         self.unread() + self.held
     }
 
-    /// Whether a line has come with nothing on it since this was last asked: by that a replica says
-    /// that it is still there.
+    /// Returns true if an empty line has arrived since the last call: a replica sends empty lines
+    /// to show that it is alive.
     pub fn take_blank(&mut self) -> bool {
         std::mem::take(&mut self.blank)
     }
 
-    /// Bytes that no part of a command was taken from yet.
+    /// Returns the number of received bytes from which nothing was parsed yet.
     pub fn unread(&self) -> usize {
         self.buffer.len() - self.taken
     }
 
-    /// The length of the argument being read with its line break, if it is known.
+    /// Returns the length of the argument being read with its line break; 0 if it is not known.
     pub fn awaited(&self) -> usize {
         self.bulk.map_or(0, |len| len + 2)
     }
 
-    /// The arguments of the command being read that have come so far.
+    /// Returns the parsed arguments of the command being read.
     pub fn parsed(&self) -> &[Bytes] {
         &self.args
     }
 
-    /// The next whole command, or `None` until more bytes have come. Never returns an empty
-    /// command.
+    /// Returns the next complete command, or `None` until more bytes have arrived. Never returns an
+    /// empty command.
     ///
     /// # Errors
-    /// When the bytes are no command; the stream cannot be read any further then.
+    /// If the bytes are no command; the rest of the stream cannot be read then.
     pub fn next(&mut self, limits: &Limits) -> Result<Option<Vec<Bytes>>, ProtocolError> {
         loop {
             if self.missing == 0 {
@@ -160,7 +160,7 @@ impl Decoder {
                             continue;
                         }
                         self.missing = count as usize;
-                        // The count is not trustworthy: memory is allocated as arguments really
+                        // The count is not trustworthy, so memory is only allocated as arguments
                         // arrive.
                         self.args.reserve(self.missing.min(ARGS_KEPT));
                     }
@@ -198,7 +198,7 @@ impl Decoder {
                 };
                 let Some(bytes) = self.rest().get(..len + 2) else { return Ok(None) };
                 let bytes = &bytes[..len];
-                // A copy of its own, so that a stored argument does not keep the whole read buffer
+                // Copy the bytes, so that a stored argument does not keep the whole read buffer
                 // alive.
                 let arg = if !self.args.is_empty() || len > NAME_KEPT {
                     Bytes::copy_from_slice(bytes)
@@ -219,7 +219,7 @@ impl Decoder {
         }
     }
 
-    /// Reads `*3\r\n` or `$3\r\n`: `None` until the line is whole, `Some(None)` when it holds no
+    /// Reads `*3\r\n` or `$3\r\n`: `None` until the line is complete, `Some(None)` if it holds no
     /// number.
     fn length_line(&mut self, limits: &Limits, too_long: &str) -> Result<Option<Option<i64>>, ProtocolError> {
         if let Some((number, len)) = short_line(self.rest()) {
@@ -260,7 +260,8 @@ impl Decoder {
         let ends = |&b: &u8| b == byte || b == 0;
         let rest = &self.buffer[self.taken..];
         let found = rest[self.searched..].iter().position(ends).map(|at| at + self.searched);
-        // The last byte is looked at again: it costs nothing, and keeps the mark inside the buffer.
+        // The last byte is searched again: that costs nothing, and keeps `searched` inside the
+        // buffer.
         self.searched = found.unwrap_or(rest.len().saturating_sub(1));
         // As in C, a zero byte ends the search: such a line never ends.
         found.filter(|at| rest[*at] == byte)
@@ -271,8 +272,8 @@ fn error(text: impl Into<String>) -> ProtocolError {
     ProtocolError(text.into())
 }
 
-/// The number of a length line and the length of that line, if it is whole and short, as most are:
-/// it is read in one go.
+/// Returns the number of a length line and the length of that line, if it is complete and short.
+/// Most lines are, and a single pass reads them.
 fn short_line(rest: &[u8]) -> Option<(i64, usize)> {
     let mut number = 0;
     for (at, byte) in rest.iter().enumerate().skip(1).take(8) {
@@ -288,7 +289,8 @@ fn short_line(rest: &[u8]) -> Option<(i64, usize)> {
     None
 }
 
-/// A decimal integer as the protocol writes lengths: no spaces, no plus, no leading zeros.
+/// Parses a decimal integer in the protocol's form for lengths: no spaces, no plus, no leading
+/// zeros.
 fn parse_integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
@@ -342,7 +344,7 @@ pub fn split_words(line: &[u8]) -> Option<Vec<Bytes>> {
     }
 }
 
-/// The inside of a double-quoted word, up to and with its closing quote.
+/// Reads the inside of a double-quoted word, including its closing quote.
 fn quoted(rest: &mut (impl Iterator<Item = u8> + Clone), word: &mut Vec<u8>) -> Option<()> {
     loop {
         match rest.next()? {

@@ -1,8 +1,8 @@
 //! The Redis serialization protocol, versions 2 and 3: bytes to commands ([`Decoder`]) and replies
-//! to bytes ([`Reply`]); a proxy counts those that pass ([`Replies`]), and a node that is the
-//! client of another reads them ([`Answers`]).
+//! to bytes ([`Reply`]). A proxy counts passing replies ([`Replies`]), and a node that is the
+//! client of another reads replies ([`Answers`]).
 //!
-//! `resp` knows no command and no node: it would serve any server that speaks the protocol.
+//! `resp` knows no command and no node, and could serve any server that speaks the protocol.
 //! Source: the protocol specification on redis.io, and the error texts of `redis-server` 7.0.
 
 mod answers;

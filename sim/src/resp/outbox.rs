@@ -5,13 +5,13 @@ use bytes::Bytes;
 use super::Sink;
 use crate::blob::Blob;
 
-/// A value of at least so many bytes is not copied into the reply buffer but shared with its key
+/// The minimum length of a value that is not copied into the reply buffer but shared with its key
 /// and with other replies. A client that requests large values and does not read them then costs no
 /// memory beyond the values themselves.
 const SHARED_LEN_MIN: usize = 16 << 10;
 
-/// Bytes that are written into one piece at most. A long reply of short values is cut: a buffer
-/// that doubles would copy it again and again, and hold up to twice its length.
+/// The maximum number of bytes written into one piece. A long reply of short values is split,
+/// because a growing buffer would be copied repeatedly and hold up to twice its length.
 const PIECE_LEN_MAX: usize = 1 << 20;
 
 /// Bytes that wait for the end of the step, in the order in which they were written.
@@ -29,38 +29,38 @@ const PIECE_LEN_MAX: usize = 1 << 20;
 /// ```
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// The pieces that nothing is added to any more.
+    /// The complete pieces.
     done: Vec<Bytes>,
-    /// How many bytes they have.
+    /// The number of bytes in `done`.
     done_len: usize,
-    /// The bytes that follow them.
+    /// The bytes after the complete pieces.
     tail: Vec<u8>,
 }
 
 impl Outbox {
-    /// How many bytes wait.
+    /// Returns the number of waiting bytes.
     pub fn len(&self) -> usize {
         self.done_len + self.tail.len()
     }
 
-    /// Whether none do.
+    /// Returns true if no bytes wait.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Drops all that waits.
+    /// Drops all waiting bytes.
     pub fn clear(&mut self) {
         *self = Outbox::default();
     }
 
-    /// Takes all that waits.
+    /// Takes all waiting bytes, in pieces.
     pub fn take(&mut self) -> Vec<Bytes> {
         self.cut();
         self.done_len = 0;
         std::mem::take(&mut self.done)
     }
 
-    /// Takes all bytes where they are one short piece, whose buffer is reused.
+    /// Takes all bytes if they are one piece of at most `max`, and keeps its buffer for reuse.
     pub fn take_short(&mut self, max: usize) -> Option<Bytes> {
         if !self.done.is_empty() || self.tail.len() > max {
             return None;

@@ -1,6 +1,7 @@
-//! Bytes to whole replies, counted: what tells a proxy which request a server has answered.
+//! Bytes to whole replies, counted, so that a proxy knows which requests a server has answered.
 
-/// The longest line that is kept to read a length from; any other line is skipped.
+/// The maximum length kept of a line, to read a length from it; the rest of a longer line is
+/// skipped.
 const LINE_MAX: usize = 32;
 
 /// Counts the replies in a stream of bytes, however it is split. Pushes, which answer no request,
@@ -14,18 +15,18 @@ const LINE_MAX: usize = 32;
 /// ```
 #[derive(Debug, Default)]
 pub struct Replies {
-    /// Elements missing of the reply being read; 0 between replies.
+    /// The number of missing elements of the reply being read; 0 between replies.
     missing: u64,
-    /// Whether it is a push.
+    /// True while the reply being read is a push.
     is_push: bool,
-    /// Bytes missing of the string being read, with its line break.
+    /// The number of missing bytes of the string being read, with its line break.
     skip: u64,
-    /// What has come of a line.
+    /// The received part of a line.
     line: Vec<u8>,
 }
 
 impl Replies {
-    /// Takes in the next bytes; returns how many replies are complete with them.
+    /// Reads the next bytes; returns the number of replies that they complete.
     pub fn count(&mut self, mut bytes: &[u8]) -> u64 {
         let mut complete = 0;
         while let Some(&byte) = bytes.first() {
@@ -51,7 +52,7 @@ impl Replies {
         complete
     }
 
-    /// Takes in the first line of an element, which says what belongs to it.
+    /// Reads the first line of an element, which determines the elements and bytes that follow.
     fn take_in_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let length =
@@ -66,7 +67,7 @@ impl Replies {
         let elements = match kind {
             b'*' | b'~' | b'>' => length,
             b'%' => length.saturating_mul(2),
-            // Attributes come before what they are about.
+            // An attribute precedes the reply it belongs to, so one more element follows.
             b'|' => length.saturating_mul(2).saturating_add(1),
             _ => 0,
         };

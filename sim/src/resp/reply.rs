@@ -1,4 +1,4 @@
-//! Replies, and how each protocol version writes them.
+//! Replies, and their encoding in each protocol version.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ pub enum Protocol {
     Resp3,
 }
 
-/// One reply of a server. The richer RESP3 kinds are written in the older form on a RESP2
-/// connection.
+/// One reply of a server. On a RESP2 connection the richer RESP3 kinds are encoded in their older
+/// form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// `+OK`: a short text without line breaks.
@@ -30,13 +30,13 @@ pub enum Reply {
     Bulk(Blob),
     /// `$-1` (RESP2) or `_` (RESP3): no value.
     Null,
-    /// `*-1` (RESP2) or `_` (RESP3): no array, as EXEC and the blocking pops answer.
+    /// `*-1` (RESP2) or `_` (RESP3): no array, as in replies of EXEC and the blocking pops.
     NullArray,
     /// `*2`
     Array(Vec<Reply>),
     /// `%1` in RESP3; a flat array of twice the length in RESP2.
     Map(Vec<(Reply, Reply)>),
-    /// An array of arrays of two in RESP3; one flat array in RESP2. So ZRANGE answers with scores.
+    /// An array of arrays of two in RESP3, one flat array in RESP2, as ZRANGE replies with scores.
     Pairs(Vec<(Reply, Reply)>),
     /// `~2` in RESP3; an array in RESP2.
     Set(Vec<Reply>),
@@ -46,8 +46,8 @@ pub enum Reply {
     Attribute(Vec<(Reply, Reply)>),
     /// `,1.5` in RESP3; a bulk string in RESP2.
     Double(f64),
-    /// `,1.5` in RESP3; a bulk string in RESP2: a number written out by the command, with digits of
-    /// its own choice.
+    /// `,1.5` in RESP3; a bulk string in RESP2: a number whose digits the command itself has
+    /// chosen.
     Decimal(Bytes),
     /// `#t` in RESP3; `:1` or `:0` in RESP2.
     Boolean(bool),
@@ -55,17 +55,16 @@ pub enum Reply {
     Verbatim([u8; 3], Bytes),
     /// `(123` in RESP3: an integer of any size as decimal text; a bulk string in RESP2.
     BigNumber(Bytes),
-    /// Several replies to one command, one after the other, as SUBSCRIBE with many channels
-    /// answers.
+    /// Several replies to one command, one after the other, as for SUBSCRIBE with many channels.
     Several(Vec<Reply>),
-    /// A reply that is already encoded, in a protocol that the connection has left since (HELLO in
-    /// a transaction), or because it nests so deep (a script's tables).
+    /// A reply that is already encoded: in a protocol that the connection has left since (HELLO in
+    /// a transaction), or because it nests very deep (a script's tables).
     Written(Bytes),
     /// Nothing is written: the reply was suppressed, or comes later (a blocked client).
     Silence,
 }
 
-/// Where replies are written to.
+/// A destination of encoded replies.
 pub trait Sink {
     /// Writes one byte.
     fn push(&mut self, byte: u8);
@@ -73,7 +72,7 @@ pub trait Sink {
     /// Writes bytes.
     fn extend_from_slice(&mut self, bytes: &[u8]);
 
-    /// Writes the bytes of a value, which may be shared instead of copied.
+    /// Writes the bytes of a value; a sink may share them instead of copying.
     fn blob(&mut self, blob: &Blob) {
         self.extend_from_slice(blob);
     }
@@ -90,29 +89,30 @@ impl Sink for Vec<u8> {
 }
 
 impl Reply {
-    /// The reply of a command that succeeded and has nothing to say.
+    /// The reply of a command that succeeded and has no result.
     pub const OK: Reply = Reply::Status(Cow::Borrowed("OK"));
     /// The reply to a command queued inside MULTI.
     pub const QUEUED: Reply = Reply::Status(Cow::Borrowed("QUEUED"));
 
-    /// A bulk string holding a copy of `bytes`.
+    /// Returns a bulk string with a copy of `bytes`.
     pub fn bulk(bytes: impl AsRef<[u8]>) -> Reply {
         Reply::Bulk(Blob::copy(bytes.as_ref()))
     }
 
-    /// The same reply encoded in `protocol`, whatever the protocol of the replies around it.
+    /// Returns the same reply encoded in `protocol`, whatever the protocol of the replies around
+    /// it.
     pub fn written(&self, protocol: Protocol) -> Reply {
         let mut bytes = Vec::new();
         self.encode(protocol, &mut bytes);
         Reply::Written(bytes.into())
     }
 
-    /// Whether this is an error reply.
+    /// Returns true for an error reply.
     pub fn is_error(&self) -> bool {
         matches!(self, Reply::Error(_))
     }
 
-    /// Whether this is a pushed message instead of a reply to a command.
+    /// Returns true for a pushed message, which is no reply to a command.
     pub fn is_push(&self) -> bool {
         match self {
             Reply::Push(_) => true,
@@ -121,7 +121,7 @@ impl Reply {
         }
     }
 
-    /// Appends the reply to `out` as `protocol` writes it.
+    /// Appends the reply to `out` in the encoding of `protocol`.
     ///
     /// ```
     /// use lockstorm_sim::resp::{Protocol, Reply};
@@ -211,7 +211,7 @@ impl From<usize> for Reply {
 }
 
 impl From<bool> for Reply {
-    /// Most commands answer yes and no as 1 and 0, in both protocols.
+    /// Most commands reply with 1 and 0 for true and false, in both protocols.
     fn from(yes: bool) -> Reply {
         Reply::Integer(i64::from(yes))
     }
@@ -253,8 +253,8 @@ impl From<Vec<Reply>> for Reply {
     }
 }
 
-/// Bytes of a client as the text of an error: a character for each byte, for they need not be
-/// UTF-8. The encoder makes them bytes again.
+/// Converts bytes of a client to the text of an error: one character for each byte, because they
+/// need not be UTF-8. The encoder converts them back to bytes.
 ///
 /// ```
 /// use lockstorm_sim::resp::{quotable, quoted};
@@ -264,7 +264,7 @@ pub fn quotable(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// The bytes of the text of an error or status, see [`quotable`].
+/// Returns the bytes of the text of an error or status, see [`quotable`].
 pub fn quoted(text: &str) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text.as_bytes());
@@ -279,10 +279,11 @@ pub fn quoted(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// A status or error line. Line breaks inside would end the line early, so they become spaces.
+/// Writes a status or error line. Line breaks inside would end the line early, so they become
+/// spaces.
 fn line(out: &mut impl Sink, kind: u8, text: &[u8]) {
     out.push(kind);
-    // Line breaks at the end of an error are left out.
+    // Line breaks at the end of an error are omitted.
     let breaks = text.iter().rev().take_while(|b| kind == b'-' && matches!(b, b'\r' | b'\n')).count();
     let text = &text[..text.len() - breaks];
     for (at, part) in text.split(|b| matches!(b, b'\r' | b'\n')).enumerate() {
@@ -295,7 +296,7 @@ fn line(out: &mut impl Sink, kind: u8, text: &[u8]) {
 }
 
 fn number(out: &mut impl Sink, kind: u8, n: i64) {
-    // Numbers of one digit are most numbers, and formatting machinery is most of their cost.
+    // Most numbers have one digit, and formatting machinery would be most of their cost.
     if (0..10).contains(&n) {
         out.extend_from_slice(&[kind, b'0' + n as u8, b'\r', b'\n']);
         return;
@@ -316,7 +317,7 @@ fn sequence(out: &mut impl Sink, kind: u8, items: &[Reply], protocol: Protocol) 
     items.iter().for_each(|item| item.encode(protocol, out));
 }
 
-/// A double as Redis prints scores: like C's `%.17g`, with whole numbers written without an
+/// Formats a double as Redis prints scores: like C's `%.17g`, with whole numbers written without an
 /// exponent or a point.
 ///
 /// ```
@@ -335,14 +336,14 @@ pub fn format_double(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.into();
     }
-    // Whole numbers inside the range where a double is exact are written as integers.
+    // Whole numbers in the range where a double is exact are written as integers.
     if value.fract() == 0.0 && value.abs() < 4_503_599_627_370_496.0 {
         return (value as i64).to_string();
     }
     general(value, 17)
 }
 
-/// C's `%.{digits}g` for a finite, non-zero value.
+/// Formats a finite, non-zero value like C's `%.{digits}g`.
 fn general(value: f64, digits: usize) -> String {
     let scientific = format!("{value:.*e}", digits - 1);
     let (mantissa, exponent) = scientific.split_once('e').expect("`{:e}` writes an exponent");

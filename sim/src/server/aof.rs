@@ -1,4 +1,5 @@
-//! The node and its disk: appending what was done, syncing it, snapshots at the save points.
+//! The node's use of its disk: appends commands to the AOF, syncs it, and begins snapshots at the
+//! save points.
 
 use std::time::Duration;
 
@@ -14,19 +15,19 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Seconds between a save that failed and the next.
+/// Seconds between a failed save and the next attempt.
 const RETRY_SECS: i64 = 6;
 
 impl Node {
-    /// When what is appended is made durable, as things are: `no-appendfsync-on-rewrite` leaves it
-    /// to the operating system while something is written in the background.
+    /// Returns the present fsync policy. With `no-appendfsync-on-rewrite` the operating system
+    /// decides while a background job runs.
     fn fsync_policy(&self) -> Fsync {
         let rests = self.writes_aside() && self.config.no_appendfsync_on_rewrite;
         if rests { Fsync::No } else { self.config.appendfsync }
     }
 
-    /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync`
-    /// says. With `appendfsync always` a server has promised too much to go on without.
+    /// Writes pending bytes to the append-only file, and syncs it as `appendfsync` says. A write
+    /// error with `appendfsync always` ends the node: it could no longer keep that promise.
     pub(super) fn write_log(&mut self, env: &mut Env) {
         let had_failed = self.persistence.aof.failed.is_some();
         let policy = self.fsync_policy();
@@ -49,22 +50,22 @@ impl Node {
 }
 
 impl Server {
-    /// Ends the node as a loss of power does: its disk is left with what was synced.
+    /// Ends the node as a loss of power does. Returns the disk with the data that was synced.
     pub fn crash(self) -> Disk {
         self.node.persistence.disk.after_power_loss()
     }
 
-    /// Ends the node as `kill -9` does: its disk is left with all that was written.
+    /// Ends the node as `kill -9` does. Returns the disk with all data that was written.
     pub fn kill(self) -> Disk {
         self.node.persistence.disk.after_kill()
     }
 
-    /// Becomes the replica that the configuration wants it to be from the start.
+    /// Follows the master that the configuration names, if any.
     pub(super) fn follow_configured(&mut self, env: &mut Env) {
         let Some((host, port)) = self.node.config.replicaof.clone() else { return };
         let replication = &mut self.node.replication;
-        // Data that came with its position in a stream can be continued from; without one, all is
-        // to be sent.
+        // Data loaded with its replication position can be continued from there. Without a position
+        // a full resynchronization is needed.
         let resume = replication.loaded_db.take();
         if resume.is_some() {
             let (size, offset) = (self.node.config.repl_backlog_size, replication.history.offset);
@@ -73,18 +74,18 @@ impl Server {
         replication.master = Some(MasterLink::new(host, port, resume, env.wall.as_secs()));
     }
 
-    /// Appends a batch to the append-only file, if one is written.
+    /// Appends a batch to the append-only file, unless it is off.
     pub(super) fn append_batch(&mut self, commands: &[Propagated], now_secs: i64) {
         let gathers = match self.node.persistence.aof.state {
             LogState::Off => false,
-            // What is done before the first base is begun will be in it.
+            // The first base will contain the changes made before its rewrite begins.
             LogState::Waiting => self.node.rewrites_log(),
             LogState::On => true,
         };
         if !gathers || commands.is_empty() {
             return;
         }
-        // A message is for replicas' subscribers, and is nothing to remember.
+        // Published messages are for the subscribers of replicas, and are not appended.
         let is_message = |command: &Propagated| {
             let name = command.args.first().map_or(&b""[..], |name| name);
             name.eq_ignore_ascii_case(b"publish") || name.eq_ignore_ascii_case(b"spublish")
@@ -111,14 +112,14 @@ impl Server {
         encode_batch(commands, &mut log.selected, out);
     }
 
-    /// What a step leaves to do with the disk, before replies go out.
+    /// Does the disk work of a step, before replies are sent.
     pub(super) fn run_disk(&mut self, env: &mut Env) {
         let now_secs = env.wall.as_secs();
         if self.node.loading.is_some() {
             return;
         }
         if self.node.config.appendonly && self.node.persistence.aof.state == LogState::Off {
-            // It begins with the node.
+            // The append-only file begins with the node.
             if let Err(error) = self.node.rewrite_log(env) {
                 env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
                 self.node.persistence.aof.state = LogState::Waiting;
@@ -140,7 +141,7 @@ impl Server {
         }
         self.sweep_log(env);
         if self.node.busy.is_some() {
-            // In the middle of a script the data is not whole.
+            // In the middle of a script the data is not consistent.
             return;
         }
         let failures = self.node.stats.rewrites_failed;
@@ -157,7 +158,7 @@ impl Server {
         }
     }
 
-    /// Removes the files that the append-only file is not made of any more.
+    /// Removes files that are no longer part of the append-only file.
     fn sweep_log(&mut self, env: &mut Env) {
         let Node { persistence: Persistence { aof, .. }, config, .. } = &mut *self.node;
         let (Some(parts), Some(folder)) = (&mut aof.parts, &env.folder) else { return };
@@ -169,7 +170,7 @@ impl Server {
         }
     }
 
-    /// Leaves nothing unsynced behind.
+    /// Writes and syncs everything before an orderly exit.
     pub(super) fn close_disk(&mut self, env: &mut Env) {
         if env.folder.is_some() {
             self.node.write_log(env);
@@ -178,13 +179,13 @@ impl Server {
         self.node.persistence.disk = std::mem::take(&mut self.node.persistence.disk).after_kill();
     }
 
-    /// The wall-clock second at which the next snapshot is wanted: because of a save point that is
-    /// reached, as the changes are now, or because a client has asked for it.
+    /// Returns the wall-clock second at which the next snapshot is due: because a save point is
+    /// reached with the present number of changes, or because a client has asked for one.
     fn save_due_secs(&self) -> Option<i64> {
         let dirty = self.node.stats.dirty;
         let scheduled = self.node.persistence.save_scheduled.then_some(i64::MIN);
         let reached = self.node.config.save.iter().filter(|(_, changes)| dirty > 0 && dirty >= *changes);
-        // More than so many seconds must have passed: the next whole one.
+        // More than that many seconds must have passed: add one.
         reached
             .map(|(seconds, _)| {
                 let seconds = i64::try_from(*seconds).unwrap_or(i64::MAX);
@@ -192,8 +193,7 @@ impl Server {
             })
             .chain(scheduled)
             .min()
-            // After a failure it is tried again when some seconds have passed, and not all the
-            // time.
+            // After a failure the next attempt waits for some seconds.
             .map(|due| {
                 if self.node.persistence.save_failed {
                     due.max(self.node.persistence.save_tried_at + RETRY_SECS)
@@ -203,15 +203,14 @@ impl Server {
             })
     }
 
-    /// When the AOF next has work to do that no write triggers.
+    /// Returns the next time at which the AOF or a save point has work that no write triggers.
     pub(super) fn disk_due(&self, env: &Env) -> Option<Monotonic> {
         if self.node.loading.is_some() {
             return None;
         }
         let aof = &self.node.persistence.aof;
         let retry = aof.retry.due_secs().filter(|_| self.node.persistence.rewrite_scheduled);
-        // Nothing begins while something is written aside; what ends that looks at the disk as
-        // well.
+        // Nothing begins while a background job runs; its end checks the disk work, too.
         let aside = self.node.persistence.background.is_some();
         let begins = [self.save_due_secs(), retry].into_iter().flatten().min().filter(|_| !aside);
         let begins = begins.map(|due| env.monotonic + Wall::from_secs(due).since(env.wall));

@@ -1,5 +1,5 @@
-//! Clients that wait for keys: serving them when data has come, in the order they came, and letting
-//! them go when their time is up.
+//! Clients that wait for keys: serves them in order of arrival when data has come, and ends their
+//! waits at their deadlines.
 
 use bytes::Bytes;
 
@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Server {
-    /// Records the touched keys on which clients are blocked. They are served when the whole batch
-    /// is done.
+    /// Records the touched keys on which clients are blocked. They are served after the whole
+    /// batch.
     pub(super) fn note_ready(&mut self, touched: &[Touch]) {
         if self.node.clients.waiting.is_empty() {
             return;
@@ -24,11 +24,11 @@ impl Server {
         for touch in touched {
             let brings_data = match touch.class {
                 Class::New => true,
-                // No client is blocked on an existing value of its type, except where the key was
-                // overwritten: and then, as in Redis, no client is served until the key is created
-                // anew.
+                // No client is blocked on an existing value of the type that it waits for, except
+                // if the key was overwritten. In that case, as in Redis, no client is served until
+                // the key is created again.
                 Class::List | Class::SortedSet => continue,
-                // XREADGROUP is served also when its group ceases to exist, but by no other event
+                // XREADGROUP is also served when its group ceases to exist, but by no other event
                 // of the group.
                 Class::StreamEntry | Class::StreamGroupGone => true,
                 _ => false,
@@ -38,23 +38,22 @@ impl Server {
                 continue;
             }
             let kind = self.node.dbs[at.0].get(&at.1).map(|entry| entry.value.kind());
-            // No client is blocked on a string: the key is not even looked up, which may expire as
-            // soon as it is created.
+            // No client is blocked on a string, so the key is not even looked up. A lookup could
+            // delete a key that expires as soon as it is created.
             let is_new_text = || {
                 let here = || touched.iter().filter(|other| other.db == at.0 && other.key == at.1);
                 let is_new = here().any(|touch| touch.class == Class::New);
                 let made = |touch: &Touch| matches!(touch.class, Class::New | Class::String | Class::Expiry);
                 is_new && here().all(made)
             };
-            // And for the stream: that it is gone is news, too.
+            // For streams: also record the key when the stream no longer exists.
             if (brings_data || kind != Some(Kind::Stream)) && !(kind == Some(Kind::String) && is_new_text()) {
                 self.ready.push_back(at);
             }
         }
     }
 
-    /// Records the keys of a database on which clients are blocked, when it was swapped or
-    /// replaced.
+    /// Records the keys of a swapped or replaced database on which clients are blocked.
     pub(super) fn note_replaced(&mut self, db: usize) {
         for key in self.node.clients.waiting.keys(db) {
             let at = (db, key.clone());
@@ -64,9 +63,9 @@ impl Server {
         }
     }
 
-    /// Serves the clients blocked on keys that have become ready, and on those that serving makes
-    /// ready in turn. While the node is stalled no client is served; a key may have expired when it
-    /// continues.
+    /// Serves the clients blocked on keys that have become ready, and on keys that serving makes
+    /// ready in turn. While the node is stalled no client is served; a key may have expired when
+    /// the node continues.
     pub(super) fn serve_ready(&mut self, env: &mut Env) {
         while !self.is_stalled()
             && let Some((db, key)) = self.ready.pop_front()
@@ -81,7 +80,7 @@ impl Server {
         }
     }
 
-    /// Deletes a ready key that has expired meanwhile.
+    /// Deletes a ready key that has expired by now.
     fn expire_ready(&mut self, env: &mut Env, db: usize, key: &Bytes) {
         let rule = self.node.config.expiry_rule(env.wall.as_millis());
         let is_awaited = !self.node.clients.waiting.queue(db, key).is_empty();
@@ -95,8 +94,8 @@ impl Server {
         }
     }
 
-    /// Runs the command of a waiting client again, on the one key that is ready. It waits on if
-    /// that is not for it.
+    /// Runs the command of a waiting client again, for the one ready key. The client continues to
+    /// wait if the command blocks again.
     fn serve(&mut self, env: &mut Env, conn: ConnId, key: &Bytes, kind: Option<Kind>) {
         let Some(session) = self.node.clients.sessions.get(conn) else { return };
         let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
@@ -115,14 +114,15 @@ impl Server {
             self.node.clients.stop_waiting(conn);
         }
         if waits_on {
-            // It may have found expired keys, whose events its client may have subscribed to.
+            // The command may have found expired keys, and its client may subscribe to their
+            // events.
             self.settle_for(env, conn, effects).send(&mut self.node, conn);
         } else {
             self.finish(env, conn, Finished { args, effects: Some(effects), reply, waited: true });
         }
     }
 
-    /// Answers the clients whose time is up.
+    /// Replies to the clients whose deadlines have passed.
     pub(super) fn end_waits(&mut self, env: &mut Env) {
         for conn in self.node.clients.waiting.overdue(env.monotonic) {
             if let Some(blocked) = self.node.clients.stop_waiting(conn) {
@@ -134,9 +134,9 @@ impl Server {
     }
 }
 
-/// Whether a blocking command is to be run again for a key that holds data of a type, or nothing.
-/// Most wait on when a key comes to hold another type. XREADGROUP, the one of its group that
-/// writes, does not wait for a stream to come back.
+/// Returns true if a blocking command is to run again for a key with a value of type `kind` or with
+/// no value. Most commands continue to wait while the key has another type. XREADGROUP, the only
+/// writing command of its group, also runs when the stream no longer exists.
 fn waits_for(spec: &Spec, kind: Option<Kind>) -> bool {
     match spec.group {
         Group::List => kind == Some(Kind::List),
@@ -158,7 +158,7 @@ mod tests {
         time::Monotonic,
     };
 
-    /// A server with three clients, and what each was sent so far.
+    /// A server with three clients.
     struct Bench {
         env: Env,
         server: Server,
@@ -176,7 +176,7 @@ mod tests {
             Bench { env, server }
         }
 
-        /// What one event makes the server send, per connection.
+        /// Returns the replies that one event causes, per connection.
         fn step(&mut self, event: Event) -> Vec<(u64, String)> {
             self.server.step(&mut self.env, event);
             let sent = self.env.outbox.drain(..).filter_map(|action| match action {
@@ -218,15 +218,15 @@ mod tests {
         assert!(bench.waits_for_nothing());
     }
 
-    /// An observer looks at the node when a step is done. What client 1 had sent behind its WAIT
-    /// ran in the step in which another client's command did, and so did a pipeline: what the last
-    /// command had left was taken for the work of the first.
+    /// An observer sees the node at the end of a step. Once, a command that client 1 had sent
+    /// behind its WAIT ran in the same step as another client's command, and so did all commands of
+    /// a pipeline: the observer took the result of the last command for that of the first.
     #[test]
     fn commands_that_run_at_one_instant_are_observed_one_by_one() {
         let mut bench = Bench::new();
         bench.env.observing = true;
         let mut seen = Vec::new();
-        // A step that ends early asks for the next one at once.
+        // A step that ends early asks for another one with an alarm due immediately.
         let mut look = |bench: &mut Bench, mut event: Event| {
             loop {
                 bench.server.step(&mut bench.env, event);
@@ -280,8 +280,7 @@ mod tests {
         }
     }
 
-    // A waiter's pop is a change of its own: a third client that watches the list it came from must
-    // see it.
+    // A waiter's pop is a change of its own, which a third client that watches the list must see.
     #[test]
     fn serving_a_waiter_breaks_watches_and_counts_as_a_change() {
         let mut bench = Bench::new();

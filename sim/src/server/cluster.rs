@@ -1,5 +1,5 @@
-//! The server as a node of a cluster: what the bus brings goes to the state machine, and what that
-//! wants is carried out.
+//! The server as a cluster node: passes events of the bus to the state machine, and carries out the
+//! state machine's requests.
 
 use super::{Server, StartError, finish::Finished};
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Server {
-    /// Begins to be a node of a cluster, if the configuration says so: the one that the node's own
-    /// file remembers.
+    /// Starts the cluster state machine if the configuration says so, from the node's own cluster
+    /// file.
     pub(super) fn start_cluster(&mut self, env: &mut Env) -> Result<(), StartError> {
         if !self.node.config.cluster.enabled {
             return Ok(());
@@ -44,7 +44,7 @@ impl Server {
         Ok(())
     }
 
-    /// Compares the slots of the cluster with the keys that were read.
+    /// Compares the slots of the cluster with the keys that were loaded.
     pub(super) fn verify_cluster(&mut self, env: &mut Env) -> Result<(), StartError> {
         if self.node.cluster.is_none() {
             return Ok(());
@@ -56,7 +56,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes in an event of a connection of the bus; gives back all others.
+    /// Processes an event of a bus connection; returns any other event.
     pub(super) fn take_for_cluster(&mut self, env: &mut Env, event: Event) -> Option<Event> {
         let conn = match &event {
             Event::Connected { conn, .. }
@@ -71,7 +71,8 @@ impl Server {
         }
         let loads = self.node.loading.is_some() && !self.node.is_replica();
         self.node.with_cluster(env, |cluster, env, around| match event {
-            // What a master has read of its data is not what it has.
+            // A master that is still loading must not answer the bus: only part of its data is in
+            // memory.
             Event::Connected { .. } if loads => cluster.refuse(conn),
             Event::Connected { peer, local, .. } => cluster.connected(conn, &peer, local, around.now),
             Event::Dialed { local, .. } => cluster.dialed(env, around, conn, local),
@@ -84,7 +85,7 @@ impl Server {
         None
     }
 
-    /// Does the periodic work if it is due, and what the step has left to do.
+    /// Does the periodic work of the cluster if it is due, and the rest of the step's cluster work.
     pub(super) fn run_cluster(&mut self, env: &mut Env) {
         if self.node.cluster.is_none() {
             return;
@@ -98,20 +99,20 @@ impl Server {
         });
         self.carry_out_wants(env);
         if ticked == Some(true) {
-            // A master that has just lost its slots is a replica, whose clients are unblocked and
-            // not redirected.
+            // A master that has just lost its slots is now a replica. Its clients get the
+            // unblocking error of a replica, not a redirection.
             self.settle_role(env);
             self.end_foreign_waits(env);
         }
     }
 
-    /// Whether the periodic work of the cluster goes on. A server that loads its data does nothing
-    /// else.
+    /// Returns true if the periodic work of the cluster runs. A server that loads its data does
+    /// nothing else.
     fn cluster_ticks(&self) -> bool {
         self.node.busy.is_none() && self.node.loading.is_none() && !self.node.debug.cron_paused
     }
 
-    /// When the cluster next has work that nothing else triggers.
+    /// Returns the next time at which the cluster has work that nothing else triggers.
     pub(super) fn cluster_due(&self) -> Option<Monotonic> {
         let cluster = self.node.cluster.as_ref()?;
         let tick = self.cluster_ticks().then(|| cluster.next_tick());
@@ -124,7 +125,7 @@ impl Server {
         self.settle(env, effects);
     }
 
-    /// Answers the clients that wait for keys which other nodes have by now.
+    /// Replies to the clients that wait for keys which other nodes serve by now.
     fn end_foreign_waits(&mut self, env: &mut Env) {
         let waits = self.node.clients.sessions.iter().filter_map(|session| {
             let blocked = session.blocked.as_ref().filter(|blocked| blocked.on == BlockedOn::Keys)?;
@@ -146,7 +147,7 @@ impl Server {
         }
     }
 
-    /// Writes the file, and then sends what is to be sent: no node learns of a vote or of an epoch
+    /// Writes the cluster file before the messages are sent: no node learns of a vote or an epoch
     /// that a crash could undo.
     pub(super) fn carry_out_for_cluster(&mut self, env: &mut Env) {
         let Some(cluster) = &mut self.node.cluster else { return };

@@ -1,4 +1,4 @@
-//! Connections coming, sending, and going.
+//! Connections: accepts them, reads their commands, sends replies, and closes them.
 
 use bytes::Bytes;
 
@@ -18,8 +18,8 @@ const FULL: &str = "-ERR max number of clients reached\r\n";
 /// The same in a cluster.
 const FULL_IN_CLUSTER: &str = "-ERR max number of clients + cluster connections reached\r\n";
 
-/// The error for a client of another host that `protected-mode` refuses: Redis's text, which
-/// clients look for.
+/// The error for a client of another host that `protected-mode` refuses. It is Redis's text,
+/// because clients look for it.
 const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default \
     user. In this mode connections are only accepted from the loopback interface. If you want to connect from \
     external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode \
@@ -31,8 +31,8 @@ const PROTECTED: &str = "-DENIED Redis is running in protected mode because prot
     option. 4) Setup a an authentication password for the default user. NOTE: You only need to do one of the above \
     things in order for the server to start accepting connections from the outside.\r\n";
 
-/// So many bytes fit into the network's buffers even if the peer reads nothing, so that they need
-/// no accounting.
+/// This many bytes fit into the network's buffers even if the peer reads nothing, so they need no
+/// accounting.
 const ROOM: usize = 16 << 10;
 
 impl Server {
@@ -91,8 +91,8 @@ impl Server {
         self.process(env, conn);
     }
 
-    /// Runs the commands that a connection has sent, until it must wait for one or has no whole one
-    /// left.
+    /// Runs the commands that a connection has sent, until one of them blocks or the next is
+    /// incomplete.
     pub(super) fn process(&mut self, env: &mut Env, conn: ConnId) {
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.reading = session.decoder.unread();
@@ -115,7 +115,7 @@ impl Server {
                 }
                 return;
             }
-            // What CLIENT PAUSE has held back comes first when it is over.
+            // After a pause the command that CLIENT PAUSE held back runs before later input.
             if !paused && let Some(held) = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Pause) {
                 self.command(env, conn, held.args);
                 continue;
@@ -172,14 +172,14 @@ impl Server {
         }
     }
 
-    /// Sends the replies of the step, and closes the connections that are marked for it.
+    /// Sends the replies of the step, and closes the connections marked for closing.
     pub(super) fn flush(&mut self, env: &mut Env) {
         for conn in std::mem::take(&mut self.node.clients.pending) {
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { continue };
             let (leaving, killed, is_replica) =
                 (session.is_leaving(), session.killed, session.role == Role::Replica);
-            // A client counts, and can be killed, until the driver says that the network has taken
-            // all of it.
+            // A client counts, and can be killed, until the driver reports that the network has
+            // taken all of its output.
             let unread = session.unsent > 0 || session.out.len() > ROOM;
             session.lingers |= leaving && !killed && unread && session.role == Role::Client;
             let (lingers, discard) = (session.lingers, session.overran);
@@ -191,8 +191,8 @@ impl Server {
                 });
             }
             if !session.out.is_empty() {
-                // A client to which the node writes is not idle: neither one that has waited for
-                // its reply, nor a subscriber.
+                // A client to which the node writes is not idle. That includes blocked clients that
+                // get their reply, and subscribers.
                 if session.role != Role::Master {
                     session.last_active = env.monotonic;
                 }
@@ -206,7 +206,7 @@ impl Server {
                 stats.writes += 1;
                 let out = if is_replica { &mut stats.repl_out } else { &mut stats.net_out };
                 *out += session.out.len() as u64;
-                // The room for short replies is used again and again.
+                // The buffer for short replies is reused.
                 match session.out.take_short(ReplyBuffer::MAX) {
                     Some(bytes) => env.outbox.push(Action::Send { conn, bytes }),
                     None => {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::{config::Config, event::Event};
 
-    /// What a node says first to a client that comes from `peer`.
+    /// Returns the node's first actions for a client that connects from `peer`.
     fn greeting(config: Config, strangers: bool, peer: &str) -> Vec<Action> {
         let mut env = Env::new(1);
         env.strangers = strangers;
@@ -259,7 +259,7 @@ mod tests {
             (Config::default(), true, "redis.sock:0", true),
             (open(), true, "192.0.2.1:50000", true),
             (secret(), true, "192.0.2.1:50000", true),
-            // The hosts of a world have addresses of their own, and no strangers among them.
+            // The hosts of a world have addresses of their own, and are not strangers.
             (Config::default(), false, "192.168.0.1:50000", true),
         ] {
             let sent = greeting(config, strangers, peer);

@@ -1,9 +1,9 @@
-//! The cron of a node, `hz` times a second: active expiry, idle clients, background saves and
-//! rewrites.
+//! The cron of a node, which runs `hz` times a second: active expiry, idle clients, background
+//! saves and rewrites.
 //!
-//! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped,
-//! and the alarm is set for the first one on which there is: an idle node sleeps. What happens on a
-//! tick still happens on the same grid.
+//! A real server wakes for every tick. Here ticks without work are skipped, and the alarm is set
+//! for the first tick with work, so that an idle node sleeps. Work still happens on the same grid
+//! of ticks.
 
 use std::time::Duration;
 
@@ -17,24 +17,24 @@ use crate::{
     time::Monotonic,
 };
 
-/// Keys that one tick looks at at most; the rest waits for the next tick, so that a mass expiry
-/// does not hold up everything.
+/// The maximum number of keys that one tick examines. The rest waits for the next tick, so that a
+/// mass expiry does not block the node.
 const EXPIRED_PER_TICK_MAX: usize = 10_000;
 
-/// Where the node is on the grid of ticks.
+/// The node's position on the grid of ticks.
 #[derive(Debug)]
 pub(super) struct Cron {
-    /// The latest tick that has been dealt with.
+    /// The latest tick that has been processed.
     last: Monotonic,
 }
 
 impl Cron {
-    /// A grid that begins at `start`.
+    /// Returns a grid that begins at `start`.
     pub(super) fn new(start: Monotonic) -> Cron {
         Cron { last: start }
     }
 
-    /// The first tick after the last one that is not before `at`.
+    /// Returns the first tick after the last one that is not before `at`.
     fn tick_from(&self, at: Monotonic, period: Duration) -> Monotonic {
         let periods = at.since(self.last).as_nanos().div_ceil(period.as_nanos()).max(1);
         let nanos = u64::try_from(periods * period.as_nanos()).unwrap_or(u64::MAX);
@@ -47,7 +47,7 @@ impl Server {
         Duration::from_millis(1000 / u64::from(self.node.config.hz.clamp(1, 500)))
     }
 
-    /// Does what has become due on a tick that has passed.
+    /// Does the work of a passed tick, if any is due.
     pub(super) fn run_cron(&mut self, env: &mut Env) {
         if self.work_due(env).is_none_or(|due| env.monotonic < self.cron.tick_from(due, self.period())) {
             return;
@@ -63,11 +63,11 @@ impl Server {
         self.close_idle(env);
     }
 
-    /// When an alarm is wanted for the next tick with work on it.
+    /// Returns the time for an alarm at the next tick with work.
     ///
-    /// How fast the wall clock will run until a key expires is not known here. So the alarm for a
-    /// distant expiry is set half way, to look again: it comes in time on any clock that runs at up
-    /// to twice the speed of the monotonic one.
+    /// The future speed of the wall clock is unknown. So the alarm for a distant expiry is set to
+    /// half the time, to check again: it rings in time on any clock that runs at up to twice the
+    /// speed of the monotonic one.
     pub(super) fn cron_due(&self, env: &Env) -> Option<Monotonic> {
         let due = self.work_due(env)?;
         let ahead = due.since(env.monotonic);
@@ -75,13 +75,13 @@ impl Server {
         Some(self.cron.tick_from(look, self.period()))
     }
 
-    /// When the cron next has work to do.
+    /// Returns the time at which the cron next has work.
     fn work_due(&self, env: &Env) -> Option<Monotonic> {
         if self.node.debug.cron_paused {
             return None;
         }
         let expiry = self.node.next_expiry_ms().map(|when_ms| {
-            // A key is past its time once the millisecond of its expiry is over.
+            // A key has expired once the millisecond of its expiry is over.
             let wall_ns = i128::from(when_ms).saturating_add(1).saturating_mul(1_000_000);
             let ahead_ns = wall_ns - i128::from(env.wall.as_nanos());
             let at = i128::from(env.monotonic.as_nanos()) + ahead_ns;
@@ -93,9 +93,9 @@ impl Server {
         [expiry, idle, written].into_iter().flatten().min()
     }
 
-    /// Deletes expired keys, the longest expired first. A running server finds them by sampling,
-    /// and so leaves some of them for later ticks where they are few among many; here none waits
-    /// longer than the limit per tick makes it.
+    /// Deletes expired keys, the longest expired first. A real server finds them by sampling, and
+    /// leaves some for later ticks if they are few among many. Here only the limit per tick delays
+    /// a key.
     fn expire_actively(&mut self, env: &mut Env) {
         let rule = self.node.config.expiry_rule(env.wall.as_millis());
         for _ in 0..EXPIRED_PER_TICK_MAX {
@@ -119,7 +119,7 @@ impl Server {
         }
     }
 
-    /// Deletes the next key that this replica deletes by itself, if it is past its time still.
+    /// Deletes the next key that this replica expires by itself, if it is still expired.
     fn expire_own(&mut self, env: &mut Env, rule: ExpiryRule) {
         let Some((db, key)) = self.node.replication.own_expiries.take_due(rule) else { return };
         match self.node.dbs[db].get(&key).and_then(Entry::expires_ms) {
@@ -133,10 +133,10 @@ impl Server {
         }
     }
 
-    /// After how long a silent client is disconnected (`timeout`).
+    /// Returns the time after which a silent client is disconnected (`timeout`).
     fn idle_after(&self) -> Option<Duration> {
         let seconds = self.node.config.timeout;
-        // The server counts whole seconds, and asks for more of them than the limit.
+        // The server counts whole seconds, and disconnects only after more of them than the limit.
         (seconds > 0).then(|| Duration::from_secs(seconds.saturating_add(1)))
     }
 
@@ -146,8 +146,8 @@ impl Server {
             && since + after <= env.monotonic
         {
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
-            // A client that may be idle now has subscribed or is blocked, and will be active when
-            // that ends.
+            // A client that may not be disconnected for idleness subscribes or is blocked. It will
+            // be active when that ends.
             let active = if may_idle_out(session) { session.last_active } else { env.monotonic };
             let is_idle = active + after <= env.monotonic;
             let looked = if is_idle { env.monotonic } else { active };
@@ -159,7 +159,8 @@ impl Server {
     }
 }
 
-/// Subscribers and blocked clients may stay silent; replicas and masters have other time-outs.
+/// Returns true if `timeout` applies. Subscribers and blocked clients may stay silent; replicas and
+/// masters have other timeouts.
 fn may_idle_out(session: &Session) -> bool {
     session.role == Role::Client
         && session.blocked.is_none()

@@ -1,8 +1,8 @@
-//! Making room: keys that go when `maxmemory` is reached.
+//! Eviction of keys when `maxmemory` is reached.
 //!
-//! As in Redis, the best keys to go are not looked for but sampled: each time `maxmemory-samples`
-//! keys of every database are drawn, and the best of all draws so far wait in a pool. Here the PRNG
-//! is the node's own, so that the same node always evicts the same keys.
+//! As in Redis, the best keys to evict are not searched for but sampled: each time
+//! `maxmemory-samples` keys of every database are drawn, and the best of all draws so far are kept
+//! in a pool. The PRNG is the node's own, so that the same node always evicts the same keys.
 
 use bytes::Bytes;
 
@@ -16,33 +16,33 @@ use crate::{
     node::Node,
 };
 
-/// Keys that wait in the pool at most.
+/// The maximum number of keys in the pool.
 const POOL: usize = 16;
 
-/// What is remembered from one eviction to the next.
+/// The state kept between evictions.
 #[derive(Debug, Default)]
 pub(super) struct Evictor {
-    /// The limit when it was last looked at.
+    /// The limit at the last check.
     limit: u64,
-    /// The policy that the pool was filled under.
+    /// The policy under which the pool was filled.
     policy: Eviction,
-    /// The best candidates, the very best last.
+    /// The best candidates; the best one is the last.
     pool: Vec<Candidate>,
-    /// The database that the last random key was taken from.
+    /// The database from which the last random key was drawn.
     last_db: usize,
 }
 
-/// A key that may go.
+/// A candidate for eviction.
 #[derive(Debug)]
 struct Candidate {
-    /// Its score.
+    /// The score; the highest is evicted first.
     reason: u64,
     db: usize,
     key: Bytes,
 }
 
 impl Evictor {
-    /// The key to evict next; `None` when the policy allows none.
+    /// Returns the key to evict next; `None` if the policy allows none.
     fn next(&mut self, dbs: &[Db], config: &Config, env: &mut Env) -> Option<(usize, Bytes)> {
         let policy = config.maxmemory_policy;
         if self.policy != policy {
@@ -56,7 +56,7 @@ impl Evictor {
         }
     }
 
-    /// A key drawn from the database after the last one that has any.
+    /// Draws a random key from the next database, in turn, that has one.
     fn any(&mut self, dbs: &[Db], policy: Eviction, env: &mut Env) -> Option<(usize, Bytes)> {
         for _ in dbs {
             self.last_db = (self.last_db + 1) % dbs.len();
@@ -74,7 +74,7 @@ impl Evictor {
                 return None;
             }
             while let Some(Candidate { db, key, .. }) = self.pool.pop() {
-                // It may have gone by itself since, or lost the expiry that made it a candidate.
+                // The key may have been deleted since, or lost the expiry that made it a candidate.
                 let entry = dbs[db].get(&key);
                 if entry
                     .is_some_and(|entry| !volatile(config.maxmemory_policy) || entry.expires_ms().is_some())
@@ -85,7 +85,7 @@ impl Evictor {
         }
     }
 
-    /// Draws keys of each database for the pool.
+    /// Draws keys of each database, and keeps the best in the pool.
     fn sample(&mut self, dbs: &[Db], config: &Config, env: &mut Env) {
         for (db, keys) in dbs.iter().enumerate() {
             for _ in 0..config.maxmemory_samples.min(keys.len()) {
@@ -107,7 +107,8 @@ impl Evictor {
 }
 
 impl Server {
-    /// Evicts keys until memory is below `maxmemory`, and notes whether that could be done.
+    /// Evicts keys until memory is below `maxmemory`, and sets `out_of_memory` if that is
+    /// impossible.
     pub(super) fn make_room(&mut self, env: &mut Env) {
         self.node.out_of_memory = false;
         let limit = self.node.config.maxmemory;
@@ -117,8 +118,8 @@ impl Server {
             }
             return;
         }
-        // A replica holds what its master holds; in a pause the data stays as it is, and in the
-        // middle of a script.
+        // A replica holds what its master holds. During a pause and in the middle of a script the
+        // data must not change.
         if self.node.is_replica() || self.node.is_paused() || self.node.busy.is_some() {
             return;
         }
@@ -136,7 +137,7 @@ impl Server {
         self.node.note_spike(env, "eviction-cycle", began);
     }
 
-    /// Begins to make room when `maxmemory` was changed, whether or not a command comes.
+    /// Makes room when `maxmemory` has changed, even if no command comes.
     pub(super) fn apply_new_limit(&mut self, env: &mut Env) {
         let limit = self.node.config.maxmemory;
         if std::mem::replace(&mut self.evictor.limit, limit) != limit {
@@ -168,7 +169,7 @@ impl Server {
     }
 }
 
-/// Whether a policy lets only keys with an expiry go.
+/// Returns true if the policy evicts only keys with an expiry.
 fn volatile(policy: Eviction) -> bool {
     matches!(
         policy,
@@ -176,7 +177,7 @@ fn volatile(policy: Eviction) -> bool {
     )
 }
 
-/// A key that the policy allows to go.
+/// Draws a random key that the policy allows to evict.
 fn draw<'a>(db: &'a Db, policy: Eviction, env: &mut Env) -> Option<(&'a Blob, &'a Entry)> {
     if volatile(policy) {
         let (key, ()) = db.volatile().random(|len| env.random_below(len))?;
@@ -185,7 +186,8 @@ fn draw<'a>(db: &'a Db, policy: Eviction, env: &mut Env) -> Option<(&'a Blob, &'
     db.entries().random(|len| env.random_below(len))
 }
 
-/// The eviction score of a key: its idle time, its rareness of use, or how soon it expires.
+/// Returns the eviction score of a key: its idle time, its rareness of use, or the nearness of its
+/// expiry.
 fn reason(config: &Config, entry: &Entry, now_ms: i64) -> u64 {
     match config.maxmemory_policy {
         Eviction::AllKeysLfu | Eviction::VolatileLfu => {
@@ -207,7 +209,7 @@ mod tests {
         time::Wall,
     };
 
-    /// A server with one client that is sent what a command answers.
+    /// A server with one client.
     struct Bench {
         env: Env,
         server: Server,
@@ -239,8 +241,8 @@ mod tests {
             self.env.wall = Wall::from_millis(self.env.wall.as_millis() + ms);
         }
 
-        /// Lets memory shrink by about this share of 1000 keys, and answers how many of the first
-        /// 500 and of the others are left.
+        /// Limits memory to that of about `keys_left` of 1000 keys. Returns the numbers of keys
+        /// left of the first 500 and of the others.
         fn squeeze(&mut self, keys_left: u64) -> (usize, usize) {
             let used = self.server.node.data_memory() as u64;
             let startup = Node::STARTUP_MEMORY as u64;
@@ -278,8 +280,8 @@ mod tests {
     fn what_is_used_often_stays() {
         for policy in [Eviction::AllKeysLfu, Eviction::VolatileLfu] {
             let mut bench = filled(policy);
-            // By the default factor most keys that were used twenty times have counted no more than
-            // two.
+            // By the default factor the counters of most keys would not exceed two after twenty
+            // uses.
             bench.server.node.config.lfu.log_factor = 1;
             for _ in 0..20 {
                 (0..500).for_each(|n| drop(bench.send(&format!("GET k:{n}"))));

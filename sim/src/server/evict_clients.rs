@@ -1,8 +1,8 @@
-//! Clients that are disconnected when all of them together use more memory than
-//! `maxmemory-clients`, the largest first.
+//! Client eviction: disconnects the largest clients first when all clients together use more memory
+//! than `maxmemory-clients`.
 //!
-//! What counts is what the node holds for them: commands that are not whole, transactions, what
-//! they watch and listen to, replies that they have not read.
+//! The memory of a client consists of incomplete commands, transactions, watched keys,
+//! subscriptions, and unread replies.
 
 use super::Server;
 use crate::{
@@ -12,7 +12,8 @@ use crate::{
     node::clients::{Role, Session},
 };
 
-/// A server with less room for its clients could not be talked to, not even about that.
+/// The least limit that is applied. With less memory for its clients a server could not serve any,
+/// not even to change the limit.
 const LIMIT_MIN: u64 = 128 << 10;
 
 impl Server {
@@ -22,7 +23,7 @@ impl Server {
             0 => return,
             limit => limit.max(LIMIT_MIN),
         };
-        // The query buffers may add so much at the most.
+        // The query buffers can add at most this much.
         let query_buffers = self.node.clients.sessions.len() * Session::QUERY_BUFFER_MAX;
         if self.node.clients.sessions.memory().saturating_add(query_buffers) as u64 <= limit {
             return;
@@ -76,7 +77,7 @@ mod tests {
     }
 
     impl Bench {
-        /// A server with clients 1 to 4, and a limit for their memory together.
+        /// A server with clients 1 to 4, and a limit on their total memory.
         fn new(limit: Share, maxmemory: u64) -> Bench {
             let mut env = Env::new(1);
             let config = Config { maxmemory_clients: limit, maxmemory, ..Config::default() };
@@ -89,7 +90,7 @@ mod tests {
             Bench { env, server }
         }
 
-        /// The connections that are closed when a client sends these bytes.
+        /// Returns the connections that are closed when a client sends these bytes.
         fn send(&mut self, conn: u64, bytes: impl Into<bytes::Bytes>) -> Vec<u64> {
             self.server.step(&mut self.env, Event::Bytes { conn: ConnId(conn), bytes: bytes.into() });
             let closed = self.env.outbox.drain(..).filter_map(|action| match action {
@@ -100,7 +101,7 @@ mod tests {
         }
     }
 
-    /// The beginning of a command that is never whole.
+    /// Returns the beginning of a command that is never completed.
     fn half(len: usize) -> Vec<u8> {
         let mut bytes = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${len}\r\n").into_bytes();
         bytes.resize(bytes.len() + len, b'x');

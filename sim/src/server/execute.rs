@@ -1,4 +1,4 @@
-//! Running one command of a connection, from its words to its reply and its effects.
+//! Runs one command of a connection, from its words to its reply and its effects.
 
 use bytes::Bytes;
 
@@ -13,7 +13,8 @@ use crate::{
     resp::Reply,
 };
 
-/// The line for an error between a master and its replica: their data may differ from here on.
+/// Returns the log line for an error between a master and its replica: their data may differ from
+/// here on.
 pub(super) fn critical(what: &str, error: &str, command: &str) -> String {
     format!("== CRITICAL == {what}: '{error}' after processing the command '{command}'")
 }
@@ -41,7 +42,8 @@ impl Server {
         let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
         let db = session.db;
         let now_ms = env.wall.as_millis();
-        // Keys that are found expired by the way have nothing to do with each other.
+        // Expired keys that such a command happens to find are unrelated, so their deletions are
+        // propagated separately.
         let separately = spec.flags.contains(Flags::TOUCHES_ARBITRARY_KEYS);
         let mut effects = Effects { separately, ..Effects::default() };
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
@@ -54,8 +56,8 @@ impl Server {
         self.end_killed(env);
     }
 
-    /// Sends a reply. A replica reads nothing but the stream: one that causes a reply is
-    /// disconnected.
+    /// Sends a reply. A replica expects nothing but the stream: a replica whose command causes a
+    /// reply is disconnected.
     pub(super) fn answer(&mut self, env: &mut Env, conn: ConnId, reply: &Reply) {
         let replica = self.node.clients.sessions.get(conn).filter(|session| session.role == Role::Replica);
         let Some(session) = replica.filter(|_| *reply != Reply::Silence) else {

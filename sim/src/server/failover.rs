@@ -1,14 +1,14 @@
-//! FAILOVER on the old master: waiting for a replica that has caught up, then following it.
+//! FAILOVER on the old master: waits for a replica that has caught up, then follows it.
 //!
-//! Writes wait meanwhile (`Node::pause`). The replica becomes a master when it is asked for the
-//! stream with PSYNC FAILOVER.
+//! Writes wait during the failover (`Node::pause`). The replica becomes a master when the old
+//! master asks it for the stream with PSYNC FAILOVER.
 
 use super::Server;
 use crate::{env::Env, log::Level, node::Node, replication::ReplicaLink, time::Monotonic};
 
 impl Node {
-    /// Calls off a hand-over. A node that follows the new master already is a master again, under a
-    /// new id.
+    /// Aborts a failover. A node that already follows the new master becomes a master again, under
+    /// a new id.
     pub fn abort_failover(&mut self, env: &mut Env) {
         let Some(failover) = self.replication.failover.take() else { return };
         if failover.in_progress {
@@ -17,7 +17,7 @@ impl Node {
         }
     }
 
-    /// The replica that is known by this address.
+    /// Returns the replica with this address, if it is attached.
     pub fn replica_at(&self, host: &str, port: u16) -> Option<&ReplicaLink> {
         let known = self.replication.attached();
         let mut at = known.filter(|(conn, replica)| {
@@ -55,7 +55,7 @@ impl Server {
             }
         };
         let Some((host, port)) = chosen else { return };
-        // The acknowledgement that ends the failover may be the one that a client waits for.
+        // The acknowledgement that ends the failover may also be the one that a client waits for.
         self.wake_waiting_for_replicas(env);
         env.log(Level::Notice, || format!("Failing over to {host}:{port}"));
         let backlog_size = self.node.config.repl_backlog_size;
@@ -66,7 +66,7 @@ impl Server {
         }
     }
 
-    /// When a replica has had time enough.
+    /// Returns the deadline of the wait for a replica, if a failover waits for one.
     pub(super) fn failover_due(&self) -> Option<Monotonic> {
         let failover = self.node.replication.failover.as_ref();
         failover.filter(|failover| !failover.in_progress)?.deadline

@@ -1,5 +1,5 @@
-//! The end of a command, wherever it ends: right after it ran, or after its client has waited for
-//! keys, for a script, or for another node.
+//! The end of a command: right after it ran, or after its client has waited for keys, for a script,
+//! or for another node.
 
 use bytes::Bytes;
 
@@ -12,30 +12,30 @@ use crate::{
     resp::Reply,
 };
 
-/// A command that has run, or the script or transaction that it was.
+/// A finished command, script or transaction.
 pub(super) struct Finished {
     /// The words of the command.
     pub(super) args: Vec<Bytes>,
-    /// What it did; nothing ran for a client whose time to wait is up.
+    /// Its effects; `None` if nothing ran because the client's wait has timed out.
     pub(super) effects: Option<Effects>,
     /// Its reply.
     pub(super) reply: Reply,
-    /// Its client has waited for this and has been unblocked, so that what it sent meanwhile is to
-    /// be read.
+    /// True if its client was blocked and has been unblocked: the input it sent during the wait
+    /// must then be processed.
     pub(super) waited: bool,
 }
 
 impl Server {
-    /// Lets what a command did take effect, and gives its client the reply and its own pushes, in
-    /// the order in which a server writes them. A client that waits from here on has its reply
-    /// later: its command is not over.
+    /// Settles the effects of a command, and sends its client the reply and its own pushes in the
+    /// order in which a server writes them. If the client is blocked from here on, its reply comes
+    /// later, and its command is not over.
     pub(super) fn finish(&mut self, env: &mut Env, conn: ConnId, finished: Finished) {
         let Finished { args, effects, reply, waited } = finished;
-        // Other clients learn of a command while it runs, so a client that subscribes to its own
-        // events has the message before the reply.
+        // Other clients learn of a command while it runs. So a client that subscribes to events of
+        // its own gets their messages before the reply.
         self.carry_out_for_sentinel(env);
         let ran = effects.is_some();
-        // An observer is told of the command before its changes: the words may say for whom they
+        // An observer gets the command before its changes: the words may show for whom the changes
         // were made.
         let args = if env.observing {
             env.observations.push(Observation::Command { conn, args });

@@ -1,5 +1,5 @@
-//! Whether a command may run now: authentication, arity, memory, role, protocol state, pauses,
-//! transactions; in the order in which `redis-server` looks at them.
+//! The gate: decides if a command may run now. It checks authentication, arity, memory, role,
+//! protocol state, pauses and transactions, in the order of `redis-server`.
 
 use bytes::Bytes;
 
@@ -12,24 +12,23 @@ use crate::{
     resp::{Protocol, Reply},
 };
 
-/// What the gate decided.
+/// The decision of the gate.
 pub(super) enum Passage {
-    /// It may run.
+    /// The command may run.
     Run(&'static Spec),
-    /// It was queued or refused: this is its reply.
+    /// The command was queued or refused, with this reply.
     Answer(Reply),
-    /// It waits for the end of CLIENT PAUSE.
+    /// The command waits for the end of CLIENT PAUSE.
     Hold,
-    /// It was no command of a client but an attempt to make one from a web page: the connection is
-    /// closed.
+    /// The words are no command but an HTTP request that a web page sent: close the connection.
     Close,
 }
 
-/// Why a command may not run.
+/// The reason why a command may not run.
 enum Refusal {
-    /// It may not.
+    /// The command is not allowed.
     Error(Error),
-    /// Not here: another node of the cluster is to be asked.
+    /// Another node of the cluster serves the keys.
     Elsewhere(Error),
 }
 
@@ -40,9 +39,9 @@ impl From<Error> for Refusal {
 }
 
 impl Server {
-    /// Decides whether a client's command runs, waits, or is refused.
+    /// Decides if a client's command runs, waits, or is refused.
     pub(super) fn gate(&mut self, env: &mut Env, conn: ConnId, args: &[Bytes]) -> Passage {
-        // `POST / HTTP/1.1` and `Host: ...`: what a browser can be made to send to this port.
+        // `POST / HTTP/1.1` and `Host: ...`: a web page can make a browser send these to this port.
         if args
             .first()
             .is_some_and(|name| [&b"post"[..], b"host:"].iter().any(|web| name.eq_ignore_ascii_case(web)))
@@ -71,7 +70,7 @@ impl Server {
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
         let session = self.node.clients.sessions.live(conn);
-        // A monitor counts as a kind of replica in Redis.
+        // A monitor is a kind of replica in Redis.
         if session.role == Role::Replica || session.monitor {
             if may_replicate || flags.contains(Flags::READONLY) {
                 return self.refuse(
@@ -99,8 +98,8 @@ impl Server {
         }
     }
 
-    /// The flags of a command: for EXEC also what the queued commands would do, for a script what
-    /// it declares.
+    /// Returns the flags of a command: for EXEC together with those of the queued commands, for a
+    /// script those it declares.
     fn flags_with_queue(&self, conn: ConnId, spec: &Spec, args: &[Bytes]) -> Flags {
         let queue = match &self.node.clients.sessions.live(conn).transaction {
             Some(transaction) if spec.flags.contains(Flags::RUNS_QUEUE) => &transaction.queue[..],
@@ -125,7 +124,7 @@ impl Server {
     ) -> Result<(), Refusal> {
         let node = &mut self.node;
         let session = node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
-        // What is queued may use up any amount of memory by itself.
+        // A queue may use up any amount of memory by itself.
         let queuing = session.transaction.is_some() && !flags.contains(Flags::ENDS_TRANSACTION);
         if flags.contains(Flags::DEBUGS) && !node.config.enable_debug_command.allows(session.is_local()) {
             return Err(Error::DEBUG_DISABLED.into());
@@ -141,7 +140,7 @@ impl Server {
         if session.transaction.is_some() && flags.contains(Flags::NO_MULTI) {
             return Err(Error::NOT_IN_MULTI.into());
         }
-        // A master's stream is obeyed, whatever the state of this node.
+        // The master's stream is executed whatever the state of this node.
         let obeys = session.role == Role::Master;
         let context = if session.transaction.is_some() { "multi" } else { "toplevel" };
         let confined = session.protocol == Protocol::Resp2 && session.is_subscriber();
@@ -178,7 +177,8 @@ impl Server {
         Ok(())
     }
 
-    /// Answers that another node is to be asked. An EXEC that is redirected ends its transaction.
+    /// Replies that another node serves the keys. A redirected EXEC ends its transaction; another
+    /// redirected command breaks it.
     fn redirect(&mut self, conn: ConnId, spec: &Spec, error: Error) -> Passage {
         if spec.flags.contains(Flags::RUNS_QUEUE) {
             self.node.clients.discard(conn);
@@ -192,8 +192,8 @@ impl Server {
         Passage::Answer(error.into())
     }
 
-    /// Refuses a command. A transaction being queued will not run any more; an EXEC that is refused
-    /// ends it.
+    /// Refuses a command. A refused EXEC ends its transaction; another refused command breaks it,
+    /// so that it will not run.
     fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
         let session = self.node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         let mut error = error;

@@ -1,5 +1,5 @@
-//! Reading data, which takes time only where `key-load-delay` says so: clients are answered LOADING
-//! meanwhile.
+//! Loading data. It takes time only if `key-load-delay` says so; clients get LOADING until it is
+//! done.
 
 use std::time::Duration;
 
@@ -16,18 +16,16 @@ use crate::{
 };
 
 impl Node {
-    /// How long it takes to read so many keys: each as many microseconds as `key-load-delay` says.
-    /// A negative number is how many keys one microsecond is enough for.
+    /// Returns the time to load `keys`: `key-load-delay` microseconds for each. A negative delay is
+    /// the number of keys loaded per microsecond.
     pub fn load_time(&self, keys: usize) -> Duration {
         key_time(self.config.key_load_delay, keys)
     }
 
-    /// Takes the data away until the time is over that it takes to read `keys`, if it takes any;
-    /// answers whether it does.
+    /// Hides the data for the time that loading `keys` takes. Returns false if it takes no time.
     ///
-    /// A server looks after its clients between two pieces of the file, as
-    /// `loading-process-events-interval-bytes` cuts it. With a shorter file it does nothing else
-    /// until it is done.
+    /// A server serves its clients between two pieces of the file, whose size is
+    /// `loading-process-events-interval-bytes`. With a shorter file it is blocked until the end.
     pub fn begin_loading(
         &mut self,
         keys: usize,
@@ -42,7 +40,7 @@ impl Node {
         }
         let empty = (0..self.dbs.len()).map(|_| Db::default()).collect();
         let dbs = std::mem::replace(&mut self.dbs, empty);
-        // What a master has sent is taken in when it is all there.
+        // The data of a master's snapshot is installed after the loading.
         let dbs = if purpose == Purpose::Master { Vec::new() } else { dbs };
         let until = now + time;
         self.loading = Some(Loading { until, since: now_secs, len, dbs, purpose });
@@ -53,14 +51,14 @@ impl Node {
         true
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys in all databases.
     pub fn keys_len(&self) -> usize {
         self.dbs.iter().map(Db::len).sum()
     }
 }
 
-/// How long so many keys take, each as many microseconds as `delay` says. A negative number is how
-/// many keys one microsecond is enough for.
+/// Returns the time to process `keys`: `delay` microseconds for each. A negative delay is the
+/// number of keys processed per microsecond.
 pub(super) fn key_time(delay: i64, keys: usize) -> Duration {
     let keys = u64::try_from(keys).unwrap_or(u64::MAX);
     Duration::from_micros(match u64::try_from(delay) {
@@ -70,7 +68,7 @@ pub(super) fn key_time(delay: i64, keys: usize) -> Duration {
 }
 
 impl Server {
-    /// Continues once the simulated time of loading is over.
+    /// Continues when the simulated loading time is over.
     pub(super) fn end_loading(&mut self, env: &mut Env) {
         let Some(loading) = self.node.loading.take_if(|loading| env.monotonic >= loading.until) else {
             return;
@@ -114,7 +112,7 @@ impl Server {
     fn read_log_again(&mut self, env: &mut Env) -> Result<usize, String> {
         const NONE: &str = "There is no append-only file to load";
         if env.folder.is_some() {
-            // What this step has done so far is in it as well.
+            // The file must also contain the commands of this step.
             self.node.write_log(env);
             let empty = (0..self.node.dbs.len()).map(|_| Db::default()).collect();
             self.node.dbs = empty;
@@ -122,7 +120,7 @@ impl Server {
             let parts = self.node.persistence.aof.parts.as_ref();
             return if parts.is_none_or(Parts::is_empty) { Err(NONE.into()) } else { Ok(len) };
         }
-        // BGREWRITEAOF leaves a file that can be read also where none is written.
+        // BGREWRITEAOF leaves a file that can be read even if the append-only file is off.
         if !self.load_log(env) {
             return Err(NONE.into());
         }
@@ -161,7 +159,7 @@ mod tests {
         (server, env)
     }
 
-    /// What a line is answered; several sends are one text.
+    /// Returns the replies to one line, joined.
     fn ask(server: &mut Server, env: &mut Env, line: &str) -> String {
         env.outbox.clear();
         server.step(env, Event::Bytes { conn: CONN, bytes: format!("{line}\r\n").into() });
@@ -185,7 +183,7 @@ mod tests {
             ..Config::default()
         };
         let disk = server.kill();
-        // Three keys of a second each; so short a file is read in one go.
+        // Three keys take a second each; a file this short is read without serving clients.
         let (mut server, mut env) = start(config.clone(), disk.clone());
         assert_eq!(ask(&mut server, &mut env, "ECHO x"), "");
         env.monotonic += Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! A long script, and its time slices between those of all other clients.
+//! A long script, and its time slices between the turns of other clients.
 
 use super::{Server, finish::Finished};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Server {
-    /// Asks for the next turn of a script that goes by a clock.
+    /// Asks the driver for the next turn of a script that runs by a clock.
     pub(super) fn ask_for_turn(&mut self, env: &mut Env) {
         if self.node.busy.is_some() && env.script_clock.is_some() && !self.turn_asked {
             self.turn_asked = true;
@@ -18,8 +18,8 @@ impl Server {
         }
     }
 
-    /// A connection is gone; if its script is running, that goes on without it first. Answers
-    /// whether so.
+    /// Returns true if the closed connection's script is running. The script then runs to its end
+    /// before the session is closed.
     pub(super) fn outlived_by_script(&mut self, conn: ConnId) -> bool {
         let busy = self.node.busy.as_mut().filter(|busy| busy.conn == conn);
         busy.is_some_and(|busy| {
@@ -28,20 +28,20 @@ impl Server {
         })
     }
 
-    /// Lets a script end that was killed.
+    /// Ends a script that was killed.
     pub(super) fn end_killed(&mut self, env: &mut Env) {
         if self.node.busy.as_ref().is_some_and(|busy| busy.killed) {
             self.next_turn(env);
         }
     }
 
-    /// All other clients have had their turn.
+    /// Continues the script after all other clients have had their turn.
     pub(super) fn resume_script(&mut self, env: &mut Env) {
         self.turn_asked = false;
         self.next_turn(env);
     }
 
-    /// Gives the script its next turn, and its client the reply if it has ended.
+    /// Gives the script its next turn, and sends its client the reply if it has ended.
     fn next_turn(&mut self, env: &mut Env) {
         let Some(busy) = self.node.busy.take() else { return };
         let (conn, now_ms, hung_up) = (busy.conn, busy.now_ms, busy.hung_up);
@@ -78,7 +78,7 @@ mod tests {
         Instant::now()
     }
 
-    /// A node whose scripts share it at once, with clients 1 to 3.
+    /// A node whose scripts give turns to other clients from their start, with clients 1 to 3.
     struct Rig {
         server: Server,
         env: Env,
@@ -96,7 +96,7 @@ mod tests {
             Rig { server, env }
         }
 
-        /// What one event makes the node do, and whether it asks for another turn of a script.
+        /// Returns the replies that one event causes, and the node's other actions except alarms.
         fn step(&mut self, event: Event) -> (Vec<(u64, String)>, Vec<Action>) {
             self.env.monotonic += Duration::from_millis(1);
             self.env.wall += Duration::from_millis(1);
@@ -119,14 +119,14 @@ mod tests {
             self.step(Event::Bytes { conn: ConnId(conn), bytes }).0
         }
 
-        /// Begins a script of client 1 that is left in the middle.
+        /// Begins a script of client 1 that is suspended in the middle.
         fn begin(&mut self, before: &str, after: &str) {
             let script = format!("EVAL \"{before} for i = 1, 1e6 do end {after}\" 0");
             assert_eq!(self.send(1, &script), []);
             assert!(self.server.node().busy.is_some(), "it is left in the middle");
         }
 
-        /// Gives it its turns; what is said until it has ended.
+        /// Gives the script turns until it has ended; returns the replies.
         fn end(&mut self) -> Vec<(u64, String)> {
             let mut said = Vec::new();
             while self.server.node().busy.is_some() {

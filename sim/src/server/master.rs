@@ -1,4 +1,4 @@
-//! The master's side of replication: snapshots and the stream for its replicas.
+//! The master's side of replication: sends snapshots and the stream to its replicas.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Server {
-    /// Writes a batch into the stream, if this node has one of its own.
+    /// Appends a batch to the stream, if this node has a stream of its own.
     pub(super) fn feed_batch(&mut self, commands: &[Propagated], now_ms: i64) {
         if commands.is_empty() || !self.node.replication.streams() {
             return;
@@ -33,7 +33,7 @@ impl Server {
         self.stream(&bytes);
     }
 
-    /// Asks every replica to say how far it is, in the stream itself.
+    /// Asks every replica for its offset, in the stream itself.
     pub(super) fn ask_for_acknowledgements(&mut self) {
         self.feed_words(&["REPLCONF", "GETACK", "*"]);
     }
@@ -77,7 +77,7 @@ impl Server {
                     _ => {}
                 }
             }
-            // A line break keeps the replica's patience while the snapshot is not begun.
+            // A line break shows the replica that the master is alive before the snapshot begins.
             waiting.into_iter().for_each(|conn| self.node.clients.send_raw(conn, b"\n"));
             self.node.replication.to_close.extend(stuck);
             for conn in late {
@@ -91,7 +91,8 @@ impl Server {
         self.node.replication.count_good(now_secs, lag_max);
     }
 
-    /// Begins to write a snapshot for the replicas that have waited long enough for company.
+    /// Begins to write a snapshot for the replicas that have waited long enough for others to share
+    /// it.
     pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
         self.share_snapshot(env);
         // In the middle of a script the data is not consistent.
@@ -106,18 +107,18 @@ impl Server {
                 Feed::WaitingForSnapshot { since, .. } => Some((conn, replica, since)),
                 _ => None,
             });
-        // Replicas that want another kind of snapshot have their turn after this one.
+        // Replicas that want another kind of snapshot are served after this one.
         let mut waiting: Vec<_> = waiting.collect();
         let Some(libraries_only) = waiting.first().map(|(_, replica, _)| replica.libraries_only) else {
             return;
         };
         waiting.retain(|(_, replica, _)| replica.libraries_only == libraries_only);
-        // Without an end mark the snapshot goes through a file, which needs no delay.
+        // A snapshot without an end mark goes through a file, which needs no delay.
         let longest = waiting
             .iter()
             .map(|(_, replica, since)| if replica.eof && diskless { now_secs - since } else { delay });
         let longest = longest.max().unwrap_or(0);
-        // So many replicas are company enough.
+        // With this many replicas the snapshot need not wait for more.
         let enough = self.node.config.repl_diskless_sync_max_replicas;
         let in_company = enough > 0 && waiting.len() >= enough;
         if longest < delay && !in_company {
@@ -140,8 +141,9 @@ impl Server {
         self.node.replication.keep_for_replicas();
     }
 
-    /// Lets a replica that has just come share the snapshot that is being written through a file,
-    /// with the first one that it is for: if it can all that this one can, and wants the same.
+    /// Lets a replica that has just come share a snapshot that is being written through a file,
+    /// together with the first replica it is for. The newcomer must have all of that replica's
+    /// capabilities and want the same content.
     fn share_snapshot(&mut self, env: &mut Env) {
         let job = self.node.persistence.background.as_ref().map(|background| &background.job);
         let is_file = matches!(job, Some(Job::ForReplicas { file: Some(_) }));
@@ -170,7 +172,7 @@ impl Server {
         }
     }
 
-    /// Sends a replica the offset from which on it will get the stream, after the snapshot.
+    /// Announces to a replica the offset at which the stream continues after the snapshot.
     fn promise(&mut self, env: &mut Env, conn: ConnId, feed: Feed) {
         let Feed::Saving { ref mark, offset, .. } = feed else { return };
         let promise = format!("+FULLRESYNC {} {offset}\r\n", self.node.replication.history.id);
@@ -189,8 +191,8 @@ impl Server {
         }
     }
 
-    /// Sends the snapshot that has been written to the replicas that wait for it. If the file that
-    /// it went through could not be written, its replicas are disconnected.
+    /// Sends the written snapshot to the replicas that wait for it. If its file could not be
+    /// written, those replicas are disconnected.
     pub(super) fn send_written_snapshots(&mut self, env: &mut Env, kept: bool) {
         let now_secs = env.wall.as_secs();
         let Node { replication, .. } = &mut *self.node;
@@ -237,7 +239,7 @@ impl Server {
     }
 }
 
-/// Rewrites a command to a relative time to live, as before Redis 7.
+/// Rewrites an absolute expiry to a relative TTL, as before Redis 7.
 fn with_relative_ttl(command: &Propagated, now_ms: i64) -> Propagated {
     let mut args = command.args.clone();
     let left = |when: &Bytes| {

@@ -1,5 +1,5 @@
-//! The node while MIGRATE runs: it listens to the target alone, and carries on when that has
-//! answered or the time is up.
+//! The node while MIGRATE runs: it reads only from the target, and continues when the target has
+//! answered or the deadline has passed.
 
 use bytes::Bytes;
 
@@ -15,12 +15,13 @@ use crate::{
 };
 
 impl Server {
-    /// Takes in an event if it belongs to a migration under way; gives it back otherwise.
+    /// Processes an event of the running migration or of a kept connection; returns any other
+    /// event.
     pub(super) fn take_for_migration(&mut self, env: &mut Env, event: Event) -> Option<Event> {
         if let Event::Closed { conn } | Event::Bytes { conn, .. } = event
             && self.node.targets.forget(conn)
         {
-            // Nothing that could come there was asked for.
+            // No answer is expected on a kept connection.
             env.outbox.push(Action::Close { conn });
             return None;
         }
@@ -36,7 +37,7 @@ impl Server {
                 Progress::Done => self.end_migration(env, None),
                 Progress::Broken => self.fail_migration(env, false),
             },
-            // That a kept connection is gone may have come to light only now.
+            // A kept connection may have been dead all along.
             Event::Closed { conn } if *conn == target && migration.reused => self.redial_target(env),
             Event::Closed { conn } if *conn == target => self.fail_migration(env, false),
             _ => return Some(event),
@@ -44,13 +45,13 @@ impl Server {
         None
     }
 
-    /// When a connection that is kept for the next migration is idle for too long.
+    /// Returns the time at which a kept connection has been idle for too long.
     pub(super) fn targets_due(&self, env: &Env) -> Option<Monotonic> {
         let at = self.node.targets.idle_at()?;
         Some(env.monotonic + Wall::from_secs(at).since(env.wall))
     }
 
-    /// Closes the connections that no migration has used for long enough.
+    /// Closes the kept connections that no migration has used for too long.
     pub(super) fn close_idle_targets(&mut self, env: &mut Env) {
         let idle = self.node.targets.take_idle(env.wall.as_secs());
         env.outbox.extend(idle.into_iter().map(|conn| Action::Close { conn }));
@@ -64,7 +65,7 @@ impl Server {
         env.outbox.push(Action::Dial { conn, host, port, from: None });
     }
 
-    /// Gives up a migration whose time is up.
+    /// Fails a migration whose deadline has passed.
     pub(super) fn end_late_migration(&mut self, env: &mut Env) {
         if self.node.migration.as_ref().is_some_and(|migration| env.monotonic >= migration.deadline) {
             self.fail_migration(env, true);
@@ -76,8 +77,8 @@ impl Server {
         self.end_migration(env, failure);
     }
 
-    /// Removes the keys that the target has, continues the transaction if there is one, and
-    /// replies.
+    /// Deletes the keys that the target has accepted, continues the transaction if there is one,
+    /// and replies.
     fn end_migration(&mut self, env: &mut Env, failure: Option<Error>) {
         let Some(migration) = self.node.migration.take() else { return };
         let unused = match failure {
@@ -111,7 +112,7 @@ impl Server {
         if let Some((mut replies, rest)) = migration.transaction {
             replies.push(reply);
             reply = resume_transaction(&mut ctx, client, replies, rest);
-            // Something else in it makes its client wait.
+            // Another command of the transaction makes its client wait.
             if ctx.node.migration.is_some() || ctx.node.busy.is_some() {
                 return;
             }

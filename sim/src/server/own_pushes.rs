@@ -1,30 +1,31 @@
-//! What a client is pushed of its own command, and where that comes: around the reply, or inside
-//! that of EXEC.
+//! The pushes that a client gets because of its own command: around the reply, or inside the reply
+//! of EXEC.
 
 use bytes::Bytes;
 
 use crate::{event::ConnId, node::Node, resp::Reply};
 
-/// The pushes to a client of what its own command did. They are made while effects are settled and
-/// sent with the reply.
+/// The pushes that a client gets because of its own command. Settling effects creates them; they
+/// are sent with the reply.
 #[derive(Debug, Default)]
 pub(super) struct OwnPushes {
     /// Messages of a transaction.
     in_transaction: Vec<InTransaction>,
-    /// MONITOR's lines.
+    /// The lines of MONITOR.
     monitor_lines: Vec<Reply>,
-    /// Messages of a single command that come after its reply. Those before it are sent at once.
+    /// Messages of a single command that come after its reply. Those before the reply are sent
+    /// immediately.
     after_reply: Vec<Reply>,
-    /// Invalidated keys, of a client that tracks; `None` for all of them.
+    /// Invalidated keys, if the client tracks; `None` for all keys.
     invalidations: Vec<Option<Bytes>>,
 }
 
-/// A message to the client whose transaction it belongs to.
+/// A message to the client whose transaction caused it.
 #[derive(Debug)]
 struct InTransaction {
     /// The index of the command in the transaction.
     command: usize,
-    /// It comes after the reply of that command.
+    /// True if it comes after the reply of that command.
     after_reply: bool,
     push: Reply,
 }
@@ -47,16 +48,16 @@ impl OwnPushes {
         self.invalidations.push(Some(key));
     }
 
-    /// Adds the invalidation of all keys, if there is one for the client itself.
+    /// Adds the invalidation of all keys, if the client itself must get it (`own`).
     pub(super) fn invalidate_all(&mut self, own: bool) {
         if own {
             self.invalidations.push(None);
         }
     }
 
-    /// Puts the messages of a transaction where a server writes them: into the reply of EXEC,
-    /// before the reply of the command that published them, or after it. Those that find no place
-    /// there are sent first; a client that gets no replies (`silent`) still gets its messages.
+    /// Puts the messages of a transaction into the reply of EXEC, before or after the reply of the
+    /// command that published them, as a server does. Messages that find no place there are sent
+    /// before the reply; a client that gets no replies (`silent`) still gets its messages.
     pub(super) fn place(&mut self, node: &mut Node, conn: ConnId, mut reply: Reply, silent: bool) -> Reply {
         while let Some(InTransaction { command, after_reply, push }) = self.in_transaction.pop() {
             let slot = match &mut reply {
@@ -68,8 +69,8 @@ impl OwnPushes {
                     self.in_transaction.drain(..).for_each(|earlier| node.send(conn, &earlier.push));
                     node.send(conn, &push);
                 }
-                // The messages are taken from the last to the first, so that the reply is still in
-                // front of those after it.
+                // The messages are placed from the last to the first, so `all` still has the
+                // command's reply in front of later messages.
                 Some(Reply::Several(all)) => all.insert(usize::from(after_reply), push),
                 Some(slot) => {
                     let reply = std::mem::replace(slot, Reply::Silence);
@@ -80,7 +81,7 @@ impl OwnPushes {
         reply
     }
 
-    /// Sends what comes after the reply.
+    /// Sends the pushes that come after the reply.
     pub(super) fn send(self, node: &mut Node, conn: ConnId) {
         self.monitor_lines.iter().chain(&self.after_reply).for_each(|push| node.send(conn, push));
         for key in self.invalidations {

@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: commands wait, and run in the order they came when the pause ends.
+//! CLIENT PAUSE: commands wait, and run in order of arrival when the pause ends.
 
 use bytes::Bytes;
 
@@ -11,21 +11,21 @@ use crate::{
 };
 
 impl Server {
-    /// Makes a connection wait with its command until the pause ends.
+    /// Blocks a connection with its command until the pause ends.
     pub(super) fn hold(&mut self, conn: ConnId, args: &[Bytes]) {
         let ticket = self.node.clients.tickets;
         self.node.clients.tickets += 1;
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             let args = args.to_vec();
             let on = BlockedOn::Pause;
-            // The command that it is of comes again.
+            // The command goes through the gate again, so ASKING must still apply to it.
             session.asks |= session.asking;
             session.blocked = Some(Blocked { args, keys: Vec::new(), deadline: None, ticket, on });
             self.held += 1;
         }
     }
 
-    /// Ends a pause whose time is over or that was called off, and runs what has waited.
+    /// Ends a pause that has timed out or was called off, and lets the held commands run.
     pub(super) fn end_pause(&mut self, env: &mut Env) {
         if self.node.paused.is_some_and(|(until, _)| env.monotonic >= until) {
             self.node.paused = None;
@@ -50,9 +50,9 @@ impl Server {
         self.node.clients.woken.extend(waiting.into_iter().map(|(_, conn)| conn));
     }
 
-    /// When the pause ends, if there is one.
+    /// Returns the end of CLIENT PAUSE, if one is active.
     pub(super) fn pause_due(&self) -> Option<Monotonic> {
-        // That of a manual failover in a cluster is ended by the work of the cluster.
+        // The work of the cluster ends the pause of a manual failover.
         self.node.paused.map(|(until, _)| until)
     }
 }

@@ -1,8 +1,9 @@
-//! Snapshots and AOF rewrites: written at once, or in the background.
+//! Snapshots and AOF rewrites: written immediately, or in the background.
 //!
-//! In the background Redis has a child process. Here what it would write is made when it begins,
-//! and put on the disk with the first periodic work after the time that `rdb-key-save-delay` says:
-//! the server sees then that its child has ended. A node that goes down before has written nothing.
+//! In the background Redis uses a child process. Here its output is computed at the beginning. It
+//! is put on the disk at the first periodic work after the time that `rdb-key-save-delay` gives,
+//! which is when a server notices the end of its child. A node that goes down before has written
+//! nothing.
 
 use bytes::Bytes;
 
@@ -17,9 +18,9 @@ use crate::{
 };
 
 impl Node {
-    /// What a snapshot of this node says about where it comes from.
+    /// Returns the origin fields of a snapshot of this node.
     pub fn snapshot_origin(&self, now_secs: i64, aof_base: bool) -> rdb::Origin {
-        // No replica resumes from a base.
+        // No replica resumes from the base of an AOF.
         let db = match &self.replication.master {
             _ if aof_base => None,
             Some(link) => link.resume,
@@ -34,10 +35,10 @@ impl Node {
         rdb::write(&self.dbs, &self.libraries, &self.snapshot_origin(now_secs, false), &self.config)
     }
 
-    /// Saves a snapshot to disk, at once.
+    /// Saves a snapshot to disk, before it returns.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// If the disk does not take it.
     pub fn save(&mut self, env: &Env) -> Result<(), SaveError> {
         let now_secs = env.wall.as_secs();
         self.keep_snapshot(env, self.snapshot(now_secs))?;
@@ -50,13 +51,13 @@ impl Node {
     /// Replaces the snapshot on the disk.
     ///
     /// # Errors
-    /// When the disk does not take it.
+    /// If the disk does not take it.
     pub fn keep_snapshot(&mut self, env: &Env, snapshot: Bytes) -> Result<(), SaveError> {
         self.persistence.disk.keep_snapshot(snapshot, env.folder.as_deref(), &self.config.dbfilename)
     }
 
-    /// Keeps a snapshot that has been written in the background, with so many of the changes that
-    /// count for the next save point. Answers whether the disk has taken it.
+    /// Keeps a snapshot that was written in the background; `dirty` is the number of its changes
+    /// that counted towards the next save point. Returns true if the disk has taken it.
     fn keep_written(&mut self, env: &mut Env, snapshot: Bytes, dirty: u64) -> bool {
         let kept = self.keep_snapshot(env, snapshot);
         self.persistence.save_failed = kept.is_err();
@@ -74,7 +75,7 @@ impl Node {
         }
     }
 
-    /// The snapshot that was kept last, if it is there.
+    /// Returns the snapshot on the disk, if there is one.
     pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
         match &env.folder {
             Some(folder) => folder.read(&self.config.dbfilename).ok(),
@@ -82,8 +83,8 @@ impl Node {
         }
     }
 
-    /// Begins to save a snapshot in the background: the caller does not see a failure, but later
-    /// writes get MISCONF.
+    /// Begins to save a snapshot in the background. The caller does not see a failure; later writes
+    /// get MISCONF instead.
     pub fn begin_snapshot(&mut self, env: &mut Env) {
         let now_secs = env.wall.as_secs();
         self.persistence.save_tried_at = now_secs;
@@ -94,8 +95,8 @@ impl Node {
         self.begin_background(env, job);
     }
 
-    /// Begins to write a snapshot for replicas, through a file or not, and answers when all of it
-    /// is written.
+    /// Begins to write a snapshot for replicas, through a file if `file` is given. Returns the time
+    /// at which all of it is written.
     pub fn begin_snapshot_for_replicas(&mut self, env: &Env, file: Option<Bytes>) -> Monotonic {
         if file.is_some() {
             self.stats.saves += 1;
@@ -114,8 +115,8 @@ impl Node {
         until
     }
 
-    /// Gives up the snapshot that is written in the background, if one is. Replicas that wait for
-    /// it have to ask again.
+    /// Gives up the snapshot being written in the background, if any. Replicas that wait for it
+    /// must ask again.
     pub fn give_up_snapshot(&mut self, env: &mut Env) {
         let is_snapshot = |background: &mut Background| !matches!(background.job, Job::Rewrite { .. });
         let Some(given_up) = self.persistence.background.take_if(is_snapshot) else { return };
@@ -126,9 +127,9 @@ impl Node {
         }
     }
 
-    /// Gives up a snapshot that the last of the replicas it is for has gone from, if it goes
-    /// through a file that the node does not want for itself. A broken connection shows only when
-    /// it is written to, mostly at the end.
+    /// Gives up a snapshot when the last of its replicas is gone, if it goes through a file that
+    /// the node does not need itself. A broken connection shows only when it is written to, which
+    /// is mostly at the end.
     pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
         let job = self.persistence.background.as_ref().map(|background| &background.job);
         let is_for_them =
@@ -138,12 +139,12 @@ impl Node {
         }
     }
 
-    /// Whether a snapshot is being written.
+    /// Returns true if a snapshot is being written.
     pub fn writes_snapshot(&self) -> bool {
         self.persistence.background.is_some() && !self.rewrites_log()
     }
 
-    /// Whether the AOF is being rewritten in the background.
+    /// Returns true if the AOF is being rewritten in the background.
     pub fn rewrites_log(&self) -> bool {
         self.persistence
             .background
@@ -151,18 +152,17 @@ impl Node {
             .is_some_and(|background| matches!(background.job, Job::Rewrite { .. }))
     }
 
-    /// Whether anything is being written in the background: one thing at a time is.
+    /// Returns true if a background job runs; there is at most one.
     pub fn writes_aside(&self) -> bool {
         self.persistence.background.is_some()
     }
 
-    /// Begins to write the append-only file, with all there is now as its base. Where that cannot
-    /// be done now (`later`), or something else is written in the background, it is done as soon as
-    /// it can be; until then the file stays as it is, and writes meanwhile are appended to the
-    /// base.
+    /// Turns the append-only file on, with the present data as its base. If it must begin `later`,
+    /// or a snapshot is being written, the rewrite is scheduled. The old files stay until then, and
+    /// writes made during the rewrite are appended to the new base.
     ///
     /// # Errors
-    /// When the disk does not take a file.
+    /// If the disk does not take a file.
     pub fn start_log(&mut self, env: &mut Env, later: bool) -> Result<(), SaveError> {
         self.persistence.aof.state = LogState::Waiting;
         if later || self.writes_snapshot() {
@@ -173,7 +173,7 @@ impl Node {
             });
             return Ok(());
         }
-        // A rewrite under way does not cover the writes that follow it.
+        // A rewrite that is already running does not cover the writes after its beginning.
         self.persistence.background = None;
         let begun = self.begin_rewrite(env);
         if begun.is_err() {
@@ -182,7 +182,7 @@ impl Node {
         begun
     }
 
-    /// Stops to write the append-only file, all of which is durable then as far as the disk takes
+    /// Turns the append-only file off. It is complete and durable then, as far as the disk takes
     /// it.
     pub fn stop_log(&mut self, env: &mut Env) {
         self.write_log(env);
@@ -197,8 +197,8 @@ impl Node {
     /// Begins to rewrite the AOF in the background.
     ///
     /// # Errors
-    /// When the disk does not take a file for what is written meanwhile, or not what is to be
-    /// before it.
+    /// If the disk does not take the pending commands, or a file for the commands during the
+    /// rewrite.
     pub fn begin_rewrite(&mut self, env: &mut Env) -> Result<(), SaveError> {
         let now_secs = env.wall.as_secs();
         self.write_log(env);
@@ -207,7 +207,7 @@ impl Node {
         extended?;
         self.persistence.aof.selected = None;
         if self.persistence.aof.state == LogState::Waiting {
-            // What was done so far will be in the base.
+            // The base will contain the changes made so far.
             self.persistence.aof.unwritten.clear();
         }
         self.stats.rewrites += 1;
@@ -222,7 +222,7 @@ impl Node {
         Ok(())
     }
 
-    /// Has what is written from here on go to a file of its own, if it is written.
+    /// Begins a new file for the commands from here on, if the append-only file is on.
     fn extend_log(&mut self, env: &Env) -> Result<(), SaveError> {
         if self.persistence.aof.state == LogState::On && !self.persistence.aof.unwritten.is_empty() {
             let fault = self.persistence.disk.fault.unwrap_or(DiskFault::Full);
@@ -264,11 +264,11 @@ impl Node {
         Ok(())
     }
 
-    /// Rewrites the AOF at once, with the present data as its base. Later writes are appended to
-    /// it.
+    /// Rewrites the AOF before it returns, with the present data as its base. Later writes are
+    /// appended to it.
     ///
     /// # Errors
-    /// When the disk is full, or does not take it; the file stays as it is then.
+    /// If the disk is full or does not take it; the file is unchanged then.
     pub fn rewrite_log(&mut self, env: &mut Env) -> Result<(), SaveError> {
         self.persistence.aof.state = LogState::Waiting;
         self.persistence.aof.unwritten.clear();
@@ -289,8 +289,7 @@ impl Node {
         Ok(self.persistence.aof.parts.insert(parts))
     }
 
-    /// All there is, in the form in which the append-only file begins with it, and the ending of
-    /// such a file's name.
+    /// Returns all data in the format of an AOF base, and the extension of its file name.
     fn log_base(&self, in_folder: bool, now_secs: i64) -> (Bytes, &'static str) {
         if !in_folder || self.config.aof_use_rdb_preamble {
             let origin = self.snapshot_origin(now_secs, true);
@@ -306,13 +305,13 @@ impl Node {
 }
 
 impl Server {
-    /// Puts on the disk what has been written in the background, if that is over.
+    /// Puts the result of an ended background job on the disk.
     pub(super) fn end_background(&mut self, env: &mut Env) {
         self.end_background_if(env, |_| true);
     }
 
-    /// As [`Server::end_background`], for a snapshot that is only for replicas: they are notified
-    /// at once.
+    /// Like [`Server::end_background`], but only for a snapshot for replicas, which get it
+    /// immediately.
     pub(super) fn end_snapshot_for_replicas(&mut self, env: &mut Env) {
         self.end_background_if(env, |job| matches!(job, Job::ForReplicas { .. }));
     }
@@ -344,8 +343,8 @@ impl Server {
                     Err(error) => {
                         *failures += 1;
                         self.node.persistence.aof.retry.failed(env.wall.as_secs());
-                        // Without a base there is no file: what is gathered will be in the next
-                        // one.
+                        // Without a base there is no file: the gathered commands will be in the
+                        // next base.
                         self.node.persistence.rewrite_scheduled |=
                             self.node.persistence.aof.state == LogState::Waiting;
                         env.log(Level::Warning, || {
@@ -355,7 +354,7 @@ impl Server {
                 }
             }
         }
-        // The replicas that have waited for it.
+        // Replicas may have waited for the end of the job.
         self.start_due_snapshots(env);
     }
 }

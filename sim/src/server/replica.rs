@@ -1,5 +1,5 @@
-//! The replica's side of replication: dialing the master, the handshake, the snapshot, and
-//! repeating the stream.
+//! The replica's side of replication: dials the master, shakes hands, loads the snapshot, and
+//! applies the stream.
 
 use std::collections::VecDeque;
 
@@ -22,13 +22,13 @@ use crate::{
     resp::{Limits, Reply},
 };
 
-/// A snapshot larger than this is refused: no node of a simulation holds so much.
+/// A larger snapshot is refused: no node of a simulation holds so much.
 const PAYLOAD_LEN_MAX: usize = 1 << 30;
 
-/// What the log says when the data of the master is being read.
+/// The log line at the beginning of loading the master's data.
 const LOADING: &str = "MASTER <-> REPLICA sync: Loading DB in memory";
 
-/// The link cannot go on, and why.
+/// The link cannot continue.
 #[derive(Debug)]
 struct Broken;
 
@@ -66,7 +66,8 @@ impl Server {
         env.outbox.push(Action::Dial { conn, host: link.host.clone(), port: link.port, from });
     }
 
-    /// Closes the link; the next attempt follows at once or with the next periodic run.
+    /// Closes the link. With `redial` the next attempt follows immediately, otherwise with the next
+    /// periodic run.
     fn give_up_link(&mut self, env: &mut Env, redial: bool) {
         let Some(link) = &mut self.node.replication.master else { return };
         let conn = link.lost(env.wall.as_secs());
@@ -74,10 +75,10 @@ impl Server {
         self.node.replication.to_close.extend(conn);
     }
 
-    /// A dialed connection stands.
+    /// Begins the handshake on a new connection to the master.
     pub(super) fn dialed(&mut self, env: &mut Env, conn: ConnId) {
         if !self.is_master_link(conn) {
-            // It was given up while the dialing went on.
+            // The link was given up during the dialing.
             return env.outbox.push(Action::Close { conn });
         }
         let Some(link) = &mut self.node.replication.master else { return };
@@ -98,13 +99,13 @@ impl Server {
         self.node.clients.send_raw(conn, &bytes);
     }
 
-    /// Acknowledges to the master how much of the stream this node has applied.
+    /// Acknowledges to the master the offset that this node has applied.
     pub(super) fn acknowledge(&mut self) {
         let offset = self.node.replication.history.offset.to_string();
         self.tell_master(&["REPLCONF", "ACK", &offset]);
     }
 
-    /// Takes in bytes from the master, as far as they go.
+    /// Processes bytes from the master as far as possible.
     pub(super) fn read_from_master(&mut self, env: &mut Env, bytes: &[u8]) {
         let Some(link) = &mut self.node.replication.master else { return };
         link.last_io_secs = env.wall.as_secs();
@@ -115,11 +116,11 @@ impl Server {
         self.resume_master_stream(env);
     }
 
-    /// Processes what the master has sent, as far as possible.
+    /// Processes the buffered bytes of the master as far as possible.
     pub(super) fn resume_master_stream(&mut self, env: &mut Env) {
         loop {
-            // Input that comes while the snapshot is loaded waits for that, and for a running
-            // script.
+            // Input that arrives during the loading of the snapshot waits for its end, and likewise
+            // for that of a running script.
             if self.node.loading.is_some() || self.node.busy.is_some() {
                 return;
             }
@@ -138,11 +139,11 @@ impl Server {
         }
     }
 
-    /// Takes one line of the handshake; false when it is not whole yet.
+    /// Processes one line of the handshake; returns false if the line is incomplete.
     fn shake_hands(&mut self, env: &mut Env) -> Result<bool, Broken> {
         let Some(link) = &mut self.node.replication.master else { return Ok(false) };
         let Some(line) = link.line().map_err(|_| Broken)? else { return Ok(false) };
-        // Empty lines only say that the master is alive.
+        // Empty lines only show that the master is alive.
         if line.is_empty() {
             return Ok(true);
         }
@@ -186,7 +187,7 @@ impl Server {
         let (auth, user) = (config.masterauth.clone(), config.masteruser.clone());
         let mut answers = VecDeque::new();
         if !auth.is_empty() {
-            // Without a name it is the password of the default user.
+            // Without a name the password is that of the default user.
             let words = ["AUTH", &user, &auth];
             self.tell_master(&words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>());
             answers.push_back(Answer::Auth);
@@ -203,7 +204,7 @@ impl Server {
         }
     }
 
-    /// The master has answered PSYNC.
+    /// Processes the master's answer to PSYNC.
     fn answered(&mut self, env: &mut Env, line: &str) -> Result<(), Broken> {
         let now_secs = env.wall.as_secs();
         if self.node.replication.failover.is_some() {
@@ -248,7 +249,7 @@ impl Server {
                 let offset = self.node.replication.history.offset;
                 self.node.replication.backlog.get_or_insert_with(|| Backlog::new(size, offset));
             }
-            // Not now: the master is itself without a master, or loads.
+            // Not possible now: the master has lost its own master, or is loading.
             Some("-NOMASTERLINK" | "-LOADING") => {
                 env.log(Level::Notice, || format!("MASTER is currently unable to PSYNC: {line}"));
                 return Err(Broken);
@@ -264,7 +265,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes in the snapshot; false when it is not whole yet.
+    /// Receives the snapshot; returns false if it is incomplete.
     fn receive_snapshot(&mut self, env: &mut Env) -> Result<bool, Broken> {
         let loads_as_it_comes = self.node.receiving().is_some();
         let Some(link) = &mut self.node.replication.master else { return Ok(false) };
@@ -291,8 +292,8 @@ impl Server {
                 return Ok(true);
             }
             Payload::Sized(len) if link.buffer.len() >= *len => (*len, 0),
-            // The master sends nothing after the mark until the replica acknowledges that the
-            // snapshot is loaded.
+            // The master sends nothing after the mark until the replica acknowledges that it has
+            // loaded the snapshot.
             Payload::Marked(mark) if link.buffer.ends_with(mark) => {
                 (link.buffer.len() - mark.len(), mark.len())
             }
@@ -320,7 +321,7 @@ impl Server {
         Ok(true)
     }
 
-    /// Begins to read the snapshot, if that takes time. The data so far goes at once.
+    /// Begins to load the snapshot if that takes time. The old data is dropped immediately.
     fn wait_for_snapshot(&mut self, env: &Env, snapshot: &[u8]) -> bool {
         if self.node.load_time(usize::MAX).is_zero() {
             return false;
@@ -345,7 +346,7 @@ impl Server {
         position: Option<(String, u64)>,
         acknowledge: bool,
     ) -> Result<(), Broken> {
-        // A replica keeps what has expired by its own clock: deleting it is the master's to do.
+        // A replica keeps keys that have expired by its own clock: only its master deletes them.
         let opened = match rdb::open(snapshot, &self.node.config, env.wall.as_millis(), true) {
             Ok(opened) => opened,
             Err(error) => {
@@ -353,8 +354,8 @@ impl Server {
                 return Err(Broken);
             }
         };
-        // It comes through a file, which stays, and must not be overwritten by a snapshot of the
-        // old data.
+        // The snapshot replaces the file on disk. A background snapshot of the old data must not
+        // overwrite it.
         self.node.give_up_snapshot(env);
         let file = Bytes::copy_from_slice(snapshot);
         if let Err(error) = self.node.keep_snapshot(env, file) {
@@ -364,7 +365,7 @@ impl Server {
         self.node.take_in(opened.dbs, &opened.libraries).map_err(|_| Broken)?;
         self.node.data_replaced();
         self.node.invalidate_all(None);
-        // The replication id changes: sub-replicas must resynchronize as well.
+        // The replication id changes, so sub-replicas must resynchronize as well.
         self.node.replication.drop_replicas();
         let (id, offset) = position.unwrap_or_else(|| (env.random_id(), 0));
         self.node.replication.history.adopt(id, offset);
@@ -397,7 +398,7 @@ impl Server {
     fn repeat_stream(&mut self, env: &mut Env) -> Result<(), Broken> {
         let limits = Limits { bulk_len_max: PAYLOAD_LEN_MAX, ..Limits::default() };
         loop {
-            // A pause stops all changes of the data: the stream waits meanwhile.
+            // A pause stops all changes of the data, so the stream waits until it ends.
             if self.node.paused.is_some() {
                 return Ok(());
             }
@@ -415,8 +416,8 @@ impl Server {
                     let commands = batch.take().unwrap_or_default();
                     self.repeat(env, &commands);
                 }
-                // Half a transaction is as good as none: until EXEC has come, the position stays
-                // before MULTI.
+                // An incomplete transaction counts as nothing: until EXEC has come, the position
+                // stays before MULTI.
                 (_, Some(batch)) => {
                     batch.push(args);
                     continue;
@@ -454,7 +455,8 @@ impl Server {
                 continue;
             }
             let db = session.db;
-            // What the master did and this node cannot do is skipped, after a word in the log.
+            // A command that this node does not know is logged and skipped, unless `diverge` ends
+            // the node.
             let spec = match find(args) {
                 Ok(spec) => spec,
                 Err(error) => {
@@ -478,12 +480,12 @@ impl Server {
                 return;
             }
         }
-        // The link to the master neither subscribes nor tracks: there is nothing to push to it.
+        // The link to the master neither subscribes nor tracks, so it gets no pushes.
         self.settle_for(env, conn, effects);
     }
 
-    /// A command of the master has failed here: the data may differ from now on. Answers whether
-    /// the node goes on all the same (`propagation-error-behavior`).
+    /// Records that a command of the master has failed here: the data may differ from now on.
+    /// Returns true if the node continues nevertheless (`propagation-error-behavior`).
     fn diverge(&mut self, env: &mut Env, error: &str, command: &str) -> bool {
         self.node.stats.unexpected_errors += 1;
         env.log(Level::Warning, || {

@@ -1,5 +1,5 @@
-//! The node among its peers: the once-a-second work of replication, and carrying out what commands
-//! and lost links ask for.
+//! The replication work of a node: the periodic work once a second, and the requests of commands
+//! and of lost links.
 //!
 //! `server/replica.rs` is the replica's side of a link, `server/master.rs` the master's.
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Server {
-    /// When the periodic work among peers is next due, if there are any.
+    /// Returns the time at which replication next has work, if it has any.
     pub(super) fn peers_due(&self, env: &Env) -> Option<Monotonic> {
         let waits = |session: &Session| {
             let blocked = session.blocked.as_ref()?;
@@ -33,7 +33,7 @@ impl Server {
         [self.node.replication.cron_due, deadline, backlog].into_iter().flatten().min()
     }
 
-    /// The wall-clock second at which a master without replicas forgets the backlog.
+    /// Returns the wall-clock second at which a master without replicas forgets its backlog.
     fn backlog_ends(&self) -> Option<i64> {
         let (replication, ttl) = (&self.node.replication, self.node.config.repl_backlog_ttl);
         let kept = replication.backlog.is_some() && replication.master.is_none() && ttl > 0;
@@ -41,8 +41,8 @@ impl Server {
         alone.then(|| replication.no_replicas_since.saturating_add(ttl as i64).saturating_add(1))
     }
 
-    /// Forgets the backlog if no replica has come for long enough. Writes are no longer kept, so
-    /// the history continues under a new replication id.
+    /// Forgets the backlog if the node has been without replicas for long enough. Writes are no
+    /// longer kept, so the history continues under a new replication id.
     fn forget_backlog(&mut self, env: &mut Env) {
         if self.backlog_ends().is_some_and(|at| env.wall.as_secs() >= at) {
             env.log(Level::Notice, || "The replication backlog is freed: there are no replicas".into());
@@ -68,7 +68,7 @@ impl Server {
         self.feed_periodically(env, periods);
     }
 
-    /// What the step has left to do among peers, before replies go out.
+    /// Does the replication work of the step, before replies are sent.
     pub(super) fn settle_peers(&mut self, env: &mut Env) {
         if self.node.replication.is_idle() {
             self.node.replication.cron_due = None;
@@ -83,7 +83,7 @@ impl Server {
         self.start_due_snapshots(env);
         self.end_snapshot_for_replicas(env);
         self.close_peers(env);
-        // To ask makes the stream longer, which a pause promises not to.
+        // The request would make the stream longer, which must not happen during a pause.
         if self.node.replication.ack_wanted && !self.node.is_paused() {
             self.node.replication.ack_wanted = false;
             if self.node.replication.master.is_none() {
@@ -99,7 +99,7 @@ impl Server {
         }
     }
 
-    /// What follows from a change of the role, if there was one.
+    /// Carries out the consequences of a role change, if there was one.
     pub(super) fn settle_role(&mut self, env: &mut Env) {
         if !std::mem::take(&mut self.node.replication.role_changed) {
             return;
@@ -112,7 +112,7 @@ impl Server {
         if !is_replica {
             return;
         }
-        // Data they wait for will not come from a client of this node any more.
+        // The data or acknowledgements that they wait for cannot come any more.
         let blocked = self.node.clients.sessions.iter().filter(|session| {
             session
                 .blocked
@@ -133,7 +133,7 @@ impl Server {
         }
     }
 
-    /// Closes a connection to a peer, which may not stand yet.
+    /// Closes a connection to a peer, which may still be dialing.
     fn close_peer(&mut self, env: &mut Env, conn: ConnId) {
         self.peer_gone(env, conn);
         if self.node.clients.sessions.contains(conn) {
@@ -143,7 +143,7 @@ impl Server {
         }
     }
 
-    /// Forgets what a connection was to replication; called for every connection that ends.
+    /// Removes a connection from replication; called for every connection that ends.
     pub(super) fn peer_gone(&mut self, env: &mut Env, conn: ConnId) {
         let now_secs = env.wall.as_secs();
         let receiving = self.node.receiving().is_some();
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Answers WAIT where enough replicas have acknowledged, or the time is up.
+    /// Answers WAIT for clients with enough acknowledgements or a passed deadline.
     pub(super) fn wake_waiting_for_replicas(&mut self, env: &mut Env) {
         let mut awake = Vec::new();
         for conn in self.node.replication.waiting.clone() {
@@ -204,12 +204,13 @@ impl Server {
         }
     }
 
-    /// Whether a connection is this node's link to its master.
+    /// Returns true if the connection is this node's link to its master.
     pub(super) fn is_master_link(&self, conn: ConnId) -> bool {
         self.node.replication.master.as_ref().is_some_and(|link| link.conn == Some(conn))
     }
 
-    /// Gives replicas the next bytes of the stream, and keeps them for those that come back.
+    /// Sends replicas the next bytes of the stream, and keeps them in the backlog for reconnecting
+    /// ones.
     pub(super) fn stream(&mut self, bytes: &[u8]) {
         let replication = &mut self.node.replication;
         replication.history.offset += bytes.len() as u64;

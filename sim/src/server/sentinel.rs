@@ -1,5 +1,5 @@
-//! The server as a Sentinel: what its connections bring goes to the state machine, and what that
-//! wants is carried out.
+//! The server as a Sentinel: passes events of its connections to the state machine, and carries out
+//! the state machine's requests.
 
 use super::Server;
 use crate::{
@@ -14,11 +14,11 @@ use crate::{
 };
 
 impl Server {
-    /// A Sentinel that starts from what its configuration file says, which it writes anew when its
-    /// state changes. It has neither data nor replication, and its own commands.
+    /// Returns a Sentinel that starts from its configuration file, which it rewrites when its state
+    /// changes. It has neither data nor replication, and its own commands.
     ///
     /// # Errors
-    /// The first line of the file that cannot be followed.
+    /// The first line of the file that is not valid.
     pub fn sentinel(config: Config, file: &str, env: &mut Env) -> Result<Server, Mistake> {
         let (port, requirepass) = (config.port, config.requirepass.clone());
         let config = Config {
@@ -29,7 +29,8 @@ impl Server {
             users: users_of(file),
             ..config
         };
-        // The rules of its users are about its own commands.
+        // The rules of its users refer to its own commands, so they are loaded after it has become
+        // a Sentinel.
         let mut server =
             Server::new(Config { aclfile: String::new(), users: Vec::new(), ..config.clone() }, env);
         server.node.config = config;
@@ -40,8 +41,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Takes in an event if it is about a connection that the Sentinel has dialed; gives it back
-    /// otherwise.
+    /// Processes an event of a connection that the Sentinel has dialed; returns any other event.
     pub(super) fn take_for_sentinel(&mut self, env: &mut Env, event: Event) -> Option<Event> {
         let Some(sentinel) = &mut self.node.sentinel else { return Some(event) };
         let taken = match &event {
@@ -59,7 +59,7 @@ impl Server {
         }
     }
 
-    /// Writes the file, emits the events, and sends what is to be sent: no peer learns of a state
+    /// Writes the file, publishes the events, and then sends messages: no peer learns of a state
     /// that a crash could undo.
     pub(super) fn carry_out_for_sentinel(&mut self, env: &mut Env) {
         let Some(sentinel) = &mut self.node.sentinel else { return };
@@ -89,8 +89,9 @@ impl Server {
     }
 }
 
-/// What its file says of its users: nothing where there is another file for them, or where nothing
-/// was ever said of them. (Redis writes a line of the default user then as well.)
+/// Returns the lines about users for the Sentinel's file: none if users have a file of their own,
+/// or if no rule was ever given. (Redis writes a line for the default user in the latter case,
+/// too.)
 fn lines_of_users(acl: &Acl, config: &Config) -> Vec<String> {
     let present = lines(acl, Table::Sentinel);
     let is_plain =

@@ -1,5 +1,5 @@
-//! Spending what commands did: messages to subscribers, broken watches, woken waiters, the
-//! replication stream.
+//! Settles the effects of commands: sends messages to subscribers, breaks watches, wakes waiters,
+//! and appends to the replication stream.
 
 use std::collections::BTreeSet;
 
@@ -21,16 +21,16 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 struct Author<'a> {
     conn: ConnId,
-    /// The index of the command in the transaction, if it is one.
+    /// The index of the command, if the batch is a transaction.
     command: Option<usize>,
-    /// Its own pushes of this come after the reply.
+    /// True if pushes to this client come after the reply.
     after_reply: bool,
     /// The subscriptions that it began or ended later in the batch.
     later: &'a [Resubscription],
 }
 
-/// The client of a batch, where the commands of its transaction end, and its subscriptions over
-/// time.
+/// The client of a batch, the ends of the commands in its transaction, and the changes of its
+/// subscriptions.
 #[derive(Clone, Copy)]
 struct Batch<'a> {
     by: Option<ConnId>,
@@ -47,25 +47,26 @@ impl<'a> Batch<'a> {
         self.at(|(_, messages)| messages <= number, false)
     }
 
-    /// The client at the point of the batch that comes after all for which `is_past` holds.
+    /// Returns the client at the point of the batch after all positions for which `is_past` holds.
     fn at(self, is_past: impl Fn((usize, usize)) -> bool, after_reply: bool) -> Option<Author<'a>> {
         let command = self.command_ends.partition_point(|&end| is_past(end));
         let later = &self.resubscribed[self.resubscribed.partition_point(|change| is_past(change.at))..];
         let command = (command < self.command_ends.len()).then_some(command);
-        // What comes before the reply of a single command is sent at once.
+        // A push that comes before the reply of a single command is sent immediately, so it needs
+        // no author.
         let conn = self.by.filter(|_| command.is_some() || after_reply)?;
         Some(Author { conn, command, after_reply, later })
     }
 }
 
 impl Server {
-    /// Carries out the effects of what the server did by itself.
+    /// Carries out effects that no client caused.
     pub(super) fn settle(&mut self, env: &mut Env, effects: Effects) {
         self.settle_batch(env, None, effects);
     }
 
     /// Carries out the effects of one batch of a client: a command, a script, or a transaction.
-    /// Answers what the client itself is to be pushed of it, which comes with its reply.
+    /// Returns the pushes to the client itself, which are sent with its reply.
     pub(super) fn settle_for(&mut self, env: &mut Env, conn: ConnId, effects: Effects) -> OwnPushes {
         self.settle_batch(env, Some(conn), effects)
     }
@@ -104,8 +105,8 @@ impl Server {
             if touch.signal == Signal::Last {
                 self.signal_change(touch, by, &mut own);
             }
-            // Misses are no changes, and a change without an event of its own goes with one that
-            // has.
+            // Misses are no changes. A change without an event of its own comes together with one
+            // that has an event.
             if env.observing && !matches!(touch.class, Class::Miss | Class::Unannounced) {
                 let (db, key, event) = (touch.db, touch.key.clone(), touch.event);
                 env.observations.push(Observation::Key { db, key, event, by });
@@ -133,7 +134,8 @@ impl Server {
         }
     }
 
-    /// Gives replicas and the append-only file what each of them is to have.
+    /// Sends each batch to the replicas and the append-only file, as far as its commands are for
+    /// them.
     fn propagate(&mut self, commands: Vec<Propagated>, now_ms: i64) {
         if commands.iter().all(|command| command.to == PropagateTo::All) {
             self.feed_batch(&commands, now_ms);
@@ -148,7 +150,7 @@ impl Server {
         self.append_batch(&without(PropagateTo::Replicas), now_ms.div_euclid(1000));
     }
 
-    /// Signals to watchers the keys that have changed with their whole database.
+    /// Signals the keys that have changed with their whole database to watchers.
     fn break_watches(&mut self, db: usize, changed: impl Fn(&Bytes, &[Db]) -> bool) {
         let keys =
             self.node.clients.watchers.keys().filter(|(of, key)| *of == db && changed(key, &self.node.dbs));
@@ -157,8 +159,8 @@ impl Server {
         }
     }
 
-    /// Signals to watchers the keys of a database that was swapped with another one. A key that
-    /// comes past its time is as good as one that is not there.
+    /// Signals the keys of a database that was swapped with another to watchers. An expired key
+    /// counts as a missing one.
     fn swap_watches(&mut self, db: usize, other: usize, rule: ExpiryRule) {
         let keys = self.node.clients.watchers.keys().filter(|(of, _)| *of == db);
         for (_, key) in keys.cloned().collect::<Vec<_>>() {
@@ -171,7 +173,7 @@ impl Server {
         }
     }
 
-    /// Publishes a keyspace event, as far as `notify-keyspace-events` asks for it.
+    /// Publishes a keyspace event, as far as `notify-keyspace-events` selects it.
     fn notify(&mut self, env: &mut Env, touch: &Touch, author: Option<Author<'_>>, own: &mut OwnPushes) {
         let wanted = touch.wanted;
         if !wanted.wants(touch.class.letter()) {
@@ -189,8 +191,8 @@ impl Server {
         }
     }
 
-    /// The subscribers of a name, in the order of their connections; the client of the batch counts
-    /// as it did at that point.
+    /// Returns the subscribers of a name, in the order of their connections. The client of the
+    /// batch is included if it was subscribed at that point.
     fn subscribers(&self, kind: Subscription, name: &Bytes, author: Option<Author<'_>>) -> BTreeSet<ConnId> {
         let mut subscribers = self.node.clients.pubsub.of(kind).get(name).cloned().unwrap_or_default();
         if let Some(author) = author
@@ -206,8 +208,8 @@ impl Server {
         subscribers
     }
 
-    /// Sends a message to the subscribers of its channel; what the client of the batch gets itself
-    /// is added to `own` where that comes with its reply.
+    /// Sends a message to the subscribers of its channel. Copies for the client of the batch that
+    /// come with its reply are added to `own`.
     fn deliver(
         &mut self,
         env: &mut Env,

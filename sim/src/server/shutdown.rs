@@ -1,5 +1,5 @@
-//! The end of the process: asked for by SHUTDOWN or by a signal, put off while replicas catch up,
-//! and then carried out.
+//! The shutdown of the process: requested by SHUTDOWN or a signal, delayed while replicas catch up,
+//! then carried out.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Node {
-    /// Sends an error to the clients that asked for the shutdown.
+    /// Cancels the shutdown, and sends an error to the clients that asked for it.
     pub fn refuse_shutdown(&mut self) {
         self.shutdown = None;
         let asks = |blocked: &mut Blocked| blocked.on == BlockedOn::Shutdown;
@@ -32,7 +32,7 @@ impl Node {
         }
     }
 
-    /// Says which replicas do not have the whole stream when the process ends.
+    /// Logs the replicas that do not have the whole stream when the process ends.
     fn log_lagging_replicas(&self, env: &mut Env) {
         let (offset, now_secs) = (self.replication.history.offset, env.wall.as_secs());
         let [mut all, mut in_sync] = [0; 2];
@@ -55,8 +55,7 @@ impl Node {
 }
 
 impl Server {
-    /// A signal asks for the end, in the way that `shutdown-on-sigterm` and `shutdown-on-sigint`
-    /// say.
+    /// Requests a shutdown as `shutdown-on-sigterm` and `shutdown-on-sigint` say for the signal.
     pub(super) fn signalled(&mut self, env: &mut Env, signal: Signal) {
         env.log(Level::Warning, || format!("{} came: shutting down", signal.name()));
         let how = match signal {
@@ -79,7 +78,7 @@ impl Server {
     /// Continues a shutdown.
     pub(super) fn run_shutdown(&mut self, env: &mut Env) {
         let Some(shutdown) = self.node.shutdown else { return };
-        // A signal is heeded by the periodic work.
+        // The periodic work handles signals.
         if (self.node.debug.cron_paused && shutdown.signalled) || self.shutdown_waits_for_script(env) {
             return;
         }
@@ -103,12 +102,12 @@ impl Server {
             env.log(Level::Warning, || "Writing initial AOF, can't exit.".into());
             return self.give_up_shutdown(env);
         }
-        // The files there are hold everything.
+        // The existing files hold everything.
         if self.node.rewrites_log() {
             self.node.persistence.background = None;
         }
         let saves = shutdown.save.unwrap_or(!self.node.config.save.is_empty());
-        // Data that is half loaded must not replace what it is loaded from.
+        // Partly loaded data must not replace its source.
         if saves && self.node.loading.is_none() {
             env.log(Level::Notice, || "Saving a last snapshot".into());
             let saved = self.node.save(env);
@@ -126,20 +125,20 @@ impl Server {
         self.node.refuse_shutdown();
     }
 
-    /// Whether a script is to end first, of which half would be saved. Without a clock an endless
-    /// script never ends, and SHUTDOWN NOSAVE need not wait.
+    /// Returns true if a script must end first, because half of its changes would be saved. Without
+    /// a clock an endless script never ends. SHUTDOWN NOSAVE need not wait.
     fn shutdown_waits_for_script(&self, env: &Env) -> bool {
         let saves_nothing =
             self.node.shutdown.is_some_and(|shutdown| !shutdown.signalled && shutdown.save == Some(false));
         self.node.busy.is_some() && env.script_clock.is_some() && !saves_nothing
     }
 
-    /// When replicas have been waited for long enough.
+    /// Returns the deadline of the wait for replicas, if there is one.
     pub(super) fn shutdown_due(&self, env: &Env) -> Option<Monotonic> {
         self.node.shutdown?.deadline.filter(|_| !self.shutdown_waits_for_script(env))
     }
 
-    /// Whether no replica lacks anything of the stream.
+    /// Returns true if every replica has acknowledged the whole stream.
     fn replicas_have_all(&self) -> bool {
         let replication = &self.node.replication;
         // Replicas that still wait for a snapshot have acknowledged nothing.

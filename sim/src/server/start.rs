@@ -1,4 +1,4 @@
-//! Starting from what an earlier run has left: a snapshot or an append-only file, on a disk in
+//! Starts a node from the data of an earlier run: a snapshot or an append-only file, on a disk in
 //! memory or in a folder.
 
 use std::io;
@@ -21,45 +21,45 @@ use crate::{
     resp::quotable,
 };
 
-/// Stands for the file while it is read: commands run for a connection.
+/// The connection in whose name the commands of a file run.
 const FILE: ConnId = ConnId(u64::MAX);
 
-/// What begins a file that begins with a snapshot.
+/// The first bytes of a file that begins with a snapshot.
 const SNAPSHOT: &[u8] = b"REDIS";
 
-/// Data that a node cannot start from. Starting without it would be to lose it.
+/// Data from which a node cannot start. Starting without it would lose it.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The snapshot.
+    /// The snapshot is damaged.
     #[error(
         "Fatal error loading the DB from {file}: {error}. Terminating server after rdb file reading failure."
     )]
     Snapshot {
-        /// Which file.
+        /// The file's name.
         file: String,
-        /// What is wrong with it.
+        /// The damage.
         error: rdb::RdbError,
     },
-    /// The file of the snapshot.
+    /// The file of the snapshot cannot be read.
     #[error("Fatal error loading the DB from {file}: {error}")]
     File {
-        /// Which file.
+        /// The file's name.
         file: String,
-        /// Why it cannot be read.
+        /// The reason.
         error: io::Error,
     },
-    /// The append-only file.
+    /// The append-only file cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// What the node remembers of its cluster.
+    /// The file with the node's view of its cluster is corrupted.
     #[error(transparent)]
     Nodes(#[from] Corrupted),
-    /// Keys in a database that a node of a cluster does not have.
+    /// The data has keys in a database other than 0, which cluster nodes do not have.
     #[error("You can't have keys in a DB different than DB 0 when in Cluster mode. Exiting.")]
     OtherDatabases,
 }
 
-/// Why the commands of an AOF cannot be replayed, and the position.
+/// The reason why the replay of an AOF stops.
 #[derive(Debug)]
 enum Stop {
     Unread(Unread),
@@ -67,18 +67,18 @@ enum Stop {
 }
 
 impl Server {
-    /// A node that starts with what an earlier run has left on its disk.
+    /// Returns a node that starts with the data of an earlier run on its disk.
     ///
-    /// With `appendonly` it reads the append-only file, otherwise the snapshot, of which a master
-    /// leaves out the keys that have expired by its wall clock. A file that cannot be read stops
-    /// the start of a real server; here it counts as empty, because nothing but this node writes
-    /// it. Options are those of `config`, unless CONFIG REWRITE has written them to the disk.
+    /// With `appendonly` it reads the append-only file, otherwise the snapshot. From a snapshot a
+    /// master leaves out the keys that have expired by its wall clock. An unreadable file stops the
+    /// start of a real server; here it counts as empty, because only this node writes it. CONFIG
+    /// REWRITE on the disk overrides the options of `config`.
     pub fn restart(mut config: Config, disk: Disk, env: &mut Env) -> Server {
         if let Some(text) = &disk.config {
             file::read_rewritten(text, &mut config).expect("a node has written the file itself");
         }
         let mut server = Server::unread(config, disk, env);
-        // A node wrote the file itself: it makes sense.
+        // A node wrote the file itself, so it is valid.
         let _ = server.start_cluster(env);
         if server.node.config.appendonly {
             if server.load_log(env) {
@@ -93,12 +93,12 @@ impl Server {
         server
     }
 
-    /// A node that starts with what is in its folder ([`Env::folder`]), and keeps its data there:
-    /// with `appendonly` in an append-only file, otherwise in snapshots. What is not there is
-    /// empty.
+    /// Returns a node that starts with the data in its folder ([`Env::folder`]) and keeps its data
+    /// there: with `appendonly` in an append-only file, otherwise in snapshots. Missing files count
+    /// as empty.
     ///
     /// # Errors
-    /// When something that is there cannot be read.
+    /// If an existing file cannot be read.
     pub fn open(config: Config, env: &mut Env) -> Result<Server, StartError> {
         let mut server = Server::unread(config, Disk::default(), env);
         server.start_cluster(env)?;
@@ -109,7 +109,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A node that has read its configuration and its users, and no data.
+    /// Returns a node that has read its configuration and its users, but no data.
     fn unread(config: Config, disk: Disk, env: &mut Env) -> Server {
         let mut server = Server::new(
             Config {
@@ -123,13 +123,13 @@ impl Server {
             env,
         );
         (server.node.config, server.node.persistence.disk) = (config, disk);
-        // What the start itself has to say goes by the level that the node logs at.
+        // The start logs at the level that the node is configured for.
         env.logging = env.logging.map(|_| server.node.config.loglevel);
         load_configured(&mut server.node, env);
         server
     }
 
-    /// Begins to serve the data that was read from so many bytes.
+    /// Begins to serve the data, which was read from `len` bytes.
     fn begin(&mut self, env: &mut Env, len: usize) {
         self.node.stats.dirty = 0;
         let keys = self.node.keys_len();
@@ -144,7 +144,7 @@ impl Server {
         self.tell_stall(env);
     }
 
-    /// All data is there.
+    /// Continues after all data is loaded.
     pub(super) fn started(&mut self, env: &mut Env) {
         env.log(Level::Notice, || "Ready to accept connections".into());
         self.follow_configured(env);
@@ -180,13 +180,14 @@ impl Server {
             replication.history.adopt(id, offset);
             replication.loaded_db = Some(db);
         } else {
-            // Its replicas may know the stream under the name it had before.
+            // Its replicas may know the stream under its earlier id.
             replication.history.offset = offset;
             let new_id = std::mem::replace(&mut replication.history.id, id);
             replication.history.fork(new_id);
             replication.backlog = Some(Backlog::new(size, offset));
             replication.no_replicas_since = env.wall.as_secs();
-            // Replicas that go on where the snapshot stands still have what has expired since.
+            // Replicas that resume from the position of the snapshot still have the keys that have
+            // expired since.
             for (db, key) in opened.expired {
                 let args = vec![Bytes::from_static(b"DEL"), key];
                 self.feed_batch(&[Propagated { db, args, to: PropagateTo::All }], env.wall.as_millis());
@@ -195,23 +196,23 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the append-only file that is on the disk in memory, whether it is written still or
-    /// not; answers whether there is one that can be read.
+    /// Reads the append-only file of the disk in memory, even if it is no longer written. Returns
+    /// false if there is none that can be read.
     pub(super) fn load_log(&mut self, env: &mut Env) -> bool {
         let Some(log) = self.node.persistence.disk.log.clone() else { return false };
-        // Expired keys stay: the commands after the base still work on them.
+        // Expired keys stay: the commands after the base still access them.
         let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else {
             return false;
         };
         if self.node.take_in(opened.dbs, &opened.libraries).is_err() {
             return false;
         }
-        // What a loss of power has cut off is left out.
+        // A command that a loss of power has cut off is ignored.
         let _ = self.repeat_file(env, log.commands.into(), 0);
         true
     }
 
-    /// Loads the AOF of the folder, and continues it.
+    /// Loads the AOF of the folder, and opens it for appending.
     fn open_log(&mut self, env: &mut Env) -> Result<usize, LogError> {
         let len = self.read_parts(env)?;
         let is_new = self.node.persistence.aof.parts.as_ref().is_none_or(Parts::is_empty);
@@ -225,8 +226,8 @@ impl Server {
         Ok(len)
     }
 
-    /// Reads the files that make up the append-only file of the folder, from the manifest on;
-    /// answers how many bytes they have.
+    /// Reads the files of the AOF in the folder, beginning with the manifest. Returns their total
+    /// length in bytes.
     pub(super) fn read_parts(&mut self, env: &mut Env) -> Result<usize, LogError> {
         let Some(folder) = &env.folder else { return Ok(0) };
         let (mut parts, moved) = Parts::find(&**folder, &self.node.config)?;
@@ -259,12 +260,13 @@ impl Server {
         Ok(len)
     }
 
-    /// Reads the snapshot that a file may begin with, and answers where the commands begin.
+    /// Reads the snapshot that a file may begin with. Returns the position at which its commands
+    /// begin.
     fn load_head(&mut self, env: &Env, file: &str, bytes: &Bytes) -> Result<usize, LogError> {
         if !bytes.starts_with(SNAPSHOT) {
             return Ok(0);
         }
-        // Expired keys stay: the following commands still work on them.
+        // Expired keys stay: the following commands still access them.
         let opened = rdb::open(bytes, &self.node.config, env.wall.as_millis(), true);
         let taken = opened.and_then(|opened| {
             self.node.take_in(opened.dbs, &opened.libraries)?;
@@ -273,7 +275,8 @@ impl Server {
         taken.map_err(|error| LogError::Snapshot { file: file.into(), error })
     }
 
-    /// Replays the commands of an AOF from an offset on; if that fails, returns where it ends.
+    /// Replays the commands of an AOF from an offset on. On failure returns the position at which
+    /// valid commands end.
     fn repeat_file(&mut self, env: &mut Env, bytes: Bytes, at: usize) -> Result<(), (Stop, usize)> {
         let session = Session::new(FILE, String::new(), String::new(), env.monotonic);
         self.node.clients.sessions.insert(session);
@@ -287,7 +290,7 @@ impl Server {
         while let Some(read) = commands.next() {
             let begun = commands.begun();
             let args = read.map_err(|unread| {
-                // A transaction without its end was never finished, and is not begun.
+                // A transaction without its end was never finished, and is not applied.
                 let cut = batch.as_ref().map_or(begun, |(multi, _)| *multi);
                 (Stop::Unread(unread), if unread == Unread::Short { cut } else { begun })
             })?;
@@ -310,7 +313,7 @@ impl Server {
     fn redo(&mut self, env: &mut Env, args: &[Bytes]) {
         let session = self.node.clients.sessions.get_mut(FILE).expect("the file is being read");
         if args[0].eq_ignore_ascii_case(b"select") {
-            // A node of a cluster refuses any other than the first, and what comes after it is done
+            // A cluster node refuses any other database than the first; later commands are applied
             // to the first.
             let dbs = if self.node.cluster.is_some() { 1 } else { self.node.dbs.len() };
             let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());

@@ -1,4 +1,4 @@
-//! One step: an event in, and everything that follows from it.
+//! One step of a node: processes an event and everything that follows from it.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -14,12 +14,12 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// A Redis node without sockets, clocks or threads. Its driver gives it events and carries out its
-/// actions.
+/// A Redis node without sockets, clocks or threads. Its driver passes events to it and carries out
+/// its actions.
 ///
-/// Keys expire by the wall clock, alarms ring by the monotonic one. A driver whose wall clock was
-/// set should send [`Event::Alarm`] once, which is allowed at any time: as a running server would
-/// with its next periodic work, the node then sees what has become due.
+/// Keys expire by the wall clock, alarms ring by the monotonic one. After setting the wall clock a
+/// driver should send [`Event::Alarm`] once, which is allowed at any time. The node then notices
+/// work that has become due, as a real server does with its next periodic work.
 ///
 /// ```
 /// use lockstorm_sim::{config::Config, env::Env, event::{Action, ConnId, Event}, server::Server};
@@ -40,33 +40,32 @@ pub struct Server {
     pub(super) node: Box<Node>,
     /// The periodic work.
     pub(super) cron: Cron,
-    /// Connections that CLIENT PAUSE has made wait, those that have gone since among them.
+    /// The number of connections held by CLIENT PAUSE, including those that are gone by now.
     pub(super) held: usize,
     /// Changed keys on which clients are blocked, by database; served after the batch that changed
     /// them.
     pub(super) ready: VecDeque<(usize, Bytes)>,
-    /// The pool of eviction candidates.
     pub(super) evictor: Evictor,
-    /// The alarm the driver was last asked for.
+    /// The alarm last requested from the driver.
     alarm: Option<Monotonic>,
-    /// Until when the driver was last told to stop reading.
+    /// The end of the stall last reported to the driver.
     stall_told: Option<Monotonic>,
-    /// Events that came while the node was stalled, in order.
+    /// Events that arrived while the node was stalled, in order.
     queued: VecDeque<Event>,
-    /// The driver was asked for the next turn of the script that runs.
+    /// Set while a request for the script's next turn is pending at the driver.
     pub(super) turn_asked: bool,
-    /// How many observations there were when the step began.
+    /// The number of observations at the beginning of the step.
     observed: usize,
-    /// What the two clocks showed at the start, for
+    /// The two clocks at the start, for
     /// [`Mutations::wall_from_monotonic`](crate::config::Mutations).
     started: (Wall, Monotonic),
 }
 
-/// How much earlier than needed an alarm may ring.
+/// An alarm may ring this much too early.
 const ALARM_EARLY_MAX: Duration = Duration::from_millis(1);
 
 impl Server {
-    /// A node that has just started.
+    /// Returns a node that has just started.
     pub fn new(config: Config, env: &mut Env) -> Server {
         let (run_id, replication_id) = (env.random_id(), env.random_id());
         let node = Box::new(Node::new(config, run_id, replication_id, env.monotonic));
@@ -86,7 +85,7 @@ impl Server {
         server.node.persistence.saved_at = env.wall.as_secs();
         server.node.scripts.set_clock(env.script_clock);
         load_configured(&mut server.node, env);
-        // A node without files has nothing to read that could be wrong.
+        // A node without files has no cluster file that could be wrong.
         let _ = server.start_cluster(env);
         server.follow_configured(env);
         server.run_disk(env);
@@ -96,19 +95,19 @@ impl Server {
         server
     }
 
-    /// The node's state, to look at from outside.
+    /// Returns the node's state, read-only.
     pub fn node(&self) -> &Node {
         &self.node
     }
 
-    /// The port at which other nodes of its cluster connect, if it is in one.
+    /// Returns the port for the connections of other cluster nodes, if it is in a cluster.
     pub fn listens_for_cluster(&self) -> Option<u16> {
         self.node.cluster.as_ref()?;
         self.node.config.bus_port()
     }
 
-    /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out
-    /// as one write per connection.
+    /// Processes one event. The actions are appended to `env.outbox`, in order; the replies of a
+    /// step are sent as one write per connection.
     pub fn step(&mut self, env: &mut Env, event: Event) {
         if self.node.config.mutations.wall_from_monotonic {
             let (wall, monotonic) = self.started;
@@ -138,7 +137,8 @@ impl Server {
             }
         }
         self.end_loading(env);
-        // A stalled node neither reads nor answers: all waits, as it would in the kernel's buffers.
+        // A stalled node neither reads nor answers: its input waits, as it would in the kernel's
+        // buffers.
         while !self.must_end(env) {
             self.read_on(env);
             if self.must_end(env) {
@@ -163,7 +163,7 @@ impl Server {
             self.node.stats.note_rates(env.monotonic);
         }
         if self.node.exiting {
-            // An orderly end leaves nothing unsynced.
+            // An orderly exit syncs everything.
             self.close_disk(env);
             env.outbox.push(Action::Exit);
             return;
@@ -183,24 +183,24 @@ impl Server {
             Event::ResumeScript => self.resume_script(env),
             Event::Signal(signal) => self.signalled(env, signal),
             Event::Disk { fault } => self.node.persistence.disk.fault = fault,
-            // Both have been dealt with when they came.
+            // Both were processed on arrival.
             Event::Alarm | Event::Unsent { .. } => {}
         }
     }
 
-    /// Whether the node neither reads nor answers for now.
+    /// Returns true if the node neither reads nor answers now.
     pub(super) fn is_stalled(&self) -> bool {
         self.node.stalled_until.is_some() || self.node.migration.is_some()
     }
 
-    /// Whether what is left waits for another step: for the end of a stall, or until an observer
-    /// has seen the node as a command has left it.
+    /// Returns true if the remaining work waits for another step: until a stall ends, or until an
+    /// observer has seen the node after a command.
     fn must_end(&self, env: &Env) -> bool {
         self.is_stalled() || self.is_to_be_seen(env) && self.has_more()
     }
 
-    /// Whether an observer has yet to look at what a command has done. It looks when the step is
-    /// done, so that it is one command's.
+    /// Returns true if an observer has not yet seen the result of a command. It looks at the end of
+    /// a step, so that it sees one command at a time.
     pub(super) fn is_to_be_seen(&self, env: &Env) -> bool {
         env.observing && env.observations.len() > self.observed
     }
@@ -218,7 +218,7 @@ impl Server {
         }
     }
 
-    /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
+    /// Does all work that has become due, on an alarm or on a later event.
     fn run_due(&mut self, env: &mut Env) {
         self.run_sentinel(env);
         self.run_cluster(env);
@@ -227,7 +227,7 @@ impl Server {
         self.run_shutdown(env);
         self.end_pause(env);
         self.node.limit_slow_readers(env.monotonic);
-        // While a script runs, nothing else does.
+        // Nothing else runs while a script does.
         if self.node.busy.is_none() {
             self.apply_new_limit(env);
             self.node.limit_tracking(env);
@@ -241,8 +241,8 @@ impl Server {
         self.run_disk(env);
     }
 
-    /// When the node next has work that no event triggers. `None` for an idle node, which needs no
-    /// alarm.
+    /// Returns the next time at which the node has work that no event triggers; `None` for an idle
+    /// node, which needs no alarm.
     fn due(&self, env: &Env) -> Option<Monotonic> {
         if let Some(until) = self.node.stalled_until {
             return Some(until);
@@ -278,13 +278,13 @@ impl Server {
         .min()
     }
 
-    /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm
-    /// that is no longer needed still rings, and finds nothing to do.
+    /// Requests an alarm for the earliest due work, unless it is already requested. An alarm that
+    /// is no longer needed still rings, and finds no work.
     pub(super) fn set_alarm(&mut self, env: &mut Env) {
-        // At the end of time there is no later: what would be due then never is.
+        // No alarm can ring at the end of time.
         let Some(at) = self.due(env).filter(|at| *at < Monotonic::MAX) else { return };
-        // Converting a wall-clock deadline to the monotonic clock jitters, since the two are never
-        // read at the same instant. An alarm that is early by so little finds nothing to do, and is
+        // Converting a wall-clock deadline to the monotonic clock jitters, because the two are
+        // never read at the same instant. An alarm that rings slightly early finds no work and is
         // set again.
         if self.alarm.is_none_or(|alarm| alarm > at || at.since(alarm) > ALARM_EARLY_MAX) {
             self.alarm = Some(at);
@@ -292,7 +292,7 @@ impl Server {
         }
     }
 
-    /// Tells the driver when to read and when not, where that has changed.
+    /// Tells the driver to stop or to resume reading, if that has changed.
     pub(super) fn tell_stall(&mut self, env: &mut Env) {
         let until = self.node.stalled_until;
         if std::mem::replace(&mut self.stall_told, until) != until {

@@ -1,4 +1,5 @@
-//! Builds a world: hosts with their software, the network between them, the limits of a run.
+//! Builds a world: its hosts with their software, the network between them, and the limits of a
+//! run.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -46,7 +47,7 @@ pub struct Builder {
 }
 
 impl World {
-    /// Starts the description of a world that runs from this seed.
+    /// Starts the description of a world with this seed.
     pub fn builder(seed: u64) -> Builder {
         Builder::new(seed)
     }
@@ -72,25 +73,25 @@ impl Builder {
         }
     }
 
-    /// The engine that advances time and delivers packets; by default lockstorm's own timeline.
+    /// Sets the engine that advances time and delivers packets; by default lockstorm's own
+    /// timeline.
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = engine;
         self
     }
 
-    /// The reading of correct wall clocks at true zero; by default the first instant of 2024.
+    /// Sets the reading of correct wall clocks at true zero; by default the first instant of 2024.
     pub fn epoch(mut self, epoch: Wall) -> Self {
         self.epoch = epoch;
         self
     }
 
-    /// Adds a host. `software` is called at every start, so what it captures is what survives a
-    /// crash. Tasks belong to the host if they are spawned by
-    /// [`HostCtx::spawn`](super::HostCtx::spawn) or `tokio::task::spawn_local`; what `tokio::spawn`
-    /// starts belongs to no host and finds no network.
+    /// Adds a host. `software` is called at every start, so only its captures survive a crash.
+    /// Tasks belong to the host if they are spawned by [`HostCtx::spawn`](super::HostCtx::spawn) or
+    /// `tokio::task::spawn_local`. A task of `tokio::spawn` belongs to no host and has no network.
     ///
     /// # Panics
-    /// If there is a host of this name already.
+    /// If a host of this name exists already.
     pub fn host<S, F>(mut self, name: impl Into<String>, mut software: S) -> Self
     where
         S: FnMut(super::HostCtx) -> F + 'static,
@@ -102,7 +103,7 @@ impl Builder {
         self
     }
 
-    /// The readings of this host's clocks at true zero, instead of the epoch, zero and zero.
+    /// Sets the readings of this host's clocks at true zero, instead of the epoch, zero and zero.
     pub fn clocks(
         mut self,
         host: impl Into<String>,
@@ -114,26 +115,26 @@ impl Builder {
         self
     }
 
-    /// The default latency of links; 0.2 to 1 ms if it is not set.
+    /// Sets the default latency of links; 0.2 to 1 ms if it is not set.
     pub fn latency(mut self, latency: Latency) -> Self {
         self.latency = latency;
         self
     }
 
-    /// The latency of one direction between two hosts.
+    /// Sets the latency of one direction between two hosts.
     pub fn link(mut self, from: impl Into<String>, to: impl Into<String>, latency: Latency) -> Self {
         self.links.push((from.into(), to.into(), latency));
         self
     }
 
-    /// Adds an address that is no host's own: who dials it reaches `host`, until
+    /// Adds an address besides those of the hosts. Dialing it reaches `host`, until
     /// [`Verb::Point`](super::Verb::Point) moves it.
     pub fn address(mut self, name: impl Into<String>, host: impl Into<String>) -> Self {
         self.addresses.insert(name.into(), host.into());
         self
     }
 
-    /// Which records are kept; by default the last 1,000.
+    /// Sets the records to keep; by default the last 1,000.
     pub fn keep(mut self, keep: TraceRetention) -> Self {
         self.keep = keep;
         self
@@ -146,25 +147,24 @@ impl Builder {
         self
     }
 
-    /// Calls `hook` whenever the state of a host changes, with the old and the new state; first
-    /// when it starts.
+    /// Calls `hook` with the old and the new state of a host whenever it changes; first when the
+    /// host starts.
     pub fn state_hook(mut self, hook: impl FnMut(True, &str, HostState, HostState) + 'static) -> Self {
         self.state_hooks.push(Box::new(hook));
         self
     }
 
-    /// How many polls and packets one true instant may take (by default a million) and a whole run
-    /// may take (ten thousand million); more than that counts as an endless loop, and is an error.
+    /// Limits the number of polls and packets in one true instant (by default a million) and in a
+    /// whole run (ten thousand million). More count as an endless loop, and are an error.
     pub fn limits(mut self, per_instant: u64, per_run: u64) -> Self {
         (self.steps_per_instant, self.steps_per_run) = (per_instant, per_run);
         self
     }
 
-    /// The world at true zero, with every host about to start.
+    /// Returns the world at true zero, with every host about to start.
     ///
     /// # Panics
-    /// If there is another world on this thread, or a link or clocks name a host that does not
-    /// exist.
+    /// If another world exists on this thread, or a link or clocks name a host that does not exist.
     pub fn build(self) -> World {
         let entropy = Entropy::new(self.seed);
         let sleeper = Arc::new(Sleeper::default());
@@ -228,19 +228,19 @@ impl Builder {
     }
 }
 
-/// lockstorm's own network between hosts of these names, with the id and address of each.
+/// Returns lockstorm's own network between hosts of these names, with the id and address of each.
 fn events<'a>(names: impl Iterator<Item = &'a str>) -> (Fabric, Vec<(Option<HostId>, IpAddr)>) {
     // Retransmission counts calls instead of time, so it is disabled; links never lose a packet
-    // anyway. The receive buffer is large because a closed window is only reopened by a single read
-    // of half of it. Packets may be large because cutting messages up costs time and, on links that
-    // keep order, changes nothing.
+    // anyway. The receive buffer is large because only a single read of half of it reopens a closed
+    // window. Packets may be large because splitting messages costs time and changes nothing on
+    // links that keep order.
     let config = KernelConfig::default().retx_threshold(u32::MAX).recv_buf_cap(256 << 20).mtu(60_000);
     let mut net = Net::with_config(config);
     let addresses = names.map(|name| (Some(net.add_host(name)), net.lookup(name))).collect();
     (Fabric::Event(net.enter()), addresses)
 }
 
-/// The loopback address of the n-th host, where all hosts are this machine.
+/// Returns the loopback address of the n-th host, for worlds whose hosts are all this machine.
 fn own_address(number: u16) -> IpAddr {
     let [high, low] = number.to_be_bytes();
     IpAddr::from([127, 1, high, low])

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-/// The cause of a condition, such as one occurrence of a fault. On one target a cause counts once.
+/// The cause of a condition, such as one occurrence of a fault. A cause counts once per target.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause(Arc<str>);
 

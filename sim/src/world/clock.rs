@@ -9,7 +9,7 @@ use std::{fmt, time::Duration};
 
 use crate::time::{Boottime, Monotonic, True, Wall};
 
-/// Which of a host's clocks.
+/// One of the clocks of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClockId {
     /// `CLOCK_REALTIME`.
@@ -21,10 +21,10 @@ pub enum ClockId {
 }
 
 impl ClockId {
-    /// Every clock of a host.
+    /// The clocks of a host.
     pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
 
-    /// What a fault of one clock, or of all of them, is about.
+    /// Returns the name of one clock, or that of all of them, for the description of a fault.
     pub(super) fn name_or_all(of: Option<Self>) -> &'static str {
         match of {
             None => "all clocks",
@@ -35,7 +35,7 @@ impl ClockId {
     }
 }
 
-/// How fast a clock runs, in billionths of true time.
+/// The speed of a clock, in billionths of true time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(i64);
 
@@ -43,19 +43,20 @@ impl Rate {
     /// As fast as true time.
     pub const NOMINAL: Self = Self(UNIT);
 
-    /// So many parts per million fast (or slow, if negative); a clock cannot run slower than
-    /// standing still.
+    /// Returns a rate that is fast by `ppm` parts per million, or slow if negative; the slowest
+    /// clock stands still.
     pub const fn ppm(ppm: i64) -> Self {
         let rate = UNIT.saturating_add(ppm.saturating_mul(1_000));
         Self(if rate < 0 { 0 } else { rate })
     }
 
-    /// The rate whose error is the sum of the errors of this rate and another; not below zero.
+    /// Returns the rate whose error is the sum of the errors of both rates; not below zero.
     pub fn and(self, other: Rate) -> Self {
         Self(self.0.saturating_add(other.0.saturating_sub(UNIT)).max(0))
     }
 
-    /// So many times as fast as true time; an invalid factor (negative, not a number) is zero.
+    /// Returns a rate of `factor` times true time; an invalid factor (negative or not a number)
+    /// counts as zero.
     pub fn factor(factor: f64) -> Self {
         Self((factor * UNIT as f64).round().max(0.0) as i64)
     }
@@ -80,15 +81,15 @@ pub struct Reading {
 
 /// A linear piece of a host's clocks, valid from `from` until the next one, in plain numbers.
 ///
-/// Readings are whole nanoseconds; the clock itself keeps the rounding error, so that a reading
-/// computed from a segment may be a nanosecond less than the clock's own.
+/// Readings are whole nanoseconds, while the clock itself keeps the rounding error. So a reading
+/// computed from a segment may be a nanosecond less than that of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// The true instant it begins at.
+    /// The true instant at which it begins.
     pub from: True,
-    /// What wall, monotonic and boottime show then, in nanoseconds.
+    /// The readings of wall, monotonic and boottime at `from`, in nanoseconds.
     pub readings: [i64; 3],
-    /// How fast each goes, in billionths of true time.
+    /// The rate of each clock, in billionths of true time.
     pub rates: [i64; 3],
 }
 
@@ -98,8 +99,8 @@ struct Piece {
     from: True,
     /// Readings at `from`, in billionths of a nanosecond.
     anchors: [i128; 3],
-    /// Billionths of true time; the wall clock's may be negative while it is slewed back faster
-    /// than time goes.
+    /// In billionths of true time. The wall clock's rate is negative while it is slewed back faster
+    /// than time passes.
     rates: [i64; 3],
 }
 
@@ -118,11 +119,11 @@ impl Piece {
     }
 }
 
-/// A slew under way.
+/// A running slew.
 #[derive(Debug, Clone, Copy)]
 struct Slew {
     until: True,
-    /// Added to the wall clock's rate until then, in billionths.
+    /// The addition to the wall clock's rate until then, in billionths.
     rate: i64,
     /// The rounding error of the rate, in billionths of a nanosecond, never negative; added at the
     /// end.
@@ -136,12 +137,12 @@ pub struct Clock {
     rates: [Rate; 3],
     frozen: [bool; 3],
     suspended: bool,
-    /// The slews under way, sorted by their ends.
+    /// The running slews, sorted by their ends.
     slews: Vec<Slew>,
 }
 
 impl Clock {
-    /// Clocks that agree with true time in rate, with these readings at true zero.
+    /// Returns clocks that run at the rate of true time, with these readings at true zero.
     pub fn new(wall: Wall, monotonic: Monotonic, boottime: Boottime) -> Self {
         let anchors = [wall.as_nanos(), monotonic.as_nanos(), boottime.as_nanos()]
             .map(|n| i128::from(n) * i128::from(UNIT));
@@ -154,28 +155,28 @@ impl Clock {
         }
     }
 
-    /// The reading of the wall clock at this true instant.
+    /// Returns the reading of the wall clock at this true instant.
     pub fn wall(&self, at: True) -> Wall {
         Wall::from_nanos(self.piece(at).nanos(ClockId::Wall, at))
     }
 
-    /// The reading of the monotonic clock at this true instant.
+    /// Returns the reading of the monotonic clock at this true instant.
     pub fn monotonic(&self, at: True) -> Monotonic {
         Monotonic::from_nanos(self.piece(at).nanos(ClockId::Monotonic, at))
     }
 
-    /// The reading of the boottime clock at this true instant.
+    /// Returns the reading of the boottime clock at this true instant.
     pub fn boottime(&self, at: True) -> Boottime {
         Boottime::from_nanos(self.piece(at).nanos(ClockId::Boottime, at))
     }
 
-    /// The readings of all clocks at this true instant.
+    /// Returns the readings of all clocks at this true instant.
     pub fn read(&self, at: True) -> Reading {
         Reading { wall: self.wall(at), monotonic: self.monotonic(at), boottime: self.boottime(at) }
     }
 
-    /// The first true instant, not before `from`, at which this clock shows `nanos` or more, as far
-    /// as is known today; `None` if that never comes.
+    /// Returns the first true instant, not before `from`, at which this clock shows `nanos` or
+    /// more, by the changes known so far; `None` if that never happens.
     pub fn first_true(&self, clock_id: ClockId, nanos: i64, from: True) -> Option<True> {
         let target = i128::from(nanos) * i128::from(UNIT);
         let first = self.index(from);
@@ -199,14 +200,14 @@ impl Clock {
         None
     }
 
-    /// The first true instant, not before `from`, at which the monotonic clock shows `target` or
-    /// more.
+    /// Returns the first true instant, not before `from`, at which the monotonic clock shows
+    /// `target` or more.
     pub fn true_at_monotonic(&self, target: Monotonic, from: True) -> Option<True> {
         self.first_true(ClockId::Monotonic, target.as_nanos(), from)
     }
 
-    /// The straight pieces of these clocks, in order, as far as they are known or planned: what a
-    /// recorder writes down.
+    /// Returns the linear pieces of these clocks for a recorder, in order, including those planned
+    /// ahead.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         self.pieces.iter().map(|piece| Segment {
             from: piece.from,
@@ -215,7 +216,7 @@ impl Clock {
         })
     }
 
-    /// Moves the wall clock by so many nanoseconds at once.
+    /// Moves the wall clock by `by_nanos` in one step.
     pub fn step(&mut self, at: True, by_nanos: i64) {
         self.change(at, |clock| {
             let last = clock.pieces.last_mut().expect("a clock has a first piece");
@@ -223,9 +224,8 @@ impl Clock {
         });
     }
 
-    /// Moves the wall clock by so many nanoseconds, evenly over so much true time. Slews add up;
-    /// while the clock is frozen none moves it, and a slew does not catch up on the time that it
-    /// misses.
+    /// Moves the wall clock by `by_nanos`, evenly over `over` of true time. Slews add up. A frozen
+    /// clock is not slewed, and the part of a slew that it misses is lost.
     pub fn slew(&mut self, at: True, by_nanos: i64, over: Duration) {
         let until = at + over;
         let over = i128::from(until.as_nanos()) - i128::from(at.as_nanos());
@@ -241,7 +241,7 @@ impl Clock {
         });
     }
 
-    /// Sets how fast these clocks run from now on.
+    /// Sets the rate of these clocks from now on.
     pub fn set_rate(&mut self, at: True, clock_ids: &[ClockId], rate: Rate) {
         self.change(at, |clock| clock_ids.iter().for_each(|&clock_id| clock.rates[clock_id as usize] = rate));
     }
@@ -253,7 +253,7 @@ impl Clock {
         });
     }
 
-    /// Suspends the host, which stops only its monotonic clock, or ends that.
+    /// Suspends the host, which stops only its monotonic clock, or resumes it.
     pub fn suspend(&mut self, at: True, suspended: bool) {
         self.change(at, |clock| clock.suspended = suspended);
     }
@@ -327,7 +327,7 @@ mod tests {
         ]
     }
 
-    /// Faults, each with its distance from the one before, in nanoseconds.
+    /// Generates faults, each with its distance from the previous one in nanoseconds.
     fn faults() -> impl Strategy<Value = Vec<(i64, Fault)>> {
         prop::collection::vec((0..3_000_000_000i64, fault()), 0..8)
     }
@@ -355,7 +355,7 @@ mod tests {
         (clock, at)
     }
 
-    /// An instant somewhere in the time that the faults span, and somewhat beyond.
+    /// Generates an instant in the time that the faults span, or somewhat later.
     fn instant() -> impl Strategy<Value = True> {
         (0..40_000_000_000i64).prop_map(True::from_nanos)
     }
@@ -421,7 +421,7 @@ mod tests {
             let mut changed = clock.clone();
             apply(&mut changed, when, &fault);
             prop_assert_eq!(clock.read(at.min(True::from_nanos(when.as_nanos() - 1))), changed.read(at.min(True::from_nanos(when.as_nanos() - 1))));
-            // At its own instant it moves no clock, except that a step moves the wall clock.
+            // At its own instant a fault moves no clock, except that a step moves the wall clock.
             prop_assert_eq!(clock.monotonic(when), changed.monotonic(when));
             prop_assert_eq!(clock.boottime(when), changed.boottime(when));
             let step = match fault { Fault::Step(by) | Fault::Slew(by, 0) => by, _ => 0 };
@@ -442,7 +442,8 @@ mod tests {
     fn each_fault_moves_the_clocks_it_should() {
         let s = 1_000_000_000;
         let at = True::from_secs(10);
-        // What each fault, at true 10 s, adds to wall, monotonic and boottime by true 20 s.
+        // Each row: a fault at true 10 s, and its effect on wall, monotonic and boottime at true 20
+        // s.
         type Row = (&'static str, fn(&mut Clock, True), [i64; 3]);
         let rows: [Row; 8] = [
             ("step back", |c, at| c.step(at, -3_000_000_000), [-3 * s, 0, 0]),
@@ -500,7 +501,7 @@ mod tests {
         for (from, by, over) in slews {
             clock.slew(True::from_secs(from), by, Duration::from_secs(over));
         }
-        // By 8 s: eight of the ten, thirty of the hundred, all of the two short ones, an eighth of
+        // At 8 s: eight of the ten, thirty of the hundred, all of the two short slews, an eighth of
         // the thirty.
         for (at, moved) in [(5, 5), (8, 8 + 30 - 7 + 3 + 3), (100, 10 + 100 - 7 + 3 + 30)] {
             let at = True::from_secs(at);
@@ -517,8 +518,8 @@ mod tests {
         }
     }
 
-    /// The clock would show the target at 5 s, and is set back by 2 s at that very instant: it
-    /// shows it at 7 s.
+    /// The clock would show the target at 5 s, but is set back by 2 s at that instant: it shows the
+    /// target at 7 s.
     #[test]
     fn a_reading_is_not_reached_in_the_instant_in_which_the_clock_is_set_back() {
         let mut clock = start();

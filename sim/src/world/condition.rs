@@ -1,8 +1,8 @@
 //! Conditions: effects that last until they are ended, each with its causes.
 //!
-//! Every cause holds its own conditions and ends no other's, so that each of several faults that
-//! overlap on one host or link lasts exactly as long as it says: a link that two have cut heals
-//! when both are over, and delays of one link add up.
+//! A cause holds its own conditions and does not end those of others. So each of several
+//! overlapping faults on a host or link lasts exactly as long as it says: a link cut by two faults
+//! heals when both are over, and delays of one link add up.
 
 use std::{fmt, time::Duration};
 
@@ -22,29 +22,29 @@ pub enum Condition {
     /// The host's code does not run; its kernel still acknowledges and receives. A host that
     /// restarts is still paused.
     Paused { host: String },
-    /// As `Paused`, but caused by its own process, and over when that ends.
+    /// Like `Paused`, but caused by the host's own process, and over when that ends.
     Blocked { host: String },
     /// The whole machine is suspended: no code, no kernel, and monotonic time stops. A host that
     /// restarts is still suspended.
     Suspended { host: String },
-    /// Packets of this direction wait until it heals, including those of new connections.
+    /// Packets of this direction wait until the cut heals, including those of new connections.
     Cut { from: String, to: String },
-    /// Added to the latency. Delays add up.
+    /// Increases the latency by `by`. Delays add up.
     Slow { from: String, to: String, by: Duration },
-    /// How many packets of a million are late by one retransmission time-out. Losses of several
-    /// causes are independent.
+    /// Of a million packets, `per_million` are late by one retransmission timeout. Losses of
+    /// several causes are independent.
     Lossy { from: String, to: String, per_million: u32 },
-    /// The rate of a clock; without one, of all. The errors of several causes add up, together with
-    /// the clock's own; no clock runs backwards.
+    /// Sets the rate of a clock, or of all clocks without `clock_id`. The errors of several causes
+    /// and the clock's own error add up; no clock runs backwards.
     ClockRate { host: String, clock_id: Option<ClockId>, rate: Rate },
-    /// A clock is frozen; without one, of all.
+    /// Freezes a clock, or all clocks without `clock_id`.
     ClockFrozen { host: String, clock_id: Option<ClockId> },
-    /// A message rule is in force.
+    /// Applies a message rule.
     Rule(Rule),
 }
 
 impl Condition {
-    /// The host whose clock it bends, which cannot be done to a process of its own.
+    /// Returns the host whose clock it changes, which is impossible for a real server process.
     pub fn bends_clock_of(&self) -> Option<&str> {
         match self {
             Self::ClockRate { host, .. } | Self::ClockFrozen { host, .. } => Some(host),

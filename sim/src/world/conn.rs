@@ -1,9 +1,9 @@
-//! A connection between two hosts of a world in real time, which the links of the world carry.
+//! A connection between two hosts of a world in real time, carried by the links of the world.
 //!
 //! The dialing end is in memory; the other end is a real socket that [`proxy`](super::proxy) opens
-//! to the listener. What passes between the two goes over the links of the world, in
-//! [parcels](Carried), so that latencies, cuts, delays and losses of links are the same for real
-//! servers, which know of them by what arrives and what does not.
+//! to the listener. Data between the two crosses the links of the world in [parcels](Carried). So
+//! latencies, cuts, delays and losses of links also apply to real servers, which notice them only
+//! by what arrives and what does not.
 
 use std::{
     collections::VecDeque,
@@ -28,18 +28,18 @@ use tokio::{
 
 use super::{lock::lock, sleeper::Sleeper, trace::HostName};
 
-/// What a link carries of a connection.
+/// A part of a connection that crosses a link.
 #[derive(Debug)]
 pub(super) enum Carried {
     /// The dialing end asks for a connection.
     Connect,
-    /// There is one, with these addresses of the proxy's socket and of the listener.
+    /// The connection is made, with these addresses of the proxy's socket and of the listener.
     Connected(SocketAddr, SocketAddr),
-    /// There is none.
+    /// The connection is refused.
     Refused(io::ErrorKind),
-    /// What was written.
+    /// Written bytes.
     Bytes(Bytes),
-    /// One side writes no more.
+    /// One side has stopped writing.
     End,
     /// The connection is broken.
     Reset,
@@ -48,13 +48,13 @@ pub(super) enum Carried {
 /// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// The one that has dialed.
+    /// The dialing end.
     Near,
-    /// The one with the listener.
+    /// The end with the listener.
     Far,
 }
 
-/// What connections have sent, until the world's loop puts it onto links.
+/// The parcels that connections have sent, until the world's loop puts them onto links.
 #[derive(Debug)]
 pub(super) struct Sent {
     queue: Mutex<VecDeque<(Arc<Conn>, Side, Carried)>>,
@@ -62,12 +62,12 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Nothing yet, in a world with this loop.
+    /// Returns an empty queue that wakes the loop of `sleeper`.
     pub(super) fn new(sleeper: Arc<Sleeper>) -> Sent {
         Sent { queue: Mutex::default(), sleeper }
     }
 
-    /// Takes all of it: each parcel with its connection and the side that it goes to.
+    /// Takes all parcels, each with its connection and the side it goes to.
     pub(super) fn take(&self) -> VecDeque<(Arc<Conn>, Side, Carried)> {
         std::mem::take(&mut lock(&self.queue))
     }
@@ -77,25 +77,26 @@ impl Sent {
     }
 }
 
-/// How many bytes of one direction may be on their way or unread: beyond it the writer waits, as
-/// for a window of TCP.
+/// The maximum number of bytes of one direction in flight or unread. Beyond it the writer waits, as
+/// for a TCP window.
 const WINDOW: usize = 1 << 20;
 
 /// The state of the dialing end.
 #[derive(Debug, Default)]
 struct Near {
-    /// The addresses of the proxy's socket and of the listener, once there is a connection.
+    /// The addresses of the proxy's socket and of the listener, once the connection is made.
     ends: Option<(SocketAddr, SocketAddr)>,
     incoming: VecDeque<Bytes>,
-    /// Nothing more comes: the other side has ended, or what broke it.
+    /// Set when no more bytes come: the other side has stopped writing, or an error broke the
+    /// connection.
     over: Option<Result<(), io::ErrorKind>>,
-    /// Bytes that the far end has not written to its socket yet.
+    /// Bytes that the far end has not yet written to its socket.
     underway: usize,
-    /// Bytes that have been sent back and not read yet.
+    /// Bytes from the far end that are not yet read.
     unread: usize,
-    /// It writes no more.
+    /// Set once this end has stopped writing.
     ended: bool,
-    /// It was dropped, reset or crashed.
+    /// Set once this end was dropped, reset or crashed.
     gone: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -110,7 +111,7 @@ impl Near {
 /// A connection from one host to another.
 pub(super) struct Conn {
     sent: Arc<Sent>,
-    /// The numbers of the two hosts.
+    /// The indices of the two hosts.
     pub(super) from: usize,
     pub(super) to: usize,
     /// The dialing host.
@@ -120,17 +121,17 @@ pub(super) struct Conn {
     pub(super) port: u16,
     near: Mutex<Near>,
     far: UnboundedSender<Carried>,
-    /// What has arrived at the far end, until that takes it over.
+    /// The parcels that have arrived at the far end, until its task takes them over.
     arrived: Mutex<Option<UnboundedReceiver<Carried>>>,
-    /// The far end is gone without a word, as its host has lost its power.
+    /// Set when the far end has vanished without notice, because its host has lost its power.
     pub(super) is_lost: AtomicBool,
-    /// The dialing end has read something, so that more may come.
+    /// Notified when the dialing end has read, so that more may be sent back.
     pub(super) has_read: Notify,
 }
 
 impl Conn {
-    /// A connection that is yet to be opened, from one host to a port of another one; each host
-    /// with its number.
+    /// Returns a connection that is yet to be opened, from a host to a port of another; each host
+    /// with its index.
     pub(super) fn new(
         sent: Arc<Sent>,
         (from, client): (usize, HostName),
@@ -153,17 +154,17 @@ impl Conn {
         })
     }
 
-    /// Gives a parcel to the link towards a side.
+    /// Puts a parcel onto the link towards a side.
     pub(super) fn send(self: &Arc<Self>, to: Side, carried: Carried) {
         lock(&self.sent.queue).push_back((self.clone(), to, carried));
         self.sent.sleeper.wake();
     }
 
-    /// A parcel has arrived at the far end. Returns what the far end needs to start, if this is
-    /// what starts it.
+    /// Delivers a parcel at the far end. Returns the receiver for the far end's task if the parcel
+    /// starts it.
     pub(super) fn arrive_far(self: &Arc<Self>, carried: Carried) -> Option<UnboundedReceiver<Carried>> {
         if let Carried::Connect = carried {
-            // An attempt that was given up is not repeated by any kernel.
+            // No kernel repeats an abandoned connection attempt.
             return if lock(&self.near).gone { None } else { lock(&self.arrived).take() };
         }
         if (self.is_lost.load(Ordering::Relaxed) || self.far.send(carried).is_err()) && !lock(&self.near).gone
@@ -173,7 +174,7 @@ impl Conn {
         None
     }
 
-    /// A parcel has arrived at the dialing end.
+    /// Delivers a parcel at the dialing end.
     pub(super) fn arrive_near(self: &Arc<Self>, carried: Carried) {
         let mut near = lock(&self.near);
         if near.gone {
@@ -194,7 +195,7 @@ impl Conn {
         near.wake();
     }
 
-    /// Aborts one end, as the kernel of a host that resets it or has lost its power.
+    /// Aborts one end, like the kernel of a host that resets it or has lost its power.
     pub(super) fn abort(&self, side: Side) {
         match side {
             Side::Near => {
@@ -205,13 +206,13 @@ impl Conn {
             }
             Side::Far => {
                 self.is_lost.store(true, Ordering::Relaxed);
-                // A far end that has ended needs no reset.
+                // A far end whose task has ended needs no reset.
                 let _ = self.far.send(Carried::Reset);
             }
         }
     }
 
-    /// The far end has written so much to its socket.
+    /// Records that the far end has written `count` bytes to its socket.
     pub(super) fn written(&self, count: usize) {
         let mut near = lock(&self.near);
         near.underway = near.underway.saturating_sub(count);
@@ -220,13 +221,14 @@ impl Conn {
         }
     }
 
-    /// Sends what the far end has read back to the dialing end.
+    /// Sends bytes that the far end has read back to the dialing end.
     pub(super) fn send_back(self: &Arc<Self>, bytes: Bytes) {
         lock(&self.near).unread += bytes.len();
         self.send(Side::Near, Carried::Bytes(bytes));
     }
 
-    /// Whether more may be sent back, or must wait until the dialing end has read.
+    /// Returns true if more may be sent back; otherwise the far end must wait until the dialing end
+    /// has read.
     pub(super) fn has_room_back(&self) -> bool {
         let near = lock(&self.near);
         near.gone || near.unread < WINDOW
@@ -234,7 +236,7 @@ impl Conn {
 }
 
 impl Near {
-    /// The connection is broken: what has not been read is lost.
+    /// Breaks the connection: unread bytes are lost.
     fn break_off(&mut self) {
         self.incoming.clear();
         self.over = Some(Err(io::ErrorKind::ConnectionReset));
@@ -275,7 +277,7 @@ impl Dialed {
         lock(&self.0.near).ends.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// The address of the proxy's socket, which is what the server knows this end by.
+    /// Returns the address of the proxy's socket, by which the server knows this end.
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.ends().map(|(local, _)| local)
     }

@@ -1,4 +1,4 @@
-//! The verbs that every fault is composed of, and the handle that orders them.
+//! The verbs that compose every fault, and the handle to order them.
 
 use std::{
     collections::BTreeMap,
@@ -21,30 +21,30 @@ use crate::time::True;
 pub enum Verb {
     /// Begins a condition, which lasts until this cause ends it.
     Begin { cause: Cause, condition: Condition },
-    /// Ends the condition for this cause; it lasts on if another cause holds it.
+    /// Ends the condition for this cause; it continues if another cause holds it.
     End { cause: Cause, condition: Condition },
-    /// The process dies and the machine stays: its sockets are closed by the kernel, so peers are
+    /// The process dies and the machine continues: its kernel closes its sockets, so peers are
     /// notified.
     Kill { host: String },
     /// The process is asked to end: its code may react to [`super::HostCtx::stopping`] within this
-    /// instant, then as `Kill`.
+    /// instant, then it ends as with `Kill`.
     Stop { host: String },
-    /// The host's software is restarted, with the next incarnation, whatever kept it down; one that
-    /// still runs crashes first.
+    /// Restarts the host's software with the next incarnation, whatever kept it down; running
+    /// software crashes first.
     Restart { host: String },
     /// Both ends of every connection between the two hosts get a reset, and packets on their way
     /// are lost.
     Reset { one: String, other: String },
-    /// An address, by whose name hosts dial, leads to this host from now on. Connections that were
-    /// opened before stay as they are.
+    /// Makes an address that hosts dial lead to this host from now on. Connections opened before
+    /// are unchanged.
     Point { address: String, host: String },
     /// Sets the latency from now on.
     Latency { from: String, to: String, latency: Latency },
-    /// Moves the wall clock at once.
+    /// Moves the wall clock in one step.
     ClockStep { host: String, by_nanos: i64 },
     /// Moves the wall clock evenly over a time.
     ClockSlew { host: String, by_nanos: i64, over: Duration },
-    /// Sets the clock's own rate from now on; without one, of all.
+    /// Sets the own rate of a clock, or of all clocks without `clock_id`, from now on.
     ClockRate { host: String, clock_id: Option<ClockId>, rate: Rate },
     /// Ends every cut, delay, loss, pause, suspension and rule. Clocks stay wrong, and crashed
     /// hosts stay down.
@@ -54,7 +54,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The host whose clock it bends, which cannot be done to a process of its own.
+    /// Returns the host whose clock it changes, which is impossible for a real server process.
     pub fn bends_clock_of(&self) -> Option<&str> {
         match self {
             Self::Begin { condition, .. } | Self::End { condition, .. } => condition.bends_clock_of(),
@@ -91,12 +91,12 @@ impl fmt::Display for Verb {
 }
 
 impl Condition {
-    /// The verb that begins it.
+    /// Returns the verb that begins it.
     pub fn begin(self, cause: impl Into<Cause>) -> Verb {
         Verb::Begin { cause: cause.into(), condition: self }
     }
 
-    /// The verb that ends it for this cause.
+    /// Returns the verb that ends it for this cause.
     pub fn end(self, cause: impl Into<Cause>) -> Verb {
         Verb::End { cause: cause.into(), condition: self }
     }
@@ -114,8 +114,8 @@ struct Orders {
 pub struct Control(Arc<Mutex<Orders>>);
 
 impl Control {
-    /// Orders a verb for this true instant, or for now if that has passed. Verbs of one instant
-    /// take effect in the order given.
+    /// Orders a verb for this true instant, or for now if that has passed. Verbs of one instant are
+    /// executed in the order given.
     pub fn at(&self, at: True, verb: Verb) {
         self.with(|orders| {
             let number = orders.next;
@@ -124,12 +124,12 @@ impl Control {
         });
     }
 
-    /// Orders a verb for now: it takes effect as soon as the calling code yields.
+    /// Orders a verb for now: it is executed as soon as the calling code yields.
     pub fn now(&self, verb: Verb) {
         self.after(Duration::ZERO, verb);
     }
 
-    /// Orders a verb for this length of true time from now.
+    /// Orders a verb for `delay` of true time from now.
     pub fn after(&self, delay: Duration, verb: Verb) {
         let now = self.with(|orders| orders.now);
         self.at(now + delay, verb);
@@ -143,7 +143,7 @@ impl Control {
         self.with(|orders| orders.pending.first_key_value().map(|(&(at, _), _)| at))
     }
 
-    /// The next verb that is due.
+    /// Takes the next verb that is due.
     pub(super) fn take_due(&self, now: True) -> Option<Verb> {
         self.with(|orders| {
             let entry = orders.pending.first_entry()?;

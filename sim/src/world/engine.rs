@@ -1,6 +1,6 @@
 //! The engines that a world can run on.
 
-/// What advances time and delivers packets.
+/// The part of a world that advances time and delivers packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
     /// lockstorm's own timeline over `turmoil-net`: it jumps from event to event, to the
@@ -8,20 +8,21 @@ pub enum Engine {
     #[default]
     Event,
     /// `turmoil`, which runs every host once in each millisecond. A world behaves as on lockstorm's
-    /// timeline, to the millisecond; this engine is slower, and exists to check the other.
+    /// timeline, with a precision of a millisecond; this engine is slower, and exists to check the
+    /// other.
     Turmoil,
     /// Real time and the sockets of this machine, for code that talks to real servers. The links
-    /// carry what passes between hosts, and the clocks of code can be bent as in virtual time;
+    /// carry all data between hosts. The clocks of code can be changed as in virtual time, but
     /// those of real servers cannot. Only the random choices of such a run are a function of its
     /// seed.
     Real,
 }
 
 impl Engine {
-    /// All of them.
+    /// All engines.
     pub const ALL: &[Engine] = &[Engine::Event, Engine::Turmoil, Engine::Real];
 
-    /// Its name in commands and files.
+    /// Returns the name in commands and files.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Event => "event",
@@ -30,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// The engine of this name.
+    /// Returns the engine of this name.
     pub fn named(name: &str) -> Option<Engine> {
         Engine::ALL.iter().copied().find(|engine| engine.name() == name)
     }

@@ -1,4 +1,4 @@
-//! One seed, many named streams of random numbers: a new draw in one stream does not move the
+//! One seed, many named streams of random numbers: a new draw in one stream does not change the
 //! others.
 
 use std::time::Duration;
@@ -16,18 +16,18 @@ pub struct Entropy {
 }
 
 impl Entropy {
-    /// The streams of this seed.
+    /// Returns the streams of this seed.
     pub const fn new(seed: u64) -> Self {
         Self { seed }
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The stream of this name from its beginning: ChaCha8 keyed with SHA-256(seed || name). Asking
-    /// twice gives the same numbers twice.
+    /// Returns the stream of this name from its beginning: ChaCha8 keyed with SHA-256(seed ||
+    /// name). Two calls return the same numbers.
     pub fn stream(&self, name: &str) -> Stream {
         let key = Sha256::new().chain_update(self.seed.to_le_bytes()).chain_update(name).finalize();
         Stream(ChaCha8Rng::from_seed(key.into()))
@@ -39,17 +39,18 @@ impl Entropy {
 pub struct Stream(ChaCha8Rng);
 
 impl Stream {
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// The generator itself.
+    /// Returns the generator itself.
     pub fn into_inner(self) -> ChaCha8Rng {
         self.0
     }
 
-    /// A number below `bound`, by Lemire's multiplication; its bias is below 2^-64 times `bound`.
+    /// Returns a number below `bound`, by Lemire's multiplication; its bias is below 2^-64 times
+    /// `bound`.
     ///
     /// # Panics
     /// If `bound` is zero.
@@ -58,19 +59,19 @@ impl Stream {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in `[0, 1)` with 53 random bits.
+    /// Returns a number in `[0, 1)` with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A duration of whole nanoseconds from `min` to `max`, both included; `min` if the two are in
-    /// the wrong order.
+    /// Returns a duration of whole nanoseconds from `min` to `max`, both included; `min` if they
+    /// are in the wrong order.
     pub fn between(&mut self, min: Duration, max: Duration) -> Duration {
         let span = u64::try_from(max.saturating_sub(min).as_nanos()).unwrap_or(u64::MAX - 1);
         min + Duration::from_nanos(self.below(span.saturating_add(1)))
     }
 
-    /// True `per_million` times out of a million.
+    /// Returns true with a probability of `per_million` in a million.
     pub fn chance(&mut self, per_million: u32) -> bool {
         self.below(1_000_000) < u64::from(per_million)
     }

@@ -1,5 +1,5 @@
-//! A host, from inside ([`HostCtx`], the interface for code on it) and from outside (its tasks, and
-//! whether they run).
+//! A host: from inside ([`HostCtx`], the interface for code on it), and from outside (its tasks,
+//! and its state).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -48,8 +48,8 @@ struct Life {
     spawned: Mutex<VecDeque<Task>>,
 }
 
-/// What code on a host can reach: its clocks, its PRNG, its sockets, its tasks. Nothing of it
-/// survives a crash.
+/// The access of code on a host: its clocks, its PRNG, its sockets, its tasks. None of these tasks
+/// and sockets survives a crash.
 #[derive(Clone)]
 pub struct HostCtx {
     machine: Arc<Machine>,
@@ -57,40 +57,40 @@ pub struct HostCtx {
 }
 
 impl HostCtx {
-    /// The host's name.
+    /// Returns the host's name.
     pub fn name(&self) -> &str {
         &self.machine.name
     }
 
-    /// How often the host's software was started before.
+    /// Returns the number of earlier starts of the host's software.
     pub fn incarnation(&self) -> u64 {
         self.life.incarnation
     }
 
-    /// The reading of the wall clock.
+    /// Returns the reading of the wall clock.
     pub fn wall(&self) -> Wall {
         lock(&self.machine.clock).wall(self.machine.shared.now())
     }
 
-    /// The reading of the monotonic clock.
+    /// Returns the reading of the monotonic clock.
     pub fn monotonic(&self) -> Monotonic {
         self.machine.monotonic()
     }
 
-    /// The reading of the boottime clock.
+    /// Returns the reading of the boottime clock.
     pub fn boottime(&self) -> Boottime {
         lock(&self.machine.clock).boottime(self.machine.shared.now())
     }
 
-    /// True time, and the readings of the host's clocks. For recorders only: no real program can
-    /// know true time, so code that is under test must not use it.
+    /// Returns true time, and the readings of the host's clocks. For recorders only: no real
+    /// program can know true time, so code under test must not use it.
     pub fn moment(&self) -> (True, Reading) {
         let now = self.machine.shared.now();
         (now, lock(&self.machine.clock).read(now))
     }
 
-    /// Resolves when the host's monotonic clock shows `at`, at that very true instant if the host
-    /// runs then.
+    /// Resolves when the host's monotonic clock shows `at`, at exactly that true instant if the
+    /// host runs then.
     pub fn sleep_until(&self, at: Monotonic) -> Sleep {
         Sleep { machine: self.machine.clone(), alarm: Alarm::Clock(at), timer: None }
     }
@@ -102,22 +102,22 @@ impl HostCtx {
         Sleep { machine: self.machine.clone(), alarm: Alarm::Wire(at), timer: None }
     }
 
-    /// 64 random bits of the host's own stream, which continues over restarts.
+    /// Returns 64 random bits of the host's own stream, which continues over restarts.
     pub fn random(&self) -> u64 {
         lock(&self.machine.random).next_u64()
     }
 
-    /// A named stream of random numbers, for this host and incarnation.
+    /// Returns a named stream of random numbers, for this host and incarnation.
     pub fn stream(&self, name: &str) -> Stream {
         let (host, life) = (&self.machine.name, self.life.incarnation);
         self.machine.shared.entropy.stream(&format!("hosts/{host}/{life}/{name}"))
     }
 
-    /// Connects to a port of a host; over a cut link this waits until it is healed.
+    /// Connects to a port of a host. Over a cut link it waits until the cut heals.
     ///
     /// # Errors
-    /// `NotFound` for an unknown host, `ConnectionRefused` if no process listens there, as a real
-    /// `connect` otherwise.
+    /// `NotFound` for an unknown host, `ConnectionRefused` if no process listens there, otherwise
+    /// those of a real `connect`.
     pub async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         TcpStream::connect(&self.machine, host, port).await
     }
@@ -125,13 +125,13 @@ impl HostCtx {
     /// Listens on a port of this host.
     ///
     /// # Errors
-    /// `AddrInUse` if the port has a listener already.
+    /// `AddrInUse` if the port already has a listener.
     pub async fn listen(&self, port: u16) -> io::Result<TcpListener> {
         TcpListener::bind(&self.machine, port).await
     }
 
-    /// With real sockets: maps this port of this host to a real address, where a server process
-    /// listens. `None` announces that a server is about to listen: connection attempts wait for it.
+    /// With real sockets: maps this port of this host to the real address of a server process.
+    /// `None` announces that a server will listen soon: connection attempts wait for it.
     pub fn stand_for(&self, port: u16, address: Option<SocketAddr>) {
         let real = &mut lock(&self.machine.shared.real);
         let listener = RealListener { address, is_server: true };
@@ -139,13 +139,13 @@ impl HostCtx {
         real.listening.notify_waiters();
     }
 
-    /// With real sockets: the real address of a port of a host.
+    /// With real sockets: returns the real address of a port of a host.
     pub fn stands_at(&self, host: &str, port: u16) -> Option<SocketAddr> {
         lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port))?.address
     }
 
-    /// With real sockets: a real address at which a server process on this host reaches a port of
-    /// another one, over the links between the two.
+    /// With real sockets: returns a real address at which a server process on this host reaches a
+    /// port of another host, over the links between the two.
     ///
     /// # Errors
     /// If no more sockets can be opened.
@@ -160,17 +160,17 @@ impl HostCtx {
         Ok(address)
     }
 
-    /// With real sockets: the host that opened the connection with this local port.
+    /// With real sockets: returns the host that opened the connection with this local port.
     pub fn dialed_from(&self, port: u16) -> Option<HostName> {
         lock(&self.machine.shared.real).dialed.get(&port).cloned()
     }
 
-    /// The name of the host that has this address.
+    /// Returns the name of the host with this address.
     pub fn host_at(&self, address: IpAddr) -> Option<HostName> {
         lock(&self.machine.shared.names).get(&address).cloned()
     }
 
-    /// Runs a task on this host until it ends, or the host's software does.
+    /// Runs a task on this host until the task or the host's software ends.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if self.life.over.load(Ordering::Relaxed) {
             return;
@@ -179,7 +179,7 @@ impl HostCtx {
         self.machine.queue();
     }
 
-    /// Resolves when the host is asked to stop. What runs from then on within the same instant
+    /// Resolves when the host is asked to stop. Code that becomes runnable within the same instant
     /// still runs.
     pub fn stopping(&self) -> Stopping {
         Stopping(self.life.clone())
@@ -195,13 +195,13 @@ impl HostCtx {
         self.machine.record(event);
     }
 
-    /// The effect of the message rules on a command that this host, a node, has read.
+    /// Returns the effect of the message rules on a command that this host, a node, has read.
     pub fn judge(&self, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
         let mut rules = lock(&self.machine.shared.rules);
         if rules.is_empty() { Fate::default() } else { rules.judge(&self.machine.name, client, arguments) }
     }
 
-    /// The world's control, for tests in which code on a host orders faults.
+    /// Returns the world's control, for tests in which code on a host orders faults.
     pub fn control(&self) -> &Control {
         &self.machine.shared.control
     }
@@ -292,11 +292,11 @@ pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output =
 /// The state of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostState {
-    /// Its software runs, or has nothing to do.
+    /// Its software runs, or has ended by itself.
     Running,
     /// Its software does not run; its kernel and its clocks do.
     Paused,
-    /// Nothing of it runs.
+    /// Neither its software nor its kernel runs.
     Suspended,
     /// It has no software: it has crashed, or was killed or stopped.
     Down,
@@ -316,7 +316,7 @@ impl Default for ClockFaults {
 }
 
 impl ClockFaults {
-    /// The rate of a clock and whether it is frozen, with all conditions.
+    /// Returns the rate of a clock with all conditions applied, and true if it is frozen.
     pub(super) fn of(&self, clock_id: ClockId) -> (Rate, bool) {
         let concerns = |of: &Option<ClockId>| of.is_none_or(|of| of == clock_id);
         let rates = self.rates.iter().filter(|((_, of), _)| concerns(of)).map(|(_, rate)| *rate);
@@ -328,7 +328,7 @@ impl ClockFaults {
 /// A host as the world sees it.
 pub(super) struct Host {
     pub(super) machine: Arc<Machine>,
-    /// The network identity of its code, where `turmoil-net` carries the world.
+    /// The network identity of its code, if `turmoil-net` carries the world.
     net: Option<HostId>,
     pub(super) address: IpAddr,
     software: Software,
@@ -342,13 +342,13 @@ pub(super) struct Host {
     pub(super) suspensions: BTreeSet<Cause>,
     /// The conditions on its clocks.
     pub(super) clocks: ClockFaults,
-    /// The state that the hooks were last notified of.
+    /// The state last reported to the hooks.
     pub(super) told: HostState,
-    /// Its power is off.
+    /// Set while its power is off.
     pub(super) crashed: bool,
-    /// Its software ends with this instant.
+    /// Set when its software ends with this instant.
     pub(super) stopping: bool,
-    /// It was woken while it did not run.
+    /// Set when it was woken while it did not run.
     missed: bool,
 }
 
@@ -374,17 +374,16 @@ impl Host {
         }
     }
 
-    /// Whether packets get to its kernel.
+    /// Returns true if packets reach its kernel.
     pub(super) fn reachable(&self) -> bool {
         !self.crashed && self.suspensions.is_empty()
     }
 
-    /// Whether its software is polled.
+    /// Returns true if its software is polled.
     pub(super) fn runs(&self) -> bool {
         self.pauses.is_empty() && self.blocks.is_empty() && self.suspensions.is_empty()
     }
 
-    /// Its present state.
     pub(super) fn state(&self) -> HostState {
         if !self.is_up() {
             HostState::Down
@@ -397,7 +396,7 @@ impl Host {
         }
     }
 
-    /// Whether there is software to poll or to end.
+    /// Returns true if it has software to poll or to end.
     pub(super) fn is_up(&self) -> bool {
         self.tasks.is_some()
     }
@@ -414,7 +413,7 @@ impl Host {
         self.life = Arc::new(Life { incarnation: self.started, ..Life::default() });
         self.started += 1;
         self.crashed = false;
-        // Listeners of earlier lives are gone, and new ones are awaited.
+        // Listeners of earlier lives are gone; connection attempts wait for new ones.
         for ((host, _), listener) in &mut lock(&self.machine.shared.real).listeners {
             if **host == *self.machine.name {
                 listener.address = None;
@@ -454,7 +453,8 @@ impl Host {
         }
     }
 
-    /// To be called when a pause or a suspension has ended: polls it if it was woken meanwhile.
+    /// Queues the host for a poll if it was woken while a pause or suspension lasted. Call it when
+    /// one has ended.
     pub(super) fn catch_up(&mut self) {
         if self.runs() && std::mem::take(&mut self.missed) {
             self.machine.queue();
@@ -469,13 +469,13 @@ impl Host {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Drops its tasks; tasks that their destructors spawn do not run any more.
+    /// Drops its tasks; tasks spawned by their destructors do not run.
     pub(super) fn drop_tasks(&mut self) {
         self.life.over.store(true, Ordering::Relaxed);
         drop(self.tasks.take());
     }
 
-    /// Drops its tasks, under its own network identity: their destructors close sockets.
+    /// Drops its tasks under its own network identity, because their destructors close sockets.
     pub(super) fn end(&mut self, how: &'static str) {
         self.act();
         self.drop_tasks();

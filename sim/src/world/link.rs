@@ -1,6 +1,6 @@
 //! A link: one direction between two hosts. It is always first in, first out, because a TCP
-//! receiver of `turmoil-net` drops segments that arrive out of order, without retransmission; so
-//! loss is delay here, and a cut makes packets wait, as retransmission would.
+//! receiver of `turmoil-net` drops segments that arrive out of order, without retransmission. So a
+//! loss is a delay here, and packets wait during a cut, as with retransmission.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,8 +32,8 @@ pub enum Latency {
         /// The maximum of the additional delay.
         cap: Duration,
     },
-    /// Log-normal: half of the packets are faster than `median`; `sigma` is the length of the tail
-    /// (0.5 is a calm network).
+    /// Log-normal: half of the packets are faster than `median`; `sigma` determines the length of
+    /// the tail (0.5 is a calm network).
     LogNormal {
         /// The median.
         median: Duration,
@@ -97,8 +97,8 @@ pub(super) struct Link {
     losses: BTreeMap<Cause, u32>,
     /// The sum of all delays, added to the latency.
     delay: Duration,
-    /// How many packets of a million are lost by all causes together, and so late by one
-    /// retransmission time-out.
+    /// The number of packets of a million that all causes together lose, and so delay by one
+    /// retransmission timeout.
     loss_per_million: u32,
     queue: VecDeque<InFlight>,
     last_due: True,
@@ -107,7 +107,7 @@ pub(super) struct Link {
 /// The base of rates per million.
 const MILLION: u32 = 1_000_000;
 
-/// The first retransmission of Linux comes no sooner than this (`TCP_RTO_MIN`).
+/// The minimum time until the first retransmission in Linux (`TCP_RTO_MIN`).
 const RETRANSMISSION: Duration = Duration::from_millis(200);
 
 impl Link {
@@ -124,7 +124,7 @@ impl Link {
         }
     }
 
-    /// Adds a cause that cuts the link.
+    /// Cuts the link for a cause.
     pub(super) fn cut(&mut self, cause: Cause) {
         self.cuts.insert(cause);
     }
@@ -144,7 +144,7 @@ impl Link {
         self.delay = self.delay.saturating_sub(before.unwrap_or_default()).saturating_add(by);
     }
 
-    /// Sets how many packets of a million a cause loses; zero ends it.
+    /// Sets the number of packets of a million that a cause loses; zero ends it.
     pub(super) fn lose(&mut self, cause: Cause, per_million: u32) {
         if per_million == 0 {
             self.losses.remove(&cause);
@@ -166,7 +166,7 @@ impl Link {
         (self.delay, self.loss_per_million) = (Duration::ZERO, 0);
     }
 
-    /// Takes a packet and returns when it will arrive unless a fault interferes.
+    /// Puts a packet onto the link; returns its arrival unless a fault interferes.
     pub(super) fn send(&mut self, now: True, number: u64, parcel: Parcel, stream: &mut Stream) -> True {
         let mut due = now + self.latency.draw(stream) + self.delay;
         if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
@@ -177,7 +177,7 @@ impl Link {
         self.last_due
     }
 
-    /// When the next packet is due, and its number.
+    /// Returns the arrival and the number of the next packet.
     pub(super) fn head(&self) -> Option<(True, u64)> {
         self.queue.front().map(|head| (head.due, head.number))
     }
@@ -187,7 +187,7 @@ impl Link {
         self.queue.pop_front()
     }
 
-    /// The link has healed: packets that should have arrived meanwhile start now, in order.
+    /// Reopens a healed link: packets that should have arrived during the cut start now, in order.
     pub(super) fn reopen(&mut self, now: True, stream: &mut Stream) {
         if !self.is_late(now) {
             return;
@@ -200,7 +200,7 @@ impl Link {
         self.last_due = self.last_due.max(due);
     }
 
-    /// Whether a packet that should have arrived by now waits.
+    /// Returns true if a packet waits that should have arrived before `now`.
     pub(super) fn is_late(&self, now: True) -> bool {
         self.queue.front().is_some_and(|head| head.due < now)
     }
@@ -277,8 +277,8 @@ mod tests {
         }
     }
 
-    /// What was due while the link was cut starts when it heals; what becomes due just then was
-    /// never held up.
+    /// A packet that was due during the cut starts when the link heals; a packet due exactly then
+    /// was never delayed.
     #[test]
     fn a_packet_that_is_due_when_the_link_heals_arrives_in_time() {
         for (healed, arrives) in [(0, 1), (1, 1), (2, 3)] {
@@ -290,8 +290,8 @@ mod tests {
         }
     }
 
-    /// A normal number's deviation of one is passed by 15.87 % of the draws: a factor of e to the
-    /// power of sigma.
+    /// 15.87 % of normal draws deviate by more than one standard deviation to each side: a factor
+    /// of e to the power of sigma.
     #[test]
     fn a_log_normal_latency_spreads_as_its_sigma_says() {
         let latency = Latency::LogNormal {

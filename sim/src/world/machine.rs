@@ -1,5 +1,5 @@
-//! What outlives a host's software: its name, its clocks, and their timers; and what all hosts
-//! share.
+//! The part of a host that outlives its software: its name, its clocks and their timers; and the
+//! state that all hosts share.
 
 use std::{
     any::Any,
@@ -35,7 +35,7 @@ use crate::time::{Monotonic, True};
 /// The payload of a panic.
 pub(super) type Panic = Box<dyn Any + Send>;
 
-/// State that the world shares with the code on its hosts. One thread uses it, so that no lock is
+/// State that the world shares with the code on its hosts. Only one thread uses it, so no lock is
 /// ever contended; locks are needed because client code requires futures that are `Send`.
 pub(super) struct Shared {
     pub(super) now: AtomicI64,
@@ -47,7 +47,7 @@ pub(super) struct Shared {
     pub(super) sleeper: Arc<Sleeper>,
     pub(super) panic: Mutex<Option<Panic>>,
     pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
-    /// The hosts that addresses lead to which are no host's own.
+    /// The hosts behind the additional addresses, by address.
     pub(super) addresses: Mutex<BTreeMap<String, String>>,
     pub(super) engine: Engine,
     /// With real sockets: the real addresses of hosts' ports, and the host of each real socket.
@@ -60,23 +60,24 @@ impl Shared {
         True::from_nanos(self.now.load(Ordering::Relaxed))
     }
 
-    /// The host that is dialed by this name: the one that an address leads to, or the one that is
-    /// called so.
+    /// Returns the host that a dialed name leads to: that of an additional address, or the host of
+    /// this name.
     pub(super) fn dialed_by(&self, name: &str) -> String {
         lock(&self.addresses).get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 }
 
-/// The machine's own addresses for those of the world, and the connections between them.
+/// The real addresses of this machine behind the ports of the world, and the connections between
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct RealPorts {
-    /// The numbers of the hosts.
+    /// The index of each host.
     pub(super) hosts: BTreeMap<HostName, usize>,
     /// The listeners, by host and port.
     pub(super) listeners: BTreeMap<(String, u16), RealListener>,
-    /// Called when an awaited listener exists.
+    /// Notified when an awaited listener exists.
     pub(super) listening: Arc<Notify>,
-    /// The hosts that opened connections, by the port each has at its own end.
+    /// The hosts that opened connections, by the local port of each connection.
     pub(super) dialed: BTreeMap<u16, HostName>,
     /// The connections between hosts.
     pub(super) conns: Vec<Weak<Conn>>,
@@ -87,9 +88,9 @@ pub(super) struct RealPorts {
 /// A listener of a host.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RealListener {
-    /// Its real address; `None` if it is awaited.
+    /// The real address; `None` while the listener is awaited.
     pub(super) address: Option<SocketAddr>,
-    /// Whether it is that of a server process; otherwise it is of code in this process.
+    /// True for a listener of a server process, false for one of code in this process.
     pub(super) is_server: bool,
 }
 
@@ -106,27 +107,27 @@ pub(super) enum Alarm {
 const CLOCK: Alarm = Alarm::Clock(Monotonic::from_nanos(i64::MIN));
 const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
 
-/// The wakers of timers; the number distinguishes timers of one instant, in the order of their
+/// The wakers of timers. The number distinguishes timers of one instant, in the order of their
 /// creation.
 pub(super) type Timers = BTreeMap<(Alarm, u64), Waker>;
 
-/// What outlives a host's software: its name, its clocks, their timers.
+/// The part of a host that outlives its software: its name, its clocks and their timers.
 pub(super) struct Machine {
     pub(super) index: usize,
     pub(super) name: HostName,
     pub(super) shared: Arc<Shared>,
     pub(super) clock: Mutex<Clock>,
     pub(super) timers: Mutex<Timers>,
-    /// When the next timer fires, in nanoseconds of true time; recomputed when a timer or the clock
-    /// has changed.
+    /// The time of the next timer, in nanoseconds of true time; recomputed when a timer or the
+    /// clock has changed.
     next_due: AtomicI64,
     pub(super) next_due_known: AtomicBool,
     pub(super) next_number: AtomicU64,
     pub(super) random: Mutex<Stream>,
     pub(super) queued: AtomicBool,
-    /// Its ends of connections, on `turmoil`.
+    /// The host's ends of connections, on `turmoil`.
     pub(super) wires: Mutex<Vec<Weak<Wire>>>,
-    /// Its listeners, for connections from the host to itself, on `turmoil`.
+    /// The host's listeners, for connections to itself, on `turmoil`.
     pub(super) loopback: Mutex<BTreeMap<u16, UnboundedSender<DuplexStream>>>,
 }
 
@@ -166,14 +167,13 @@ impl Machine {
         }
     }
 
-    /// Changes the host's clocks.
     pub(super) fn change_clock(&self, change: impl FnOnce(&mut Clock, True)) {
         change(&mut lock(&self.clock), self.shared.now());
         self.next_due_known.store(false, Ordering::Relaxed);
     }
 
-    /// When the next of this host's timers fires, by the present rate of its clock; the end of time
-    /// if none does.
+    /// Returns the time of the host's next timer by the present rate of its clock; the end of time
+    /// if there is none.
     pub(super) fn next_timer(&self) -> True {
         if !self.next_due_known.swap(true, Ordering::Relaxed) {
             let timers = lock(&self.timers);
@@ -189,7 +189,7 @@ impl Machine {
         True::from_nanos(self.next_due.load(Ordering::Relaxed))
     }
 
-    /// Wakes the tasks whose timers are due by the clocks' present readings, in order.
+    /// Wakes the tasks whose timers are due by the present readings of the clocks, in order.
     pub(super) fn fire_timers(&self) {
         if self.next_timer() > self.shared.now() {
             return;

@@ -1,7 +1,7 @@
 //! The virtual world: hosts that run any async code over `turmoil-net`'s sockets, links between
-//! them, clocks that lie, and a timeline that jumps from event to event. One seed is one world on
-//! one thread; everything that happens in it is a pure function of its hosts' code, the orders
-//! given, and the seed.
+//! them, clocks with faults, and a timeline that jumps from event to event. A world runs on one
+//! thread from one seed; everything in it is a pure function of its hosts' code, the orders given,
+//! and the seed.
 //!
 //! ```
 //! use lockstorm_sim::{time::{Monotonic, True}, world::World};

@@ -1,5 +1,5 @@
-//! The network of the world: from a host's kernel onto a link, and from the link into another
-//! host's kernel.
+//! The network of the world: moves packets from a host's kernel onto a link, and from the link into
+//! another host's kernel.
 
 use std::{
     cmp::Reverse,
@@ -48,7 +48,7 @@ impl World {
         self.outbox = outbox;
     }
 
-    /// Moves what connections in real time have sent onto the links.
+    /// Moves the parcels of connections in real time onto the links.
     fn collect_from_real(&mut self) {
         for (conn, side, carried) in self.shared.sent.take() {
             let (from, to) = match side {
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Puts a packet on its link; returns when it arrives unless a fault interferes.
+    /// Puts a packet on its link; returns its arrival unless a fault interferes.
     pub(super) fn send(&mut self, from: usize, to: usize, number: u64, parcel: Parcel) -> True {
         let (index, now) = (from * self.hosts.len() + to, self.now());
         let empty = self.links[index].head().is_none();
@@ -118,7 +118,7 @@ impl World {
         }
     }
 
-    /// Releases the waiting packets of a link, if it is no longer blocked.
+    /// Releases the waiting packets of a link, unless it is still blocked.
     pub(super) fn reopen(&mut self, index: usize) {
         if self.is_open(index) {
             let now = self.now();
@@ -130,10 +130,10 @@ impl World {
         }
     }
 
-    /// Waiting packets stand for retransmissions by the kernel, and no kernel retransmits for an
-    /// abandoned connection attempt.
+    /// Drops waiting requests of abandoned connection attempts. Waiting packets stand for
+    /// retransmissions by the kernel, and no kernel retransmits for an abandoned attempt.
     fn forget_given_up(&mut self, index: usize) {
-        // `turmoil` drops such an attempt when it arrives.
+        // `turmoil` itself drops such a request on arrival.
         let Fabric::Event(_) = &self.fabric else { return };
         let sockets = turmoil_net::netstat(self.hosts[index / self.hosts.len()].address).entries;
         self.links[index].retain(|parcel| {
@@ -165,7 +165,7 @@ impl World {
         }
     }
 
-    /// Aborts one end of every connection of `host` that `which` picks by its peer.
+    /// Aborts the end at `host` of every connection whose peer `which` selects.
     pub(super) fn abort_connections(&self, host: usize, which: impl Fn(IpAddr) -> bool) {
         if let Fabric::Real = self.fabric {
             let conns = lock(&self.shared.real).conns.clone();
@@ -194,10 +194,10 @@ impl World {
     }
 }
 
-/// Whether a packet would reset a connection that its receiver has not finished opening. The
-/// receiving kernel would keep such a socket, closed but bound, until the host's end and beyond: no
-/// software owns it, and closing the listener closes only what is still half open. The port could
-/// never be listened at again. Left half open, it goes with the listener.
+/// Returns true if a packet would reset a connection that its receiver has not finished opening.
+/// The receiving kernel would keep such a socket, closed but bound, beyond the host's end: no
+/// software owns it, and closing the listener closes only sockets that are half open. No one could
+/// listen at that port again. A socket that is left half open is closed with the listener.
 fn resets_half_open(packet: &Packet) -> bool {
     let Transport::Tcp(segment) = &packet.payload else { return false };
     let peer = SocketAddr::new(packet.src, segment.src_port);
@@ -209,7 +209,7 @@ fn resets_half_open(packet: &Packet) -> bool {
         })
 }
 
-/// A reset as the kernel of `from` would send it to `to`.
+/// Returns a reset as the kernel of `from` would send it to `to`.
 fn reset(from: SocketAddr, to: SocketAddr) -> Packet {
     let flags = TcpFlags { rst: true, ..TcpFlags::default() };
     let (src_port, dst_port) = (from.port(), to.port());

@@ -14,14 +14,14 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind
-/// the port that the configuration names. This is what to give to [`crate::world::Builder::host`].
+/// Runs a node on this host until it exits: a new server with this configuration, in `node`, at the
+/// port that the configuration names. Pass it to [`crate::world::Builder::host`].
 pub async fn run(ctx: HostCtx, config: Config, node: DrivenNode) {
     run_with(ctx, config.port, node, |env, _| Server::new(config, env)).await;
 }
 
-/// As [`run`], with a server that `start` makes; it is given the one that was there before the last
-/// crash or exit, if any, to take what was durable.
+/// Like [`run`], with a server that `start` makes. `start` gets the server from before the last
+/// crash or exit, if any, to take over its durable data.
 pub async fn run_with(
     ctx: HostCtx,
     port: u16,
@@ -70,7 +70,7 @@ impl Platform for HostCtx {
         listener.accept().await.map(|(stream, _)| stream)
     }
 
-    // A host has one address, from which it comes.
+    // A host has only one address to dial from.
     async fn dial(&self, host: &str, port: u16, _: Option<IpAddr>) -> io::Result<TcpStream> {
         HostCtx::dial(self, host, port).await
     }
@@ -121,8 +121,8 @@ mod tests {
         world::{Builder, Condition, Latency, MessageFault, Rule, TraceRetention, Verb, World},
     };
 
-    /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in
-    /// milliseconds, whatever has been answered, and tells what it reads.
+    /// A node `r` and a client `c` 10 ms apart. The client sends each command at its time in
+    /// milliseconds without waiting for replies, and observes everything it reads.
     fn conversation(commands: &'static [(i64, &'static str)]) -> Builder {
         let node = DrivenNode::new();
         World::builder(1)
@@ -175,10 +175,10 @@ mod tests {
             |nth, act| Rule { command: Some("get".into()), client: Some("c".into()), nth, ..Rule::new(act) };
         let rows: &[(&[Rule], &str)] = &[
             (&[], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
-            // Silence from there on, and the connection stays.
+            // Silence from there on, but the connection stays open.
             (&[get(2, MessageFault::Break(Break::LoseReply))], r"+OK\r\n$1\r\n1\r\n@120"),
             (&[get(1, MessageFault::Break(Break::LoseReply))], r"+OK\r\n@120"),
-            // What comes behind a late message is late as well.
+            // Data behind a late message is late as well.
             (
                 &[get(2, MessageFault::DelayRequest(ms(150)))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370",
@@ -190,8 +190,7 @@ mod tests {
                 &[get(9, MessageFault::Break(Break::LoseReply))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320",
             ),
-            // Of several rules each does its part: 50 ms on the way there and 100 ms on the way
-            // back.
+            // Each of several rules acts: 50 ms on the way there and 100 ms on the way back.
             (
                 &[get(2, MessageFault::DelayRequest(ms(50))), get(2, MessageFault::DelayReply(ms(100)))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370",
@@ -203,7 +202,7 @@ mod tests {
                 ],
                 r"+OK\r\n$1\r\n1\r\n@120 closed@270",
             ),
-            // A reply that is less late does not let an earlier one overtake its own delay.
+            // A shorter delay of a later reply does not shorten the delay of an earlier one.
             (
                 &[get(2, MessageFault::DelayReply(ms(250))), get(3, MessageFault::DelayReply(ms(10)))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@470",
@@ -349,9 +348,9 @@ mod tests {
         world.control().at(True::from_millis(10), Condition::Paused { host: "r".into() }.begin("it"));
         world.control().at(True::from_millis(500), Condition::Paused { host: "r".into() }.end("it"));
         world.run(True::from_secs(1)).expect("it runs");
-        // The way there passes during the pause. The answer is sixteen windows of 65,535 bytes and
-        // a rest, one window per round trip of 2 ms; the rest leaves after sixteen of them and is
-        // on its way for 1 ms.
+        // The request passes during the pause. The answer is sixteen windows of 65,535 bytes and a
+        // rest, one window per round trip of 2 ms. The rest leaves after sixteen round trips and
+        // takes 1 ms.
         assert_eq!(replies(&world), "all@533");
     }
 

@@ -1,4 +1,4 @@
-//! The execution of each verb.
+//! Executes each verb.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether this host stands for a process of its own.
+    /// Returns true if this host stands for a real server process.
     fn is_process(&self, host: &str) -> bool {
         let real = lock(&self.shared.real);
         real.listeners.iter().any(|((of, _), listener)| of == host && listener.is_server)
@@ -173,7 +173,7 @@ impl World {
             Condition::Down { host } => {
                 let host = self.host(host, verb)?;
                 let crashes = &mut self.hosts[host].crashes;
-                // A host that was restarted explicitly is up already.
+                // A host that was restarted explicitly is already up.
                 if crashes.remove(cause) && crashes.is_empty() {
                     self.come_up(host);
                 }
@@ -246,13 +246,13 @@ impl World {
         });
     }
 
-    /// Lets a host run again, to be called when a condition that stopped it has ended.
+    /// Lets a host run again after a condition that stopped it has ended.
     fn resume(&mut self, host: usize) {
         self.hosts[host].catch_up();
         self.note_state(host);
     }
 
-    /// Resumes a suspended host, if no other cause suspends it.
+    /// Resumes a suspended host, unless another cause suspends it.
     fn awaken(&mut self, host: usize) {
         if self.hosts[host].suspensions.is_empty() {
             self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
@@ -261,8 +261,8 @@ impl World {
         }
     }
 
-    /// Powers a host off. Its connections are aborted first, without notifying their peers, so that
-    /// its kernel drops them instead of closing them; packets that its destructors still send are
+    /// Powers a host off. Its connections are aborted first, without notice to their peers, so that
+    /// its kernel drops them instead of closing them. Packets that its destructors still send are
     /// lost.
     fn crash(&mut self, host: usize) {
         self.collect();

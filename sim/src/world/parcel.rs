@@ -1,4 +1,4 @@
-//! What links carry.
+//! Parcels: the loads of links.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::conn::{Carried, Conn};
 pub(super) enum Parcel {
     /// The packet itself.
     Packet(Packet),
-    /// `turmoil` has it; this is its number on the link.
+    /// `turmoil` holds the packet itself; the link knows only its number.
     OnTurmoil,
     /// A part of a connection in real time.
     Real(Arc<Conn>, Carried),

@@ -1,9 +1,9 @@
-//! The far end of a [connection](super::conn) in real time: a proxy that passes on what the links
-//! of the world bring to a real socket, and what the socket brings to the links.
+//! The far end of a [connection](super::conn) in real time: a proxy between the links of the world
+//! and a real socket.
 //!
-//! To servers it speaks RESP: it splits what a client sends into commands, so that message rules
-//! pick some of them, and counts the replies, so that a rule about one reply spares those before
-//! it.
+//! To servers it speaks RESP. It splits the client's bytes into commands, so that message rules
+//! apply to single commands. It counts the replies, so that a rule about one reply does not affect
+//! earlier replies.
 
 use std::{
     collections::VecDeque, future::pending, io, net::SocketAddr, pin::pin, sync::Arc, sync::atomic::Ordering,
@@ -27,15 +27,15 @@ use crate::{
     resp::{Decoder, Limits, Replies},
 };
 
-/// Bytes read at once from a server.
+/// The size in bytes of one read from a server.
 const READ: usize = 16 << 10;
 
 /// The commands that a server answers with pushes instead of a reply.
 const ANSWERED_BY_PUSHES: [&[u8]; 6] =
     [b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"];
 
-/// Starts the far end of a connection, outside of all hosts: a kernel goes on while its host's
-/// software stands still.
+/// Starts the far end of a connection as a task of no host: a kernel continues while its host's
+/// software is stopped.
 #[expect(clippy::disallowed_methods, reason = "only in real time, and the task of no host")]
 pub(super) fn start(shared: Arc<Shared>, conn: Arc<Conn>, arrived: UnboundedReceiver<Carried>) {
     tokio::spawn(async move {
@@ -48,8 +48,8 @@ pub(super) fn start(shared: Arc<Shared>, conn: Arc<Conn>, arrived: UnboundedRece
     });
 }
 
-/// Connects to the listener, as soon as there is one, and says whether it is that of a server
-/// process. `None` if the attempt was given up.
+/// Connects to the listener once there is one. Returns the stream, and true if the listener is a
+/// server process; `None` if the attempt was given up.
 async fn open(
     shared: &Shared,
     conn: &Arc<Conn>,
@@ -82,19 +82,19 @@ async fn open(
     Some(connected.await.map(|stream| (stream, is_server)))
 }
 
-/// Cuts what a client sends into commands.
+/// Splits the client's bytes into commands.
 #[derive(Default)]
 struct Tap {
     raw: BytesMut,
     decoder: Decoder,
 }
 
-/// A command that has arrived, and what becomes of it.
+/// A command that has arrived, with the effect of the rules on it.
 struct Command {
     due: Instant,
     raw: Bytes,
     fate: Fate,
-    /// Whether the server answers it with a reply.
+    /// True if the server answers it with a reply.
     has_reply: bool,
 }
 
@@ -102,31 +102,31 @@ struct Command {
 struct Proxy {
     shared: Arc<Shared>,
     conn: Arc<Conn>,
-    /// `None` where the listener is no server, and after a protocol error.
+    /// `None` if the listener is no server process, and after a protocol error.
     tap: Option<Tap>,
-    /// The next command, if it has come.
+    /// The next complete command, if any.
     next: Option<Command>,
     replies: Replies,
-    /// Replies that the server owes.
+    /// The number of replies that the server owes.
     owed: u64,
-    /// What comes from the server is dropped.
+    /// Set when bytes from the server are dropped.
     is_mute: bool,
-    /// What comes from the server leaves no sooner than this.
+    /// The earliest time at which bytes from the server may leave.
     sending: Option<Instant>,
     held_back: VecDeque<Bytes>,
-    /// The client writes no more.
+    /// Set when the client has stopped writing.
     has_ended: bool,
-    /// The server writes no more.
+    /// Set when the server has stopped writing.
     is_closed: bool,
 }
 
-/// What to do with a connection next.
+/// The next step of a connection.
 enum Next {
-    /// Go on.
+    /// Continue.
     Again,
-    /// It is over, and the client learns of it in order.
+    /// End the connection: the client sees its end after all earlier bytes.
     Close,
-    /// It is over, and the server learns of it at once.
+    /// End the connection: the server gets a reset immediately.
     Abort,
 }
 
@@ -156,7 +156,7 @@ async fn carry(
         match proxy.pass_on(&mut writing).await {
             Ok(Next::Again) => {}
             Ok(next) => break next,
-            // The server is gone, which reading finds as well.
+            // The server is gone; reading will notice it as well.
             Err(_) => proxy.next = None,
         }
         if proxy.is_closed && proxy.held_back.is_empty() {
@@ -191,7 +191,7 @@ async fn carry(
     let is_lost = conn.is_lost.load(Ordering::Relaxed);
     match next {
         Next::Abort => {
-            // If the socket cannot be told to reset, it closes.
+            // If setting the reset fails, the socket closes normally.
             let _ = reading.as_ref().set_zero_linger();
         }
         _ if !is_lost => conn.send(Side::Near, Carried::End),
@@ -202,7 +202,7 @@ async fn carry(
 type Writing<'a> = tokio::net::tcp::WriteHalf<'a>;
 
 impl Proxy {
-    /// Takes in bytes of the client.
+    /// Accepts bytes of the client.
     async fn take_in(&mut self, bytes: Bytes, writing: &mut Writing<'_>) {
         match &mut self.tap {
             Some(tap) => {
@@ -210,15 +210,15 @@ impl Proxy {
                 tap.decoder.feed(&bytes);
             }
             None => {
-                // Reading finds as well that the server is gone.
+                // An error means that the server is gone; reading will notice it as well.
                 let _ = writing.write_all(&bytes).await;
                 self.conn.written(bytes.len());
             }
         }
     }
 
-    /// Passes on every command whose time has come, and what was held back, and carries out what
-    /// the rules say.
+    /// Passes on every command that is due and every byte held back long enough, and applies the
+    /// rules.
     async fn pass_on(&mut self, writing: &mut Writing<'_>) -> io::Result<Next> {
         loop {
             self.let_go();
@@ -226,7 +226,7 @@ impl Proxy {
                 self.next = self.next_command(writing).await?;
             }
             let waits = |command: &Command| {
-                // A rule about a reply spares those of earlier commands.
+                // A rule about a reply does not affect the replies of earlier commands.
                 let spares = command.fate.breaks.is_some_and(|at| at != Break::BeforeRequest)
                     || !command.fate.reply_delay.is_zero();
                 command.due > now() || (spares && self.owed > 0)
@@ -237,7 +237,7 @@ impl Proxy {
                 Some(Break::LoseReply) => self.is_mute = true,
                 _ if !command.fate.reply_delay.is_zero() => {
                     let late = now() + command.fate.reply_delay;
-                    // An earlier reply that is late still goes first.
+                    // An earlier reply that is delayed longer still leaves first.
                     self.sending = Some(self.sending.map_or(late, |earlier| earlier.max(late)));
                 }
                 _ => {}
@@ -255,14 +255,14 @@ impl Proxy {
         Ok(Next::Again)
     }
 
-    /// Takes the next whole command out of the tap, and asks the rules about it.
+    /// Takes the next complete command out of the tap, and evaluates the rules for it.
     async fn next_command(&mut self, writing: &mut Writing<'_>) -> io::Result<Option<Command>> {
         let Some(tap) = &mut self.tap else { return Ok(None) };
         let arguments = match tap.decoder.next(&Limits::default()) {
             Ok(Some(arguments)) => arguments,
             Ok(None) => return Ok(None),
             Err(_) => {
-                // The server says what is wrong with them.
+                // The server itself reports the protocol error.
                 let rest = std::mem::take(&mut tap.raw);
                 self.tap = None;
                 writing.write_all(&rest).await?;
@@ -281,7 +281,7 @@ impl Proxy {
         Ok(Some(Command { due: now() + fate.request_delay, raw, fate, has_reply }))
     }
 
-    /// Sends bytes of the server back, unless a rule has it otherwise.
+    /// Sends bytes of the server back, unless a rule drops or delays them.
     fn send_back(&mut self, bytes: &[u8]) {
         self.owed = self.owed.saturating_sub(self.replies.count(bytes));
         if self.is_mute {
@@ -291,7 +291,7 @@ impl Proxy {
         if self.sending.is_some() { self.held_back.push_back(bytes) } else { self.conn.send_back(bytes) }
     }
 
-    /// Lets go of what was held back, if it is late enough.
+    /// Sends the bytes held back, once their delay has passed.
     fn let_go(&mut self) {
         if self.sending.is_some_and(|until| until <= now()) {
             self.sending = None;
@@ -299,7 +299,7 @@ impl Proxy {
         }
     }
 
-    /// When there is something to do without anything new.
+    /// Returns the time of the next action that no new input triggers.
     fn alarm(&self) -> Option<Instant> {
         let command = self.next.as_ref().map(|command| command.due).filter(|due| *due > now());
         command.into_iter().chain(self.sending).min()
@@ -311,8 +311,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// A real address at which a server process on one host reaches a port of another one over the
-/// links of the world.
+/// Returns a real address at which a server process on one host reaches a port of another host over
+/// the links of the world.
 pub(super) async fn gate(machine: Arc<Machine>, host: String, port: u16) -> io::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -324,7 +324,7 @@ pub(super) async fn gate(machine: Arc<Machine>, host: String, port: u16) -> io::
                 let _ = stream.set_nodelay(true);
                 let Ok(conn) = machine.conn_to(&host, port) else { return };
                 let Ok(mut dialed) = Dialed::open(conn).await else { return };
-                // Either end says by closing what became of it.
+                // Both ends learn of an error by the closing of the connection.
                 let _ = tokio::io::copy_bidirectional(&mut stream, &mut dialed).await;
             });
         }

@@ -1,4 +1,4 @@
-//! Faults that look at a message: "lose the reply of the k-th command matching ...", "delay the
+//! Faults that select messages: "lose the reply of the k-th command matching ...", "delay the
 //! request matching ...". Rules are data; the driver of a node evaluates them for every command.
 
 use std::{fmt, time::Duration};
@@ -6,14 +6,14 @@ use std::{fmt, time::Duration};
 use super::cause::Cause;
 use crate::drive::{Break, Fate};
 
-/// What a rule does to the command it matches.
+/// The effect of a rule on a matching command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageFault {
     /// The command, and all later bytes of the connection, reach the node with this delay.
     DelayRequest(Duration),
     /// The reply, and all later bytes of the connection, leave the node with this delay.
     DelayReply(Duration),
-    /// The connection breaks there.
+    /// The connection breaks at this point.
     Break(Break),
 }
 
@@ -27,27 +27,27 @@ impl MessageFault {
     }
 }
 
-/// Which commands, and what to do to them. A condition that is not given holds for every command.
+/// Selects commands, and a fault for them. A missing criterion matches every command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The node that gets the command.
+    /// The node that receives the command.
     pub node: Option<String>,
-    /// The host that sends it.
+    /// The host that sends the command.
     pub client: Option<String>,
-    /// The command's name, in any case.
+    /// The command's name; the case of letters is ignored.
     pub command: Option<String>,
     /// Bytes that one of the arguments contains.
     pub contains: Option<Vec<u8>>,
-    /// The first match that counts, from 1.
+    /// The first match that the fault applies to, counted from 1.
     pub nth: u64,
-    /// How many matches count from there.
+    /// The number of matches, from `nth` on, that the fault applies to.
     pub times: u64,
-    /// What to do.
+    /// The fault.
     pub fault: MessageFault,
 }
 
 impl Rule {
-    /// A rule for the first command of any kind.
+    /// Returns a rule for the first command of any kind.
     pub fn new(fault: MessageFault) -> Self {
         Self { node: None, client: None, command: None, contains: None, nth: 1, times: 1, fault }
     }
@@ -82,7 +82,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The rules in force, with what each is due to and how often it has matched.
+/// The rules in force, each with its cause and the number of its matches.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<(Cause, Rule, u64)>);
 
@@ -104,7 +104,8 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// What to do with this command: every rule counts it, and all that are due act on it.
+    /// Returns the effect of all rules on this command. Every matching rule counts it, and those
+    /// within their range act on it.
     pub(super) fn judge(&mut self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
         let mut fate = Fate::default();
         self.0.retain_mut(|(_, rule, matched)| {
@@ -115,7 +116,7 @@ impl Rules {
                     rule.fault.add_to(&mut fate);
                 }
             }
-            // A rule that has had its turns is of no use any more.
+            // Remove a rule that has acted for the last time.
             matched.saturating_add(1) < end
         });
         fate
@@ -152,7 +153,7 @@ mod tests {
         for (row, (node, client, arguments, expected)) in rows.into_iter().enumerate() {
             let expected = Fate { breaks: expected, ..Fate::default() };
             assert_eq!(rules.judge(node, client, arguments), expected, "row {row}");
-            // With its last match the rule is gone.
+            // With its last match the rule is removed.
             assert_eq!(rules.is_empty(), row >= 6, "row {row}");
         }
     }
@@ -177,7 +178,8 @@ mod tests {
                 &[MessageFault::DelayRequest(ms(50)), MessageFault::Break(Break::LoseReply)],
                 broken(Break::LoseReply, 50),
             ),
-            // What is closed is silent, and what never arrived has no reply to lose.
+            // A closed connection is also silent, and a command that never arrived has no reply to
+            // lose.
             (
                 &[MessageFault::Break(Break::LoseReply), MessageFault::Break(Break::BeforeReply)],
                 broken(Break::BeforeReply, 0),
@@ -193,7 +195,7 @@ mod tests {
                 rules.add(Cause::from(at.to_string()), Rule::new(*act));
             }
             assert_eq!(rules.judge("m", "c", &["GET", "a"]), expected, "{acts:?}");
-            // Each was for the first command only, and each has counted it.
+            // Each rule was for the first command only, and each has counted it.
             assert_eq!(rules.judge("m", "c", &["GET", "a"]), Fate::default(), "{acts:?}");
         }
     }

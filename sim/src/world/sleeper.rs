@@ -1,4 +1,4 @@
-//! The world's loop, while it waits for tokio's clock.
+//! Wakes the world's loop.
 
 use std::{
     sync::Mutex,
@@ -12,12 +12,12 @@ use super::lock::lock;
 pub(super) struct Sleeper(Mutex<Option<Waker>>);
 
 impl Sleeper {
-    /// The loop waits.
+    /// Registers the loop, which is about to wait.
     pub(super) fn sleeps(&self, cx: &Context<'_>) {
         *lock(&self.0) = Some(cx.waker().clone());
     }
 
-    /// The loop goes on.
+    /// Unregisters the loop, which has stopped waiting.
     pub(super) fn is_awake(&self) {
         *lock(&self.0) = None;
     }

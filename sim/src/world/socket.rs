@@ -1,4 +1,4 @@
-//! The sockets of a host, over whichever network carries the world.
+//! The sockets of a host, over the network of the world's engine.
 
 use std::{
     future::poll_fn,
@@ -31,12 +31,12 @@ pub struct TcpStream(Kind);
 enum Kind {
     Events(events::TcpStream),
     Turmoil(turmoil::net::TcpStream, Arc<Wire>),
-    /// Within a host, and what it accepts, in real time.
+    /// A connection within a host, or one accepted by a listener, in real time.
     Real(tokio::net::TcpStream),
-    /// From one host to another, in real time.
+    /// A connection from one host to another, in real time.
     Dialed(Dialed),
-    /// From a host to itself, on `turmoil`, whose own loopback takes a tick where a kernel takes no
-    /// time.
+    /// A connection from a host to itself on `turmoil`. `turmoil`'s own loopback takes a tick,
+    /// while a kernel takes no time.
     Loopback(DuplexStream, IpAddr),
 }
 
@@ -44,8 +44,8 @@ enum Kind {
 const LOOPBACK: usize = 1 << 20;
 
 /// The first byte that an acceptor sends on `turmoil`. `turmoil` establishes a connection as soon
-/// as the request has arrived; the connecting side must not see it before an answer can have come
-/// back.
+/// as the request has arrived, but the connecting side must not see it before an answer can have
+/// come back.
 const GREETING: u8 = b'!';
 
 impl TcpStream {
@@ -113,10 +113,10 @@ impl TcpStream {
         Ok(TcpStream(Kind::Turmoil(stream, wire)))
     }
 
-    /// The address of the other end.
+    /// Returns the address of the other end.
     ///
     /// # Errors
-    /// If it is not connected any more.
+    /// If it is no longer connected.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Kind::Events(stream) => stream.peer_addr(),
@@ -127,10 +127,10 @@ impl TcpStream {
         }
     }
 
-    /// The address of this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
-    /// If it is not connected any more.
+    /// If it is no longer connected.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Kind::Events(stream) => stream.local_addr(),
@@ -235,10 +235,10 @@ impl TcpListener {
         Ok(TcpListener { kind, machine: machine.clone() })
     }
 
-    /// The next connection, and the address of its peer.
+    /// Returns the next connection, and the address of its peer.
     ///
     /// # Errors
-    /// As of a real `accept`.
+    /// Those of a real `accept`.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match &self.kind {
             Listening::Events(listener) => {

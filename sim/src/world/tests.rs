@@ -1,4 +1,4 @@
-//! What each verb does to hosts, wires and clocks, as code on a host sees it.
+//! The effects of each verb on hosts, connections and clocks, as code on a host sees them.
 
 mod cluster;
 mod half_close;
@@ -31,7 +31,7 @@ async fn echo(ctx: HostCtx) {
     }
 }
 
-/// Sends byte n when its monotonic clock shows n times 100 ms, and waits for the answer before the
+/// Sends byte n when its monotonic clock shows n times 100 ms, and waits for each answer before the
 /// next.
 async fn ping(ctx: HostCtx) {
     let pings = async {
@@ -61,7 +61,7 @@ fn pings(seed: u64) -> Builder {
         .keep(TraceRetention::All)
 }
 
-/// What `kind` of things was observed, each with its true time in milliseconds.
+/// Returns the observations of kind `wanted`, each with its true time in milliseconds.
 fn observed(world: &World, wanted: &str) -> String {
     let lines: Vec<_> = world
         .records()
@@ -76,8 +76,8 @@ fn observed(world: &World, wanted: &str) -> String {
     lines.join(" ")
 }
 
-/// An order in words. What begins a condition may name its cause behind a colon, as `pause:a s`;
-/// what ends it does the same.
+/// Returns the verb of an order in words. The word for a condition may name the cause behind a
+/// colon, as in `pause:a s`, both to begin and to end it.
 fn verb(text: &str) -> Verb {
     let words: Vec<&str> = text.split(' ').collect();
     let name = |at: usize| words[at].to_owned();
@@ -123,7 +123,7 @@ fn verb(text: &str) -> Verb {
     }
 }
 
-/// Client code written for a multi-threaded runtime asks for this; it compiles or it does not.
+/// Client code for a multi-threaded runtime requires these bounds; the test is that this compiles.
 #[test]
 fn a_host_can_be_handed_to_code_that_wants_send() {
     fn wants_send<T: Send + 'static>(_: T) {}
@@ -148,7 +148,7 @@ fn every_verb_shows_on_the_wire() {
         // Ping 2 waits in the server's kernel from 210 to 350; ping 3 is late by then.
         (&[(150, "pause s"), (350, "resume s")], "connected@20 1@120 2@360 3@380 4@420 5@520"),
         (&[(150, "pause c"), (350, "resume c")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
-        // Every cause pauses for as long as it lasts, whichever began first.
+        // Every cause pauses for as long as it lasts, in whatever order they begin.
         (
             &[(150, "pause:a s"), (160, "pause:b s"), (170, "resume:b s"), (350, "resume:a s")],
             "connected@20 1@120 2@360 3@380 4@420 5@520",
@@ -157,8 +157,8 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "pause:a s"), (160, "pause:b s"), (170, "resume:a s"), (350, "resume:b s")],
             "connected@20 1@120 2@360 3@380 4@420 5@520",
         ),
-        // A machine that comes up is still paused; a process that blocked itself is gone with what
-        // it did.
+        // A machine that restarts is still paused; the blocking by a process of itself ends with
+        // that process.
         (
             &[(50, "pause s"), (60, "crash s"), (70, "up s"), (350, "resume s")],
             "connected@20 ConnectionReset@120",
@@ -178,13 +178,13 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "suspend:a c"), (200, "suspend:b c"), (250, "wake:a c"), (350, "wake:b c")],
             "connected@20 1@120 2@420 3@520",
         ),
-        // A pause that outlasts the suspension stops the code and not the clock: 100 ms are
-        // missing, and 2 is late.
+        // A pause that outlasts the suspension stops the code but not the clock: 100 ms are
+        // missing, and ping 2 is late.
         (
             &[(150, "suspend c"), (200, "pause c"), (250, "wake c"), (350, "resume c")],
             "connected@20 1@120 2@370 3@420 4@520",
         ),
-        // A suspended kernel takes nothing: ping 2 sets out again at 350.
+        // A suspended kernel accepts nothing: ping 2 is sent again at 350.
         (&[(150, "suspend s"), (350, "wake s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
         (&[(150, "cut c s"), (350, "heal c s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
         (&[(150, "cut s c"), (350, "heal s c")], "connected@20 1@120 2@360 3@380 4@420 5@520"),
@@ -192,21 +192,21 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "cut:a c s"), (160, "cut:b c s"), (250, "heal:a c s"), (350, "heal:b c s")],
             "connected@20 1@120 2@370 3@390 4@420 5@520",
         ),
-        // What is on its way when the cut comes waits as well.
+        // Packets already in flight at the cut wait as well.
         (&[(205, "cut c s"), (350, "heal c s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
         (&[(150, "cut c s"), (150, "pause s"), (350, "calm")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
         // A new connection over a cut link waits for it to heal.
         (&[(0, "cut c s"), (200, "heal c s")], "connected@220 1@240 2@260 3@320 4@420 5@520"),
         (&[(205, "reset c s")], "connected@20 1@120 ConnectionReset@205"),
         (&[(5, "reset s c")], "ConnectionRefused@5"),
-        // No packet tells the client that the machine is gone.
+        // No packet informs the client that the machine is gone.
         (&[(150, "crash s")], "connected@20 1@120"),
-        // The new kernel knows no such connection: ping 2 sets out again at 350 and comes back as a
-        // reset.
+        // The new kernel does not know the connection: ping 2 is sent again at 350 and answered by
+        // a reset.
         (&[(150, "crash s"), (350, "up s")], "connected@20 1@120 ConnectionReset@370"),
         (&[(150, "crash s"), (350, "restart s")], "connected@20 1@120 ConnectionReset@370"),
-        // Two crashes: up with the end of the last, or when it is started by hand; then no end of
-        // them means anything.
+        // Two crashes: the host is up after the last one ends, or when it is restarted explicitly;
+        // later ends of the crashes then have no effect.
         (
             &[(150, "crash:a c"), (200, "crash:b c"), (250, "up:a c"), (350, "up:b c")],
             "connected@20 1@120 connected@370 1@390 2@410 3@430 4@450 5@520",
@@ -216,18 +216,18 @@ fn every_verb_shows_on_the_wire() {
             "connected@20 1@120 connected@270 1@290 2@310 3@330 4@420 5@520",
         ),
         (&[(150, "restart s")], "connected@20 1@120 ConnectionReset@220"),
-        // The kernel of a dead process says goodbye; the client sees it when it reads.
+        // The kernel of a dead process closes its connections; the client notices it when it reads.
         (&[(150, "kill s")], "connected@20 1@120 UnexpectedEof@200"),
         (&[(150, "stop s")], "connected@20 1@120 UnexpectedEof@200"),
         (&[(0, "kill s")], "ConnectionRefused@20"),
-        // A new incarnation begins anew, and its monotonic clock has gone on.
+        // A new incarnation starts from the beginning, and its monotonic clock has continued.
         (
             &[(150, "crash c"), (350, "up c")],
             "connected@20 1@120 connected@370 1@390 2@410 3@430 4@450 5@520",
         ),
         (&[(150, "latency c s")], "connected@20 1@120 2@260 3@360 4@460 5@560"),
         (&[(150, "slow s c 40")], "connected@20 1@120 2@260 3@360 4@460 5@560"),
-        // Delays of one link add up, and each goes by itself.
+        // Delays of one link add up, and each ends by itself.
         (
             &[
                 (150, "slow:a s c 40"),
@@ -237,7 +237,7 @@ fn every_verb_shows_on_the_wire() {
             ],
             "connected@20 1@120 2@270 3@360 4@460 5@520",
         ),
-        // A lost packet comes a retransmission later, 200 ms; it is not lost twice.
+        // A lost packet arrives one retransmission timeout later, 200 ms; it is not lost twice.
         (&[(150, "lose c s")], "connected@20 1@120 2@420"),
         (
             &[(150, "lose:a c s"), (160, "lose:b c s"), (170, "unlose:a c s"), (250, "unlose:b c s")],
@@ -252,8 +252,8 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "freeze:a c"), (160, "freeze:b c"), (170, "unfreeze:b c"), (350, "unfreeze:a c")],
             "connected@20 1@120 2@420 3@520",
         ),
-        // Half as fast again, twice: as fast as double, until 300 shows 450; then as before, with
-        // what the clock has of its own.
+        // Two causes of half as fast again: twice as fast in total, until 300 shows 450; then as
+        // before, at the clock's own rate.
         (
             &[(0, "faster:a c"), (0, "faster:b c"), (300, "unfaster:a c"), (300, "unfaster:b c")],
             "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@420 8@520",
@@ -442,8 +442,8 @@ fn sleeps_end_at_the_very_nanosecond_and_foreign_timers_to_the_millisecond() {
 
 #[test]
 fn a_cut_link_drops_packets_that_no_kernel_retransmits() {
-    // The server tells what reaches it. The link is cut from 50 to 300; what was sent over it waits
-    // in a kernel, and goes with that kernel or with the attempt to connect.
+    // The server reports the bytes that reach it. The link is cut from 50 to 300. Data sent over it
+    // waits in a kernel, and is lost with that kernel or with the abandoned connection attempt.
     let server = |ctx: HostCtx| async move {
         let listener = ctx.listen(7).await.expect("free");
         loop {
@@ -476,7 +476,7 @@ fn a_cut_link_drops_packets_that_no_kernel_retransmits() {
     let rows: [(&[(i64, &str)], &str); 3] = [
         (&[], "connection@30 1@310"),
         (&[(250, "crash c")], "connection@30"),
-        // A process that is killed leaves its kernel, which still sends what it was given.
+        // The kernel of a killed process survives, and still sends its data.
         (&[(250, "kill c")], "connection@30 1@310"),
     ];
     for (orders, expected) in rows {
@@ -523,7 +523,7 @@ fn packets_of_a_link_keep_their_order_whatever_their_latency() {
 
 #[test]
 fn a_half_open_connection_kept_the_port_of_a_host_that_crashed() {
-    // The request to connect is there at 10 ms, its answer under way at 15 ms.
+    // The request to connect has arrived by 10 ms; its answer is in flight at 15 ms.
     let client = |ctx: HostCtx| async move {
         let given_up = ctx.dial("s", 7).await.is_err();
         ctx.sleep_until(Monotonic::from_millis(200)).await;
@@ -556,8 +556,7 @@ fn turmoil_tells_the_same_story_to_the_millisecond() {
         &[(205, "slow s c 45")],
         &[(5, "latency c s")],
         &[(405, "reset s c")],
-        // What comes for a connection that the new incarnation does not know is answered with a
-        // reset.
+        // Packets for a connection that the new incarnation does not know are answered by a reset.
         &[(405, "crash s"), (650, "up s")],
         &[(405, "crash:a c"), (500, "crash:b c"), (600, "up:a c"), (650, "up:b c")],
         &[(405, "pause c"), (500, "crash c"), (600, "up c"), (650, "resume c")],

@@ -1,9 +1,9 @@
-//! The loop of the world: poll every host that can run, move its packets onto the links, jump to
-//! the next event.
+//! The loop of the world: polls every host that can run, moves its packets onto the links, and
+//! jumps to the next event.
 //!
 //! True time is kept here, in nanoseconds. tokio's paused clock follows it in whole milliseconds,
-//! which is as fine as its timers are; code on a host that sleeps by tokio instead of by the host's
-//! clock is woken to the millisecond.
+//! which is the resolution of its timers. Code that sleeps by tokio instead of by its host's clock
+//! wakes with that precision.
 
 use std::{
     cmp::Reverse,
@@ -34,37 +34,37 @@ use super::{
 };
 use crate::time::True;
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Its time is over.
+    /// It has reached its time limit.
     TimeUp,
-    /// [`super::Verb::Finish`] was ordered.
+    /// [`super::Verb::Finish`] was executed.
     Finished,
 }
 
-/// Why a run could not continue.
+/// The reason why a run could not continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
     /// Too much happened without time advancing: most likely some code wakes itself forever.
     #[error("{steps} polls and packets at the one instant {at}; the last host to run was {host}")]
     Livelock {
-        /// When.
+        /// The true time.
         at: True,
         /// The host that ran last.
         host: String,
-        /// How many polls and packets there were.
+        /// The number of polls and packets.
         steps: u64,
     },
     /// The run was longer than its limit.
     #[error("the run reached its limit of {steps} polls and packets at {at}")]
     TooLong {
-        /// When.
+        /// The true time.
         at: True,
         /// The limit.
         steps: u64,
     },
-    /// The verb bends the clock of a process of its own.
+    /// The verb changes the clock of a real server process.
     #[error("\"{verb}\" cannot be done to the clock of a real process")]
     Impossible {
         /// The order.
@@ -77,15 +77,15 @@ pub enum WorldError {
         host: String,
         /// The order.
         verb: String,
-        /// The hosts there are.
+        /// The names of the hosts, separated by commas.
         known: String,
     },
 }
 
-/// Called with every record except packets, soon after it happened and before time advances.
+/// Called with every record except packets, soon after the event and before time advances.
 pub type Hook = Box<dyn FnMut(&Record, &Control)>;
 
-/// Called with a host's name, its old and its new state, whenever that changes.
+/// Called with true time, a host's name, and its old and new state whenever the state changes.
 pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;
 
 /// A simulated world. It lives on one thread, and a thread has one world at a time.
@@ -98,7 +98,7 @@ pub struct World {
     pub(super) by_address: BTreeMap<IpAddr, usize>,
     /// From host `a` to host `b` at `a * hosts + b`.
     pub(super) links: Vec<Link>,
-    /// The heads of the links: when due, number of the packet, link. Entries may be out of date.
+    /// The heads of the links: arrival, number of the packet, link. Entries may be out of date.
     pub(super) due: BinaryHeap<Reverse<(True, u64, usize)>>,
     pub(super) network: super::Stream,
     pub(super) packets: u64,
@@ -163,46 +163,46 @@ impl World {
         world
     }
 
-    /// True time.
+    /// Returns true time.
     pub fn now(&self) -> True {
         self.shared.now()
     }
 
-    /// The handle that gives orders.
+    /// Returns the handle to order verbs.
     pub fn control(&self) -> Control {
         self.shared.control.clone()
     }
 
-    /// The clocks of a host, with their whole past.
+    /// Returns the clocks of a host, with their whole past.
     pub fn clock(&self, host: &str) -> Option<Clock> {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| lock(&h.machine.clock).clone())
     }
 
-    /// The address of a host.
+    /// Returns the address of a host.
     pub fn address(&self, host: &str) -> Option<IpAddr> {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| h.address)
     }
 
-    /// The fingerprint of everything that happened so far.
+    /// Returns the fingerprint of everything that has happened so far.
     pub fn fingerprint(&self) -> Fingerprint {
         lock(&self.shared.trace).fingerprint()
     }
 
-    /// The records that were kept, oldest first.
+    /// Returns the records kept, oldest first.
     pub fn records(&self) -> Vec<Record> {
         lock(&self.shared.trace).records().iter().cloned().collect()
     }
 
-    /// How much has happened: records and packets.
+    /// Returns the numbers of records and of packets so far.
     pub fn counts(&self) -> (u64, u64) {
         (lock(&self.shared.trace).count(), self.packets)
     }
 
-    /// Runs until `until` by true time, or until [`super::Verb::Finish`] is ordered. It can be
-    /// called again to continue.
+    /// Runs until `until` by true time, or until [`super::Verb::Finish`] is executed. Another call
+    /// continues the run.
     ///
     /// # Errors
-    /// If the world cannot go on, see [`WorldError`].
+    /// If the world cannot continue, see [`WorldError`].
     ///
     /// # Panics
     /// With the panic of any code that ran on a host.
@@ -216,7 +216,7 @@ impl World {
     }
 
     async fn drive(&mut self, until: True) -> Result<End, WorldError> {
-        // One timer of tokio's for the whole run; it is moved to each deadline in turn.
+        // One timer of tokio serves the whole run; it is moved to each deadline in turn.
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
         let mut alarm = pin!(tokio::time::sleep_until(self.origin));
         let real = matches!(self.fabric, Fabric::Real);
@@ -274,14 +274,14 @@ impl World {
         }
     }
 
-    /// Advances true time to tokio's clock, at least.
+    /// Advances true time to tokio's clock, unless it is later already.
     fn follow_tokio(&mut self) {
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
         let passed = Instant::now() - self.origin;
         self.set_now(self.now().max(True::ZERO + passed));
     }
 
-    /// A panic of code on a host is the panic of the run.
+    /// Continues a panic of code on a host as a panic of the run.
     pub(super) fn pass_panic_on(&self) {
         let panic = lock(&self.shared.panic).take();
         if let Some(panic) = panic {
@@ -325,7 +325,7 @@ impl World {
         }
     }
 
-    /// When something will happen that is already known.
+    /// Returns the time of the next known event.
     fn next_event(&self) -> True {
         let timers = self.hosts.iter().map(|host| host.machine.next_timer());
         let orders = self.shared.control.next_due();
@@ -382,7 +382,8 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         self.state_hooks.clear();
-        // Sockets close themselves through the network, under their own host, so hosts go first.
+        // Sockets close themselves through the network, under their own host, so hosts are dropped
+        // first.
         for host in 0..self.hosts.len() {
             if self.hosts[host].is_up() {
                 self.end(host, "the end of the world");

@@ -1,5 +1,5 @@
-//! The trace: what happened, when by true time, and what the clocks of the host showed. Its SHA-256
-//! is the fingerprint of the run.
+//! The trace: every event with its true time and the readings of the host's clocks. Its SHA-256 is
+//! the fingerprint of the run.
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
@@ -12,17 +12,17 @@ use crate::time::True;
 /// The name of a host, cheap to copy.
 pub type HostName = Arc<str>;
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named after what they are")]
 pub enum Event {
     /// The host's software started.
     Started { incarnation: u64 },
-    /// The host's software came to its end by itself.
+    /// The host's software ended by itself.
     Finished,
     /// The host's software is gone: `crash`, `kill` or `stop`.
     Ended { how: &'static str },
-    /// A packet was put on a link; `due` is when it arrives unless a fault interferes.
+    /// A packet was put on a link; it arrives at `due` unless a fault interferes.
     Packet {
         to: HostName,
         source_port: u16,
@@ -31,7 +31,7 @@ pub enum Event {
         payload: Bytes,
         due: True,
     },
-    /// A verb was carried out.
+    /// A verb was executed.
     Fault { verb: String },
     /// A node read a command.
     Request { client: HostName, connection: u64, command: Bytes },
@@ -43,22 +43,22 @@ pub enum Event {
     Observed { kind: &'static str, detail: String },
 }
 
-/// An event, with when and where.
+/// An event with its time and place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Counts from 0.
+    /// The number of the record, counted from 0.
     pub number: u64,
     /// True time.
     pub at: True,
-    /// The host it happened on and the readings of its clocks; `None` for faults.
+    /// The host and the readings of its clocks; `None` for faults.
     pub host: Option<(HostName, Reading)>,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
 impl Record {
-    /// Appends the stable byte form that the fingerprint is made of: integers little-endian, texts
-    /// and bytes with their length in front, one tag per kind of event.
+    /// Appends the stable byte form from which the fingerprint is computed: integers little-endian,
+    /// texts and bytes with their length in front, one tag per kind of event.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let int = |out: &mut Vec<u8>, n: i64| out.extend_from_slice(&n.to_le_bytes());
         let bytes = |out: &mut Vec<u8>, bytes: &[u8]| {
@@ -124,7 +124,7 @@ impl Record {
     }
 }
 
-/// One line: true time, the host with its three clocks, what happened.
+/// Prints one line: true time, the host with its three clocks, the event.
 impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>15} ", self.at)?;
@@ -156,16 +156,16 @@ impl fmt::Display for Record {
     }
 }
 
-/// Which records are kept; the fingerprint is made of all of them in any case.
+/// Selects the records to keep; the fingerprint covers all records in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceRetention {
-    /// None.
+    /// Keep none.
     Nothing,
-    /// The last so many.
+    /// Keep this many of the last records.
     Last(usize),
-    /// All but packets.
+    /// Keep all except packets.
     Events,
-    /// All.
+    /// Keep all.
     All,
 }
 
@@ -228,7 +228,7 @@ impl Trace {
         }
     }
 
-    /// The next record no hook has seen.
+    /// Takes the next record that no hook has seen.
     pub(super) fn take_unseen(&mut self) -> Option<Record> {
         self.unseen.pop_front()
     }
@@ -246,8 +246,7 @@ impl Trace {
     }
 }
 
-/// The first divergence of two traces: the first pair of records that differ, or `None` if they are
-/// equal.
+/// Returns the first pair of records that differ; `None` if the traces are equal.
 pub fn first_divergence<'a>(
     one: impl IntoIterator<Item = &'a Record>,
     other: impl IntoIterator<Item = &'a Record>,
@@ -265,9 +264,9 @@ pub fn first_divergence<'a>(
 /// The first place where two runs differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// What the one has there; `None` if it has ended.
+    /// The record of the first trace; `None` if that trace has ended.
     pub one: Option<Record>,
-    /// What the other has there.
+    /// The record of the second trace; `None` if that trace has ended.
     pub other: Option<Record>,
 }
 

@@ -1,7 +1,8 @@
 //! The network of a world on `turmoil`, and the software of its hosts there.
 //!
 //! Every link of `turmoil` is held, and its packets are released one by one when they are due on
-//! the world's own links: this makes it possible to cut a single direction, and keeps the order.
+//! the world's own links. This makes it possible to cut a single direction, and keeps packets in
+//! order.
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +26,7 @@ pub(super) const TICK: Duration = Duration::from_millis(1);
 pub(super) struct Turmoil {
     pub(super) sim: Sim<'static>,
     pub(super) desk: Rc<Desk>,
-    /// The packets that `turmoil` has between each two hosts, in its order, by their numbers.
+    /// The packets that `turmoil` holds between each two hosts, in its order, by their numbers.
     pub(super) held: BTreeMap<(IpAddr, IpAddr), Vec<u64>>,
     /// The packets among them that arrive with the next step.
     released: BTreeSet<u64>,
@@ -37,13 +38,13 @@ pub(super) struct Desk {
     /// The hosts while `turmoil` runs them; at all other times they are in the world.
     pub(super) hosts: RefCell<Vec<Host>>,
     pub(super) wakers: RefCell<Vec<Option<Waker>>>,
-    /// How often hosts were polled in this tick, how often they may be, and which was polled last.
+    /// The number of polls in this tick, its limit, and the host polled last.
     pub(super) polls: Cell<u64>,
     pub(super) polls_max: Cell<u64>,
     pub(super) last_polled: Cell<usize>,
 }
 
-/// The software of a host from a start to its end: its tasks, which the host has.
+/// The software of a host from a start to its end; the host owns the tasks.
 pub(super) struct Body {
     desk: Rc<Desk>,
     index: usize,
@@ -80,10 +81,10 @@ impl Drop for Body {
 }
 
 impl Turmoil {
-    /// A network of hosts with these names, and the address of each.
+    /// Returns a network of hosts with these names, and the address of each.
     pub(super) fn new<'a>(seed: u64, names: impl Iterator<Item = &'a str>) -> (Turmoil, Vec<IpAddr>) {
         let mut builder = turmoil::Builder::new();
-        // Abandoned connection attempts never free their ports, so there must be enough of them.
+        // Abandoned connection attempts never free their ports, so there must be enough ports.
         builder.tick_duration(TICK).rng_seed(seed).tcp_capacity(1 << 16).ephemeral_ports(10_000..=65_535);
         let sim = builder.build();
         let addresses = names.map(|name| sim.lookup(name)).collect();

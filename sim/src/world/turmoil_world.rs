@@ -16,15 +16,16 @@ use super::{
 use crate::time::True;
 
 impl World {
-    /// Hands the hosts of a new world to `turmoil`, and starts them.
+    /// Moves the hosts of a new world to `turmoil`, and starts them.
     pub(super) fn enter_turmoil(&mut self) {
         let addresses: Vec<IpAddr> = self.hosts.iter().map(|host| host.address).collect();
         let polls_max = self.steps_per_instant;
         self.in_turmoil(|sim, desk| {
             desk.polls_max.set(polls_max);
             desk.wakers.borrow_mut().resize(addresses.len(), None);
-            // Within a tick hosts run in this order. The host added last directs the others, and
-            // runs before them, so that an order is still for the instant that it is given in.
+            // Within a tick hosts run in this order. The host added last controls the others. It
+            // runs before them, so that its orders are still executed in the instant for which they
+            // are given.
             for (index, address) in addresses.iter().enumerate().rev() {
                 let desk = desk.clone();
                 sim.host(*address, move || Body::start(desk.clone(), index));
@@ -56,7 +57,7 @@ impl World {
         out
     }
 
-    /// As [`World::run`], tick by tick.
+    /// Like [`World::run`], tick by tick.
     pub(super) fn run_in_ticks(&mut self, until: True) -> Result<End, WorldError> {
         loop {
             self.carry_out_orders()?;
@@ -86,7 +87,7 @@ impl World {
             waker.into_iter().for_each(Waker::wake);
         }
         turmoil.desk.polls.set(0);
-        // Bodies do not end and do not fail: their panics are caught where the tasks are.
+        // Bodies neither end nor fail: panics are caught in the tasks.
         self.in_turmoil(|sim, _| sim.step()).expect("no host of a world ends by itself");
         let Fabric::Turmoil(turmoil) = &self.fabric else { unreachable!("only asked for on turmoil") };
         let (polls, last) = (turmoil.desk.polls.get(), turmoil.desk.last_polled.get());

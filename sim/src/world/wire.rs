@@ -12,7 +12,7 @@ use std::{
 
 use super::lock::lock;
 
-/// One end of a connection on `turmoil`, as the faults see it: they can abort it, which `turmoil`
+/// One end of a connection on `turmoil`, for faults: they can abort it, which `turmoil` itself
 /// cannot.
 #[derive(Debug)]
 pub(super) struct Wire {
@@ -23,13 +23,13 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// The end of a connection whose other end is on the host with this address.
+    /// Returns an end of a connection whose other end is on the host with this address.
     pub(super) fn to(peer: IpAddr) -> Wire {
         Wire { peer, aborted: AtomicBool::new(false), reader: Mutex::default(), writer: Mutex::default() }
     }
 
-    /// An error if the connection was aborted; otherwise registers the waiting task to be woken
-    /// when it is.
+    /// Returns an error if the connection was aborted; otherwise registers the waiting task to be
+    /// woken by an abort.
     pub(super) fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
         if self.aborted.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::ConnectionReset.into());

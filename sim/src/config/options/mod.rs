@@ -1,7 +1,7 @@
-//! The options: what each is called, which values it takes, and where it lives in [`Config`].
+//! The options: the name, the values and the field in [`Config`] of each.
 //!
-//! CONFIG GET and CONFIG SET read it. Values are text in one canonical form, as CONFIG GET prints
-//! them.
+//! CONFIG GET and CONFIG SET use this table. Values are text in one canonical form, as CONFIG GET
+//! prints them.
 
 mod table;
 mod values;
@@ -13,38 +13,38 @@ use crate::config::Config;
 
 /// One option.
 pub struct Opt {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// An older name that works as well.
+    /// An older name that is also accepted.
     pub alias: Option<&'static str>,
-    /// Which values it takes.
+    /// The values it takes.
     pub kind: Kind,
-    /// Whether CONFIG SET may change it.
+    /// The permission to change it by CONFIG SET.
     pub change: Change,
-    /// Where it lives.
+    /// The storage of its value.
     pub field: Field,
-    /// Whether CONFIG GET shows it only when asked for by its exact name.
+    /// Set if CONFIG GET shows it only for its exact name.
     pub hidden: bool,
 }
 
-/// Whether CONFIG SET may change an option.
+/// The permission to change an option by CONFIG SET.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// At any time.
     Free,
     /// Only before the start.
     Never,
-    /// Only by whom `enable-protected-configs` allows to.
+    /// Only by clients that `enable-protected-configs` allows.
     Protected,
 }
 
-/// Which values an option takes.
+/// The values that an option takes.
 pub enum Kind {
     /// `yes` or `no`.
     Flag,
     /// An integer between two bounds.
     Integer(i64, i64),
-    /// A number of bytes between two bounds, perhaps with a unit.
+    /// A number of bytes between two bounds, with an optional unit.
     Memory(u64, u64),
     /// A number of bytes, or a percentage of `maxmemory`.
     MemoryOrPercent,
@@ -52,27 +52,27 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
-    /// A text that a function takes, or refuses with another.
+    /// A text that a function accepts, or refuses with an error text.
     CheckedText(fn(&Config, &str) -> Result<String, String>),
-    /// Whatever a function brings into its canonical form, or refuses with a text.
+    /// A value that a function converts to its canonical form, or refuses with an error text.
     Checked(fn(&Config, &str) -> Result<String, String>),
 }
 
-/// Where an option lives.
+/// The storage of an option's value.
 pub enum Field {
-    /// In a field that the node reads.
+    /// A field that the node reads.
     Live {
-        /// Its value as text.
+        /// Returns the value as text.
         get: fn(&Config) -> String,
-        /// Sets it from canonical text.
+        /// Sets the value from canonical text.
         set: fn(&mut Config, &str),
     },
-    /// Nowhere: nothing here depends on it. It is kept and answered, and this is its default.
+    /// Nothing here depends on the option. Its value is stored and reported; this is the default.
     Kept(&'static str),
 }
 
 impl Opt {
-    /// The value as CONFIG GET prints it.
+    /// Returns the value as CONFIG GET prints it.
     pub fn get(&self, config: &Config) -> String {
         match self.field {
             Field::Live { get, .. } => get(config),
@@ -80,7 +80,7 @@ impl Opt {
         }
     }
 
-    /// Sets the value from text in canonical form, which [`Opt::check`] has answered.
+    /// Sets the value from text in canonical form, as [`Opt::check`] returns it.
     pub fn set(&self, config: &mut Config, canonical: &str) {
         match self.field {
             Field::Live { set, .. } => set(config, canonical),
@@ -88,12 +88,12 @@ impl Opt {
         }
     }
 
-    /// Brings a value into canonical form.
+    /// Converts a value to its canonical form.
     ///
     /// # Errors
     /// The reason why the option does not take it, in the words of `redis-server`.
     pub fn check(&self, config: &Config, text: &str) -> Result<String, String> {
-        // A server reads all but numbers as C does: up to the first NUL.
+        // A server reads all values except numbers as C strings: up to the first NUL.
         let word = text.split('\0').next().unwrap_or_default();
         match self.kind {
             Kind::Flag => values::flag(word),
@@ -112,8 +112,8 @@ impl Opt {
                     Some(percent) => -i64::from(percent),
                     None => memory(word).ok_or("argument must be a memory or percent value")?.cast_signed(),
                 };
-                // A server keeps percentages as negative numbers, and takes the largest ones of
-                // bytes for such.
+                // A server stores percentages as negative numbers, and mistakes the largest numbers
+                // of bytes for percentages.
                 match value {
                     0.. => Ok(value.to_string()),
                     -100..0 => Ok(format!("{}%", -value)),
@@ -129,7 +129,7 @@ impl Opt {
         }
     }
 }
-/// The option of a name, which may be its older one.
+/// Returns the option of a name or of an older name, ignoring the case of letters.
 pub fn find(name: &str) -> Option<&'static Opt> {
     OPTIONS.iter().find(|option| {
         option.name.eq_ignore_ascii_case(name)
@@ -140,7 +140,7 @@ pub fn find(name: &str) -> Option<&'static Opt> {
 /// Sets an option before a node starts, when every option may be set.
 ///
 /// # Errors
-/// An unknown option, with the nearest name, or why the option refuses the value.
+/// An unknown option, with the most similar name, or the reason why the option refuses the value.
 pub fn set_at_start(config: &mut Config, name: &str, value: &str) -> Result<(), String> {
     let Some(option) = find(name) else {
         let nearest =
@@ -152,14 +152,14 @@ pub fn set_at_start(config: &mut Config, name: &str, value: &str) -> Result<(), 
     Ok(())
 }
 
-/// The name most like `name`, if one is like it at all.
+/// Returns the option name most similar to `name`; `None` if none is similar.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase();
     let near = names().map(|(known, _)| (strsim::damerau_levenshtein(known, &name), known)).min()?;
     (near.0 <= 1 + name.len() / 4).then_some(near.1)
 }
 
-/// Every name, older ones included, with its option.
+/// Returns every name, older ones included, with its option.
 pub fn names() -> impl Iterator<Item = (&'static str, &'static Opt)> {
     OPTIONS.iter().flat_map(|option| {
         let alias = option.alias.map(|alias| (alias, option));

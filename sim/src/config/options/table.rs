@@ -1,4 +1,4 @@
-//! Every option, a row each.
+//! The table of all options, one row per option.
 
 use super::{
     Change::{self, Free, Never, Protected},
@@ -47,7 +47,7 @@ macro_rules! text {
         }
     };
 }
-/// The largest number of bytes for most.
+/// The usual maximum for a number of bytes.
 const LONG: u64 = i64::MAX as u64;
 const I32: i64 = i32::MAX as i64;
 

@@ -1,4 +1,4 @@
-//! Values that are more than a word or a number: what of them is taken, and their canonical form.
+//! Checks values that are more than a word or a number, and converts them to their canonical form.
 
 use std::fmt::Display;
 
@@ -7,12 +7,12 @@ use crate::{
     keyspace,
 };
 
-/// The error for a number out of range.
+/// Returns the error for a number out of range.
 pub(super) fn out_of_range(min: &dyn Display, max: &dyn Display) -> String {
     format!("argument must be between {min} and {max} inclusive")
 }
 
-/// `yes` or `no`.
+/// Accepts `yes` or `no`.
 pub(super) fn flag(word: &str) -> Result<String, String> {
     match &word.to_ascii_lowercase()[..] {
         value @ ("yes" | "no") => Ok(value.to_owned()),
@@ -20,15 +20,15 @@ pub(super) fn flag(word: &str) -> Result<String, String> {
     }
 }
 
-/// An integer between two bounds.
+/// Accepts an integer between two bounds.
 pub(super) fn integer(text: &str, min: i64, max: i64) -> Result<String, String> {
     let value = keyspace::integer(text.as_bytes());
     let value = value.ok_or("argument couldn't be parsed into an integer")?;
     if (min..=max).contains(&value) { Ok(value.to_string()) } else { Err(out_of_range(&min, &max)) }
 }
 
-/// There is nothing to defragment, as in a server that was built with another allocator than its
-/// own.
+/// Refuses `yes`: memory cannot be defragmented here, as in a server built with a foreign
+/// allocator.
 pub(super) fn defragmentation(_: &Config, text: &str) -> Result<String, String> {
     match &flag(text)?[..] {
         "yes" => Err(
@@ -42,7 +42,7 @@ pub(super) fn defragmentation(_: &Config, text: &str) -> Result<String, String> 
 
 const NO_TLS: &str = "Unable to update TLS configuration. Check server logs.";
 
-/// There is no TLS, as in a server without certificates.
+/// Refuses `yes`: there is no TLS, as in a server without certificates.
 pub(super) fn no_tls(_: &Config, text: &str) -> Result<String, String> {
     flag(text).and_then(|value| if value == "yes" { Err(NO_TLS.into()) } else { Ok(value) })
 }
@@ -63,7 +63,8 @@ pub(super) fn host_name(_: &Config, text: &str) -> Result<String, String> {
     }
 }
 
-/// A template of process titles, with variables in braces. It must have text besides the title.
+/// Accepts a template of process titles, with variables in braces. It must have text besides the
+/// title.
 pub(super) fn process_title(config: &Config, text: &str) -> Result<String, String> {
     const INVALID: &str = "template format is invalid or contains unknown variables";
     let (mut rest, mut title) = (text, String::new());
@@ -91,9 +92,9 @@ pub(super) fn process_title(config: &Config, text: &str) -> Result<String, Strin
     if title.trim_ascii().is_empty() { Err(INVALID.into()) } else { Ok(text.to_owned()) }
 }
 
-/// A number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on. As on a
-/// server no number is 0, one that is too large is the largest, and what does not fit when the unit
-/// is applied is lost.
+/// Parses a number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on. As
+/// on a server, a missing number is 0, a number that is too large becomes the largest, and the
+/// multiplication by the unit wraps around.
 pub fn memory(text: &str) -> Option<u64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
@@ -164,7 +165,7 @@ pub(super) fn print_percentiles(percentiles: &[f64]) -> String {
     percentiles.iter().map(|percent| percentile(*percent)).collect::<Vec<_>>().join(" ")
 }
 
-/// A percentage as it is printed: with six decimals, less the zeros at the end.
+/// Formats a percentage with up to six decimals, without trailing zeros.
 pub fn percentile(percent: f64) -> String {
     format!("{percent:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -179,7 +180,7 @@ pub(super) fn master(_: &Config, text: &str) -> Result<String, String> {
     }
 }
 
-/// Words of a list, in its order.
+/// Accepts words of a list, and puts them into its order.
 pub(super) fn shutdown_options(_: &Config, text: &str) -> Result<String, String> {
     const WORDS: [&str; 5] = ["default", "save", "nosave", "now", "force"];
     let named: Vec<String> = text.split(' ').map(str::to_ascii_lowercase).collect();

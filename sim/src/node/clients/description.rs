@@ -1,4 +1,4 @@
-//! The line that describes a connection, in CLIENT LIST and in the log of refusals.
+//! The line that describes a connection in CLIENT LIST and in the log of refusals.
 
 use super::{Memory, Role, Session, is_file};
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl Session {
-    /// The line of CLIENT LIST for a connection, with its line break. What depends on sockets and
-    /// allocators is a constant.
+    /// Returns the line of CLIENT LIST for a connection, with its line break. Fields that depend on
+    /// sockets and allocators are constants.
     pub fn describe(&self, now: Monotonic) -> Vec<u8> {
         let waiting = self.transaction.as_ref().map(|transaction| transaction.queued());
         let queued = waiting.or(self.executing).map_or(-1, |queued| queued.commands as i64);
@@ -21,7 +21,7 @@ impl Session {
             self.id.0,
             self.peer,
             self.local,
-            // File descriptors are handed out after the standard streams and the server's own.
+            // File descriptors begin after the standard streams and the server's own.
             self.id.0.saturating_add(7),
             quotable(&self.name),
             now.since(self.since).as_secs(),
@@ -41,8 +41,8 @@ impl Session {
         quoted(&line).into_owned()
     }
 
-    /// The client that receives a connection's invalidations (REDIRECT): 0 for the connection
-    /// itself, -1 without tracking.
+    /// Returns the id of the client that receives a connection's invalidations (REDIRECT): 0 for
+    /// the connection itself, -1 without tracking.
     pub fn redirection(&self) -> i64 {
         match (&self.tracking, self.redirect) {
             (None, _) => -1,

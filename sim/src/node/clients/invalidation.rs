@@ -1,4 +1,4 @@
-//! Telling connections that keys they may have kept a copy of have changed.
+//! Invalidations: messages to connections whose copies of keys may be out of date.
 
 use bytes::Bytes;
 
@@ -10,15 +10,15 @@ use crate::{
     resp::{Protocol, Reply},
 };
 
-/// The channel on which RESP2 connections get redirected invalidations.
+/// The channel on which RESP2 connections receive redirected invalidations.
 const CHANNEL: &str = "__redis__:invalidate";
-/// An array of nothing, on the wire.
+/// An empty array on the wire.
 const EMPTY: &[u8] = b"*0\r\n";
 
 impl Node {
-    /// A command has read a key, emptied databases, or changed its connection's tracking. Answers
-    /// whether the client `by` is to be sent the invalidation of all keys itself, which comes after
-    /// its reply.
+    /// Records that a command has read a key, emptied databases, or changed its connection's
+    /// tracking. Returns true if the client `by` itself must get the invalidation of all keys,
+    /// which is sent after its reply.
     pub fn note_cached(&mut self, cached: Cached, by: Option<ConnId>) -> bool {
         match (cached, by) {
             (Cached::Read(key), Some(conn)) => self.clients.tracking.remember(conn, &key),
@@ -32,15 +32,15 @@ impl Node {
         false
     }
 
-    /// Sends the invalidation of a key that the command of `by` has changed. Returns whether that
-    /// client must get it itself, which comes after its reply.
+    /// Sends the invalidation of a key that the command of `by` has changed. Returns true if that
+    /// client itself must get it, which is sent after its reply.
     pub fn invalidate(&mut self, touch: &Touch, by: Option<ConnId>) -> bool {
         if self.clients.tracking.is_empty() {
             return false;
         }
         match touch.changer {
             Changer::Client => self.clients.tracking.note(&touch.key, by),
-            // No client's change, even where a command has detected it.
+            // No client has made this change, even if a command has detected it.
             Changer::Server => self.clients.tracking.note(&touch.key, None),
             Changer::Pusher => {}
         }
@@ -62,7 +62,7 @@ impl Node {
     }
 
     /// Sends all tracking clients the invalidation of all keys, after whole databases have changed.
-    /// Answers whether the client `by` must get it itself, which comes after its reply.
+    /// Returns true if the client `by` itself must get it, which is sent after its reply.
     pub fn invalidate_all(&mut self, by: Option<ConnId>) -> bool {
         let mut own = false;
         for conn in self.clients.tracking.told().collect::<Vec<_>>() {
@@ -76,8 +76,7 @@ impl Node {
         own
     }
 
-    /// Sends broadcasting clients (`BCAST`) the keys with their prefixes that this step has
-    /// changed.
+    /// Sends broadcasting clients (`BCAST`) the keys with their prefixes that changed in this step.
     pub fn send_broadcasts(&mut self) {
         if self.clients.tracking.prefixes_len() == 0 {
             return;
@@ -87,8 +86,8 @@ impl Node {
         }
     }
 
-    /// Forgets keys, telling their readers, until there are no more of them than
-    /// `tracking-table-max-keys` allows.
+    /// Forgets random keys and sends their readers invalidations, until no more than
+    /// `tracking-table-max-keys` are left.
     pub fn limit_tracking(&mut self, env: &mut Env) {
         let limit = self.config.tracking_table_max_keys;
         while limit > 0
@@ -99,8 +98,8 @@ impl Node {
         }
     }
 
-    /// Sends a connection, or the one it redirects to, an invalidation of keys; `None` for all of
-    /// them.
+    /// Sends a connection, or the connection it redirects to, an invalidation of `keys`; `None`
+    /// means all keys.
     pub fn send_invalidation(&mut self, conn: ConnId, keys: Option<&[Bytes]>) {
         let sessions = &mut self.clients.sessions;
         let Some((own, redirect)) = sessions.get(conn).map(|session| (session.protocol, session.redirect))
@@ -132,8 +131,8 @@ impl Node {
         if keys.is_some() {
             return self.send(target, &push);
         }
-        // Null means all keys, in the protocol of the tracking connection, even if another one
-        // receives it.
+        // Null means all keys. It is encoded in the protocol of the tracking connection, even if a
+        // connection with another protocol receives it.
         let mut bytes = Vec::new();
         push.encode(session.protocol, &mut bytes);
         bytes.truncate(bytes.len() - EMPTY.len());

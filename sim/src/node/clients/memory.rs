@@ -7,11 +7,11 @@ use bytes::Bytes;
 use super::session::{POINTER, Session, Transaction};
 use crate::time::Monotonic;
 
-/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see
-/// the figures they know.
+/// The memory that a node holds for a connection, in bytes. The figures were measured on
+/// `redis-server`, so that clients see the same ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Commands that are being read.
+    /// Input not yet executed.
     pub query: usize,
     /// The free part of the query buffer.
     pub query_free: usize,
@@ -19,23 +19,24 @@ pub struct Memory {
     pub argv: usize,
     /// The commands of its transaction.
     pub queued: usize,
-    /// Replies to be sent.
+    /// Replies that wait in the reply buffer.
     pub output: usize,
-    /// How many blocks hold the replies that did not fit into the reply buffer.
+    /// The number of blocks that hold the replies beyond the reply buffer.
     pub output_blocks: usize,
-    /// What these blocks take.
+    /// The bytes of these blocks.
     pub output_listed: usize,
-    /// All in all.
+    /// The total.
     pub total: usize,
 }
 
 impl Session {
-    /// What the node holds for this connection at `now`, as `redis-server` computes it.
+    /// Returns the memory that the node holds for this connection at `now`, as `redis-server`
+    /// computes it.
     pub fn memory(&self, now: Monotonic) -> Memory {
         let query = self.reading.max(self.decoder.unread());
-        // The query buffer is enlarged for a long argument when its length is known, and shrunk by
-        // the next cron that finds it no longer needed. The query buffer of an idle connection is
-        // freed.
+        // The query buffer grows for a long argument as soon as the argument's length is known. The
+        // next cron that no longer finds it needed shrinks it. The query buffer of an idle
+        // connection is freed.
         let awaited = self.decoder.awaited();
         let (long, since) = self.long_query;
         let kept = if now.since(since) < Session::LONG_KEPT { long } else { 0 };
@@ -74,29 +75,29 @@ impl Session {
         Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
     }
 
-    /// The memory that counts against `maxmemory`: all of it except the query buffer that every
-    /// connection has.
+    /// Returns the memory that counts against `maxmemory`: all of it except the query buffer that
+    /// every connection has.
     pub(crate) fn evictable_memory(&self) -> usize {
-        // As if nothing had been read since, and the enlarged query buffer had just been freed.
+        // Compute it as if nothing had been read since, and the enlarged query buffer had just been
+        // freed.
         let memory = self.memory(self.last_active + Session::LONG_KEPT);
         memory.total - memory.query_free.min(Session::QUERY)
     }
 
-    /// Notes that an argument of so many bytes is being read, for which the query buffer is
-    /// enlarged.
+    /// Records that an argument of `bytes` is being read, for which the query buffer grows.
     pub(crate) fn note_length(&mut self, bytes: usize, now: Monotonic) {
         if bytes >= Session::LONG {
             self.long_query = (bytes, now);
         }
     }
 
-    /// Bytes that wait to be sent.
+    /// Returns the number of bytes that wait to be sent.
     fn waiting(&self) -> usize {
         self.out.len().saturating_add(self.unsent)
     }
 
-    /// How many blocks hold the replies that did not fit into the reply buffer, and what these
-    /// take: `client-output-buffer-limit` limits the latter.
+    /// Returns the number of blocks that hold the replies beyond the reply buffer, and the bytes of
+    /// these blocks. `client-output-buffer-limit` applies to the latter.
     pub fn listed(&self) -> (usize, usize) {
         let blocks = self.waiting().saturating_sub(self.reply_buffer.size()).div_ceil(Session::BLOCK);
         (blocks, blocks * (Session::BLOCK + Session::PER_BLOCK))
@@ -104,26 +105,26 @@ impl Session {
 
     /// A connection without any buffer.
     const IDLE: usize = 774;
-    /// A connection that has been idle for so long keeps no query buffer.
+    /// A connection that has been idle for this long has no query buffer.
     const IDLE_AFTER: Duration = Duration::from_secs(3);
-    /// The most that a connection takes besides its evictable memory: the query buffer that every
-    /// connection has, or a larger one that was kept after a longer command.
+    /// The most that a connection uses besides its evictable memory: the query buffer that every
+    /// connection has, or a larger one kept after a longer command.
     pub(crate) const QUERY_BUFFER_MAX: usize = Session::QUERY;
-    /// An argument for which the query buffer is enlarged at once.
+    /// The minimum length of an argument for which the query buffer grows immediately.
     const LONG: usize = 32 << 10;
-    /// How long the enlarged query buffer is kept.
+    /// The time for which the enlarged query buffer is kept.
     const LONG_KEPT: Duration = Duration::from_millis(200);
-    /// The query buffer, which grows with a command that is longer.
+    /// The size of the query buffer, which grows for longer commands.
     const QUERY: usize = 20_474;
     /// The bytes of replies in a listed block, and its overhead.
     const BLOCK: usize = 20_464;
     const PER_BLOCK: usize = 40;
-    /// A channel or a pattern, but for its name.
+    /// A channel or a pattern, without its name.
     const PER_NAME: usize = 24;
     /// A tracked prefix of keys.
     const PER_PREFIX: usize = 32;
-    /// A watched key, but for its name.
+    /// A watched key, without its name.
     const PER_WATCH: usize = 56;
-    /// A queued command, but for its arguments.
+    /// A queued command, without its arguments.
     const PER_COMMAND: usize = 24;
 }

@@ -29,7 +29,7 @@ use bytes::Bytes;
 
 use crate::{event::ConnId, resp::Sink, time::Monotonic};
 
-/// The connections of a node, and the indexes by which they are found.
+/// The connections of a node, and indexes to find them.
 #[derive(Debug, Default)]
 pub struct Clients {
     /// The connections, by id, in order of arrival.
@@ -42,19 +42,18 @@ pub struct Clients {
     pub waiting: Waiting,
     /// The tracking table (CLIENT TRACKING).
     pub tracking: TrackingTable,
-    /// Connections that see every command (MONITOR).
+    /// Connections that receive every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
-    /// Connections that have left more unread than their soft limit allows.
+    /// Connections whose unread output exceeds their soft limit.
     pub slow_readers: BTreeSet<ConnId>,
-    /// Clients by when they were last known to do something; `timeout` goes by it. A client that
-    /// has done something since is only moved when its time seems to be up, so that commands need
-    /// not update the queue.
+    /// Clients by the time of their last known activity, for `timeout`. The queue is only updated
+    /// when a client's time seems to be up, so that commands need not update it.
     pub idle_queue: BTreeSet<(Monotonic, ConnId)>,
-    /// Connections with output to send, or to be closed, at the end of the step.
+    /// Connections that have output to send or are to be closed at the end of the step.
     pub pending: Vec<ConnId>,
-    /// Connections that are no longer blocked: their input since then must be processed.
+    /// Connections that are no longer blocked and whose input since then must be processed.
     pub woken: VecDeque<ConnId>,
-    /// The next [`Blocked::ticket`](crate::node::clients::Blocked::ticket).
+    /// The next value of [`Blocked::ticket`](crate::node::clients::Blocked::ticket).
     pub tickets: u64,
 }
 
@@ -75,8 +74,8 @@ impl Clients {
         self.pending.push(conn);
     }
 
-    /// Closes a connection after the reply it was just sent. With CLIENT REPLY OFF it is never
-    /// closed, as on a server.
+    /// Closes a connection after the reply that was just written. A connection with CLIENT REPLY
+    /// OFF and no unsent output is never closed, as on a server.
     pub fn close_after_reply(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         let has_all = session.out.is_empty() && session.unsent == 0;
@@ -106,8 +105,8 @@ impl Clients {
         session.blocked = Some(blocked);
     }
 
-    /// Ends the wait of a connection for keys or for a clock. Its reply is the caller's to send.
-    /// Other waits are left alone.
+    /// Ends the wait of a connection for keys or for a clock. The caller sends the reply. Other
+    /// waits are unchanged.
     pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
         let session = self.sessions.get_mut(conn)?;
         let blocked =
@@ -116,8 +115,8 @@ impl Clients {
         Some(blocked)
     }
 
-    /// What ends with a command of a connection: the reply that CLIENT REPLY SKIP suppresses, the
-    /// exception of CLIENT CACHING, and after QUIT the connection.
+    /// Ends the state that lasts for one command of a connection: CLIENT REPLY SKIP, the exception
+    /// of CLIENT CACHING, and after QUIT the connection itself.
     pub fn command_over(&mut self, conn: ConnId) {
         if self.sessions.get(conn).is_some_and(|session| session.quits) {
             self.close_after_reply(conn);
@@ -129,13 +128,13 @@ impl Clients {
             Replies::Skip => Replies::On,
             other => other,
         };
-        // CLIENT CACHING is about the next command, or about a whole transaction.
+        // CLIENT CACHING applies to the next command or to a whole transaction.
         if session.transaction.is_none() && !session.last_command.starts_with("client|") {
             session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
         }
     }
 
-    /// Writes bytes to a connection that are no reply, such as the replication stream.
+    /// Writes bytes that are no reply to a connection, such as the replication stream.
     pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
         // A connection that is being closed gets no more: a killed replica misses the writes of the
         // same step.
@@ -146,7 +145,7 @@ impl Clients {
         session.out.extend_from_slice(bytes);
     }
 
-    /// Notes that a client was active at `at`, for [`Clients::idle_queue`].
+    /// Records that a client was active at `at`, for [`Clients::idle_queue`].
     pub fn note_active(&mut self, conn: ConnId, at: Monotonic) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         self.idle_queue.remove(&(session.quiet_since, conn));

@@ -1,4 +1,4 @@
-//! What is written to connections, and how much of it they may leave unread.
+//! Output to connections, and the limits on their unread output.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Node {
-    /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY
-    /// holds back replies, never pushes.
+    /// Writes a reply or a push to a connection; it is sent at the end of the step. CLIENT REPLY
+    /// suppresses replies, never pushes.
     pub fn send(&mut self, conn: ConnId, reply: &Reply) {
         let Some(session) = self.clients.sessions.get_mut(conn) else { return };
         if session.closing || (session.is_silent() && !reply.is_push()) {
@@ -31,7 +31,7 @@ impl Node {
         }
     }
 
-    /// Resizes the reply buffer of one connection as often as is due by `now`.
+    /// Carries out the resizes of one connection's reply buffer that are due by `now`.
     pub fn resize_reply_buffer(&mut self, conn: ConnId, now: Monotonic) {
         let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_buffers);
         if let Some(session) = self.clients.sessions.get_mut(conn) {
@@ -39,18 +39,18 @@ impl Node {
         }
     }
 
-    /// Resizes the reply buffers of all connections.
+    /// Carries out the resizes of all reply buffers that are due by `now`.
     pub fn resize_reply_buffers(&mut self, now: Monotonic) {
         let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_buffers);
         self.clients.sessions.iter_mut().for_each(|session| session.reply_buffer.pass(now, rules, changes));
     }
 
-    /// What a connection may leave unread (`client-output-buffer-limit`).
+    /// Returns the limit on a connection's unread output (`client-output-buffer-limit`).
     pub fn output_limit(&self, conn: ConnId) -> BufferLimit {
         let [normal, replica, pubsub] = self.config.output_limits;
         match self.clients.sessions.get(conn) {
             Some(session) if session.role == Role::Replica => {
-                // Less than the backlog holds would only make it begin anew.
+                // A limit below the size of the backlog would only make the replica resynchronize.
                 let backlog = self.config.repl_backlog_size as u64;
                 let hard = if replica.hard == 0 { 0 } else { replica.hard.max(backlog) };
                 BufferLimit { hard, ..replica }
@@ -60,8 +60,8 @@ impl Node {
         }
     }
 
-    /// Notes how many bytes for a connection the network has not taken, and holds that against its
-    /// limit.
+    /// Records the number of bytes for a connection that the network has not taken, and applies the
+    /// connection's limit.
     pub fn note_unsent(&mut self, conn: ConnId, bytes: usize, now: Monotonic) {
         if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.unsent = bytes;
@@ -70,7 +70,7 @@ impl Node {
         }
     }
 
-    /// Closes the connections that have been above their soft limit for too long.
+    /// Closes the connections that have exceeded their soft limit for too long.
     pub fn limit_slow_readers(&mut self, now: Monotonic) {
         if !self.clients.slow_readers.is_empty() {
             let slow: Vec<ConnId> = self.clients.slow_readers.iter().copied().collect();
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// When the first of them will have been.
+    /// Returns the first time at which a connection will have exceeded its soft limit for too long.
     pub fn slow_readers_due(&self) -> Option<Monotonic> {
         let ends = self.clients.slow_readers.iter().filter_map(|conn| {
             let since = self.clients.sessions.get(*conn)?.slow_since?;
@@ -88,8 +88,8 @@ impl Node {
         ends.min()
     }
 
-    /// Closes a connection that leaves more unread than it may: at once above the hard limit, above
-    /// the soft one when that has lasted.
+    /// Closes a connection with too much unread output: immediately above the hard limit, above the
+    /// soft limit once that has lasted.
     fn hold_to_limit(&mut self, conn: ConnId, now: Monotonic) {
         let limit = self.output_limit(conn);
         let Some(session) = self.clients.sessions.get_mut(conn).filter(|session| !session.killed) else {
@@ -112,8 +112,7 @@ impl Node {
         }
     }
 
-    /// Closes a connection that was to be sent more than it may leave unread: of that it gets
-    /// nothing more.
+    /// Closes a connection because its unread output exceeds a limit; the output is dropped.
     pub fn overrun(&mut self, conn: ConnId) {
         if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.overran = true;

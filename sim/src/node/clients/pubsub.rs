@@ -6,9 +6,10 @@ use bytes::Bytes;
 
 use crate::{effect::Subscription, event::ConnId, glob::matches, node::clients::Clients};
 
-/// What one client listens to of one kind, in the order in which it subscribed.
+/// The names of one kind that a client subscribes to, in the order of its subscriptions.
 ///
-/// Patterns end in that order; that of channels is a server's own.
+/// `unsubscribe` of all patterns follows that order; for channels a server uses an order of its
+/// own.
 #[derive(Debug, Default)]
 pub struct Names {
     ages: BTreeMap<Bytes, u64>,
@@ -16,7 +17,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Adds a name, as the youngest; one that is there keeps its place.
+    /// Adds a name as the youngest; a known name keeps its place.
     pub fn insert(&mut self, name: Bytes) {
         if self.ages.contains_key(&name) {
             return;
@@ -26,35 +27,35 @@ impl Names {
         self.by_age.insert(age, name);
     }
 
-    /// Takes a name out, if it is there.
+    /// Removes a name, if it is known.
     pub fn remove(&mut self, name: &Bytes) {
         if let Some(age) = self.ages.remove(name) {
             self.by_age.remove(&age);
         }
     }
 
-    /// Whether a name is there.
+    /// Returns true if the name is subscribed to.
     pub fn contains(&self, name: &Bytes) -> bool {
         self.ages.contains_key(name)
     }
 
-    /// How many there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.ages.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no names.
     pub fn is_empty(&self) -> bool {
         self.ages.is_empty()
     }
 
-    /// All of them, the oldest first.
+    /// Returns the names, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Bytes> {
         self.by_age.values()
     }
 }
 
-/// The subscriptions of a node. Messages go to subscribers in the order of their connections.
+/// The subscriptions of a node. Subscribers get messages in the order of their connections.
 #[derive(Debug, Default)]
 pub struct PubSub {
     channels: BTreeMap<Bytes, BTreeSet<ConnId>>,
@@ -63,7 +64,7 @@ pub struct PubSub {
 }
 
 impl PubSub {
-    /// The names subscribed to of one kind, each with its subscribers.
+    /// Returns the names of one kind, each with its subscribers.
     pub fn of(&self, kind: Subscription) -> &BTreeMap<Bytes, BTreeSet<ConnId>> {
         match kind {
             Subscription::Channel => &self.channels,
@@ -85,7 +86,7 @@ impl PubSub {
         self.of_mut(kind).entry(name).or_default().insert(conn);
     }
 
-    /// Removes a subscription, if there is one.
+    /// Removes a subscription, if it exists.
     pub fn unsubscribe(&mut self, kind: Subscription, name: &Bytes, conn: ConnId) {
         let subscriptions = self.of_mut(kind);
         let Some(subscribers) = subscriptions.get_mut(name) else { return };
@@ -97,7 +98,7 @@ impl PubSub {
 }
 
 impl Clients {
-    /// Makes a connection listen.
+    /// Subscribes a connection to a name.
     pub fn subscribe(&mut self, conn: ConnId, kind: Subscription, name: Bytes) {
         if let Some(session) = self.sessions.get_mut(conn) {
             session.subscribed_mut(kind).insert(name.clone());
@@ -113,7 +114,7 @@ impl Clients {
         }
     }
 
-    /// Ends all subscriptions of one kind.
+    /// Ends all subscriptions of a connection of one kind.
     pub fn unsubscribe_all(&mut self, conn: ConnId, kind: Subscription) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         let names = std::mem::take(session.subscribed_mut(kind));
@@ -122,8 +123,8 @@ impl Clients {
         }
     }
 
-    /// How many clients a message on `channel` reaches; a client is counted once per subscription
-    /// that matches.
+    /// Returns the number of clients that a message on `channel` reaches; a client counts once per
+    /// matching subscription.
     pub fn receivers(&self, channel: &[u8]) -> usize {
         let of =
             self.pubsub.of(Subscription::Channel).get(channel).map_or(0, |subscribers| subscribers.len());

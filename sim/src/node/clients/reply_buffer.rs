@@ -1,16 +1,16 @@
 //! The reply buffer of a connection, which grows and shrinks with its replies. Replies that do not
-//! fit go into a list of blocks.
+//! fit are put into a list of blocks.
 
 use std::time::Duration;
 
 use crate::time::Monotonic;
 
-/// How reply buffers are resized (DEBUG REPLYBUFFER).
+/// The rules for resizing reply buffers (DEBUG REPLYBUFFER).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyBufferRules {
-    /// Whether they are resized at all.
+    /// False if reply buffers keep their size.
     pub resizes: bool,
-    /// After how long the peak is reset; `None` for never.
+    /// The interval at which the peak is reset; `None` for never.
     pub remembers: Option<Duration>,
 }
 
@@ -20,60 +20,60 @@ impl Default for ReplyBufferRules {
     }
 }
 
-/// How often reply buffers were resized.
+/// The number of resizes of reply buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReplyBufferChanges {
-    /// To a larger one.
+    /// Resizes to a larger size.
     pub grown: u64,
-    /// To a smaller one.
+    /// Resizes to a smaller size.
     pub shrunk: u64,
 }
 
 /// The reply buffer of one connection.
 ///
-/// Redis may resize each of them ten times a second. Here these resizes are computed when the size
-/// is read.
+/// Redis may resize each reply buffer ten times a second. Here the resizes are computed when the
+/// size is read.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyBuffer {
     size: usize,
-    /// The most bytes that it had since the peak was last reset.
+    /// The most bytes it has held since the last reset of the peak.
     peak: usize,
-    /// When the peak was last reset.
+    /// The time of the last reset of the peak.
     forgotten: Option<Monotonic>,
-    /// Until when resizes are computed.
+    /// The time up to which resizes have been computed.
     seen: Monotonic,
 }
 
-/// How often Redis checks the size.
+/// The interval at which Redis checks the size.
 const TICK: Duration = Duration::from_millis(100);
 
 impl ReplyBuffer {
     /// The smallest size.
     pub const MIN: usize = 1 << 10;
-    /// The largest size, which every connection begins with (`PROTO_REPLY_CHUNK_BYTES`).
+    /// The largest size, with which every connection begins (`PROTO_REPLY_CHUNK_BYTES`).
     pub const MAX: usize = 16 << 10;
 
-    /// The reply buffer of a connection made at `now`.
+    /// Returns the reply buffer of a connection made at `now`.
     pub fn new(now: Monotonic) -> ReplyBuffer {
         ReplyBuffer { size: ReplyBuffer::MAX, peak: ReplyBuffer::MAX, forgotten: None, seen: now }
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The most bytes that it had lately.
+    /// Returns the most bytes it has held since the last reset of the peak.
     pub fn peak(&self) -> usize {
         self.peak
     }
 
-    /// Notes how many bytes wait to be sent.
+    /// Records the number of bytes that wait to be sent.
     pub fn fill(&mut self, bytes: usize) {
         self.peak = self.peak.max(bytes.min(self.size));
     }
 
-    /// Computes the resizes until `now`, and counts them.
+    /// Computes the resizes until `now`, and counts them in `changes`.
     pub fn pass(&mut self, now: Monotonic, rules: ReplyBufferRules, changes: &mut ReplyBufferChanges) {
         while self.seen + TICK <= now {
             // No further resize is possible.
@@ -104,7 +104,7 @@ impl ReplyBuffer {
         }
     }
 
-    /// Resizes it to fit the peak; returns whether its size changed.
+    /// Resizes the buffer to fit the peak; returns true if its size changed.
     fn resize(&mut self) -> bool {
         let before = self.size;
         if self.peak < self.size / 2 && self.size / 2 >= ReplyBuffer::MIN {
@@ -120,7 +120,7 @@ impl ReplyBuffer {
 mod tests {
     use super::*;
 
-    // The sizes are those that redis-server 7.0 showed in CLIENT LIST at these times.
+    // redis-server 7.0 showed these sizes in CLIENT LIST at these times.
     #[test]
     fn it_shrinks_soon_grows_with_what_is_sent_and_shrinks_again() {
         let at = Monotonic::from_millis;

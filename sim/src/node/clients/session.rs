@@ -1,4 +1,4 @@
-//! One connection as the server knows it: its protocol, database, transaction, subscriptions and
+//! The server's state of one connection: its protocol, database, transaction, subscriptions and
 //! name.
 
 use std::collections::BTreeSet;
@@ -14,43 +14,43 @@ use crate::{
     time::Monotonic,
 };
 
-/// Whether an address as CLIENT LIST shows it is one of the node's own host.
+/// Returns true if an address in the form of CLIENT LIST is one of the node's own host.
 pub fn is_local(peer: &str) -> bool {
     ["127.0.0.1:", "[::1]:"].iter().any(|own| peer.starts_with(own)) || is_file(peer)
 }
 
-/// Whether it is that of a file, which has no port.
+/// Returns true if an address is that of a Unix socket, which has no port.
 pub fn is_file(peer: &str) -> bool {
     peer.ends_with(":0")
 }
 
-/// What a connection is to this node.
+/// The role of a connection for this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
     /// An ordinary client.
     #[default]
     Client,
-    /// A replica that this node feeds.
+    /// A replica that receives this node's replication stream.
     Replica,
     /// The master that this node follows.
     Master,
 }
 
-/// Which replies a client wants (CLIENT REPLY).
+/// The replies that a client wants (CLIENT REPLY).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Replies {
-    /// All of them.
+    /// All replies.
     #[default]
     On,
-    /// None.
+    /// No replies.
     Off,
-    /// Not the one of the next command (the state right after CLIENT REPLY SKIP).
+    /// Suppress the reply of the next command (the state right after CLIENT REPLY SKIP).
     SkipNext,
-    /// Not the one of the command being run.
+    /// Suppress the reply of the command being run.
     Skip,
 }
 
-/// Bytes of a pointer, by which tables refer to arguments and names.
+/// The size in bytes of a pointer from a table to an argument or a name.
 pub(super) const POINTER: usize = 8;
 
 /// A transaction being queued.
@@ -58,18 +58,18 @@ pub(super) const POINTER: usize = 8;
 pub struct Transaction {
     /// The commands, in order.
     pub queue: Vec<Vec<Bytes>>,
-    /// What their arguments take, and where those are.
+    /// The bytes of their arguments and of the pointers to these.
     bytes: usize,
-    /// A command was refused while queuing: EXEC will refuse the whole.
+    /// A command was refused while queuing: EXEC will refuse the transaction.
     pub broken: bool,
 }
 
-/// What the commands of a transaction take.
+/// The size of a queued transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Queued {
-    /// How many there are.
+    /// The number of commands.
     pub commands: usize,
-    /// The bytes of their arguments, and of where those are.
+    /// The bytes of their arguments, and of the pointers to these.
     pub bytes: usize,
 }
 
@@ -80,7 +80,7 @@ impl Transaction {
         self.queue.push(words);
     }
 
-    /// What the commands take that are queued.
+    /// Returns the size of the queued commands.
     pub fn queued(&self) -> Queued {
         Queued { commands: self.queue.len(), bytes: self.bytes }
     }
@@ -93,12 +93,11 @@ pub struct Watched {
     pub db: usize,
     /// The key.
     pub key: Bytes,
-    /// Whether the key was already past its expiry when WATCH was called: its removal is then no
-    /// change.
+    /// True if the key had already expired at WATCH: its removal is then no change.
     pub was_expired: bool,
 }
 
-/// What a client waits for.
+/// A blocked client's command, and the condition it waits for.
 #[derive(Debug)]
 pub struct Blocked {
     /// The command to run again when a key is ready.
@@ -106,44 +105,44 @@ pub struct Blocked {
     /// The keys that can wake it, in its database; empty for waits that are not for keys (WAIT,
     /// CLIENT PAUSE).
     pub keys: Vec<Bytes>,
-    /// When it gives up.
+    /// The end of the wait, if it has a timeout.
     pub deadline: Option<Monotonic>,
-    /// The order of arrival: the longest waiting is served first.
+    /// The order of arrival: the client that has waited longest is served first.
     pub ticket: u64,
-    /// What else it waits for.
+    /// The condition it waits for.
     pub on: BlockedOn,
 }
 
 /// The kinds of waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockedOn {
-    /// Data under one of the keys.
+    /// Data at one of the keys.
     Keys,
-    /// `replicas` acknowledgements of the replication offset (WAIT).
+    /// Acknowledgements of the replication offset by replicas (WAIT).
     Replicas {
-        /// How many.
+        /// The number of replicas.
         replicas: usize,
-        /// Which offset.
+        /// The offset they must acknowledge.
         offset: u64,
     },
-    /// Its own script, which does not end.
+    /// The end of its own script, which exceeds its time limit.
     Script,
     /// The end of CLIENT PAUSE.
     Pause,
-    /// A manual clock on its way (DEBUG CLOCK ADVANCE).
+    /// A manual clock that is advancing (DEBUG CLOCK ADVANCE).
     Clock,
     /// The end of the server (SHUTDOWN).
     Shutdown,
-    /// The target of its MIGRATE.
+    /// The answers of the target of its MIGRATE.
     Migration,
-    /// Data that it asked to have read (DEBUG RELOAD, DEBUG LOADAOF).
+    /// The end of the loading that it asked for (DEBUG RELOAD, DEBUG LOADAOF).
     Loading,
 }
 
 /// One connection.
 #[derive(Debug)]
 pub struct Session {
-    /// Its id, which is also CLIENT ID's.
+    /// The id, as in CLIENT ID.
     pub id: ConnId,
     /// The remote address as text.
     pub peer: String,
@@ -151,109 +150,110 @@ pub struct Session {
     pub local: String,
     /// Client, replica or master.
     pub role: Role,
-    /// Bytes not yet read as commands.
+    /// Reads commands from the bytes received.
     pub decoder: Decoder,
     /// Bytes to send at the end of the step.
     pub out: Outbox,
-    /// The room for them.
+    /// The simulated size of the buffer for `out`.
     pub reply_buffer: ReplyBuffer,
-    /// Bytes sent before that the network has not taken: the driver keeps them, and says how many.
+    /// The number of bytes sent before that the network has not taken. The driver keeps the bytes
+    /// and reports their number.
     pub unsent: usize,
-    /// Since when it has left more unread than its soft limit allows.
+    /// The time since which its unread output has exceeded the soft limit.
     pub slow_since: Option<Monotonic>,
-    /// It was to be sent more than it may leave unread.
+    /// Set once its unread output has exceeded a limit.
     pub overran: bool,
-    /// The memory of it that is part of [`Sessions::memory`](super::Sessions::memory).
+    /// The part of [`Sessions::memory`](super::Sessions::memory) that this connection accounts for.
     pub(crate) accounted: usize,
     /// The protocol version chosen with HELLO.
     pub protocol: Protocol,
-    /// Whether AUTH succeeded, or was not needed when it came.
+    /// True if AUTH succeeded, or no password was needed when it connected.
     pub authenticated: bool,
-    /// The user it acts as.
+    /// The user whose permissions apply.
     pub user: Bytes,
     /// The selected database.
     pub db: usize,
-    /// CLIENT SETNAME.
+    /// The name set by CLIENT SETNAME.
     pub name: Bytes,
-    /// CLIENT SETINFO.
+    /// The library name set by CLIENT SETINFO.
     pub lib_name: Bytes,
-    /// CLIENT SETINFO.
+    /// The library version set by CLIENT SETINFO.
     pub lib_version: Bytes,
-    /// Bytes that were there to be read when the commands being run were: a server holds them until
-    /// all of them have run.
+    /// The number of bytes read together with the commands being run. A server keeps them until all
+    /// of these commands have run.
     pub reading: usize,
-    /// The last long argument: its bytes, and when it came.
+    /// The last long argument: its number of bytes, and the time at which its length became known.
     pub(super) long_query: (usize, Monotonic),
-    /// The arguments of the command being run: their bytes, and how many.
+    /// The arguments of the command being run: their bytes, and their number.
     pub argv: (usize, usize),
-    /// MULTI, until EXEC or DISCARD.
+    /// The transaction from MULTI until EXEC or DISCARD.
     pub transaction: Option<Transaction>,
     /// The transaction that EXEC is running.
     pub executing: Option<Queued>,
-    /// WATCH.
+    /// The keys watched by WATCH.
     pub watched: BTreeSet<Watched>,
     /// A watched key changed: EXEC will answer null.
     pub watch_broken: bool,
-    /// SUBSCRIBE.
+    /// The channels of SUBSCRIBE.
     pub channels: Names,
-    /// PSUBSCRIBE.
+    /// The patterns of PSUBSCRIBE.
     pub patterns: Names,
-    /// SSUBSCRIBE.
+    /// The shard channels of SSUBSCRIBE.
     pub shards: Names,
-    /// CLIENT REPLY.
+    /// The state of CLIENT REPLY.
     pub replies: Replies,
-    /// CLIENT NO-EVICT.
+    /// Set by CLIENT NO-EVICT.
     pub no_evict: bool,
-    /// CLIENT TRACKING.
+    /// The options of CLIENT TRACKING, while it is on.
     pub tracking: Option<Tracking>,
-    /// REDIRECT target; outlives tracking, so that pending invalidations still reach it.
+    /// The REDIRECT target. It outlives tracking, so that pending invalidations still reach it.
     pub redirect: Option<ConnId>,
-    /// The REDIRECT target is gone, as an invalidation has detected.
+    /// Set once an invalidation found that the REDIRECT target is gone.
     pub redirect_broken: bool,
-    /// MONITOR.
+    /// Set by MONITOR.
     pub monitor: bool,
-    /// READONLY (cluster replicas).
+    /// Set by READONLY (cluster replicas).
     pub readonly: bool,
-    /// ASKING: the next command may reach a slot that is being moved here.
+    /// Set by ASKING: the next command may access a slot that is being imported here.
     pub asks: bool,
-    /// The command that is run follows ASKING.
+    /// Set while the command being run follows ASKING.
     pub asking: bool,
-    /// The slot of the keys of the command that is run, in a cluster.
+    /// The slot of the keys of the command being run, in a cluster.
     pub slot: Option<u16>,
-    /// SCRIPT DEBUG: the next script is to run under the debugger.
+    /// Set by SCRIPT DEBUG: the next script runs under the debugger.
     pub debugs: bool,
     /// Set while the client waits.
     pub blocked: Option<Blocked>,
-    /// When it connected.
+    /// The time at which it connected.
     pub since: Monotonic,
-    /// The time of the last bytes from it or to it; for the connection to the master only bytes
+    /// The time of the last bytes from it or to it. For the connection to the master only bytes
     /// from it count.
     pub last_active: Monotonic,
     /// Its entry in [`Clients::idle_queue`](super::Clients::idle_queue).
     pub quiet_since: Monotonic,
     /// The last command's name.
     pub last_command: &'static str,
-    /// The client asked for its end: close once the reply of the command being run is sent.
+    /// The client asked to be disconnected: close after the reply of the command being run is sent.
     pub quits: bool,
     /// Close after the replies so far are sent; nothing more is read or written.
     pub closing: bool,
-    /// It is closing, and its unsent output is dropped.
+    /// Close, and drop the unsent output.
     pub killed: bool,
-    /// It is closing, but not yet: there is no reply after which it would be closed, so that it is
-    /// left alone until its client goes, or it has not read its replies.
+    /// The connection is closing but stays open until its client closes it or reads its replies:
+    /// either there is no reply after which to close it, or some replies are unread.
     pub lingers: bool,
-    /// The replication offset after this client's last write, which WAIT waits for.
+    /// The replication offset after this client's last write. WAIT waits for it.
     pub last_write_offset: u64,
 }
 
 impl Session {
-    /// Whether the client is on the node's own host, by its address: through a loopback interface
-    /// or a Unix socket.
+    /// Returns true if the client is on the node's own host by its address: a loopback address or a
+    /// Unix socket.
     pub fn is_local(&self) -> bool {
         is_local(&self.peer)
     }
 
-    /// A connection that has just been made.
+    /// Returns a connection that has just been made.
     pub fn new(id: ConnId, peer: String, local: String, now: Monotonic) -> Session {
         Session {
             id,
@@ -308,7 +308,7 @@ impl Session {
         }
     }
 
-    /// The subscriptions of one kind.
+    /// Returns the subscriptions of one kind.
     pub fn subscribed(&self, kind: Subscription) -> &Names {
         match kind {
             Subscription::Channel => &self.channels,
@@ -317,8 +317,8 @@ impl Session {
         }
     }
 
-    /// The subscriptions of one kind, to change. Only [`Node`](crate::node::Node) does, which
-    /// updates its own index as well.
+    /// Returns the subscriptions of one kind, to change. [`Clients`](super::Clients) updates its
+    /// index along with them.
     pub(crate) fn subscribed_mut(&mut self, kind: Subscription) -> &mut Names {
         match kind {
             Subscription::Channel => &mut self.channels,
@@ -327,7 +327,7 @@ impl Session {
         }
     }
 
-    /// The number that the replies of (un)subscribing carry: channels and patterns count together,
+    /// Returns the number in the replies of (un)subscribing: channels and patterns count together,
     /// shard channels apart.
     pub fn subscriptions_beside(&self, kind: Subscription) -> usize {
         match kind {
@@ -336,17 +336,18 @@ impl Session {
         }
     }
 
-    /// Whether its replies are suppressed now.
+    /// Returns true if replies are suppressed now.
     pub fn is_silent(&self) -> bool {
         matches!(self.replies, Replies::Off | Replies::Skip)
     }
 
-    /// Whether it is on its way out: it goes at the end of the step.
+    /// Returns true if it is closed at the end of the step.
     pub fn is_leaving(&self) -> bool {
         self.closing && !self.lingers
     }
 
-    /// Whether a RESP2 connection is confined to the subscribe commands.
+    /// Returns true if it has subscriptions, which confine a RESP2 connection to the subscribe
+    /// commands.
     pub fn is_subscriber(&self) -> bool {
         !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
     }

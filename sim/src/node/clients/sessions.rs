@@ -9,27 +9,27 @@ use crate::{
 
 /// The connections, by id, in order of arrival.
 ///
-/// A command looks for its own connection a dozen times. So the one that was looked for last is
-/// found without a search, and none is moved while it is there.
+/// A command looks its own connection up a dozen times. So the connection found last is found again
+/// without a search, and no session is moved while it exists.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    /// The place of each in `slots`.
+    /// The index of each connection in `slots`.
     places: BTreeMap<ConnId, usize>,
     slots: Vec<Option<Session>>,
     free: Vec<usize>,
     /// The connection that was last found, and its index.
     last: Cell<Option<(ConnId, usize)>>,
-    /// The memory of all of them together, while it is needed.
+    /// The total memory of all connections, while it is kept up to date.
     memory: Option<usize>,
 }
 
 impl Sessions {
-    /// How many there are.
+    /// Returns the number of connections.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no connections.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -45,31 +45,31 @@ impl Sessions {
         Some(place)
     }
 
-    /// A connection, if it is there.
+    /// Returns a connection, if it exists.
     pub fn get(&self, conn: ConnId) -> Option<&Session> {
         self.slots[self.place(conn)?].as_ref()
     }
 
-    /// The session of a connection, to change.
+    /// Returns a connection to change, if it exists.
     pub fn get_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
         let place = self.place(conn)?;
         self.slots[place].as_mut()
     }
 
-    /// A connection that is there.
+    /// Returns a connection that is known to exist.
     ///
     /// # Panics
-    /// When it is not.
+    /// If it does not exist.
     pub fn live(&self, conn: ConnId) -> &Session {
         self.get(conn).expect("the connection is live")
     }
 
-    /// Whether a connection is there.
+    /// Returns true if the connection exists.
     pub fn contains(&self, conn: ConnId) -> bool {
         self.place(conn).is_some()
     }
 
-    /// Adds a connection; it replaces one with the same id.
+    /// Adds a connection, replacing one with the same id.
     pub fn insert(&mut self, session: Session) {
         let conn = session.id;
         self.remove(conn);
@@ -83,7 +83,7 @@ impl Sessions {
         self.account(conn);
     }
 
-    /// Takes a connection out.
+    /// Removes and returns a connection.
     pub fn remove(&mut self, conn: ConnId) -> Option<Session> {
         let place = self.places.remove(&conn)?;
         self.last.set(None);
@@ -95,8 +95,8 @@ impl Sessions {
         session
     }
 
-    /// The memory of all of them that counts against `maxmemory`. From now on [`Sessions::account`]
-    /// keeps it up to date.
+    /// Returns the total memory of all connections that counts against `maxmemory`. From now on
+    /// [`Sessions::account`] keeps it up to date.
     pub fn memory(&mut self) -> usize {
         if let Some(memory) = self.memory {
             return memory;
@@ -110,7 +110,7 @@ impl Sessions {
         memory
     }
 
-    /// Updates the memory of a connection, while that of all is needed.
+    /// Updates a connection's part of the total memory, while that is kept up to date.
     pub fn account(&mut self, conn: ConnId) {
         let Some(memory) = self.memory else { return };
         let Some(session) = self.get_mut(conn) else { return };
@@ -119,24 +119,24 @@ impl Sessions {
         self.memory = Some(memory - before + now);
     }
 
-    /// The memory of all is no longer needed.
+    /// Stops keeping the total memory up to date.
     pub fn stop_accounting(&mut self) {
         self.memory = None;
     }
 
-    /// All of them, in order of arrival.
+    /// Returns all connections, in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &Session> {
         self.places.values().filter_map(|&place| self.slots[place].as_ref())
     }
 
-    /// All of them to change, in no order.
+    /// Returns all connections to change, in no particular order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
         self.slots.iter_mut().flatten()
     }
 }
 
-/// The memory of a connection that counts against `maxmemory`. The output of replicas is in the
-/// backlog anyway.
+/// Returns the memory of a connection that counts against `maxmemory`. The output of replicas is 0
+/// here: the backlog contains it anyway.
 fn evictable(session: &Session) -> usize {
     if session.role == Role::Replica { 0 } else { session.evictable_memory() }
 }
@@ -161,7 +161,7 @@ mod tests {
         }
         assert!(sessions.remove(ConnId(5)).is_some());
         assert!(!sessions.contains(ConnId(5)), "it was the last one looked for");
-        // The room of one that is gone is another's.
+        // The slot of a removed connection is reused.
         sessions.insert(session(9));
         assert_eq!((ids(&sessions), sessions.len(), sessions.slots.len()), (vec![2, 7, 9], 3, 3));
         assert!(sessions.get(ConnId(5)).is_none() && sessions.remove(ConnId(5)).is_none());

@@ -1,5 +1,5 @@
-//! Client-side caching: which connection has read which key, so that it gets an invalidation when
-//! the key changes.
+//! Client-side caching: records the keys that each connection has read, so that it gets an
+//! invalidation when a key changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::{effect::Tracking, event::ConnId, keyspace::Dict, node::clients::Clients};
 
-/// The connections that track a prefix.
+/// The connections that track one prefix.
 #[derive(Debug, Default)]
 struct Audience {
     members: BTreeSet<ConnId>,
@@ -16,47 +16,47 @@ struct Audience {
     changed: BTreeMap<Bytes, Option<ConnId>>,
 }
 
-/// An invalidation for one connection: these keys have changed.
+/// An invalidation for one connection, with the keys that have changed.
 pub type Notice = (ConnId, Vec<Bytes>);
 
 /// The tracking table of a node: the keys whose changes send invalidations.
 #[derive(Debug, Default)]
 pub struct TrackingTable {
-    /// The readers of each key. Connections that are gone, or do not track any more, are detected
-    /// when it changes.
+    /// The readers of each key. Connections that are gone or no longer track are dropped when the
+    /// key changes.
     keys: Dict<BTreeSet<ConnId>>,
-    /// Entries in all of them.
+    /// The number of readers over all keys.
     items: usize,
-    /// Connections that track.
+    /// The number of connections that track.
     pub trackers: usize,
-    /// How each of them gets the present invalidation: a transaction may have changed its tracking
-    /// since.
+    /// The tracking by which each connection gets the present invalidation: a transaction may have
+    /// changed the session's tracking since.
     ways: BTreeMap<ConnId, Tracking>,
     audiences: BTreeMap<Bytes, Audience>,
 }
 
 impl TrackingTable {
-    /// Whether there is nothing to invalidate.
+    /// Returns true if no key or prefix is tracked.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.audiences.is_empty()
     }
 
-    /// The number of keys that a tracking client has read.
+    /// Returns the number of keys that tracking clients have read.
     pub fn keys_len(&self) -> usize {
         self.keys.len()
     }
 
-    /// The number of pairs of a key and a client that has read it.
+    /// Returns the number of pairs of a key and a client that has read it.
     pub fn items_len(&self) -> usize {
         self.items
     }
 
-    /// The number of tracked prefixes.
+    /// Returns the number of tracked prefixes.
     pub fn prefixes_len(&self) -> usize {
         self.audiences.len()
     }
 
-    /// Remembers that a connection has read a key.
+    /// Records that a connection has read a key.
     pub fn remember(&mut self, conn: ConnId, key: &Bytes) {
         let added = match self.keys.get_mut(key) {
             Some(readers) => readers.insert(conn),
@@ -77,12 +77,12 @@ impl TrackingTable {
         (self.keys, self.items) = (Dict::default(), 0);
     }
 
-    /// A key that a tracking client has read, chosen by `draw` as [`Dict::random`] wants it.
+    /// Returns a random key that a tracking client has read; `draw` is passed to [`Dict::random`].
     pub fn any(&self, draw: impl FnMut(usize) -> usize) -> Option<Bytes> {
         self.keys.random(draw).map(|(key, _)| key.to_bytes())
     }
 
-    /// Changes how a connection gets later invalidations, or ends them.
+    /// Changes the tracking for later invalidations of a connection; `None` ends them.
     pub fn turn(&mut self, conn: ConnId, way: Option<Tracking>) {
         let Some(way) = way else { return self.leave(conn) };
         for prefix in way.prefixes.iter().flatten() {
@@ -103,12 +103,12 @@ impl TrackingTable {
         }
     }
 
-    /// The tracking of a connection; `None` if it is off.
+    /// Returns the tracking of a connection; `None` if it is off.
     pub fn way(&self, conn: ConnId) -> Option<&Tracking> {
         self.ways.get(&conn)
     }
 
-    /// The tracking connections, in order.
+    /// Returns the tracking connections, in order.
     pub fn told(&self) -> impl Iterator<Item = ConnId> {
         self.ways.keys().copied()
     }
@@ -122,7 +122,7 @@ impl TrackingTable {
         }
     }
 
-    /// The pending invalidations for clients that track prefixes.
+    /// Takes the pending invalidations for clients that track prefixes.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         let ways = &self.ways;
         let spares = |conn: ConnId| ways.get(&conn).is_some_and(|way| way.no_loop);
@@ -143,16 +143,16 @@ impl TrackingTable {
 }
 
 impl Clients {
-    /// A connection changes its tracking and its REDIRECT target. That applies to later
-    /// invalidations, so the caller must report it as an effect, too.
+    /// Changes the tracking and the REDIRECT target of a connection. The change applies to later
+    /// invalidations, so the caller must also report it as an effect.
     pub fn track(&mut self, conn: ConnId, tracking: Tracking, redirect: Option<ConnId>) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         (session.redirect, session.redirect_broken) = (redirect, false);
         self.tracking.trackers += usize::from(session.tracking.replace(tracking).is_none());
     }
 
-    /// It does not want to be told any more. What it has read is forgotten when it changes, and
-    /// what it is still to be told goes where it last chose.
+    /// Ends the tracking of a connection. The keys that it has read are forgotten when they change,
+    /// and pending invalidations go to its last REDIRECT target.
     pub fn untrack(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         if session.tracking.take().is_some() {
@@ -161,13 +161,13 @@ impl Clients {
         }
     }
 
-    /// Whether the keys that a connection reads now are tracked.
+    /// Returns true if the keys that a connection reads now are tracked.
     pub fn tracks_reads(&self, conn: ConnId) -> bool {
         let tracking = self.sessions.get(conn).and_then(|session| session.tracking.as_ref());
         tracking.is_some_and(Tracking::remembers)
     }
 
-    /// Ends the invalidations of a connection from now on.
+    /// Ends the tracking of a connection with immediate effect on its invalidations.
     pub fn stop_tracking(&mut self, conn: ConnId) {
         self.untrack(conn);
         self.tracking.turn(conn, None);

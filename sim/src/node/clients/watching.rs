@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Clients {
-    /// Forgets what a connection watches, and whether any of it has changed.
+    /// Forgets the keys that a connection watches, and that any of them has changed.
     pub fn unwatch_all(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         session.watch_broken = false;
@@ -38,8 +38,8 @@ impl Node {
             let Some(session) = self.clients.sessions.get_mut(*conn) else { continue };
             let gone = self.dbs[db].get(key).is_none();
             let at = |was_expired| Watched { db, key: key.clone(), was_expired };
-            // The removal of a key that had expired before it was watched changes nothing; what
-            // comes after it does.
+            // The removal of a key that had expired before it was watched is no change; later
+            // changes are.
             if gone && session.watched.remove(&at(true)) {
                 session.watched.insert(at(false));
             } else {
@@ -48,8 +48,9 @@ impl Node {
         }
     }
 
-    /// Signals to the watchers of a key that an expired one is there now. That changes something
-    /// only where there was one, `was_there`, that was not past it when it was watched.
+    /// Signals to the watchers of a key that its value is now an expired one, after databases were
+    /// swapped. That is a change only if a key existed before (`was_there`) and had not expired
+    /// when it was watched.
     pub fn expire_watches(&mut self, db: usize, key: &Bytes, was_there: bool) {
         let Some(watchers) = self.clients.watchers.get(&(db, key.clone())) else { return };
         for conn in watchers {

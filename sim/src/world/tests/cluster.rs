@@ -1,5 +1,5 @@
 //! A cluster on hosts of the world: three masters `a`, `b`, `c` with replicas `a1`, `b1`, `c1`, and
-//! when they notice what.
+//! the times of their decisions.
 //!
 //! The node timeout (T) is 2,000 ms and a link takes 1 ms; a tick comes every 100 ms.
 
@@ -23,7 +23,7 @@ fn id(at: usize) -> String {
     format!("{at:x}").repeat(40)
 }
 
-/// The file of a node that knows all others.
+/// Returns the cluster file of a node that knows all others.
 fn nodes_conf(mine: usize) -> String {
     let lines = NODES.iter().enumerate().map(|(at, name)| {
         let (flags, master, slots) = match at {
@@ -87,7 +87,8 @@ impl Cluster {
         self.look(name, |server| !server.node().is_replica())
     }
 
-    /// When something first holds from now on, to 10 ms; `None` if it does not until then.
+    /// Returns the first time from now on at which `holds` is true, to 10 ms; `None` if it is not
+    /// true before `until_ms`.
     fn when(&mut self, holds: impl Fn(&Cluster) -> bool, until_ms: i64) -> Option<i64> {
         while !holds(self) {
             if self.now >= until_ms {
@@ -115,9 +116,9 @@ fn nodes_that_start_from_their_files_are_a_cluster_after_two_seconds() {
     assert!(NODES[3..].iter().all(|name| up(name)), "replicas follow");
 }
 
-/// PFAIL comes T after the first ping without an answer, at most 1.5 T and a tick after the last
-/// sign of life; FAIL within a second of gossip, the request for votes 500 to 999 ms later at a
-/// tick, and the new master with the answers.
+/// PFAIL follows T after the first unanswered ping, and at most 1.5 T and a tick after the last
+/// sign of life. FAIL follows within a second of gossip. The request for votes follows at a tick
+/// 500 to 999 ms later, and the new master is elected when the answers arrive.
 #[test]
 fn a_killed_master_is_replaced_in_the_time_that_redis_takes() {
     for seed in 1..=8 {
@@ -155,7 +156,7 @@ fn an_old_master_that_comes_back_is_a_replica_before_it_answers_again() {
     }
 }
 
-/// A master that is cut off stops within 1.5 T and a tick, and stays closed after the heal until it
+/// A master that is cut off stops within 1.5 T and a tick. After the heal it stays closed until it
 /// has learned that it was replaced.
 #[test]
 fn a_master_in_a_minority_closes_and_follows_after_the_heal() {
@@ -197,11 +198,13 @@ fn two_masters_never_fail_over() {
     cluster.order(60_000, "kill b");
     cluster.run_to(59_000);
     assert!(cluster.is_master("b"));
-    // Of three masters two were left, which are still a majority; of these one is none.
+    // Two of three masters were left, which is a majority. Only one of them is left now, which is
+    // none.
     assert_eq!(cluster.when(|cluster| cluster.is_master("b1"), 120_000), None);
 }
 
-/// A node that knows the others by its file, by itself: what it does at each event.
+/// Returns a function that runs a lone node, which knows the others by its file, and returns its
+/// actions for each event.
 fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
     let mut env = crate::env::Env::new(1);
     let mut config = Config { save: Vec::new(), ..Config::default() };
@@ -217,8 +220,8 @@ fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
     }
 }
 
-/// A master that came to know of its successor when a tick was due had redirected its blocked
-/// clients, by the claim, before it looked at its role: Redis unblocks them with the claim.
+/// Once, a master that learned of its successor when a tick was due redirected its blocked clients
+/// because of the claim, before it processed its new role. Redis unblocks them with the claim.
 #[test]
 fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
     let client = ConnId(ConnId::FIRST);
@@ -257,7 +260,7 @@ fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
             old(soon, ServerEvent::Alarm);
         }
         old(now, connected(client, "waits:1"));
-        // Its slot, 3300, is one of `a`.
+        // Its slot, 3300, belongs to `a`.
         let answered = old(now, line("BLPOP b 0\r\n"));
         assert!(!answered.iter().any(|action| matches!(action, Action::Send { .. })), "{answered:?}");
         let bus = ConnId(ConnId::BUS);
@@ -271,7 +274,7 @@ fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
     }
 }
 
-/// A node that is told what no node would say goes on.
+/// A node that receives messages that no node would send continues.
 #[test]
 fn what_strangers_send_to_the_bus_does_no_harm() {
     let mut env = crate::env::Env::new(1);

@@ -1,8 +1,8 @@
-//! A side that has sent all it has to send, and goes on reading.
+//! A half-closed connection: one side has stopped sending and continues to read.
 
 use super::*;
 
-/// Reads to the end, and only then answers with how much it was.
+/// Reads to the end, and only then replies with the number of bytes.
 async fn count(ctx: HostCtx) {
     let listener = ctx.listen(7).await.expect("the port is free");
     let (mut stream, _) = listener.accept().await.expect("a listener accepts");

@@ -1,4 +1,4 @@
-//! Real time.
+//! Worlds in real time.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn in_real_time_code_runs_and_the_clocks_of_processes_cannot_be_bent() {
     assert!(observed(&world, "it").starts_with("answered@"));
 }
 
-/// A reset is between two hosts: the connection of a third one to either of them stays.
+/// A reset concerns two hosts: connections of a third host to either of them stay open.
 #[test]
 fn a_reset_in_real_time_is_of_no_connection_but_those_between_its_two_hosts() {
     async fn ask(stream: &mut TcpStream) -> io::Result<()> {
@@ -55,7 +55,7 @@ fn a_reset_in_real_time_is_of_no_connection_but_those_between_its_two_hosts() {
         async move {
             barrier.wait().await;
             ctx.control().now(Verb::Reset { one: "a".into(), other: "s".into() });
-            // An order is carried out before a host sleeps.
+            // The order is executed before a host sleeps.
             ctx.wire_delay(ms(20)).await;
             barrier.wait().await;
             barrier.wait().await;

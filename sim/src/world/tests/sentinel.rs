@@ -1,5 +1,5 @@
-//! Sentinels on hosts of the world, which watch a master with its replicas: what they say, in which
-//! order, and when.
+//! Sentinels on hosts of the world that watch a master with its replicas: their events, in order
+//! and with times.
 //!
 //! With `down-after-milliseconds` of 2,000 (D) and links of 1 ms, a tick (h) takes 52 to 100 ms.
 
@@ -9,28 +9,29 @@ use crate::{config::Config, drive::DrivenNode, env::Env, server::Server, world::
 const NODES: [&str; 3] = ["m", "r1", "r2"];
 const SENTINELS: [&str; 3] = ["s1", "s2", "s3"];
 
-/// How a group differs from the one that most tests have.
+/// A group of Sentinels; most tests use `GROUP` with few changes.
 #[derive(Clone, Copy)]
 struct Group {
     seed: u64,
     quorum: u32,
     failover_timeout: u32,
-    /// Lines of the Sentinels' files.
+    /// Additional lines of the Sentinels' files.
     more: &'static str,
-    /// `replica-priority` of `r1` and of `r2`.
+    /// The `replica-priority` of `r1` and of `r2`.
     priorities: [i32; 2],
-    /// What `c` sends to `s1`, and at which second.
+    /// The commands that `c` sends to `s1`, each with its second.
     commands: &'static [(i64, &'static str)],
 }
 
 const GROUP: Group =
     Group { seed: 1, quorum: 2, failover_timeout: 60_000, more: "", priorities: [100, 100], commands: &[] };
 
-/// An event of a Sentinel: when in milliseconds, which one's, its name and its message.
+/// An event of a Sentinel: its time in milliseconds, the Sentinel, the event's name and its
+/// message.
 type Said = (i64, String, String, String);
 
-/// What the Sentinels of a group said within so many seconds, with orders carried out at seconds of
-/// true time, and what `c` was answered.
+/// Returns the events of a group's Sentinels within `secs` seconds, and the replies to `c`. The
+/// orders are executed at seconds of true time.
 fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) {
     let mut builder = World::builder(group.seed).latency(Latency::Fixed(ms(1))).keep(TraceRetention::Events);
     for (at, name) in NODES.into_iter().enumerate() {
@@ -87,13 +88,13 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
     (said.collect(), replies)
 }
 
-/// The names of the events of one Sentinel from a second on, in order.
+/// Returns the names of one Sentinel's events from a second on, in order.
 fn names<'a>(said: &'a [Said], host: &str, from_secs: i64) -> Vec<&'a str> {
     let told = said.iter().filter(|(at, by, ..)| *at >= from_secs * 1_000 && by == host);
     told.map(|(_, _, event, _)| event.as_str()).collect()
 }
 
-/// When an event was first emitted from a second on, by anyone, and by whom.
+/// Returns the time, the Sentinel and the message of the first event of this name from a second on.
 fn first<'a>(said: &'a [Said], event: &str, from_secs: i64) -> Option<(i64, &'a str, &'a str)> {
     let found = said.iter().find(|(at, _, name, _)| *at >= from_secs * 1_000 && name == event)?;
     Some((found.0, &found.1, &found.3))
@@ -104,8 +105,8 @@ fn a_killed_master_is_failed_over_in_the_order_and_the_time_that_redis_takes() {
     for seed in 1..=8 {
         let (said, _) = said(Group { seed, ..GROUP }, &[(20, "kill m")], 40);
         let (at, leader, _) = first(&said, "+promoted-slave", 20).expect("it is failed over");
-        // D from the first PING to the dead port, and three ticks or four; the INFO that shows the
-        // promotion comes within a second of the one before.
+        // D after the first PING to the dead port, then three or four ticks. The INFO that shows
+        // the promotion comes within a second of the previous one.
         assert!((22_000..24_500).contains(&at), "seed {seed}: promoted at {at}");
         let leads: Vec<&str> = names(&said, leader, 20);
         let expected = [
@@ -131,8 +132,8 @@ fn a_killed_master_is_failed_over_in_the_order_and_the_time_that_redis_takes() {
             "+slave",
             "+sdown",
         ];
-        // The old master is not agreed to be down any more once the others watch another one;
-        // whether that shows depends on when they are asked.
+        // The old master loses its agreement on being down once the others watch another master.
+        // Depending on the times of their answers the leader logs that or not.
         let leads: Vec<&str> = leads.into_iter().filter(|event| *event != "-odown").collect();
         assert_eq!(leads, expected, "seed {seed}");
         let (_, _, promoted) = first(&said, "+promoted-slave", 20).expect("it was found before");
@@ -165,8 +166,8 @@ fn sentinels_find_each_other_and_the_replicas_by_hellos_and_info() {
     assert_eq!(said.iter().filter(|(.., event, _)| event == "+sdown").count(), 0, "{said:?}");
 }
 
-/// Without a reset the clock starts with the first PING that finds no answer, up to a period of
-/// PING later.
+/// Without a reset the wait begins with the first PING that finds no answer, up to one PING period
+/// later.
 #[test]
 fn a_crashed_master_is_down_after_its_last_answer_and_a_paused_one_as_well() {
     for order in ["crash m", "pause m"] {
@@ -191,8 +192,8 @@ fn an_old_master_that_comes_back_is_a_replica_ten_seconds_later() {
     assert!(at > converted && at - converted < 10_200, "{at}");
 }
 
-/// The time for which a forced failover loses writes: the old master lives on, and no Sentinel
-/// tells it.
+/// The time in which a forced failover loses writes: the old master lives on, and no Sentinel
+/// reconfigures it.
 #[test]
 fn a_manual_failover_leaves_the_old_master_its_clients_for_ten_seconds() {
     let group =
@@ -225,14 +226,14 @@ fn one_sentinel_of_three_neither_agrees_with_itself_nor_elects_itself() {
     let (agreed, _) = said(GROUP, &orders, 60);
     assert_eq!(first(&agreed, "+sdown", 20).map(|(_, by, _)| by), Some("s1"));
     assert_eq!(first(&agreed, "+odown", 20), None);
-    // With a quorum of one it agrees with itself, and finds no majority.
+    // With a quorum of one it agrees with itself, but finds no majority.
     let group = Group { quorum: 1, failover_timeout: 5_000, ..GROUP };
     let (alone, _) = said(group, &orders, 60);
     let tries: Vec<i64> = alone.iter().filter(|said| said.2 == "+try-failover").map(|said| said.0).collect();
     let (aborted, ..) = first(&alone, "-failover-abort-not-elected", 20).expect("it is not elected");
     assert_eq!(first(&alone, "+elected-leader", 20), None);
-    // The candidate waits for votes for the smaller of ten seconds and the timeout, and tries again
-    // after twice the timeout, each give or take the second that is drawn.
+    // The candidate waits for votes for the smaller of ten seconds and the timeout. It tries again
+    // after twice the timeout. Both vary by up to the random second.
     assert!((5_000..6_200).contains(&(aborted - tries[0])), "{aborted}: {tries:?}");
     assert!(tries.windows(2).all(|two| (9_900..11_200).contains(&(two[1] - two[0]))), "{tries:?}");
 }
@@ -248,7 +249,7 @@ fn a_sentinel_whose_clock_steps_does_not_trust_itself_for_thirty_seconds() {
         (20_000..20_110).contains(&begun) && (30_000..30_110).contains(&(ended - begun)),
         "{begun}, {ended}"
     );
-    // The two others agree, and it votes all the same.
+    // The two others agree, and it votes nevertheless.
     let (promoted, by, _) = first(&said, "+promoted-slave", 20).expect("it is failed over");
     assert!(promoted < 26_000 && by != "s1", "{by} at {promoted}");
     let (at, ..) =
@@ -279,7 +280,7 @@ fn a_sentinel_that_restarts_knows_its_id_the_epoch_and_the_others() {
         (&*down.2, down.3.clone()),
         ("+sdown", format!("slave m:6379 m 6379 @ main {} 6379", new.expect("a host")))
     );
-    // No Sentinel is met anew, by it or by the others.
+    // Neither it nor the others discover a new Sentinel.
     assert_eq!(first(&said, "+sentinel", 25), None, "{said:?}");
     assert_eq!(first(&said, "+new-epoch", 30), None);
 }
