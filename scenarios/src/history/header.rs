@@ -52,7 +52,7 @@ pub struct Header {
     /// The instant at which the run ended.
     #[serde(with = "nanos")]
     pub end: True,
-    /// The completion of the run.
+    /// The way in which the run ended.
     #[serde(default)]
     pub ended: Ended,
     /// The limits beyond which something counts as late.
@@ -87,7 +87,7 @@ pub struct Claim {
     pub id: String,
     /// The claim itself, in a sentence.
     pub says: String,
-    /// The author of the claim: a person, project or document.
+    /// The author of the claim.
     pub by: String,
     /// The source of the claim: an address, a document, a source file.
     #[serde(rename = "where")]
@@ -99,7 +99,7 @@ pub struct Claim {
     pub no_boundary: Option<String>,
 }
 
-/// The completion of a run. The absence of an event in a run that was given up proves nothing.
+/// The way in which a run ended. The absence of an event in a run that was given up proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
