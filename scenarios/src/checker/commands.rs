@@ -23,7 +23,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const COMMANDS: Checker = Checker {
     name: "commands",
     question: "Does every waiter ask for the lock no more often than the bound allows?",

@@ -26,7 +26,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const FAIRNESS: Checker = Checker {
     name: "fairness",
     question: "Is the lock granted in the order of its queue?",

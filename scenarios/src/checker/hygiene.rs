@@ -34,7 +34,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const HYGIENE: Checker = Checker {
     name: "hygiene",
     question: "When all clients are done, is nothing left in Redis but what is meant to stay?",

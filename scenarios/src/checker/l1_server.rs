@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{history::EventKind, verdict::Finding};
 
-/// The checker.
 pub(super) const L1: Checker = Checker {
     name: "l1",
     question: "Do two owners hold the lock, by what the servers granted, at one true instant?",

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::verdict::Finding;
 
-/// The checker.
 pub(super) const L2: Checker = Checker {
     name: "l2",
     question: "Do two clients believe at one true instant, by their own clocks, that they hold the lock?",

@@ -17,7 +17,6 @@ use super::{
 };
 use crate::verdict::{Finding, Measure, Verdict, Witness};
 
-/// The checker.
 pub(super) const L3: Checker = Checker {
     name: "l3",
     question: "Do writes to an unfenced resource go stale or interleave?",

@@ -20,7 +20,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const L4: Checker = Checker {
     name: "l4",
     question: "Do stale writes get past the resource's check of fencing tokens?",

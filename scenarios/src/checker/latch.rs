@@ -27,7 +27,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const LATCH: Checker = Checker {
     name: "latch",
     question: "Does a latch open once it was counted down, no sooner, and let all go that wait?",

@@ -29,7 +29,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const LEASE: Checker = Checker {
     name: "lease",
     question: "Does a key live as long as promised, and no longer than an owner wants it?",

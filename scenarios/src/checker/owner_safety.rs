@@ -12,7 +12,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const OWNER_SAFETY: Checker = Checker {
     name: "owner-safety",
     question: "Does a release or an extension by one owner take effect on another's hold?",

@@ -12,7 +12,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const PERMITS: Checker = Checker {
     name: "permits",
     question: "Are no more permits promised at one instant than there are?",

@@ -31,7 +31,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const PROGRESS: Checker = Checker {
     name: "progress",
     question: "After the storm, is a lock that no owner believes it holds granted to a waiter within the bound?",

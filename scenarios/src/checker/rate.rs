@@ -27,7 +27,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const RATE: Checker = Checker {
     name: "rate",
     question: "Does a rate limiter grant no more than its rate in any window, and what it can grant?",

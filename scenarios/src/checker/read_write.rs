@@ -16,7 +16,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const READ_WRITE: Checker = Checker {
     name: "read-write",
     question: "Does a node keep writers alone and readers apart from other writers?",

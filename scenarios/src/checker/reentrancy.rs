@@ -34,7 +34,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const REENTRANCY: Checker = Checker {
     name: "reentrancy",
     question: "Is the hold count what the owner's acquires and releases come to?",

@@ -25,7 +25,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const TOGETHER: Checker = Checker {
     name: "together",
     question: "Are locks that are taken together held all or none?",

@@ -35,7 +35,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const WAITING: Checker = Checker {
     name: "waiting",
     question: "Does the lock serve each owner that waits for it?",

@@ -27,7 +27,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const WAKE_UPS: Checker = Checker {
     name: "wake-ups",
     question: "Does a waiter try again within the bound after each release?",

@@ -43,7 +43,6 @@ use crate::{
     verdict::{Finding, Measure, Verdict},
 };
 
-/// The checker.
 pub(super) const WINDOWS: Checker = Checker {
     name: "windows",
     question: "Does each double grant of a replicated lock fall into a window that a failover, a crash or a clock opens?",

@@ -218,7 +218,6 @@ impl Story {
         self.modes.get(&(self.lock, owner)).copied().unwrap_or_default()
     }
 
-    /// A client calls.
     pub(crate) fn calls(mut self, client: &str, call: Call) -> Self {
         let owner = self.owner(client);
         self.ops += 1;

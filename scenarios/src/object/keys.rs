@@ -19,7 +19,6 @@ pub(crate) enum Role {
     Token,
 }
 
-/// A key of a lock.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) name: Bytes,
@@ -36,7 +35,6 @@ impl Key {
     }
 }
 
-/// The keys of one lock.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
     /// The keys, in an order that the kind defines.

@@ -132,7 +132,6 @@ impl<'a> Chain<'a> {
         event.kind.lock() == Some(self.lock) && matches!(event.kind, EventKind::Queue { .. })
     }
 
-    /// Returns the nodes of the lock.
     fn nodes(&self) -> impl Iterator<Item = Host> + use<'a> {
         self.history.lock(self.lock).authority.groups.iter().flatten().copied()
     }
