@@ -255,7 +255,7 @@ fn is_taken(event: &Event) -> bool {
     }
 }
 
-/// Returns the expiry that an event set on a hold, and the lease in true time.
+/// Returns the expiry that an event set on a hold, and its lease (zero if the event has none).
 fn expiry(event: &Event) -> Option<(Wall, Duration)> {
     match event.kind {
         EventKind::Granted { until, lease_ms, .. }
