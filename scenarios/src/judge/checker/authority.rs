@@ -1,21 +1,21 @@
-//! Which nodes of a group were masters of a lock, and when.
+//! The masters of a lock among the nodes of its group, over time.
 
 use lockstorm_sim::time::True;
 
 use super::words;
 use crate::judge::history::{EventKind, History, Host, Life, Lock, Role};
 
-/// A node of a lock's group was up and a master of the lock, and in a cluster answered for the
-/// lock's slot, from one event to another.
+/// A period in which a node of a lock's group was up and a master of the lock, and in a cluster
+/// served the lock's slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) node: Host,
-    /// The number of the event that made it a master after it was none; `None` of one from the
-    /// beginning. A node that comes back from a crash as the master that it was has not become one.
+    /// The number of the event that made the node a master; `None` for a master from the beginning.
+    /// A node that comes back from a crash as the master it was has not been promoted again.
     pub(super) promoted: Option<usize>,
-    /// The number of the event with which it began; `None` from the beginning of the run.
+    /// The number of the event with which the period began; `None` for the beginning of the run.
     pub(super) from: Option<usize>,
-    /// The number of the event with which it ended; `None` when that is the run's end.
+    /// The number of the event with which the period ended; `None` for the end of the run.
     pub(super) until: Option<usize>,
 }
 
@@ -33,14 +33,14 @@ impl Service {
     }
 }
 
-/// Whether a lock is decided by one group of several nodes, of which one at a time should be its
+/// Returns true if one group of several nodes decides the lock; one of them at a time should be its
 /// master.
 pub(super) fn is_replicated(history: &History, lock: Lock) -> bool {
     matches!(&history.lock(lock).authority.groups[..], [nodes] if nodes.len() > 1)
 }
 
-/// When which node was a master of a lock that [is replicated](is_replicated). One of which it is
-/// never said what it became has been a master from the beginning, where there is no cluster.
+/// Returns the periods in which nodes were masters of a lock that [is replicated](is_replicated). A
+/// node that never records its role is a master from the beginning, except in a cluster.
 pub(super) fn services(history: &History, lock: Lock) -> Vec<Service> {
     let [nodes] = &history.lock(lock).authority.groups[..] else { return Vec::new() };
     let in_cluster = history.is_in_cluster(lock);
@@ -63,7 +63,7 @@ fn services_of(history: &History, lock: Lock, node: Host, in_cluster: bool) -> V
             }
             EventKind::Life { life: Life::Crashed } => {
                 up = false;
-                // A node of a cluster says anew what it is when it comes back.
+                // A node of a cluster records its role again when it comes back.
                 (is_master, answers) = (is_master && !in_cluster, answers && !in_cluster);
             }
             EventKind::Life { life: Life::Started } => up = true,
@@ -83,17 +83,17 @@ fn services_of(history: &History, lock: Lock, node: Host, in_cluster: bool) -> V
     services
 }
 
-/// Two nodes were masters of a lock at once.
+/// A period in which two nodes were masters of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TwoMasters {
     pub(super) from: True,
     pub(super) until: True,
-    /// Whether that ended before the run did.
+    /// True if the period ended before the run did.
     is_over: bool,
     nodes: [Host; 2],
 }
 
-/// Each time at which a replicated lock had two masters.
+/// Returns the periods in which a replicated lock had two masters.
 pub(super) fn two_masters(history: &History, lock: Lock) -> Vec<TwoMasters> {
     if !is_replicated(history, lock) {
         return Vec::new();
@@ -113,8 +113,7 @@ pub(super) fn two_masters(history: &History, lock: Lock) -> Vec<TwoMasters> {
     all
 }
 
-/// In a sentence, the last time within a stretch of time at which a replicated lock had two
-/// masters.
+/// Describes the last period between `from` and `until` in which a replicated lock had two masters.
 pub(super) fn two_masters_in_words(history: &History, lock: Lock, from: True, until: True) -> Option<String> {
     let meanwhile = |two: &TwoMasters| two.from <= until && two.until >= from;
     let two = two_masters(history, lock).into_iter().filter(meanwhile).max()?;
@@ -157,8 +156,8 @@ mod tests {
         assert_eq!(told(crashed, 0, 5_000), sentence("to 2.000 s"));
     }
 
-    /// A node is a master from the beginning if it never says otherwise, and again when it comes
-    /// back after a crash.
+    /// A node is a master from the beginning unless it records another role, and again when it
+    /// comes back after a crash.
     #[test]
     fn two_masters_of_a_group_are_told_as_those_of_a_slot() {
         let group = || Story::failover(LockKind::Exclusive).became("r", Role::Replica);
@@ -182,10 +181,10 @@ mod tests {
         let crashed = || promoted().at(2_000).life("m", Life::Crashed);
         assert_eq!(told(crashed()), sentence("1.000 s to 2.000 s"));
         assert_eq!(told(crashed().at(3_000).life("m", Life::Started)), sentence("3.000 s on"));
-        // A replica that comes back after a crash is what it was.
+        // A replica that comes back after a crash is still a replica.
         let replica = group().at(1_000).life("r", Life::Crashed).at(2_000).life("r", Life::Started);
         assert_eq!(told(replica), None);
-        // Of a majority each node is a master, and none of them alone decides.
+        // In a majority each node is a master, but none decides alone.
         let majority = Story::quorum().ends(9_000);
         assert_eq!(two_masters_in_words(&majority, Lock(0), True::ZERO, True::from_millis(5_000)), None);
     }

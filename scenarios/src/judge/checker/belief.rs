@@ -1,9 +1,9 @@
 //! Beliefs of clients: the intervals of true time in which an owner believed that it held a lock.
 //!
 //! A belief lasts until the client learns of the loss, releases the lock, crashes, or until the
-//! clock of its deadline shows the deadline. That clock is its own and may be wrong, and it may be
-//! the wrong clock: a monotonic one stands still while its host is suspended, so the belief lasts
-//! longer. A paused client does not act, but its clock continues.
+//! clock of its deadline shows the deadline. That clock is the client's own and may be wrong. It
+//! may also be the wrong kind of clock: a monotonic clock stops while its host is suspended, so the
+//! belief lasts longer. A paused client does not act, but its clock continues.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,31 @@ use lockstorm_sim::time::True;
 use super::interval::interval;
 use crate::judge::history::{Deadline, EventKind, History, Life, Lock, Mode, Owner, Reason};
 
-/// An owner thought that it holds a lock.
+/// An interval in which an owner believed that it held a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Belief {
     pub(super) lock: Lock,
     pub(super) owner: Owner,
     pub(super) mode: Mode,
     pub(super) from: True,
-    /// When it ended; never later than the run.
+    /// Its end, not later than the end of the run.
     pub(super) until: True,
     pub(super) end: BeliefEnd,
-    /// The greatest token it got.
+    /// The greatest fencing token that the owner got.
     pub(super) token: Option<u64>,
-    /// When it learned of each acquisition of this belief: the first, and every one that was nested
-    /// in it.
+    /// The instants at which the owner learned of each acquisition of this belief: the first one
+    /// and every nested one.
     pub(super) acquired: Vec<True>,
-    /// The reading it counted on last, with when it began to.
+    /// The latest deadline that it relied on, with the instant since which it did.
     pub(super) deadline: Option<(True, Deadline)>,
 }
 
-/// What ended a belief.
+/// The cause of a belief's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BeliefEnd {
-    /// It gave the lock back.
+    /// The owner released the lock.
     Released,
-    /// It learned that the lock is lost.
+    /// The owner learned that the lock was lost.
     Told,
     /// Its clock showed the deadline.
     OwnClock,
@@ -51,19 +51,20 @@ interval!(Belief, without_end);
 #[derive(Debug)]
 struct Open {
     belief: Belief,
-    /// When its deadline comes, in true time; `MAX` if it never does.
+    /// The true instant of the deadline; `MAX` if it never comes.
     lapses: True,
-    /// How many times it thinks that it holds the lock.
+    /// The number of levels that the owner believes it holds.
     count: u32,
 }
 
-/// All beliefs of a history, by lock and then by when they began.
+/// Returns all beliefs of a history, sorted by lock and beginning.
 pub(super) fn beliefs(history: &History) -> Vec<Belief> {
     let mut open: BTreeMap<(Lock, Owner, Mode), Open> = BTreeMap::new();
     let mut all = Vec::new();
     let mut close = |Open { mut belief, lapses, .. }: Open, at: True, why: BeliefEnd| {
         (belief.until, belief.end) = if lapses <= at { (lapses, BeliefEnd::OwnClock) } else { (at, why) };
-        // A belief that lapsed before it began was none: the client looked at its clock first.
+        // A belief that lapsed before it began does not count: the client looked at its clock
+        // first.
         if belief.from < belief.until {
             all.push(belief);
         }
@@ -102,7 +103,7 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                 };
                 let state = open.entry(of).or_insert_with(fresh);
                 state.lapses = lapses;
-                // Of a level that is over when it comes nothing is learned.
+                // A level that is over when the owner learns of it does not count as learned.
                 if *count > state.count && at < lapses {
                     state.belief.acquired.push(at);
                 }

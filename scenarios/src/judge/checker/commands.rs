@@ -1,14 +1,14 @@
 //! Commands per hand-off: what does it cost to pass a lock on, and does a waiter ask in a busy
 //! loop?
 //!
-//! A hand-off is a promise that begins for another owner than the one before. The herd is how many
-//! tries one release draws before the next one. A busy loop is a waiter that asks more often in a
-//! second than the bound allows.
+//! A hand-off is a promise that begins for another owner than the one before. The herd is the
+//! number of tries that one release draws before the next one. A busy loop is a waiter that asks
+//! more often in a second than the bound allows.
 //!
-//! A try is one request for the lock. The history does not have requests, but what they lead to: a
-//! waiter that wakes up asks, so each wake-up is a try, whatever comes of it; and the first request
-//! of a call is a try that shows if it is granted. A grant after a wake-up, and each further grant
-//! to the same call, come of a try that is counted already: the nodes of a quorum grant one try
+//! A try is one request for the lock. The history does not contain requests, only their effects. A
+//! waiter that wakes up asks, so each wake-up is a try, whatever its result. The first request of a
+//! call is a try that shows only if it is granted. A grant after a wake-up, and each further grant
+//! to the same call, result from a try that is already counted: the nodes of a quorum grant one try
 //! each. In a quorum each attempt may be an owner of its own, so there the calls, wake-ups and
 //! grants that belong together are those of one client.
 
@@ -23,7 +23,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const COMMANDS: Checker = Checker {
     name: "commands",
     question: "Does every waiter ask for the lock no more often than the bound allows?",
@@ -50,9 +49,9 @@ struct Burst {
     tries: usize,
 }
 
-/// Goes through the tries: the busiest second, and the largest herd.
+/// Returns the busiest second and the largest herd.
 fn tries(history: &History) -> (Option<Burst>, u64) {
-    // Of whom a try has been seen since the call began.
+    // The clients, or their owners, of which a try has been seen since the call began.
     let mut seen: BTreeSet<(Lock, Host, Option<Owner>)> = BTreeSet::new();
     let mut recent: BTreeMap<(Lock, Owner), VecDeque<True>> = BTreeMap::new();
     let mut herds: BTreeMap<Lock, Option<u64>> = BTreeMap::new();

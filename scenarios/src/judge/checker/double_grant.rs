@@ -1,5 +1,5 @@
-//! Why a node grants a lock to a second owner within the promise to a first one: what
-//! [`windows`](super::windows) asks of each double grant.
+//! The reason why a node grants a lock to a second owner within the promise to a first one: the
+//! question of [`windows`](super::windows) about each double grant.
 
 use std::{ops::Range, time::Duration};
 
@@ -8,27 +8,27 @@ use lockstorm_sim::time::{True, Wall};
 use super::{authority::Service, interval::Overlap, promise::Promise};
 use crate::judge::history::{ClockId, Event, EventKind, History, Host, Life, LossCause};
 
-/// Why two owners were granted a lock at once.
+/// The reason why two owners were granted a lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Window {
     Failover,
-    /// With the time for which both were masters.
+    /// Carries the time for which both nodes were masters.
     TwoMasters(Duration),
     Crash,
     Clock,
 }
 
-/// A node grants a lock to a second owner within the promise to a first one.
+/// A grant of a lock to a second owner within the promise to a first one.
 pub(super) struct DoubleGrant<'a> {
     history: &'a History,
     first: &'a Promise,
     /// The numbers of the events from the beginning of the first hold to the instant of the second
     /// one.
     meanwhile: Range<usize>,
-    /// The number of the event that grants the second one, or with which its owner is told that it
+    /// The number of the event that grants the second hold, or by which its owner learns that it
     /// has it again.
     granting: usize,
-    /// Who grants, and since when it is a master, where it is one.
+    /// The node that grants, and the period in which it is a master, if it is one.
     here: Host,
     service: Option<Service>,
     services: &'a [Service],
@@ -54,7 +54,7 @@ impl<'a> DoubleGrant<'a> {
             gives && group.group_of(events[*number].host).is_some()
         };
         let mut at_once = (since(at)..end).filter(of_second);
-        // Where no node grants it, its owner is told that a node has come back with it.
+        // If no node grants it, its owner believes in a hold with which a node came back.
         let told = || {
             let is_told = |number: &usize| matches!(events[*number].kind, EventKind::Believes { .. });
             let number = (since(at)..end).filter(of_second).find(is_told)?;
@@ -67,7 +67,7 @@ impl<'a> DoubleGrant<'a> {
         Some(Self { history, first, meanwhile: begin..end, granting, here, service, services })
     }
 
-    /// Why the second owner was granted the lock; `None` if nothing explains it.
+    /// Returns the reason for the grant to the second owner; `None` if nothing explains it.
     pub(super) fn window(&self) -> Option<Window> {
         let promoted = self.service.and_then(|service| service.promoted);
         let last = self.about_first().rfind(|number| self.event(*number).host == self.here);
@@ -82,10 +82,11 @@ impl<'a> DoubleGrant<'a> {
         }
     }
 
-    /// How old the newest grant or renewal of the first hold was, where this node says that it had
-    /// no such hold when it was promoted: at the promotion, or when the master that gave it ceased
-    /// to serve if that came first. Replication lagged by no less, unless the key had gone to
-    /// another node with its slot. `None` where the node had the hold, be it with an older expiry.
+    /// Returns the age of the newest grant or renewal of the first hold, if this node recorded that
+    /// it was promoted without that hold. The age is taken at the promotion, or at the end of the
+    /// granting master's service if that was earlier. Replication lagged by at least this much,
+    /// unless the key had moved to another node with its slot. `None` if the node had the hold,
+    /// even with an older expiry.
     pub(super) fn lag(&self) -> Option<Duration> {
         let promoted = self.service?.promoted?;
         let is_lost =
@@ -115,12 +116,12 @@ impl<'a> DoubleGrant<'a> {
         &self.history.events[number]
     }
 
-    /// The events about the first hold meanwhile.
+    /// Returns the events about the first hold within `meanwhile`.
     fn about_first(&self) -> impl DoubleEndedIterator<Item = usize> {
         self.about_owner(self.meanwhile.clone())
     }
 
-    /// The events about holds of the first owner.
+    /// Returns the events about the first owner's holds.
     fn about_owner(&self, numbers: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
         let group = &self.history.lock(self.first.lock).authority;
         numbers.filter(move |number| {
@@ -130,7 +131,7 @@ impl<'a> DoubleGrant<'a> {
         })
     }
 
-    /// By what an event says about the first hold, which is the last word of it here.
+    /// Returns the reason that follows from this node's last event about the first hold.
     fn became(&self, last: usize) -> Option<Window> {
         let EventKind::Vanished { how, .. } = self.event(last).kind else { return None };
         match how {
@@ -141,28 +142,28 @@ impl<'a> DoubleGrant<'a> {
         }
     }
 
-    /// Where the node was promoted after the first hold was granted, and did not say that it lost
-    /// the hold then.
+    /// Returns the reason if the node was promoted after the grant of the first hold, and recorded
+    /// no loss of the hold.
     fn inherited(&self, promoted: usize) -> Option<Window> {
         let is_lost = |number: usize| matches!(self.event(number).kind, EventKind::Vanished { .. });
-        // That a replica lost its copy is no loss of the group.
+        // A replica's loss of its copy is not a loss of the group.
         let counts = |number: usize| {
             !is_lost(number) || self.history.was_master(self.first.lock, self.event(number).host, number)
         };
         let last = self.about_first().rfind(|number| *number < promoted && counts(*number))?;
         if is_lost(last) {
-            // A master that was deposed may have granted the hold anew.
+            // A deposed master may have granted the hold again.
             let again = self.about_first().any(|number| number > promoted && gives(self.event(number)));
             return if again { self.elsewhere() } else { self.became(last) };
         }
         let (until, lease) = expiry(self.event(last))?;
         let shown = self.history.clock(self.here).reading(ClockId::Wall, self.event(promoted).at);
         let passed = self.event(promoted).at.since(self.event(last).at);
-        // Over by the clock of this node, though not by its master's.
+        // The hold was over by this node's clock, but not by its master's.
         (shown >= until.as_nanos() && passed < lease).then_some(Window::Clock)
     }
 
-    /// Where the first hold expired on the node that says so.
+    /// Returns the reason if the first hold expired on the node of event `last`.
     fn expired(&self, last: usize) -> Option<Window> {
         let Event { at, host, .. } = self.event(last);
         let shown = self.history.clock(*host).reading(ClockId::Wall, *at);
@@ -175,7 +176,7 @@ impl<'a> DoubleGrant<'a> {
             if at.since(self.event(latest).at) < lease {
                 return Some(Window::Clock);
             }
-            // It came back with that end, and had another one before.
+            // The node came back with that end, and had another one before.
             set = expiries.find(|(number, _)| came_back(latest) && !came_back(*number))?.0;
         } else if !expiries.any(|(_, (until, _))| shown >= until.as_nanos()) {
             return None;
@@ -185,14 +186,13 @@ impl<'a> DoubleGrant<'a> {
         });
         match self.event(set).host == *host {
             true if crashed => Some(Window::Crash),
-            // It was promoted with an older hold, and the node that grants now followed it
-            // meanwhile.
+            // That node was promoted with an older hold, and the node that grants now followed it.
             set_here if *host != self.here => (!set_here).then_some(Window::Failover),
             _ => self.elsewhere(),
         }
     }
 
-    /// What became of a grant by another node that this one never had.
+    /// Returns the reason if another node gave the first hold and this one never had it.
     fn elsewhere(&self) -> Option<Window> {
         let is_other = |number: &usize| self.event(*number).host != self.here;
         let given = self.about_first().rfind(|number| is_other(number) && gives(self.event(*number)))?;
@@ -200,7 +200,7 @@ impl<'a> DoubleGrant<'a> {
         let last = self.about_first().rfind(|number| self.event(*number).host == other)?;
         let promoted = self.service.and_then(|service| service.promoted);
         if is_taken(self.event(last)) && promoted.is_some_and(|promoted| last < promoted) {
-            // It was gone before this node had anything to lose.
+            // The hold was gone before this node had anything to lose.
             return None;
         }
         let still = |service: &&Service| {
@@ -215,19 +215,19 @@ impl<'a> DoubleGrant<'a> {
     }
 }
 
-/// For how long two nodes were masters at once.
+/// Returns the time for which two nodes were masters at once.
 fn both_served(history: &History, one: &Service, other: &Service) -> Duration {
     let until = one.end(history).min(other.end(history));
     until.since(one.begin(history).max(other.begin(history)))
 }
 
-/// Whether a node gives a hold to its owner, or gives it more time, or has come back with it.
+/// Returns true if a node grants a hold, extends it, or has come back with it.
 fn gives(event: &Event) -> bool {
     matches!(event.kind, EventKind::Granted { .. } | EventKind::Extended { .. } | EventKind::Regained { .. })
 }
 
-/// The number of the event with which the hold of a promise came back, if that is the last that its
-/// group has done with it before an event.
+/// Returns the number of the event with which a promise's hold came back, if it is the group's last
+/// event about the hold before `before`.
 fn came_back(history: &History, promise: &Promise, before: usize) -> Option<usize> {
     let group = &history.lock(promise.lock).authority;
     let is_done = |event: &Event| {
@@ -244,7 +244,8 @@ fn came_back(history: &History, promise: &Promise, before: usize) -> Option<usiz
     matches!(history.events[last].kind, EventKind::Regained { .. }).then_some(last)
 }
 
-/// Whether a hold was taken from its owner on the master, so that no replica has it either.
+/// Returns true if a client or an eviction removed the hold on the master, so that no replica has
+/// it either.
 fn is_taken(event: &Event) -> bool {
     match event.kind {
         EventKind::Vanished { how, .. } => {
@@ -254,7 +255,7 @@ fn is_taken(event: &Event) -> bool {
     }
 }
 
-/// The expiry that an event has set on a hold, and after how much time.
+/// Returns the expiry that an event set on a hold, and its lease (zero if the event has none).
 fn expiry(event: &Event) -> Option<(Wall, Duration)> {
     match event.kind {
         EventKind::Granted { until, lease_ms, .. }

@@ -1,4 +1,4 @@
-//! How the hold ended that an owner had of a lock, in sentences.
+//! Sentences about the end of an owner's hold.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::judge::history::{Call, Event, EventKind, History, Lock, LossCause, Owner};
 
-/// How the hold ended that the first of these owners had of a lock `since` then, as far as that was
-/// `by` then. Empty where it did not end.
+/// Describes the end of the hold that the first of these owners had of a lock, within `since` and
+/// `by`. Empty if it did not end.
 ///
-/// The latest disappearance is told, including its own release that the node executed late; before
-/// it, where another node of its group was the master then, what became of the hold there, and
-/// after it the promotion of the node on which the second owner, who came in between, has its hold.
+/// The latest end is reported, including the owner's own release that the node executed late. If
+/// another node of the group was a master when the hold ended there, that earlier end comes first.
+/// The promotion of the node that granted the second owner its hold follows in the order of time.
 pub(super) fn ending(history: &History, lock: Lock, owners: &[Owner], since: True, by: True) -> Vec<String> {
     let owner = owners[0];
     let within = history.events.partition_point(|event| event.at < since)
@@ -40,9 +40,8 @@ pub(super) fn ending(history: &History, lock: Lock, owners: &[Owner], since: Tru
     sentences.into_iter().map(|(_, sentence)| sentence).collect()
 }
 
-/// Whether a hold ended on a master that was none of the node on which it ended for the last time:
-/// what is told of that alone would leave open what the other one, which had replaced it or was
-/// replaced by it, had done.
+/// Returns true if a hold ended on a master other than the node of its last end. The last end alone
+/// would not show what that other master did, which had replaced the node or was replaced by it.
 fn was_elsewhere(history: &History, lock: Lock, number: usize, last: usize) -> bool {
     let host = history.events[number].host;
     is_replicated(history, lock)
@@ -50,8 +49,9 @@ fn was_elsewhere(history: &History, lock: Lock, number: usize, last: usize) -> b
         && history.was_master(lock, host, number)
 }
 
-/// That the node on which another owner has its hold by then was promoted meanwhile, if it has not
-/// said so itself: when the hold was gone before, the node had none to lose.
+/// Describes the promotion, within these events, of the node on which another owner has its hold.
+/// `None` if the node recorded the loss itself; if the hold was gone before, the node had none to
+/// lose.
 fn promoted(history: &History, lock: Lock, other: Owner, within: Range<usize>) -> Option<(usize, String)> {
     let grants = |event: &Event| {
         let of_other = event.kind.lock() == Some(lock) && event.kind.owner() == Some(other);
@@ -71,7 +71,7 @@ fn promoted(history: &History, lock: Lock, other: Owner, within: Range<usize>) -
     (!said).then(|| (promotion, format!("At {at} {} was promoted.", history.host_name(node))))
 }
 
-/// How a hold of an owner ended on a node.
+/// Describes the end of an owner's hold on a node.
 fn ended(history: &History, owner: Owner, event: &Event) -> String {
     let (at, node) = (words::instant(event.at), history.host_name(event.host));
     match event.kind {

@@ -1,5 +1,5 @@
-//! The common basis of all checkers, computed once per history: the promises, beliefs and calls of
-//! each owner.
+//! The common basis of all checkers, computed once per history: the promises, the beliefs and the
+//! calls of owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::judge::{
     verdict::Verdict,
 };
 
-/// One call of a client, from the moment it was made until it came back.
+/// A call of a client, from its invocation until its return.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) host: Host,
@@ -25,9 +25,10 @@ pub(super) struct Asked<'a> {
     pub(super) owner: Owner,
     pub(super) call: Call,
     pub(super) from: True,
-    /// When it came back and with what; `None` if it never did.
+    /// The instant and the result of its return; `None` if it never returned.
     pub(super) returned: Option<(True, &'a Outcome)>,
-    /// When it was over: it came back, or its client crashed and will never see the reply.
+    /// The end of the call: its return, or the crash or restart of its client, which never sees the
+    /// reply.
     pub(super) over: Option<True>,
 }
 
@@ -36,12 +37,12 @@ impl Asked<'_> {
         matches!(self.call, Call::Acquire { .. })
     }
 
-    /// Whether it asks for a lock or for permits.
+    /// Returns true if the call asks for a lock or for permits.
     fn asks(&self) -> bool {
         self.is_acquire() || matches!(self.call, Call::Take { .. })
     }
 
-    /// Whether it asked for a lock, and came back with an error.
+    /// Returns true if the call asked for a lock and returned an error.
     pub(super) fn is_failed_acquire(&self) -> bool {
         self.is_acquire() && matches!(self.returned, Some((_, Outcome::Failed { .. })))
     }
@@ -51,39 +52,39 @@ impl Asked<'_> {
     }
 }
 
-/// A stretch of true time in which an owner had a lock, in some sense, with how that came about.
+/// A stretch of true time in which an owner had a lock, by promise or belief.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
     /// The lock.
     pub lock: Lock,
     /// The owner.
     pub owner: Owner,
-    /// From when.
+    /// Its beginning.
     pub from: True,
-    /// Until when.
+    /// Its end.
     pub until: True,
-    /// How it began and ended, in a sentence.
+    /// A sentence about its beginning and end.
     pub words: String,
 }
 
-/// A history with what every checker starts from.
+/// A history with the data that all checkers share.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// The history.
     pub history: &'a History,
     pub(super) promises: Vec<Promise>,
     pub(super) beliefs: Vec<Belief>,
-    /// Every call, in the order they were made.
+    /// All calls, in the order of their invocations.
     pub(super) calls: Vec<Asked<'a>>,
 }
 
 impl<'a> Evidence<'a> {
-    /// Works it out: linear in the events, but for sorting.
+    /// Computes the evidence; linear in the events, except for sorting.
     pub fn of(history: &'a History) -> Self {
         Self { history, promises: promises(history), beliefs: beliefs(history), calls: calls(history) }
     }
 
-    /// What the servers promised, to be shown.
+    /// Returns the servers' promises, for display.
     pub fn promised(&self) -> Vec<Stretch> {
         let held = |promise: &Promise| Stretch {
             lock: promise.lock,
@@ -95,7 +96,7 @@ impl<'a> Evidence<'a> {
         self.promises.iter().map(held).collect()
     }
 
-    /// What the clients believed, to be shown.
+    /// Returns the clients' beliefs, for display.
     pub fn believed(&self) -> Vec<Stretch> {
         let held = |belief: &Belief| Stretch {
             lock: belief.lock,
@@ -107,7 +108,7 @@ impl<'a> Evidence<'a> {
         self.beliefs.iter().map(held).collect()
     }
 
-    /// Which node was a master of a replicated lock, and when, to be shown.
+    /// Returns the masters of a replicated lock with the beginning and end of each, for display.
     pub fn mastered(&self, lock: Lock) -> Vec<(Host, True, True)> {
         if !is_replicated(self.history, lock) {
             return Vec::new();
@@ -116,17 +117,18 @@ impl<'a> Evidence<'a> {
         services(self.history, lock).iter().map(span).filter(|(_, from, until)| from < until).collect()
     }
 
-    /// When a replicated lock had two masters at once.
+    /// Returns the stretches in which a replicated lock had two masters.
     pub fn two_masters(&self, lock: Lock) -> Vec<(True, True)> {
         two_masters(self.history, lock).iter().map(|two| (two.from, two.until)).collect()
     }
 
-    /// When two owners were certainly promised a lock at once that only one may hold.
+    /// Returns the stretches in which two owners were certainly promised a lock that only one may
+    /// hold.
     pub fn promises_at_once(&self) -> Vec<(True, True)> {
         self.at_once(&self.promises)
     }
 
-    /// When two owners certainly believed to hold one exclusive lock at the same time.
+    /// Returns the stretches in which two owners certainly believed to hold one exclusive lock.
     pub fn beliefs_at_once(&self) -> Vec<(True, True)> {
         self.at_once(&self.beliefs)
     }
@@ -138,12 +140,12 @@ impl<'a> Evidence<'a> {
         all.map(|overlap| (overlap.from, overlap.until)).collect()
     }
 
-    /// Whether two owners, other than readers, may not hold a lock at once.
+    /// Returns true if the lock has one owner at a time, or several that all read.
     pub(super) fn is_exclusive(&self, lock: Lock) -> bool {
         self.history.lock(lock).kind.is_exclusive()
     }
 
-    /// The owners that ever tried to acquire a lock, held it or believed so.
+    /// Returns the owners that ever tried to acquire a lock, held it or believed so.
     pub(super) fn contenders(&self, lock: Lock) -> BTreeSet<Owner> {
         let asked = self.calls.iter().filter(|call| call.is_acquire()).map(|call| (call.lock, call.owner));
         let held = self.promises.iter().map(|promise| (promise.lock, promise.owner));
@@ -151,9 +153,9 @@ impl<'a> Evidence<'a> {
         asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
     }
 
-    /// The verdict when intervals of one kind (`thing`) do not overlap; `nothing` is the text when
-    /// there is none. It is *holds* if the question arose at all: one owner had the lock and
-    /// another one wanted it.
+    /// Returns the verdict if intervals of one kind (`thing`) do not overlap; `nothing` is the text
+    /// if there are no intervals. It is *holds* if the question arose: for one of the locks with an
+    /// interval, at least two owners asked for it, held it or believed so.
     pub(super) fn none_at_once<I: Interval>(&self, seen: &[I], thing: &str, nothing: &str) -> Verdict {
         if let Some(why) = self.given_up() {
             return Verdict::undecided(why);
@@ -171,19 +173,21 @@ impl<'a> Evidence<'a> {
         ))
     }
 
-    /// That no owner was given anything, and what came of the calls for it instead.
+    /// Returns the sentence `said`, that no owner was given anything, with the results of the calls
+    /// for it.
     pub(super) fn no_owner(&self, said: &str) -> String {
         let turned_away = turned_away(self.history, self.calls.iter().filter(|call| call.asks()));
         turned_away.map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
     }
 
-    /// What was not seen, and which acquisitions ended with an error, for that may be the reason.
+    /// Returns the sentence `said`, that something was not seen, with the acquisitions that failed,
+    /// which may be the reason.
     pub(super) fn unless_failed(&self, said: &str) -> String {
         let failed = self.calls.iter().filter(|call| call.is_failed_acquire());
         turned_away(self.history, failed).map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
     }
 
-    /// Why a run that showed nothing wrong still proves nothing: it did not get to its end.
+    /// Returns the reason why a run without a violation proves nothing: it did not reach its end.
     pub(super) fn given_up(&self) -> Option<String> {
         match &self.history.header.ended {
             Ended::Complete => None,
@@ -192,8 +196,8 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// How many of some calls for a lock came back without it, and the first text of those that came
-/// back with an error; nothing of none.
+/// Describes how many of some calls for a lock returned without it, with the text of the earliest
+/// error. `None` if no call did.
 pub(super) fn turned_away<'a>(
     history: &History,
     calls: impl IntoIterator<Item = &'a Asked<'a>>,

@@ -1,20 +1,20 @@
 //! Fairness: is the lock granted in the order of the queue?
 //!
-//! An owner's place in line is the order in which it was first seen in any node's queue. The place
-//! counts while the owner is alive: a call is under way and its host has neither crashed nor is
-//! paused. A grant to an owner behind it, or to one that never was in the queue, overtakes it. It
-//! is swept when it leaves the queue without having got the lock or given up, for whatever reason:
-//! removal by a client with a wrong clock, or a failover to a node without the queue.
+//! An owner's place in line is the order in which it was first seen in any node's queue. A place
+//! counts while its owner is alive: a call is under way, and its host has neither crashed nor is
+//! paused. A grant to an owner behind it, or to one that never was in the queue, overtakes it. An
+//! owner is swept if it leaves the queue without having got the lock or given up, for whatever
+//! reason: a client with a wrong clock removed it, or a failover went to a node without the queue.
 //!
-//! When its call is over the owner has given its place up, and counts no more. The place itself
-//! lasts as long as the server's queue has it: those behind came later, and the owner that asks
-//! again meanwhile is ahead of them as before. It counts again when the owner is seen to wait,
-//! since a client that asks again may first have to see its old place given back. An owner that had
-//! given its place up and joins a queue that was without it is at the end. A place that a late
-//! request takes, when the call is over, is given up from the start.
+//! When its call ends, the owner has given its place up, and the place no longer counts. The place
+//! itself lasts as long as the server's queue has it: those behind came later, so an owner that
+//! asks again in that time is ahead of them as before. The place counts again once the owner is
+//! seen to wait, since a client that asks again may first have to see its old place given back. An
+//! owner that gave its place up and joins a queue without it is at the end. A place that a late
+//! request takes, after its call has ended, is given up from the start.
 //!
-//! Queues are those of masters. A replica's is a late copy, in which owners still stand that have
-//! been granted the lock and are in line again; it is the queue when the replica is promoted.
+//! Queues are those of masters. A replica's queue is a late copy, which still has owners that have
+//! been granted the lock and are in line again. It becomes the queue when the replica is promoted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const FAIRNESS: Checker = Checker {
     name: "fairness",
     question: "Is the lock granted in the order of its queue?",
@@ -42,40 +41,41 @@ pub(super) const FAIRNESS: Checker = Checker {
 #[derive(Debug)]
 struct Place {
     owner: Owner,
-    /// The owner's call is over, or was so when the place was taken, and it has not been seen to
-    /// wait since.
+    /// True if the owner's call ended, or had ended when the place was taken, and the owner has not
+    /// been seen to wait since.
     given_up: bool,
 }
 
 /// One lock's line.
 #[derive(Debug, Default)]
 struct Line {
-    /// First come first.
+    /// In the order of arrival.
     places: Vec<Place>,
-    /// Each master's queue as it was last seen.
+    /// The latest queue of each master.
     queues: BTreeMap<Host, Vec<Owner>>,
-    /// What each replica has of a queue.
+    /// The latest copy of the queue on each replica.
     copies: BTreeMap<Host, Vec<Owner>>,
-    /// The owners that left a queue and are not yet known to have given up or to wait on: when, and
-    /// which owners passed them since.
+    /// The owners that left a queue and are not yet known to have given up or to wait on: the
+    /// instant, and the owners that passed them since, with the instant of each.
     gone: BTreeMap<Owner, (True, Vec<(True, Owner)>)>,
 }
 
 impl Line {
-    /// A place that is given up lasts as long as a queue has it: to be asked at the end of an
-    /// instant, in which its owner may be granted the lock after it has left the queue for this.
+    /// Drops the places that were given up and are in no queue. To be called at the end of an
+    /// instant: an owner may be granted the lock in the instant in which it leaves the queue for
+    /// this.
     fn drop_given_up(&mut self) {
         let Line { places, queues, .. } = self;
         places.retain(|place| !place.given_up || queues.values().any(|queue| queue.contains(&place.owner)));
     }
 
-    /// Whether the owner has a place that it has not given up.
+    /// Returns true if the owner has a place that it has not given up.
     fn stands(&self, owner: Owner) -> bool {
         self.places.iter().any(|place| place.owner == owner && !place.given_up)
     }
 }
 
-/// What went wrong for one waiter.
+/// A violation against one waiter.
 #[derive(Debug)]
 enum Wrong {
     Overtaken { by: Owner, at: True },
@@ -98,17 +98,17 @@ impl State {
         self.asking.contains(&(lock, owner)) && !self.standing_still.contains(&history.client_of(owner))
     }
 
-    /// The owner is seen to wait, whatever it had given up.
+    /// Records that the owner is seen to wait, whatever it had given up.
     fn waits(&mut self, lock: Lock, owner: Owner, now: True) {
         self.waits_on(lock, owner, now);
         let places = self.lines.get_mut(&lock).into_iter().flat_map(|line| &mut line.places);
         places.filter(|place| place.owner == owner).for_each(|place| place.given_up = false);
     }
 
-    /// The waiter was seen to wait on after it had left the queue.
+    /// Records that the owner is seen to wait on: if it had left the queue, it was swept.
     fn waits_on(&mut self, lock: Lock, owner: Owner, now: True) {
         let Some(line) = self.lines.get_mut(&lock) else { return };
-        // At the instant itself it may be its own grant that took it out.
+        // In the same instant, its own grant may have taken it out.
         if line.gone.get(&owner).is_some_and(|(at, _)| *at < now)
             && let Some((at, passed)) = line.gone.remove(&owner)
         {
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// A node's queue changed; a replica's counts when it is promoted.
+    /// Takes over a node's changed queue. A replica's queue counts once it is promoted.
     fn queue(&mut self, history: &History, lock: Lock, node: Host, now: True, waiters: &[Owner]) {
         if self.replicas.contains(&node) {
             self.lines.entry(lock).or_default().copies.insert(node, waiters.to_vec());
@@ -133,7 +133,7 @@ impl State {
                 line.places.retain(|place| place.owner != *owner || !place.given_up);
             }
             if line.places.iter().all(|place| place.owner != *owner) {
-                // A request whose caller is gone has come late.
+                // A request whose call has ended has come late.
                 let given_up = !self.asking.contains(&(lock, *owner));
                 line.places.push(Place { owner: *owner, given_up });
             }
@@ -187,7 +187,7 @@ impl State {
         }
     }
 
-    /// The owner's call is over, with whatever it came back.
+    /// Records that the owner's call has ended, with whatever result.
     fn gives_up(&mut self, lock: Lock, owner: Owner) {
         let Some(line) = self.lines.get_mut(&lock) else { return };
         line.gone.remove(&owner);
@@ -214,7 +214,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             EventKind::Life { life: Life::Resumed } => {
                 state.standing_still.remove(&event.host);
             }
-            // Its calls ended with it: a process started on that host again is another owner.
+            // Its calls ended with it: a process started again on that host is another owner.
             EventKind::Life { life: Life::Crashed | Life::Started } => {
                 state.standing_still.remove(&event.host);
                 let of_host = |asks: &(Lock, Owner)| history.client_of(asks.1) == event.host;
@@ -239,12 +239,12 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 state.granted(history, *lock, *owner, now)
             }
             EventKind::Waiting { lock, owner } => state.waits(*lock, *owner, now),
-            // This may still be of a call that is over, which has to find out.
+            // The wake-up may belong to a call that is over, whose client has yet to notice.
             EventKind::Woken { lock, owner, .. } => state.waits_on(*lock, *owner, now),
             _ => {}
         }
     }
-    // An owner whose call is under way at the end had not given up.
+    // An owner whose call is under way at the end of the run had not given up.
     let left: Vec<(Lock, Owner)> =
         state.lines.iter().flat_map(|(lock, line)| line.gone.keys().map(|owner| (*lock, *owner))).collect();
     for (lock, owner) in left {
@@ -514,9 +514,9 @@ mod tests {
         insta::assert_snapshot!(explained("fairness", &stories));
     }
 
-    /// C2 is granted the lock, gives it back and is in line again before the replica has heard of
-    /// any of this. Regression: the replica's late queues were taken for the line, from which C2
-    /// was thrown out and in which it stood before C3.
+    /// C2 is granted the lock, releases it and is in line again before the replica has received any
+    /// of this. Regression: the replica's late queues counted as the line, from which C2 was thrown
+    /// out and in which it stood before C3.
     #[test]
     fn what_a_replica_has_of_the_queue_is_not_the_line() {
         let story = Story::failover(LockKind::Fair).at(0).became("r", Role::Replica).locks("c1", "m", 30_000);
@@ -544,8 +544,8 @@ mod tests {
         assert_eq!(first_line("fairness", &story.ends(1_000)), "holds overtakes=0 swept=0");
     }
 
-    /// C2 was thrown out of the queue and then crashed: it did not wait on. It was once taken to
-    /// have waited until the end.
+    /// C2 was thrown out of the queue and then crashed: it did not wait on. Regression: it counted
+    /// as having waited until the end.
     #[test]
     fn a_client_that_crashed_after_it_left_the_queue_was_not_swept() {
         let story = queue().at(100).queue("m", &["c3"]).at(200).life("c2", Life::Crashed);

@@ -1,5 +1,5 @@
-//! How long holds last: from the grant that an owner believes in until the servers have lost it, or
-//! until nothing more can be seen.
+//! The lengths of holds: from the owner's first belief until the servers have lost the hold, or
+//! until nothing more can be observed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,27 +11,27 @@ use lockstorm_sim::time::True;
 use super::Evidence;
 use crate::judge::history::{EventKind, Lock, Owner};
 
-/// How long one hold was seen, and whether it ended by being lost.
+/// The observed length of one hold, and whether the servers lost it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
-    /// From when its owner first believed in it.
+    /// The time since its owner first believed in it.
     pub seen: Duration,
-    /// Whether fewer nodes than it needs had it at the end, while its owner went on believing. Else
-    /// the owner gave it back or stopped believing in it first, or the run was over.
+    /// True if fewer nodes than needed had it at the end while its owner still believed in it.
+    /// False if the owner first released it or stopped believing in it, or the run ended.
     pub lost: bool,
 }
 
-/// From when on each owner had a lock on too few groups of nodes, in the order of time: `true`
-/// where it had it on enough again.
+/// The instants, in order, at which an owner lost a lock on too many groups of nodes, or had it on
+/// enough again (`true`).
 type Standing = Vec<(True, bool)>;
 
-/// Every hold of a history that its owner believed in, in the order of locks and beginnings.
+/// Returns every hold of a history that its owner believed in, sorted by lock and beginning.
 pub fn holds(evidence: &Evidence<'_>) -> Vec<Hold> {
     let standing = standing(evidence);
     let of_belief = |(lock, owner, from, until): (Lock, Owner, True, True)| {
         let changes = standing.get(&(lock, owner)).map_or(&[][..], |changes| changes);
         let before = changes.partition_point(|(at, _)| *at <= from);
-        // Of a hold that was lost before its owner first believed in it nothing has survived.
+        // A hold lost before its owner first believed in it has no length.
         let at_first = before.checked_sub(1).is_some_and(|last| changes[last].1);
         let lost = if at_first {
             changes[before..].iter().find(|(at, stands)| !stands && *at < until).map(|(at, _)| *at)

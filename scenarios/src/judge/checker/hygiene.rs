@@ -1,23 +1,25 @@
-//! Hygiene: when all clients are done, is nothing left in Redis but what is meant to stay?
+//! Hygiene: when all clients are done, does Redis contain only the keys that are meant to stay?
 //!
-//! A lock's own keys may be there while an owner still believes it holds the lock, or a call about
-//! the lock is under way. Keys that the lock declares as lasting (a token counter, the number of
-//! permits) may always be there, and keys that it declares as passing (what remembers a release for
-//! its repeats) while they have a time to live. Any other key of the lock was left behind.
+//! A lock's own keys may exist while an owner still believes it holds the lock, or a call about the
+//! lock is under way. Keys that the lock declares as lasting (a token counter, the number of
+//! permits) may always exist. Keys that it declares as passing (the one that remembers a release in
+//! case the client repeats it) may exist while they have a TTL. Any other key of the lock was left
+//! behind.
 //!
-//! Of passing keys each owner has a share on a node: one, since its next release can delete that of
-//! its last one, and one more for each call of its client about the lock that has not come back
-//! with success, since it is not known whether a server has to remember its requests. Those beyond
-//! were left behind. A key of which it is not known who made it (a replica's) is not counted.
+//! Each owner has a share of passing keys on a node. It is one key, since its next release can
+//! delete that of its last one, and one more for each call of its client about the lock that did
+//! not return successfully, since a server may have to remember its requests. Keys beyond the share
+//! were left behind. A key whose maker is unknown (a replica's) is not counted.
 //!
-//! A key that goes by itself may also be there while a hold of the lock is as a node came back with
-//! it: its owner has given it back, which the node has lost, and no client can do it again.
+//! A key with a TTL may also exist while a hold of the lock is as a node came back with it: its
+//! owner has released it, the node has lost that release, and no client can repeat it.
 //!
-//! A hold is left behind, too, if its owner's line of work has ended without giving it back and
+//! A hold is left behind, too, if its owner's line of work has ended without releasing it and
 //! something renews it for longer than a lease: its process lives on, and with it the watchdog, so
 //! that the lock is never free again. A hold that nothing renews ends by itself.
 //!
-//! What real servers have left is not looked at, so that there nothing can be said but of holds.
+//! The remaining keys of real servers are not read, so that the verdict there depends on holds
+//! alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +34,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const HYGIENE: Checker = Checker {
     name: "hygiene",
     question: "When all clients are done, is nothing left in Redis but what is meant to stay?",
@@ -48,7 +49,7 @@ pub(super) const HYGIENE: Checker = Checker {
     check,
 };
 
-/// How many passing keys each owner has left so far.
+/// The number of passing keys that each owner has left so far.
 #[derive(Default)]
 struct Passing(BTreeMap<(Host, Lock, Owner), usize>);
 
@@ -69,7 +70,7 @@ impl Passing {
     }
 }
 
-/// How many passing keys of a lock an owner may leave on a node.
+/// Returns the number of passing keys of a lock that an owner may leave on a node.
 fn share(evidence: &Evidence<'_>, lock: Lock, owner: Owner) -> usize {
     let client = evidence.history.client_of(owner);
     let of_client = evidence.calls.iter().filter(|call| (call.lock, call.host) == (lock, client));
@@ -77,8 +78,7 @@ fn share(evidence: &Evidence<'_>, lock: Lock, owner: Owner) -> usize {
     1 + failed.count()
 }
 
-/// The locks of which an owner has a hold with which a node came back, and with which nothing has
-/// been done since.
+/// Returns the locks with a hold with which a node came back, and which no event has changed since.
 fn came_back(history: &History) -> BTreeSet<Lock> {
     let mut last: BTreeMap<(Lock, Owner, Mode), bool> = BTreeMap::new();
     for event in &history.events {
@@ -91,15 +91,15 @@ fn came_back(history: &History) -> BTreeSet<Lock> {
     last.into_iter().filter(|(_, came_back)| *came_back).map(|((lock, ..), _)| lock).collect()
 }
 
-/// A hold that was renewed after its owner's line of work had ended without giving it back.
+/// A hold that was renewed after its owner's line of work had ended without releasing it.
 struct HoldLeft {
     lock: Lock,
     owner: Owner,
-    /// When the line of work ended, and when the hold was last renewed.
+    /// The end of the line of work, and the last renewal of the hold.
     from: True,
     until: True,
-    /// Whether that was more than a lease later: whatever was under way when the work ended is over
-    /// then.
+    /// True if a renewal came more than a lease after the end of the work: every request that was
+    /// under way at that end is over by then.
     outlived: bool,
 }
 
@@ -122,14 +122,14 @@ impl HoldLeft {
     }
 }
 
-/// Every hold that was.
+/// Returns all such holds.
 fn holds_left(history: &History) -> Vec<HoldLeft> {
     let mut ended: BTreeMap<(Lock, Owner), True> = BTreeMap::new();
     let mut left: BTreeMap<(Lock, Owner, True), HoldLeft> = BTreeMap::new();
     for Event { at, host, kind } in &history.events {
         match kind {
             EventKind::Abandoned { lock, owner } => drop(ended.insert((*lock, *owner), *at)),
-            // It goes on all the same.
+            // The owner makes another call, so its work continues.
             EventKind::Invoke { lock, owner, .. } => drop(ended.remove(&(*lock, *owner))),
             EventKind::Life { life: Life::Crashed | Life::Started } => {
                 ended.retain(|(_, owner), _| history.client_of(*owner) != *host);
@@ -281,8 +281,7 @@ mod tests {
         insta::assert_snapshot!(explained("hygiene", &stories));
     }
 
-    /// The run ends in the middle of a release. It was once taken for one that had left the key
-    /// behind.
+    /// The run ends in the middle of a release. Regression: the key counted as left behind.
     #[test]
     fn a_release_under_way_has_left_nothing() {
         let story = Story::one_node().at(0).locks("c1", "m", 10_000).at(9_999).calls("c1", Call::Release);
@@ -290,26 +289,27 @@ mod tests {
         assert_eq!(first_line("hygiene", &story.ends(10_000)), "undecided left=0 for_ever=0 left_behind=0ms");
     }
 
-    /// C1 takes it for a second, and its work is over half a second later.
+    /// C1 takes the lock for a second, and its work ends half a second later.
     fn abandoned() -> Story {
         Story::one_node().at(0).locks("c1", "m", 1_000).at(500).abandons("c1")
     }
 
-    /// A watchdog has renewed what its owner's line of work left behind for as long as its process
-    /// lives, and nothing was said of it.
+    /// Regression: a watchdog renewed a hold that its owner's line of work had left behind for as
+    /// long as the process lived, and no checker reported it.
     #[test]
     fn a_watchdog_keeps_what_nobody_gives_back() {
         let renewed = |story: Story, until: i64| {
             (1..=until).fold(story, |story, at| story.at(500 * at + 400).extended("m", "c1", 1_000))
         };
-        // A renewal that was under way when the work ended, and two within a lease.
+        // Renewals within a lease after the end of the work, when a renewal may still have been
+        // under way.
         let within = "holds left=0 for_ever=0 left_behind=900ms";
         assert_eq!(first_line("hygiene", &renewed(abandoned(), 2).ends(3_000)), within);
         let beyond = "violated left=0 for_ever=0 left_behind=1.4s";
         assert_eq!(first_line("hygiene", &renewed(abandoned(), 3).ends(3_000)), beyond);
-        // Another one waits, who keeps the lock in use.
+        // Another owner waits, and so the lock stays in use.
         assert_eq!(first_line("hygiene", &renewed(abandoned().asks("c2"), 3).ends(3_000)), beyond);
-        // Its process ended, or it asked for more: whatever is renewed then is another story.
+        // The process ended, or the owner called again: later renewals do not count.
         let nothing = "undecided left=0 for_ever=0 left_behind=0ms";
         let crashed = abandoned().at(600).life("c1", Life::Crashed);
         assert_eq!(
@@ -320,8 +320,8 @@ mod tests {
         assert_eq!(first_line("hygiene", &goes_on.ends(3_000)), nothing);
     }
 
-    /// The call of a client that crashed is over, and so a key of its lock is left behind.
-    /// Regression: the lock counted as in use forever.
+    /// The call of a crashed client is over, and so a key of its lock is left behind. Regression:
+    /// the lock counted as in use forever.
     #[test]
     fn a_crashed_client_does_not_wait() {
         let story =

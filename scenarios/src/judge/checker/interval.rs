@@ -1,5 +1,5 @@
-//! Stretches of true time in which owners had a lock, and where those of two owners overlap: the
-//! one sweep behind every question about mutual exclusion.
+//! Intervals of true time in which owners had a lock, and the overlaps between those of different
+//! owners: the one sweep behind every question about mutual exclusion.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use lockstorm_sim::time::True;
 
 use crate::judge::history::{Lock, Mode, Owner};
 
-/// A stretch of true time in which an owner had a lock, in whatever sense.
+/// An interval of true time in which an owner had a lock, by promise, belief or critical section.
 pub(super) trait Interval {
-    /// Whether its end is an instant at which the owner still acted, and so a part of it: one that
-    /// begins and ends in the same instant is not empty then.
+    /// True if the owner still acted at the end, so that the end belongs to the interval. Then an
+    /// interval that begins and ends at the same instant is not empty.
     const HAS_END: bool;
 
     fn lock(&self) -> Lock;
@@ -20,7 +20,7 @@ pub(super) trait Interval {
     fn until(&self) -> True;
 }
 
-/// Makes a struct an [`Interval`] that has its parts for fields: `without_end` or `with_end`.
+/// Implements [`Interval`] for a struct with fields of these names: `without_end` or `with_end`.
 macro_rules! interval {
     ($kind:ty, without_end) => {
         $crate::judge::checker::interval::interval!($kind, false);
@@ -55,7 +55,7 @@ pub(super) use interval;
 /// Two intervals of different owners with an instant in common.
 #[derive(Debug)]
 pub(super) struct Overlap<'a, I> {
-    /// The one that began first.
+    /// The interval that began first.
     pub(super) first: &'a I,
     pub(super) second: &'a I,
     pub(super) from: True,
@@ -67,17 +67,19 @@ impl<I: Interval> Overlap<'_, I> {
         self.until.since(self.from)
     }
 
-    /// Whether the two would not meet if one of them was earlier or later by so much.
+    /// Returns true if the two would not overlap if one of them was this much earlier or later.
     pub(super) fn is_within(&self, tolerance: Duration) -> bool {
         let apart = self.first.until().since(self.from).min(self.second.until().since(self.first.from()));
         apart <= tolerance
     }
 }
 
-/// All overlaps, in the order they began. The intervals are sorted by lock and beginning.
+/// Returns all overlaps, in the order of their beginnings. The intervals must be sorted by lock and
+/// beginning.
 ///
-/// Two have more than an instant in common, or one of them is an instant within the other: two that
-/// only touch, as a hold that ends when the next begins, do not overlap.
+/// Two intervals overlap if they have more than an instant in common, or if one is an instant
+/// within the other. Two that only touch, such as a hold that ends when the next one begins, do not
+/// overlap.
 pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
     debug_assert!(intervals.is_sorted_by_key(|interval| (interval.lock(), interval.from())));
     let mut live: Vec<&I> = Vec::new();
@@ -97,7 +99,7 @@ pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
     all
 }
 
-/// The longest overlap; the earliest of those that are equally long.
+/// Returns the longest overlap; the earliest of equally long ones.
 pub(super) fn worst<'o, 'a, I: Interval>(overlaps: &'o [Overlap<'a, I>]) -> Option<&'o Overlap<'a, I>> {
     overlaps.iter().rev().max_by_key(|overlap| overlap.length())
 }
@@ -106,7 +108,7 @@ pub(super) fn worst<'o, 'a, I: Interval>(overlaps: &'o [Overlap<'a, I>]) -> Opti
 mod tests {
     use super::*;
 
-    /// An interval of the first lock, from and until a millisecond.
+    /// An interval of the first lock, between two milliseconds.
     macro_rules! stretch {
         ($kind:ident, $end:ident) => {
             #[derive(Debug)]
@@ -134,7 +136,7 @@ mod tests {
     fn an_instant_within_another_interval_overlaps_only_where_ends_count() {
         for (second, held, acted) in [
             ((1, 5, 7), 1, 1),
-            // Within, at its beginning and at its end.
+            // An instant within the first interval, at its beginning and at its end.
             ((1, 5, 5), 0, 1),
             ((1, 0, 0), 0, 0),
             ((1, 10, 10), 0, 0),

@@ -1,7 +1,7 @@
 //! L1: do two owners hold the lock by the servers' own promises at one true instant?
 //!
-//! A promise is what [`super::promise`] says: a lease of true time from the grant, ended early only
-//! by its own owner. The layer is violated iff promises of two different owners overlap by more
+//! See [`super::promise`] for promises: a lease of true time from the grant, which only its own
+//! owner can end early. The layer is violated iff promises of two different owners overlap by more
 //! than no time.
 
 use std::time::Duration;
@@ -14,7 +14,6 @@ use super::{
 };
 use crate::judge::{history::EventKind, verdict::Finding};
 
-/// The checker.
 pub(super) const L1: Checker = Checker {
     name: "l1",
     question: "Do two owners hold the lock, by what the servers granted, at one true instant?",
@@ -27,7 +26,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     judge(&L1, evidence, &evidence.promises, &PROMISED, &no_promise(evidence))
 }
 
-/// Why there is no promise at all.
+/// Returns the reason why there is no promise at all.
 fn no_promise(evidence: &Evidence<'_>) -> String {
     let history = evidence.history;
     let (mut granted, mut lasting, mut alone) = (0, 0, true);
@@ -61,8 +60,7 @@ mod tests {
         history::{ClockId, History, LockKind, LossCause, Mode, Reason, story::Story},
     };
 
-    /// C1 holds `a`, `b`, `c` from 1 ms for ten seconds; the caller says when C2 gets `c`, `d`,
-    /// `e`.
+    /// C1 holds `a`, `b`, `c` from 1 ms for ten seconds; C2 gets `c`, `d`, `e` at `second`.
     fn red_lock(story: Story, second: i64) -> History {
         story
             .at(second)
@@ -282,7 +280,7 @@ mod tests {
                     .granted_in("m", "c2", 1_000, Mode::Exclusive)
                     .ends(3_000),
             ),
-            // A quorum's promise is 102 ms shorter than its lease: it ends at 1 + 9898.
+            // A quorum's promise is 102 ms shorter than its lease, so it ends at 1 + 9898.
             ("a quorum's promise is over one allowance early", red_lock(majority(), 9_899)),
             ("and not a millisecond before", red_lock(majority(), 9_898)),
             (
@@ -314,9 +312,9 @@ mod tests {
         insta::assert_snapshot!(explained("l1", &stories));
     }
 
-    /// The key of c1 is gone at 500 ms, of a lease until 10 s. That c1 had given the lock back, or
-    /// was about to, was overlooked, as a node says nothing of a release that finds no key: c2's
-    /// grant counted as a double one.
+    /// C1's key is gone at 500 ms, with a lease until 10 s. Regression: that C1 had released the
+    /// lock, or was about to, was overlooked, because a node records nothing of a release that
+    /// finds no key; C2's grant counted as a double one.
     #[test]
     fn a_promise_that_was_given_back_in_vain_went_on() {
         let begun = || Story::one_node().at(0).granted("m", "c1", 10_000).at(1).believes("c1", 10_000);
@@ -327,11 +325,11 @@ mod tests {
         for (story, found) in [
             (back(lost(begun().at(500)).at(600)).at(700), none),
             (lost(back(begun().at(400)).at(500)).at(700), none),
-            // Between the loss and the release both have it.
+            // Between the loss and the release both owners have it.
             (lost(begun().at(500)).at(600), "violated overlap=1s times=1"),
-            // It learns of the loss, and has given nothing back: the promise was broken.
+            // C1 learns of the loss and has released nothing: the promise was broken.
             (lost(begun().at(500)).disbelieves("c1", Reason::Lost).at(700), "violated overlap=1s times=1"),
-            // What it is granted afterwards is another promise.
+            // A later grant is another promise.
             (
                 back(lost(begun().at(500)).at(600)).at(650).granted("m", "c1", 10_000).at(700),
                 "violated overlap=1s times=1",
@@ -343,8 +341,9 @@ mod tests {
         }
     }
 
-    /// Requests that had waited together on a link are granted and released at one instant; that
-    /// once counted as an endless promise, and made a quorum where there was none.
+    /// Requests that had waited together on a link are granted and released at one instant.
+    /// Regression: such a grant counted as an endless promise, and made a quorum where there was
+    /// none.
     #[test]
     fn granted_and_released_at_one_instant_is_no_promise() {
         let story = Story::quorum().at(1).granted("a", "c1", 1_000).released("a", "c1");
@@ -366,8 +365,8 @@ mod tests {
         assert_eq!(found, "violated overlap=94ms times=1");
     }
 
-    /// The nested hold outlasts the outer one, and is given back after the outer one's lease: that
-    /// once ended the promise in the past, and what had been an overlap was none.
+    /// The nested hold outlasts the outer one, and is released after the outer one's lease.
+    /// Regression: this ended the promise in the past, and the overlap disappeared.
     #[test]
     fn what_a_nested_hold_was_promised_is_not_undone_by_its_release() {
         let story = Story::one_node().at(0).granted("m", "c1", 5_000).at(1).granted("m", "c1", 9_000);
@@ -375,8 +374,8 @@ mod tests {
         assert_eq!(first_line("l1", &story.ends(10_000)), "violated overlap=1s times=1");
     }
 
-    /// The node counts on from a hold that true time calls over: the nested one is promised, and
-    /// gone with its release. The promise once went on after it.
+    /// The node counts on from a hold that is over in true time: the nested one is promised, and
+    /// ends with its release. Regression: the promise continued after it.
     #[test]
     fn a_nested_hold_of_one_that_is_over_ends_with_its_own_release() {
         let story = Story::one_node().at(0).granted("m", "c1", 1_000).at(1_500).granted("m", "c1", 9_000);
@@ -384,8 +383,8 @@ mod tests {
         assert_eq!(first_line("l1", &story.ends(10_000)), "holds overlap=0ms times=0");
     }
 
-    /// As the promise of `a` ends that of `d` begins, and C1 has three of five all the while. It
-    /// once had two promises, and an overlap with each.
+    /// The promise of `d` begins as that of `a` ends, so that C1 always has three of five.
+    /// Regression: C1 had two promises, and an overlap with each.
     #[test]
     fn one_node_of_a_quorum_that_takes_over_from_another_leaves_no_gap() {
         let story = Story::quorum().at(1).granted("a", "c1", 5_000).granted("b", "c1", 10_000);

@@ -1,9 +1,9 @@
 //! L2: do two clients believe at one true instant, each by its own clocks and its own knowledge,
 //! that they hold the lock?
 //!
-//! A belief is what [`super::belief`] says. A paused client does not act, but its belief is judged
-//! by its own clock, which a pause does not stop; a suspension stops the monotonic one. The layer
-//! is violated iff beliefs of two different owners overlap by more than no time.
+//! See [`super::belief`] for beliefs. A paused client does not act, but its belief is judged by its
+//! own clock, which a pause does not stop; a suspension stops the monotonic clock. The layer is
+//! violated iff beliefs of two different owners overlap by more than no time.
 
 use super::{
     Checker,
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::judge::verdict::Finding;
 
-/// The checker.
 pub(super) const L2: Checker = Checker {
     name: "l2",
     question: "Do two clients believe at one true instant, by their own clocks, that they hold the lock?",

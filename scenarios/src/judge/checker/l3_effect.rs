@@ -1,10 +1,10 @@
 //! L3: do writes to an unfenced resource go stale or interleave?
 //!
 //! A critical section runs from the grant to the arrival of its last write. A write of one owner
-//! that arrives inside the section of another is the violation: an older owner's write after a
-//! newer owner's (stale) stretches the older section over the newer one, and one between two of
-//! another's (interleaved) lies inside. So the layer is violated iff sections of two different
-//! owners overlap, or an owner writes that never held the lock.
+//! that arrives inside the section of another is the violation. If it is stale (an older owner's
+//! write after a newer owner's), it stretches the older section over the newer one. If it is
+//! interleaved (between two writes of another owner), it lies inside. So the layer is violated iff
+//! sections of two different owners overlap, or an owner writes that never held the lock.
 
 use super::{
     Checker,
@@ -17,7 +17,6 @@ use super::{
 };
 use crate::judge::verdict::{Finding, Measure, Verdict, Witness};
 
-/// The checker.
 pub(super) const L3: Checker = Checker {
     name: "l3",
     question: "Do writes to an unfenced resource go stale or interleave?",
@@ -72,8 +71,7 @@ fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
     let mut story = vec![section(evidence, first)];
     story.extend(ending(history, first.lock, &owners, first.from, *from));
     story.push(section(evidence, second));
-    // The write that should not have been is the last one of the first owner, however long after
-    // the other's.
+    // The wrong write is the first owner's last one, however long after the other's.
     Witness { summary, story, from: *from, until: first.until, lock: Some(first.lock), owners }
 }
 
@@ -110,8 +108,8 @@ mod tests {
     #[test]
     fn explanations() {
         let two = || Story::one_node().at(0).granted("m", "c1", 1_000).at(1_001).granted("m", "c2", 1_000);
-        // m loses what it granted c1 while its promise still runs; c2 has the lock and writes, then
-        // c1 may have it again.
+        // m loses the hold that it granted c1 while its promise still runs. c2 gets the lock and
+        // writes, then c1 may have it again.
         let lost = || {
             let story = Story::one_node().at(0).granted("m", "c1", 10_000).believes("c1", 10_000);
             let story = story.at(500).vanished("m", "c1", LossCause::Crash).granted("m", "c2", 10_000);
@@ -206,8 +204,7 @@ mod tests {
                     .wrote("c1", None, 1_400)
                     .ends(3_000),
             ),
-            // Where the network takes no time, a grant and the write that comes of it are one
-            // instant.
+            // If the network takes no time, a grant and the write under it happen at one instant.
             (
                 "a critical section of no time inside the other's",
                 two().at(1_001).wrote("c2", None, 1_001).at(1_050).wrote("c1", None, 1_049).ends(3_000),
@@ -236,9 +233,10 @@ mod tests {
         insta::assert_snapshot!(explained("l3", &stories));
     }
 
-    /// A second level was granted at once, and is over when its owner learns of it: the write that
-    /// follows comes of the hold that began before, inside of which another owner wrote. It was
-    /// taken for a hold that had begun just then, and nothing was found.
+    /// A second level was granted at 0 s, and is over when its owner learns of it. So the write
+    /// that follows belongs to the hold that began before, inside of which another owner wrote.
+    /// Regression: the write counted as one of a hold that had begun just then, and no overlap was
+    /// found.
     #[test]
     fn a_level_that_was_over_when_it_came_began_a_section() {
         let story = Story::one_node().at(0).granted("m", "c1", 10_000).granted("m", "c1", 1_000);
@@ -250,7 +248,7 @@ mod tests {
         assert_eq!(first_line("l3", &history), "violated overlap=1ms times=1 writes=2");
     }
 
-    /// Both have one of two permits, and write as they may. It was once taken for a violation.
+    /// Both have one of two permits, and write as they may. Regression: this was a violation.
     #[test]
     fn a_holder_of_one_of_several_permits_does_not_write_alone() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 1_000);

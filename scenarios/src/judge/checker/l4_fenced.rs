@@ -1,10 +1,10 @@
-//! L4: does the resource, refusing old tokens by its rule, let a stale write through?
+//! L4: does the resource, which refuses old tokens by its rule, accept a stale write?
 //!
-//! Judged are the writes that the rule in force accepted. A fence orders writes, and no more than
-//! that: until the newer token has reached the resource, an older owner's write is still in order,
-//! even if the newer owner already holds the lock. So the layer is violated iff an accepted write
-//! comes after an accepted write of a newer hold of another owner, or two owners' writes are
-//! accepted with one and the same token: a rule that accepts both cannot distinguish them.
+//! Only the writes that the rule in force accepted are judged. A fence orders writes, and no more
+//! than that: until the newer token has reached the resource, an older owner's write is still in
+//! order, even if the newer owner already holds the lock. So the layer is violated iff an accepted
+//! write comes after an accepted write of a newer hold of another owner, or if writes of two owners
+//! are accepted with the same token: a rule that accepts both cannot distinguish them.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const L4: Checker = Checker {
     name: "l4",
     question: "Do stale writes get past the resource's check of fencing tokens?",
@@ -33,7 +32,7 @@ pub(super) const L4: Checker = Checker {
     check,
 };
 
-/// An accepted write that should not have been, and the one that shows it.
+/// An accepted write that should have been refused, and the earlier write that shows it.
 struct Stale<'a> {
     write: &'a Write,
     before: &'a Write,
@@ -57,12 +56,12 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     L4.finding(verdict, measures)
 }
 
-/// The writes that came too late, each with the write that shows it: the newest before it, or else
-/// the first with its token.
+/// Returns the writes that came too late, each with the write that shows it: the newest before it,
+/// or else the first with its token.
 fn stale<'a>(evidence: &Evidence<'_>, accepted: &[&'a Write]) -> Vec<Stale<'a>> {
-    // The newest write so far, and the newest of those by other owners than its own.
+    // The newest write so far, and the newest one of another owner.
     let mut newest: BTreeMap<Lock, [Option<&Write>; 2]> = BTreeMap::new();
-    // The first write with a token, and the first with it by another owner.
+    // The first write with a token, and the first one with it of another owner.
     let mut by_token: BTreeMap<(Lock, u64), [Option<&Write>; 2]> = BTreeMap::new();
     let mut found = Vec::new();
     for write in accepted.iter().copied().filter(|write| evidence.is_exclusive(write.lock)) {
@@ -164,7 +163,7 @@ mod tests {
                 .ends(3_000)
         };
         // The clock of m jumps while its promise to c1 still runs; c2 gets the lock in between, and
-        // c1 has it again.
+        // then c1 gets it again.
         let again = |tokens: [u64; 3]| {
             let story =
                 Story::one_node().fenced(Fence::Greater).at(0).granted_with("m", "c1", 10_000, tokens[0]);
@@ -175,8 +174,8 @@ mod tests {
             let story = story.at(600).wrote("c2", Some(tokens[1]), 599).at(700).released("m", "c2");
             story.at(800).granted_with("m", "c1", 10_000, tokens[2])
         };
-        // c1, c2 and c3 hold the lock one after the other; c3 writes before c2, with a token that
-        // is smaller.
+        // c1, c2 and c3 hold the lock one after the other; c3 writes before c2, with a smaller
+        // token.
         let three = || {
             let story = Story::one_node().fenced(Fence::Greater).at(0).granted_with("m", "c1", 1_000, 33);
             let story = story.at(10).wrote("c1", Some(33), 9).at(1_001).granted_with("m", "c2", 1_000, 35);
@@ -225,8 +224,8 @@ mod tests {
         insta::assert_snapshot!(explained("l4", &stories));
     }
 
-    /// Of the holds of others the newest decides, also where an owner that writes behind them has a
-    /// newer one of its own.
+    /// A write is compared with the newest hold of another owner, even if its owner, which writes
+    /// under an older hold, has a newer one of its own.
     #[test]
     fn a_stale_write_is_compared_with_the_newest_of_another_owner() {
         let next = |story: Story, at: i64, before: &str, client: &str| {
@@ -236,14 +235,14 @@ mod tests {
         let story = next(story, 500, "c1", "c3");
         let story = next(story, 1_000, "c3", "c2");
         let story = next(story, 1_500, "c2", "c3").at(1_600).wrote("c3", Some(35), 1_599);
-        // In the order of their tokens, though not of their holds.
+        // In the order of their tokens, but not of their holds.
         let story = story.at(1_700).wrote("c1", Some(36), 300).at(1_800).wrote("c2", Some(37), 1_100);
         let history = story.at(1_900).wrote("c3", Some(38), 600).ends(3_000);
         assert_eq!(first_line("l4", &history), "violated stale=3 accepted=4 rejected=0");
     }
 
-    /// C1 holds the lock before C2 and after it. Its new writes once hid that its old one came
-    /// after C2's.
+    /// C1 holds the lock before C2 and after it. Regression: its new writes hid that its old one
+    /// came after C2's.
     #[test]
     fn a_stale_write_is_seen_behind_new_ones_of_its_owner() {
         for new in [1, 2] {
@@ -259,8 +258,8 @@ mod tests {
         }
     }
 
-    /// However often the first of them has written with it, the other one's write tells on both, be
-    /// its hold older or newer.
+    /// However often the first owner has written with the token, the other owner's write makes both
+    /// stale from then on, whether its hold is older or newer.
     #[test]
     fn a_token_that_two_owners_have_is_seen_at_each_turn() {
         for (first, second) in [("c1", "c2"), ("c2", "c1")] {
@@ -273,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Two of two permits are out, and both owners write with the tokens they have.
+    /// Two of two permits are taken, and both owners write with the tokens they have.
     #[test]
     fn writes_under_several_permits_are_in_no_order() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).fenced(Fence::Greater);

@@ -1,18 +1,17 @@
-//! Latches: does a latch open when it was counted down, no sooner, and does it let all go that
-//! wait?
+//! Latches: does a latch open once it was counted down, no sooner, and does it let all waiters go?
 //!
-//! A latch is closed from when the count that its master has becomes more than zero until it is
-//! zero; what is told of any node that grants it is taken in the order of true time. Its count is
-//! the most that it has been while it was closed.
+//! A latch is closed from the instant at which its master's count exceeds zero until the count is
+//! zero. The counts of all nodes that grant it are taken in the order of true time. Its count is
+//! the highest while it was closed.
 //!
-//! * It opens too early when fewer calls can have counted it down since it was closed than its
-//!   count, and none can have deleted it. A call can have done so from when it was made until it
-//!   came back with success; if it is not known what came of it, at any later time. A call to wait
-//!   for it goes on too early when it comes back with success and the latch was closed all the
-//!   while.
-//! * A count-down is lost when its call was made and came back with success while the latch was
-//!   closed, and the count has gone down by fewer than there were of these.
-//! * A waiter is kept while it waits and the latch is open. In the storm it may be.
+//! * It opens too early if fewer calls can have counted it down since it was closed than its count,
+//!   and no call can have deleted it. A call can have done so between its invocation and its
+//!   successful return, or at any later time if its result is unknown. A call that waits for the
+//!   latch ends too early if it returns successfully although the latch was closed during the whole
+//!   call.
+//! * A count-down is lost if its call was made and returned successfully while the latch was
+//!   closed, and the count has fallen by less than the number of these calls.
+//! * A waiter is kept while it waits although the latch is open. In the storm this is allowed.
 
 use std::time::Duration;
 
@@ -28,7 +27,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const LATCH: Checker = Checker {
     name: "latch",
     question: "Does a latch open once it was counted down, no sooner, and let all go that wait?",
@@ -42,19 +40,19 @@ pub(super) const LATCH: Checker = Checker {
     check,
 };
 
-/// A time in which a latch was closed.
+/// A period in which a latch was closed.
 struct Closed {
     from: True,
-    /// When it opened; with the run when it did not.
+    /// The instant at which it opened; the end of the run if it did not.
     until: True,
     opened: bool,
-    /// The most that its count was.
+    /// The highest count in the period.
     count: u64,
-    /// What was left of it, and from when on.
+    /// The counts, with the instant of each.
     left: Vec<(True, u64)>,
 }
 
-/// When a latch was closed, in order.
+/// Returns the periods in which a latch was closed, in order.
 fn closed(evidence: &Evidence<'_>, lock: Lock) -> Vec<Closed> {
     let history = evidence.history;
     let authority = &history.lock(lock).authority;
@@ -84,7 +82,7 @@ fn closed(evidence: &Evidence<'_>, lock: Lock) -> Vec<Closed> {
     all
 }
 
-/// What is wrong with a latch.
+/// A violation of a latch.
 struct Wrong {
     lock: Lock,
     summary: String,
@@ -93,7 +91,7 @@ struct Wrong {
     owners: Vec<Owner>,
 }
 
-/// Whether a call may have changed something from one instant to another.
+/// Returns true if the call may have taken effect between two instants.
 fn may_count(call: &Asked<'_>, from: True, until: True) -> bool {
     let in_time = match call.returned {
         Some((at, Outcome::Ok)) => at >= from,
@@ -104,7 +102,7 @@ fn may_count(call: &Asked<'_>, from: True, until: True) -> bool {
     call.from <= until && in_time
 }
 
-/// The openings that came too early.
+/// Returns the openings that came too early.
 fn openings(evidence: &Evidence<'_>, lock: Lock, closed: &[Closed], calls: &[&Asked<'_>]) -> Vec<Wrong> {
     let mut all = Vec::new();
     for part in closed.iter().filter(|part| part.opened) {
@@ -133,7 +131,7 @@ fn openings(evidence: &Evidence<'_>, lock: Lock, closed: &[Closed], calls: &[&As
     all
 }
 
-/// The waiters that went on although the latch had been closed since before they called.
+/// Returns the waiting calls that succeeded although the latch had been closed since before them.
 fn passages(evidence: &Evidence<'_>, lock: Lock, closed: &[Closed], calls: &[&Asked<'_>]) -> Vec<Wrong> {
     let mut all = Vec::new();
     for call in calls.iter().filter(|call| matches!(call.call, Call::Await { .. })) {
@@ -152,7 +150,8 @@ fn passages(evidence: &Evidence<'_>, lock: Lock, closed: &[Closed], calls: &[&As
     all
 }
 
-/// How many count-downs were missing at most, and when first.
+/// Returns the largest number of missing count-downs, the first instant at which that many were
+/// missing, and the end of that closed period.
 fn lost(closed: &[Closed], calls: &[&Asked<'_>]) -> Option<(u64, True, True)> {
     let mut worst: Option<(u64, True, True)> = None;
     for part in closed {
@@ -177,10 +176,11 @@ fn lost(closed: &[Closed], calls: &[&Asked<'_>]) -> Option<(u64, True, True)> {
     worst
 }
 
-/// The longest that a waiter was kept after an instant: how long, who, and from when.
+/// Returns the longest time for which a waiter was kept after an instant, with its owner and its
+/// beginning.
 fn kept(closed: &[Closed], calls: &[&Asked<'_>], after: True, end: True) -> Option<(Duration, Owner, True)> {
     let waits = calls.iter().filter(|call| matches!(call.call, Call::Await { .. }));
-    // What happens at one instant happens at once: a latch that opens as it is set was not closed.
+    // Events of one instant count together: a latch that opens as it is set was not closed.
     let closed = closed.iter().filter(|part| part.from < part.until || !part.opened);
     let mut worst: Option<(Duration, Owner, True)> = None;
     for call in waits {
@@ -280,7 +280,7 @@ mod tests {
 
     const WAIT: Call = Call::Await { wait: Wait::Unbounded };
 
-    /// A latch that is set to two, and c3 waits for it.
+    /// A latch is set to two, and c3 waits for it.
     fn two(story: Story) -> Story {
         story.at(100).counted("m", 2).at(200).calls("c3", WAIT)
     }

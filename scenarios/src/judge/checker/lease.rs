@@ -1,17 +1,20 @@
-//! Leases: does a key live as long as was promised, and no longer than an owner wants it?
+//! Leases: does a key live as long as promised, and no longer than an owner wants it?
 //!
-//! Three things can be wrong with a hold on a node. Its key expires while the promise to a level
-//! that its owner still has runs (a clock that jumped, a nested hold with a shorter lease): it was
-//! *cut*. It is still there after the latest end that was promised to any of its levels (a clock
-//! that was set back): it *outlived* it. Giving a level back shortens no key, so the lease of a
-//! level that was given back counts for this, too. Or it is kept although no owner believes in it
-//! (an acquire whose reply was lost, a watchdog that continues after the release): a *phantom*,
-//! which may last one lease and no longer. A key without expiry is a phantom forever once its owner
-//! is gone. Judged are locks that one group grants: a quorum outvotes a node with a bad clock.
+//! Three things can be wrong with a hold on a node:
 //!
-//! A hold that came back with its node is there until the end of the lease that the node has for
-//! it, and nothing of it is promised until its owner is told of it, as of any
-//! [promise](super::promise).
+//! * *cut*: its key expires before the end of a promise to a level that its owner still has (a
+//!   clock that jumped, a nested hold with a shorter lease).
+//! * *outlived*: its key still exists after the latest end that was promised to any of its levels
+//!   (a clock that was set back). A release of a level shortens no key, so the lease of a released
+//!   level counts for this, too.
+//! * *phantom*: its key is kept although no owner believes in it (an acquire whose reply was lost,
+//!   a watchdog that continues after the release). A phantom may last one lease and no longer. A
+//!   key without an expiry is a phantom forever once its owner is gone.
+//!
+//! Only locks that one group grants are judged: a quorum outvotes a node with a bad clock.
+//!
+//! A hold that came back with its node exists until the end of the node's lease for it. As for any
+//! [promise](super::promise), nothing of it is promised until its owner learns of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +29,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const LEASE: Checker = Checker {
     name: "lease",
     question: "Does a key live as long as promised, and no longer than an owner wants it?",
@@ -41,14 +43,15 @@ pub(super) const LEASE: Checker = Checker {
     check,
 };
 
-/// Redis counts in whole milliseconds, in the node's time: that much a lease is off without
-/// anything being wrong.
+/// The error of a lease that is always allowed: Redis counts in whole milliseconds of the node's
+/// time.
 const ROUNDING: Duration = Duration::from_millis(2);
 
-/// How long a release or a renewal may be under way before its key counts as a phantom.
+/// The longest time that a release or a renewal may be under way before its key counts as a
+/// phantom.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
-/// What can be wrong with a hold.
+/// A kind of error of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wrong {
     Cut,
@@ -56,7 +59,7 @@ enum Wrong {
     Phantom,
 }
 
-/// A hold as a node has it.
+/// A hold on a node.
 #[derive(Debug, Clone)]
 struct Hold {
     lock: Lock,
@@ -64,30 +67,28 @@ struct Hold {
     mode: Mode,
     node: Host,
     from: True,
-    /// Whether its node did not grant it then, but came back with it.
+    /// True if its node came back with it at its beginning instead of granting it.
     came_back: bool,
-    /// How many levels the node counts.
+    /// The number of levels that the node counts.
     count: u32,
-    /// Until when it lasts by the lease with which it came back, where its owner has not been told
-    /// of that.
+    /// The end of the lease with which it came back, until its owner learns of it.
     untold: Option<True>,
-    /// The last lease it was given.
+    /// The latest lease set on it.
     lease: Option<Duration>,
-    /// When its key expires by a node's wall clock, and since when it does.
+    /// The expiry of its key by a node's wall clock, and the instant at which it was set.
     until: Option<Wall>,
     since: True,
-    /// Until when it was promised, for each nested hold; and those that have been given back since.
+    /// The end of the promise to each level, and the latest end of released levels.
     promised: Vec<True>,
     ran: True,
-    /// The latest end that any level was ever promised, whether or not it has been given back
-    /// since.
+    /// The latest end ever promised to any level, released or not.
     latest: True,
-    /// When it was gone, and whether it expired.
+    /// The instant at which it was gone, and true if it expired.
     gone: Option<(True, bool)>,
 }
 
 impl Hold {
-    /// One that begins, of which nothing is promised yet.
+    /// Returns a hold that begins, of which nothing is promised yet.
     fn begins((lock, owner, mode): (Lock, Owner, Mode), node: Host, from: True) -> Self {
         Self {
             lock,
@@ -108,7 +109,7 @@ impl Hold {
         }
     }
 
-    /// All its levels are promised until then.
+    /// Records that its owner learns of the hold: promises all its levels until then.
     fn tells(&mut self, until: True) {
         self.promised.resize(self.promised.len().max(1), self.from);
         self.promised.iter_mut().for_each(|promised| *promised = until.max(*promised));
@@ -120,7 +121,7 @@ impl Hold {
         self.promised.iter().copied().fold(self.ran, True::max)
     }
 
-    /// Only so many of its nested holds are left at this instant.
+    /// Keeps the `left` outermost levels; the others end at this instant at the latest.
     fn cut(&mut self, left: usize, at: True) {
         self.ran = self.promised.iter().skip(left).map(|until| at.min(*until)).fold(self.ran, True::max);
         self.promised.truncate(left);
@@ -136,12 +137,12 @@ impl Hold {
     }
 }
 
-/// The holds of each owner that are not gone: one in a mode, unless a master that was cut off and
+/// The holds of each owner that are not gone: one per mode, unless a master that was cut off and
 /// its successor have both granted.
 type Open = BTreeMap<(Lock, Owner, Mode), Vec<Hold>>;
 
-/// Which of an owner's holds something is about that happened at `node`: the one that this node
-/// granted, or else the newest, which the node has by replication.
+/// Returns the index of the hold that an owner's event at `node` concerns: the hold of this node,
+/// or else the newest, which the node has by replication.
 fn meant(holds: &[Hold], node: Host) -> Option<usize> {
     holds.iter().position(|hold| hold.node == node).or(holds.len().checked_sub(1))
 }
@@ -149,7 +150,7 @@ fn meant(holds: &[Hold], node: Host) -> Option<usize> {
 fn holds(history: &History) -> Vec<Hold> {
     let mut open = Open::new();
     let mut all = Vec::new();
-    // Nodes that are down, or that have taken over another master's data: their earlier grants are
+    // Nodes that are down, or that have taken over another master's data. Their earlier grants are
     // gone.
     let mut retired: BTreeSet<Host> = BTreeSet::new();
     let end_of = |at: True, lease: Option<u64>| lease.map_or(True::MAX, |ms| at + Duration::from_millis(ms));
@@ -217,7 +218,7 @@ fn holds(history: &History) -> Vec<Hold> {
                 let hold = &mut of_owner[one];
                 let (from, more) = (hold.from, count.saturating_sub(hold.count));
                 if !hold.promised.is_empty() {
-                    // What came back is below what its owner still has.
+                    // Levels that came back lie below those that the owner still has.
                     hold.promised.splice(0..0, (0..more).map(|_| from));
                 }
                 let end = end_of(at, *lease_ms);
@@ -263,10 +264,10 @@ fn holds(history: &History) -> Vec<Hold> {
     all
 }
 
-/// Each owner's beliefs in each mode, as from when until when.
+/// The beliefs of each owner in each mode, as beginnings and ends.
 type Beliefs = BTreeMap<(Lock, Owner, Mode), Vec<(True, True)>>;
 
-/// How long a hold was kept at its end without its owner believing in it.
+/// Returns the time for which a hold was kept at its end without its owner believing in it.
 fn phantom(beliefs: &Beliefs, hold: &Hold, gone: True) -> Duration {
     let of_owner = beliefs.get(&(hold.lock, hold.owner, hold.mode)).map_or(&[][..], Vec::as_slice);
     let before = of_owner.partition_point(|(from, _)| *from < gone);
@@ -327,7 +328,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 
 fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witness {
     let gone = hold.gone.map_or(hold.from, |(at, _)| at);
-    // What was cut short lies after the end of the key, what lasted too long before it.
+    // A cut lies after the end of the key, excess time before it.
     let from = if wrong == Wrong::Cut { gone } else { gone - by };
     let until = from + by;
     let (one, name, length) =
@@ -473,9 +474,9 @@ mod tests {
         insta::assert_snapshot!(explained("lease", &stories));
     }
 
-    /// The node's clock is ahead for a second, in which the key is not accessed; then it is right
-    /// again and the lease is renewed. Regression: the hold counted as gone in that second, thirty
-    /// seconds before the end of its lease.
+    /// The node's clock is ahead for 10 ms, in which the key is not accessed. Then it is right
+    /// again and the lease is renewed. Regression: the hold counted as gone in that time, before
+    /// the end of its lease.
     #[test]
     fn a_clock_that_was_ahead_before_a_renewal_does_not_end_it() {
         let story = Story::one_node().at(0).locks("c1", "m", 10_000).asks("c2").at(1_000);
@@ -485,8 +486,8 @@ mod tests {
         assert_eq!(first_line("lease", &history), "holds cut=0ms outlived=0ms phantom=0ms");
     }
 
-    /// The nested hold outlasts the outer one, and is given back after the outer one's lease, with
-    /// all the rest right after.
+    /// The nested hold outlasts the outer one. It is released after the outer one's lease, with all
+    /// the rest right after.
     #[test]
     fn a_nested_hold_given_back_was_promised_until_then() {
         let story = Story::one_node().at(0).locks("c1", "m", 5_000).at(1).locks("c1", "m", 9_000);
@@ -494,9 +495,9 @@ mod tests {
         assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=0ms phantom=0ms");
     }
 
-    /// A level that began later is given back: the key keeps the lease of that level, which no
-    /// release shortens, and its owner lets it end. Regression: the key was taken to outlive the
-    /// promise, which was cut off at the release.
+    /// A level that began later is released. The key keeps that level's lease, which no release
+    /// shortens, and the owner lets it end. Regression: the promise was cut off at the release, so
+    /// that the key seemed to outlive it.
     #[test]
     fn a_key_keeps_the_lease_of_a_level_that_was_given_back() {
         let story = Story::one_node().at(0).locks("c1", "m", 30_000).at(10_000).granted("m", "c1", 30_000);

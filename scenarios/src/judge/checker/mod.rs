@@ -1,4 +1,4 @@
-//! One file per question that a history is asked.
+//! The checkers: one file per question about a history.
 //!
 //! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its
 //! file and its line in [`LIST`].
@@ -51,19 +51,20 @@ pub use evidence::{Evidence, Stretch};
 pub use holds::{Hold, holds};
 pub use words::many;
 
-/// A question that a history is asked.
+/// A question about a history, with the function that answers it.
 #[derive(Debug, Clone, Copy)]
 pub struct Checker {
-    /// What scenario files call it.
+    /// The name in scenario files.
     pub name: &'static str,
     /// The question.
     pub question: &'static str,
-    /// What it measures, by name, with what that is: expectations may bound them.
+    /// The measures: name and meaning. Expectations may bound them.
     pub measures: &'static [(&'static str, &'static str)],
-    /// What passes, in words, by its measures: beyond it the verdict is *violated*, whatever a file
-    /// expects. `None` where one certain case is a violation.
+    /// The bound within which its measures pass, in words. A larger value means *violated*,
+    /// whatever a file expects. `None` if a single certain case is a violation.
     pub bound: Option<fn(Bounds) -> String>,
-    /// The answer, without what all checkers tell of a violation alike: [`Checker::ask`] adds that.
+    /// Returns the finding without the sentence that all violations share; [`Checker::ask`] adds
+    /// it.
     check: fn(&Evidence<'_>) -> Finding,
 }
 
@@ -91,13 +92,13 @@ pub const LIST: &[Checker] = &[
 ];
 
 impl Checker {
-    /// The checker with this name.
+    /// Returns the checker with this name.
     pub fn named(name: &str) -> Option<&'static Self> {
         LIST.iter().find(|checker| checker.name == name)
     }
 
-    /// Asks a history this question. Where it is violated the story ends with the faults in its
-    /// causal chain.
+    /// Answers the question for a history. A violation's story ends with the faults in its causal
+    /// chain.
     pub fn ask(&self, evidence: &Evidence<'_>) -> Finding {
         let history = evidence.history;
         let mut finding = (self.check)(evidence);
@@ -114,13 +115,13 @@ impl Checker {
     }
 }
 
-/// The bound of a checker of which a measure may come to as much as a file's `run.progress`.
+/// Returns the bound of a checker whose measure may be as large as a file's `run.progress`.
 fn up_to_progress(measure: &str, Bounds { progress, .. }: Bounds) -> String {
     format!("`{measure}` up to `run.progress`, {progress:?} if left out")
 }
 
-/// Asks a history every question, in the order of [`LIST`]. What the laboratory's own client did
-/// counts for `progress` alone.
+/// Answers all questions about a history, in the order of [`LIST`]. The events of lockstorm's own
+/// client count for `progress` alone.
 pub fn check(history: &History) -> Vec<Finding> {
     let without_probe = history.without_probe();
     let evidence = Evidence::of(&without_probe);

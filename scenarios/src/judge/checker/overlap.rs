@@ -1,4 +1,4 @@
-//! Two owners at one instant: the finding of a layer that is violated by it.
+//! The finding of a layer that is violated if two owners have the lock at one instant.
 
 use std::time::Duration;
 
@@ -16,19 +16,19 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness, lateness},
 };
 
-/// What a layer about intervals measures. In virtual time every overlap is certain.
+/// The measures of a layer about intervals. In virtual time every overlap is certain.
 pub(super) const MEASURES: &[(&str, &str)] = &[
     ("overlap", "how long the longest certain overlap lasted"),
     ("times", "how many certain overlaps there were"),
 ];
 
-/// How a layer speaks of its intervals.
+/// A layer's words for its intervals.
 pub(super) struct Wording<I> {
-    /// What one is called.
+    /// The name of one interval.
     thing: &'static str,
-    /// What two owners did at once with the lock.
+    /// The predicate of two owners that overlap.
     both: &'static str,
-    /// How one began and ended.
+    /// Describes the beginning and end of an interval.
     words: fn(&History, &I) -> String,
 }
 
@@ -38,8 +38,8 @@ pub(super) const PROMISED: Wording<Promise> =
 pub(super) const BELIEVED: Wording<Belief> =
     Wording { thing: "belief", both: "both believed they held", words: words::belief };
 
-/// What a layer finds that is violated iff intervals of two owners overlap. Of permits many may be
-/// out at once: that is another checker's question. `nothing` is said when there is no interval.
+/// Returns the finding of a layer that is violated iff intervals of two owners overlap. Locks with
+/// several permits are left to another checker. `nothing` is the text if there is no interval.
 pub(super) fn judge<I: Interval + Clone>(
     checker: &Checker,
     evidence: &Evidence<'_>,
@@ -58,11 +58,10 @@ pub(super) fn judge<I: Interval + Clone>(
     checker.finding(verdict, found.measures())
 }
 
-/// The overlaps of a history, in the order they began.
+/// The overlaps of a history, in the order of their beginnings.
 pub(super) struct Found<'a, I> {
     pub(super) certain: Vec<Overlap<'a, I>>,
-    /// Those of which it cannot be said whether there was one: times of a run in real time may be
-    /// off.
+    /// The overlaps that may not have happened: the times of a run in real time may be off.
     pub(super) within: Vec<Overlap<'a, I>>,
 }
 
@@ -80,7 +79,7 @@ impl<'a, I: Interval> Found<'a, I> {
     }
 }
 
-/// The verdict about two that may have had the lock at once, and may not.
+/// Returns the verdict about two owners that may or may not have had the lock at the same time.
 pub(super) fn undecided(evidence: &Evidence<'_>, witness: &Witness) -> Verdict {
     let late = lateness(evidence.history.header.tolerance());
     Verdict::undecided(format!(

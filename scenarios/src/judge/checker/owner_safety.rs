@@ -1,6 +1,6 @@
 //! Owner safety: does an owner release, delete, overwrite or extend another owner's hold?
 //!
-//! A forced release is a deletion like any other: the key does not show by which command it went.
+//! A forced release is a deletion like any other: the key does not show which command deleted it.
 
 use super::{
     Checker,
@@ -12,7 +12,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const OWNER_SAFETY: Checker = Checker {
     name: "owner-safety",
     question: "Does a release or an extension by one owner take effect on another's hold?",
@@ -25,8 +24,8 @@ pub(super) const OWNER_SAFETY: Checker = Checker {
     check,
 };
 
-/// The action, the owner of the hold and the acting party, if it is an action that only the owner
-/// may do.
+/// Returns the action, the owner of the hold and the acting party; `None` if the event is not an
+/// action that only the owner may do.
 fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
     match &event.kind {
         EventKind::Released { owner, by, .. } => Some(("released", *owner, *by)),
@@ -49,9 +48,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             foreign.push((event, verb, owner, by));
         }
     }
-    // A release that was turned away put the property to the test, too, and so did one that changed
-    // nothing: a script that compares tokens does not always say so. So one that failed counts,
-    // too: whether it has reached a server no event tells, and one whose reply is lost has
+    // A release that was refused also tested the property, and so did one that changed nothing: a
+    // script that compares tokens does not always report that. A failed release counts as well: no
+    // event shows whether it reached a server, and one whose reply was lost did
     // (`trial/lost_release_reply.toml`).
     let asked = |call: &&Asked<'_>| {
         matches!(call.call, Call::Release | Call::Extend { .. }) && call.returned.is_some()

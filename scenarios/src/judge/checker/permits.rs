@@ -1,8 +1,8 @@
-//! Permits: are no more of a semaphore's permits promised at one instant than there are?
+//! Permits: are no more of a semaphore's permits promised at one instant than it has?
 //!
-//! A permit is promised from its grant until it is given back, or until its lease is over in true
-//! time, if it has one: a server that takes it back before, because its clock or a client's says
-//! that it has expired, has promised too many.
+//! A permit is promised from its grant until its release, or until its lease is over in true time,
+//! if it has one. A server that takes it back earlier, because its clock or a client's says that it
+//! has expired, and grants it again, has promised too many.
 
 use lockstorm_sim::time::True;
 
@@ -12,7 +12,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const PERMITS: Checker = Checker {
     name: "permits",
     question: "Are no more permits promised at one instant than there are?",
@@ -21,7 +20,8 @@ pub(super) const PERMITS: Checker = Checker {
     check,
 };
 
-/// The instant with the most permits out: how many, from when until when.
+/// Returns the highest number of permits promised at one instant, with the beginning and end of
+/// that number.
 fn fullest(promises: &[&Promise]) -> (u64, True, True) {
     let mut changes: Vec<(True, i64)> = Vec::new();
     for promise in promises {
@@ -35,7 +35,7 @@ fn fullest(promises: &[&Promise]) -> (u64, True, True) {
     }
     changes.sort_unstable();
     let (mut out, mut most) = (0, (0, True::ZERO, True::ZERO));
-    // What happens at one instant happens at once: a permit that passes on is not two.
+    // Events of one instant count together: a permit that passes on is not two.
     for changes in changes.chunk_by(|one, other| one.0 == other.0) {
         let (now, before) = (changes[0].0, out);
         out += changes.iter().map(|(_, change)| change).sum::<i64>();
@@ -129,8 +129,8 @@ mod tests {
         insta::assert_snapshot!(explained("permits", &stories));
     }
 
-    /// C1 has two of two permits and gives one back, which C2 may have then: C1 was once taken to
-    /// have both until the end.
+    /// C1 has two of two permits and releases one, which C2 may have then. Regression: C1 counted
+    /// as having both until the end.
     #[test]
     fn a_permit_that_was_given_back_is_not_out() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 5_000);
@@ -138,7 +138,8 @@ mod tests {
         assert_eq!(first_line("permits", &story.ends(3_000)), "holds most=2 over=0");
     }
 
-    /// Two have one permit from 500 ms until the first gives its own back: the page zooms to that.
+    /// Two owners have one permit from 500 ms until the first releases its own: the page zooms to
+    /// that period.
     #[test]
     fn the_witness_lasts_as_long_as_too_many_were_out() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 1 }).at(0).granted("m", "c1", 5_000);

@@ -1,20 +1,20 @@
 //! Progress in the calm: is a lock that no owner believes it holds granted to one of its waiters
 //! within a bound?
 //!
-//! Safety is judged throughout; progress only once the storm is over. A lock that is never wrong
-//! but never granted again is broken, too. It is stalled while an owner [wants](super::wants) it
-//! and no owner believes it holds it. A server that answers every acquisition with an error stalls
-//! the lock as one does that does not answer.
+//! Safety is judged throughout the run, but progress only once the storm is over. A lock that is
+//! never wrong but never granted again is broken, too. A lock is stalled while an owner
+//! [wants](super::wants) it and no owner believes it holds it. A server that answers every
+//! acquisition with an error stalls the lock like one that does not answer.
 //!
-//! Violated is a stall of more than the bound, and one of as much that lasts to the end of the run:
-//! no grant came within the bound. A stall that ends as no owner asks any more, and after which no
-//! owner comes to believe that it holds the lock, shows neither that the lock can be had nor that
-//! it cannot, and leaves the question undecided.
+//! A stall longer than the bound is a violation. So is a stall as long as the bound that lasts to
+//! the end of the run: no grant came within the bound. If a stall ends because no owner asks any
+//! more, and no owner comes to believe afterwards that it holds the lock, the verdict is undecided:
+//! this shows neither that the lock can be acquired nor that it cannot.
 //!
-//! So does a lock that never worked: no owner ever believed that it holds it, all its acquisitions
-//! that came back in the run ended with an error, and the first of them did so before any fault
-//! began. A password, a missing right or a library that cannot reach its server is how the run was
-//! set up, and not what a storm has left.
+//! The verdict is also undecided for a lock that never worked: no owner ever believed that it holds
+//! the lock, all acquisitions that returned in the run failed, and the first of them failed before
+//! any fault began. A password, a missing right or a library that cannot reach its server is part
+//! of the setup of the run, not an effect of the storm.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -31,7 +31,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const PROGRESS: Checker = Checker {
     name: "progress",
     question: "After the storm, is a lock that no owner believes it holds granted to a waiter within the bound?",
@@ -46,7 +45,7 @@ pub(super) const PROGRESS: Checker = Checker {
     check,
 };
 
-/// A stretch in which an owner wanted a lock and no owner believed it held it.
+/// A period in which an owner wanted a lock and no owner believed it held it.
 #[derive(Debug, Clone, Copy)]
 struct Stall {
     lock: Lock,
@@ -69,7 +68,8 @@ fn stalls(evidence: &Evidence<'_>, wants: &[Want]) -> Vec<Stall> {
     for (at, (lock, now, wants, believes)) in edges.iter().enumerate() {
         wanting += wants;
         believing += believes;
-        // What happens at one instant happens at once: a grant that comes back is not a stall.
+        // Events of one instant count together: a grant whose call returns in that instant is not a
+        // stall.
         if edges.get(at + 1).is_some_and(|next| (next.0, next.1) == (*lock, *now)) {
             continue;
         }
@@ -85,17 +85,17 @@ fn stalls(evidence: &Evidence<'_>, wants: &[Want]) -> Vec<Stall> {
     all
 }
 
-/// What of a stall counts: the part after the storm.
+/// Returns the length of the part of a stall that counts, which is the part after the storm.
 fn after(stall: &Stall, calm: True) -> Duration {
     stall.until.since(stall.from.max(calm))
 }
 
-/// The acquisitions of a lock.
 fn acquisitions<'e>(evidence: &'e Evidence<'_>, lock: Lock) -> impl Iterator<Item = &'e Asked<'e>> {
     evidence.calls.iter().filter(move |call| call.lock == lock && call.is_acquire())
 }
 
-/// Whether a lock could not be had as the run was set up, whatever was done to it later.
+/// Returns true if the lock could not be acquired because of the setup of the run, whatever the
+/// later faults.
 fn never_worked(evidence: &Evidence<'_>, lock: Lock) -> bool {
     let history = evidence.history;
     let believes = |kind: &EventKind| matches!(kind, EventKind::Believes { lock: of, .. } if *of == lock);
@@ -108,12 +108,12 @@ fn never_worked(evidence: &Evidence<'_>, lock: Lock) -> bool {
     all_failed && first.is_some_and(|first| history.faults.iter().all(|fault| fault.from > first))
 }
 
-/// Whether a call of the stalled lock ended in the stall, which may have begun in the storm.
+/// Returns true if the call overlaps the stall, which may have begun in the storm.
 fn is_within(call: &Asked<'_>, stall: &Stall) -> bool {
     call.over.is_some_and(|over| over >= stall.from) && call.from <= stall.until
 }
 
-/// When an owner said last that it believes it holds each lock.
+/// Returns for each lock the last instant at which an owner recorded that it believes it holds it.
 fn last_beliefs(history: &History) -> BTreeMap<Lock, True> {
     let believes = history.events.iter().filter_map(|event| match event.kind {
         EventKind::Believes { lock, .. } => Some((lock, event.at)),
@@ -140,7 +140,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     };
     let too_long = judged.iter().filter(is_too_long).max_by_key(|stall| length(stall));
     let wanted = wants.iter().any(|want| want.until > calm);
-    // The lock might have stayed so, or an owner that had gone on asking might have got it.
+    // An unanswered stall decides nothing: the lock might have stayed free, or an owner that kept
+    // asking might have got it.
     let believed = last_beliefs(evidence.history);
     let is_answered = |stall: &Stall| {
         stall.until < header.end && believed.get(&stall.lock).is_some_and(|last| *last >= stall.until)
@@ -164,7 +165,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     PROGRESS.finding(verdict, measures)
 }
 
-/// That lockstorm itself asked, if it did.
+/// Returns a sentence saying that lockstorm itself asked, if it did; otherwise an empty text.
 fn asked_by_probe(evidence: &Evidence<'_>) -> String {
     let history = evidence.history;
     let Some(probe) = history.probe() else { return String::new() };
@@ -174,7 +175,7 @@ fn asked_by_probe(evidence: &Evidence<'_>) -> String {
     )
 }
 
-/// That a lock could not be had as the run was set up.
+/// Returns a sentence saying that the setup of the run prevented the lock from working.
 fn set_up(evidence: &Evidence<'_>, lock: Lock) -> String {
     format!(
         "`{}` never worked, whatever the storm did: no acquisition succeeded, and the first one failed before any fault. {}",
@@ -183,7 +184,8 @@ fn set_up(evidence: &Evidence<'_>, lock: Lock) -> String {
     )
 }
 
-/// That no owner asked, why lockstorm did not either, and which calls had failed before.
+/// Returns sentences saying that no owner asked, why lockstorm did not either, and which calls had
+/// failed before.
 fn no_owner_wanted(evidence: &Evidence<'_>, calm: True) -> String {
     let history = evidence.history;
     let header = &history.header;
@@ -206,7 +208,7 @@ fn no_owner_wanted(evidence: &Evidence<'_>, calm: True) -> String {
     evidence.unless_failed(&said)
 }
 
-/// That a lock was wanted when it was free, and not for long enough to tell.
+/// Returns sentences saying that a lock was free and wanted, but not for long enough to decide.
 fn not_granted(evidence: &Evidence<'_>, stall: &Stall, calm: True) -> String {
     let history = evidence.history;
     let (length, bound) = (words::length(after(stall, calm)), words::length(history.header.bounds.progress));
@@ -457,8 +459,8 @@ mod tests {
         assert_eq!(first_line("progress", &story.ends(70_000)), "holds stalled=0ms stalled_in_storm=0ms");
     }
 
-    /// A stall that is over was longer than the one the run ends in, which might have gone on: that
-    /// was once overlooked.
+    /// A stall that is over was longer than the one in which the run ends, which might have
+    /// continued. Regression: the latter was overlooked.
     #[test]
     fn a_stall_that_the_run_ends_in_may_have_gone_on() {
         let story = Story::one_node().calm().at(0).asks("c1").at(3_000).granted("m", "c1", 1_000);

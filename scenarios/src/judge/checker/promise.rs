@@ -1,24 +1,25 @@
-//! What the servers promised: the intervals of true time in which an owner was entitled to a lock.
+//! The servers' promises: the intervals of true time in which an owner was entitled to a lock.
 //!
-//! A grant that a node of the authority executed at true instant *t* for a lease *L* is a promise
-//! until *t + L* of **true** time. Renewals by the owner itself prolong it, the owner's own release
-//! ends it, and nothing else does: a key that is gone early (a clock that jumped, an eviction, a
-//! crash, a failover, another client's DEL) is a promise broken, not ended. A release that finds no
-//! key ends the promise, too: it is over once its owner has begun to give the lock back and the
+//! A grant that a node of the authority executes at true instant *t* for a lease *L* is a promise
+//! until *t + L* of **true** time. The owner's own renewals prolong it, and its own release ends
+//! it. Nothing else does: if the key disappears early (a clock jumped, an eviction, a crash, a
+//! failover, another client's DEL), the promise is broken, not ended. A release that finds no key
+//! ends the promise, too: the promise ends once its owner has begun to release the lock and the
 //! node has lost it.
 //!
-//! A hold that came back with a node (`Regained`) is a promise to no owner: its owner has given it
-//! back, or another one may have the lock by now. It is one from when its owner is told that it has
-//! it: the node extends it for the owner, or, where one group of nodes decides and so no other can
-//! have told it, the owner believes in it anew. From an extension on it lasts as that says, and
-//! from a belief on until the end of the lease that the node came back with. So is a nested hold a
-//! promise that the node grants on top of it, and what is below is none. Levels that came back are
-//! below those that the owner still has: it gives back its own first. A hold that was lost and
-//! comes back within its promise is that promise, which had not ended.
+//! A hold that came back with a node (`Regained`) is not a promise at first: its owner has released
+//! it, or another owner may have the lock by now. It becomes a promise when its owner learns of it.
+//! That is when the node extends it for the owner. If one group of nodes decides, and so no other
+//! group can have informed the owner, it is also when the owner believes in the hold again. An
+//! extension makes the promise last for the new lease, a belief until the end of the lease with
+//! which the node came back. A nested hold that the node grants on top of it is a promise, too, but
+//! the levels below are not. Levels that came back lie below those that the owner still has: the
+//! owner releases its own first. A hold that was lost and comes back within its promise continues
+//! that promise, which had not ended.
 //!
-//! Where a quorum must grant, the promise exists while at least that many groups' promises are
-//! live, each shorter than its own lease by the drift allowance: that is the validity which the
-//! algorithm itself publishes.
+//! If a quorum must grant, the promise exists while the promises of at least that many groups do,
+//! each shorter than its own lease by the drift allowance. This is the validity that the algorithm
+//! itself publishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,30 +28,30 @@ use lockstorm_sim::time::True;
 use super::interval::interval;
 use crate::judge::history::{Authority, EventKind, History, Host, Lock, Mode, Owner, Reason};
 
-/// An owner was entitled to a lock.
+/// An interval in which an owner was entitled to a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Promise {
     pub(super) lock: Lock,
     pub(super) owner: Owner,
     pub(super) mode: Mode,
     pub(super) from: True,
-    /// When it ended; never later than the run.
+    /// Its end, not later than the end of the run.
     pub(super) until: True,
     pub(super) end: PromiseEnd,
-    /// The node whose grant began it (the last one that a quorum needed).
+    /// The node whose grant began it (for a quorum, the last grant needed).
     pub(super) node: Host,
-    /// Whether that node granted nothing, but told the owner of a hold that it had come back with.
+    /// True if that node did not grant the hold, but came back with it and informed the owner.
     pub(super) came_back: bool,
-    /// How many holds since when, as the node counted: the permits of a semaphore, or how deep it
-    /// is nested; of a quorum nothing.
+    /// The node's counts with the instant of each: the permits of a semaphore, or the number of
+    /// levels. Empty for a quorum.
     pub(super) counts: Vec<(True, u32)>,
 }
 
-/// What ended a promise.
+/// The cause of a promise's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromiseEnd {
-    /// Its owner released it (or so many nodes that no quorum was left), whether or not the node
-    /// still had it.
+    /// Its owner released it, or released it on so many nodes that no quorum was left, whether or
+    /// not the node still had it.
     Released,
     /// The lease was over.
     LeaseOver,
@@ -60,17 +61,17 @@ pub(super) enum PromiseEnd {
 
 interval!(Promise, without_end);
 
-/// What one group has promised one owner and not yet seen the end of.
+/// A group's promise to an owner whose end has not been seen.
 #[derive(Debug)]
 struct Open {
     from: True,
     node: Host,
     came_back: bool,
-    /// How many holds since when.
+    /// The node's counts with the instant of each.
     counts: Vec<(True, u32)>,
-    /// Until when, for each nested hold, the outermost first.
+    /// The end of each nested hold, the outermost first.
     holds: Vec<True>,
-    /// Until when nested holds ran that have been given back since.
+    /// The latest end of the nested holds that have been released.
     ran: True,
 }
 
@@ -83,40 +84,41 @@ impl Open {
         self.holds.iter().copied().max().unwrap_or(self.ran).max(self.ran)
     }
 
-    /// Only so many holds are left at this instant.
+    /// Keeps the `left` outermost holds; the others end at this instant at the latest.
     fn cut(&mut self, left: usize, at: True) {
         let over = self.holds.iter().skip(left).map(|until| at.min(*until));
         self.ran = over.fold(self.ran, True::max);
         self.holds.truncate(left);
     }
 
-    /// The node tells the owner that it has the hold until then.
+    /// The node informs the owner that it has the hold until then: prolongs all levels, at least
+    /// one.
     fn extend(&mut self, at: True, until: True) {
         self.holds.resize(self.holds.len().max(1), at);
         self.holds.iter_mut().for_each(|hold| *hold = until.max(*hold));
     }
 }
 
-/// A hold that a node has come back with, and until when by the lease that it has.
+/// A hold with which a node came back, and the end of its lease.
 #[derive(Debug, Clone, Copy)]
 struct Back {
     node: Host,
     until: True,
 }
 
-/// All promises of a history, by lock and then by when they began.
+/// Returns all promises of a history, sorted by lock and beginning.
 pub(super) fn promises(history: &History) -> Vec<Promise> {
-    // An owner may have a lock in both modes: each is a promise of its own.
+    // An owner may hold a lock in both modes; each hold is a promise of its own.
     type Of = (Lock, Owner, Mode);
     let mut made: BTreeMap<Of, Vec<(usize, Promise)>> = BTreeMap::new();
     let mut open: BTreeMap<(Of, usize), Open> = BTreeMap::new();
     let mut counted: BTreeMap<(Of, usize), u32> = BTreeMap::new();
-    // As many levels as a node has said of a hold, whether or not there is a promise of them, and
-    // what came back and is none yet.
+    // The latest number of levels that a node recorded for a hold, promised or not, and the holds
+    // that came back and are not promised yet.
     let mut levels: BTreeMap<(Of, usize), u32> = BTreeMap::new();
     let mut back: BTreeMap<(Of, usize), Back> = BTreeMap::new();
-    // The holds that their nodes have lost since they were last granted or prolonged, and those
-    // that their owners have given back since.
+    // The holds that their nodes lost since the last grant or extension, and the holds that their
+    // owners released since.
     let (mut lost, mut given_back) = (BTreeSet::new(), BTreeSet::new());
     let mut close = |(of, group): (Of, usize), state: Open, released: Option<True>| {
         let over = state.until();
@@ -126,8 +128,8 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
         };
         let (Open { from, node, came_back, mut counts, .. }, (lock, owner, mode)) = (state, of);
         counts.retain(|(at, _)| *at < until);
-        // Granted and released at one instant (requests that had waited together on a link): there
-        // was no hold.
+        // A grant and a release at one instant (of requests that waited together on a link) are not
+        // a hold.
         if from >= until {
             return;
         }
@@ -148,7 +150,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
             continue;
         }
         let at = event.at;
-        // An owner that believes anew has not given back what it believes in.
+        // An owner that believes again has not released what it believes in.
         if let EventKind::Believes { .. } = event.kind {
             (0..authority.groups.len()).for_each(|group| _ = given_back.remove(&(of, group)));
             let key = (of, 0);
@@ -177,9 +179,9 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                     close(key, lapsed, None);
                 }
                 let state = open.entry(key).or_insert_with(|| Open::new(at, event.host));
-                // The node says how deep it is: what it no longer counts was lost, not released,
-                // and is held anew. What it still counts although the promise was over is promised
-                // no more.
+                // The node says how many levels it counts. Levels that it no longer counts were
+                // lost, not released, and this grant replaces them. Levels that it still counts
+                // although their promise was over are not promised again.
                 let outer = count.saturating_sub(1) as usize;
                 state.cut(outer, at);
                 state.holds.resize(outer, at);
@@ -200,8 +202,8 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
                 }
-                // A node that extends what true time calls over grants it anew, as often as it
-                // counts.
+                // A node that extends a hold whose promise is over in true time grants it again,
+                // with the levels that it counts.
                 open.entry(key).or_insert(fresh).extend(at, end);
             }
             EventKind::Regained { lease_ms, count, .. } => {
@@ -227,7 +229,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                     state.counts.push((at, *left));
                 }
             }
-            // Another one released it.
+            // Another owner released it.
             EventKind::Released { left: 0, .. } => _ = back.remove(&key),
             EventKind::Vanished { .. } => {
                 back.remove(&key);
@@ -256,12 +258,12 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
     all
 }
 
-/// Until when a grant at `at` binds.
+/// Returns the end of the promise of a grant at `at`.
 fn promised(authority: &Authority, at: True, lease_ms: Option<u64>) -> True {
     lease_ms.map_or(True::MAX, |lease| at + authority.drift.promised(lease))
 }
 
-/// The intervals in which promises of at least `needed` different groups are live.
+/// Returns the intervals in which the promises of at least `needed` different groups exist.
 fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     if needed <= 1 && parts.iter().all(|(group, _)| *group == parts[0].0) {
         return parts.into_iter().map(|(_, promise)| promise).collect();
@@ -273,8 +275,8 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     }
     edges.sort_unstable();
     let (mut live, mut began, mut all) = (0_usize, None, Vec::new());
-    // What happens at one instant happens at once: a group that grants as another's promise ends
-    // leaves no gap.
+    // Events of one instant count together: a group that grants as another's promise ends leaves no
+    // gap.
     for edges in edges.chunk_by(|one, other| one.0 == other.0) {
         let (at, mut ended, mut begun) = (edges[0].0, None, None);
         for (_, begins, part) in edges {
@@ -299,7 +301,7 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     all
 }
 
-/// Takes a state out of the map if it meets a condition.
+/// Removes a value from a map if it meets a condition.
 trait RemoveIf<K, V> {
     fn remove_if(&mut self, key: &K, condition: impl FnOnce(&V) -> bool) -> Option<V>;
 }

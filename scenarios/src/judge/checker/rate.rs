@@ -1,17 +1,17 @@
-//! Rates: does a limiter grant no more than its rate in any window, and what it can grant? Where
-//! each client has a rate by itself, what others were granted counts for nothing; a process that
-//! was started again is another client.
+//! Rates: does a limiter grant no more than its rate in any window, and as much as it can? If each
+//! client has a rate of its own, grants to others do not count. A process that was started again is
+//! another client.
 //!
-//! A grant is in the window until the clock of the node that granted it has advanced by the
-//! window's length: until it shows so much more than at the grant, or than it has shown at any time
-//! since. So a clock that is stepped ahead ends windows in the middle, and one that is set back
-//! makes them last longer, as any server must count that has no other clock.
+//! A grant is in the window until the clock of the granting node has advanced by the window's
+//! length: until it shows that much more than at the grant, or than its lowest reading since. So a
+//! clock that is stepped ahead ends windows early, and one that is set back makes them last longer,
+//! as any server must count that has no other clock.
 //!
-//! * There are too many when the grants that one window contains are more than the rate. By true
-//!   time there may be more, which is measured and no violation.
-//! * A request starves while it waits, and all it asks for could be granted beside what is in the
-//!   window. Counted is the time in one piece at whose end it was granted, gave up or the run
-//!   ended: what others were granted meanwhile they did not take from it.
+//! * There are too many if the grants in one window exceed the rate. By true time there may be
+//!   more, which is measured, but is not a violation.
+//! * A request starves while it waits although the window has room for all that it asks for. The
+//!   measured time is the uninterrupted period of this kind that ends when the request is granted
+//!   or given up, or when the run ends: grants to others in that period did not use up its room.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -27,7 +27,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const RATE: Checker = Checker {
     name: "rate",
     question: "Does a rate limiter grant no more than its rate in any window, and what it can grant?",
@@ -42,10 +41,10 @@ pub(super) const RATE: Checker = Checker {
     check,
 };
 
-/// What a node granted at once.
+/// A grant of permits by a node.
 struct Grant {
     at: True,
-    /// When it is in the window no more.
+    /// The instant at which it leaves the window.
     gone: True,
     by: Party,
     permits: u64,
@@ -66,7 +65,7 @@ fn grants(evidence: &Evidence<'_>, lock: Lock, window: Duration) -> Vec<Grant> {
     grant.collect()
 }
 
-/// The grants that count together: all, or those of each client.
+/// Groups the grants that count together: all of them, or those of each client.
 fn counted_together(
     history: &History,
     grants: Vec<Grant>,
@@ -79,7 +78,7 @@ fn counted_together(
     parts
 }
 
-/// The most permits of one window, and the grant that makes them so many.
+/// Returns the most permits of one window, and the index of the grant that completes them.
 fn fullest(grants: &[Grant], is_over: impl Fn(&Grant, &Grant) -> bool) -> (u64, usize) {
     let mut most = (0, 0);
     for (last, grant) in grants.iter().enumerate() {
@@ -92,20 +91,21 @@ fn fullest(grants: &[Grant], is_over: impl Fn(&Grant, &Grant) -> bool) -> (u64, 
     most
 }
 
-/// From when on, at the earliest from `begin`, so many permits could have been granted beside these
-/// without a break until the time of the last of them and after.
+/// Returns the earliest instant, not before `begin`, since which the window has had no more than
+/// `room` permits of these grants without a break, until the last of these grants and after it.
 fn free_since(grants: &[Grant], room: u64, begin: True) -> True {
     for last in (0..grants.len()).rev() {
         let now = grants[last].at;
         let mut within: Vec<&Grant> = grants[..=last].iter().filter(|grant| grant.gone > now).collect();
-        // Each node counts the window by its own clock: what was granted first need not go first.
+        // Each node counts the window by its own clock, so grants need not leave it in the order in
+        // which they were made.
         within.sort_by_key(|grant| Reverse(grant.gone));
         let mut permits = 0;
         let full = within.iter().find(|grant| {
             permits += grant.permits;
             permits > room
         });
-        // As long as this one is in the window with all that stay longer there is too little room.
+        // While this grant is in the window, with all that stay longer, there is too little room.
         if let Some(full) = full {
             return full.gone.max(begin);
         }
@@ -116,7 +116,7 @@ fn free_since(grants: &[Grant], room: u64, begin: True) -> True {
     begin
 }
 
-/// The end of a request's wait, and what had been granted before.
+/// Returns the end of a request's wait, and the grants before it.
 fn end<'a>(call: &Asked<'_>, grants: &'a [Grant], asked: u64, run: True) -> (True, &'a [Grant]) {
     let over = call.over.unwrap_or(run);
     let is_own = |grant: &Grant| {
@@ -129,7 +129,7 @@ fn end<'a>(call: &Asked<'_>, grants: &'a [Grant], asked: u64, run: True) -> (Tru
     }
 }
 
-/// A request that was kept waiting.
+/// A request that was kept waiting although it could have been granted.
 struct Starved {
     lock: Lock,
     from: True,
@@ -138,7 +138,8 @@ struct Starved {
     permits: u32,
 }
 
-/// What kept the requests of a lock waiting, of which `grants` says what counts for a client.
+/// Returns the period for which each request of a lock starved. `grants` returns the grants that
+/// count for a client.
 fn starved<'a>(
     evidence: &Evidence<'_>,
     lock: Lock,
@@ -151,7 +152,7 @@ fn starved<'a>(
         let Some(room) = rate.checked_sub(permits.into()) else { continue };
         let grants = grants(Party { client: call.host, owner: Some(call.owner) });
         let (until, before) = end(call, grants, permits.into(), evidence.history.header.end);
-        // What was granted in the very instant in which the wait ended has kept nothing from it
+        // A grant in the very instant in which the wait ended has taken no room from the request
         // before.
         let before = &before[..before.partition_point(|grant| grant.at < until)];
         let from = free_since(before, room, call.from);
@@ -280,7 +281,7 @@ mod tests {
         Story::of_kind(LockKind::Rate { permits: 3, window_ms: 1_000, per_client }).bounds(bounds).calm()
     }
 
-    /// A client takes permits at once.
+    /// A client asks for permits and is granted them immediately.
     fn takes(story: Story, at: i64, client: &str, permits: u32) -> Story {
         story
             .at(at)
@@ -344,8 +345,8 @@ mod tests {
         ];
         insta::assert_snapshot!(explained("rate", &stories));
     }
-    /// A request was said to be without room until the first of two grants had left the window,
-    /// although the second, of a node whose clock is fast, left it earlier and made room.
+    /// Regression: a request had no room until the first of two grants left the window, although
+    /// the second, of a node whose clock is fast, left it earlier and made room.
     #[test]
     fn what_was_granted_later_by_a_fast_clock_makes_room_earlier() {
         let at = |ms: i64| True::from_nanos(ms * 1_000_000);
@@ -355,7 +356,7 @@ mod tests {
         for (room, since) in [(0, 1_000), (1, 990), (2, 5)] {
             assert_eq!(free_since(&grants, room, at(5)), at(since), "room for {room}");
         }
-        // What leaves the window in the instant of the next grant made room for it.
+        // A grant that leaves the window in the instant of the next grant made room for it.
         assert_eq!(free_since(&[grant(0, 10), grant(10, 1_000)], 1, at(5)), at(5));
     }
 }

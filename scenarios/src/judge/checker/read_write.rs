@@ -1,10 +1,10 @@
-//! Read-write: does a node grant to a writer while another owner holds the lock, or to any owner
-//! while a writer holds it?
+//! Read-write: does a node grant the lock to a writer while another owner holds it, or to any other
+//! owner while a writer holds it?
 //!
-//! Each grant is judged against the holds on the same node at that moment by the node's own clock:
-//! only the script is responsible for these, whatever faults there were. The effect of faults on
-//! the lock as a whole is for L1 to L4. How long writers and readers wait is measured and not
-//! judged: nothing promises a turn to a writer among readers that leave no gap.
+//! Each grant is judged against the holds on the same node at that moment, by the node's own clock:
+//! the script alone is responsible for these, whatever the faults. L1 to L4 judge the effect of
+//! faults on the lock as a whole. The waits of writers and readers are measured and not judged:
+//! nothing promises a turn to a writer among readers that leave no gap.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const READ_WRITE: Checker = Checker {
     name: "read-write",
     question: "Does a node keep writers alone and readers apart from other writers?",
@@ -59,9 +58,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                     wrong.push((event, owner, *other, mode));
                 }
                 holders.insert((owner, mode), expires(until));
-                // A lease that is over by the node's clock already is no hold.
+                // A lease that is already over by the node's clock is not a hold.
                 holders.retain(|_, until| *until > event.at);
-                // A writer that reads as well is still a writer.
+                // A writer that reads as well still counts as a writer.
                 let reads = |(owner, mode): &&(Owner, Mode)| {
                     *mode == Mode::Shared && !holders.contains_key(&(*owner, Mode::Exclusive))
                 };

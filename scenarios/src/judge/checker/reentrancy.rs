@@ -1,26 +1,28 @@
-//! Reentrancy: is an owner's hold count the number of its acquires less the number of its releases?
+//! Reentrancy: does an owner's hold count equal the number of its acquires less the number of its
+//! releases?
 //!
-//! The node's count is compared with the count that follows from the owner's calls, whenever one of
-//! them succeeded and no other is under way. A call that failed with an indefinite error allows a
-//! difference of one: an acquire only until the owner's next acquire, which must get the count
-//! right; a release until the next acquire, too, whose count shows whether it was executed. Only
-//! locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach,
-//! by design. Nor are permits, of which one call may take several: they are no levels.
+//! The node's count is compared with the count that follows from the owner's calls, whenever a call
+//! succeeds and no other is under way. A call that failed with an indefinite error allows a
+//! difference of one. For an acquire, this ends with the owner's next acquire, which must get the
+//! count right. For a release, too, it ends with the next acquire, whose count shows whether the
+//! release was executed. Only locks that one group grants are judged: a quorum leaves holds behind
+//! on nodes it cannot reach, by design. Permits are not judged either: one call may take several,
+//! so they are not levels.
 //!
-//! A hold that the node dropped allows a difference of one, too, until its owner has released it or
-//! learned of the loss: the owner assumes that the next count includes it, and so takes an acquire
-//! whose reply was lost for one that was not executed. It acquires again, and both holds go with
+//! A hold that the node dropped also allows a difference of one, until its owner has released it or
+//! learned of the loss. The owner assumes that the next count includes it, and so takes an acquire
+//! whose reply was lost for one that was not executed. It acquires again, and both holds end with
 //! its releases.
 //!
-//! So do the levels with which a node came back, as many as it counts more than it had said last: a
-//! crash or a failover took the release from it, and not the owner's calls. They are allowed until
-//! the node counts fewer, or an acquire shows that the owner's calls include them. Where a node
-//! came back with fewer, it may count less.
+//! The levels with which a node came back are allowed, too, as many as it counts more than in its
+//! previous record: a crash or a failover undid the release, not the owner's calls. They are
+//! allowed until the node counts fewer, or until an acquire shows that the owner's calls include
+//! them. If a node came back with fewer levels, it may count less.
 //!
-//! The count of a real node is read from outside, a moment after a command: the reading may come
-//! after the call has returned, and may already show the effect of the owner's next call. There the
-//! count is judged once the owner has sent nothing more for a while, and by what has been read
-//! until then.
+//! The count of a real node is read from outside, a moment after a command. The reading may come
+//! after the call has returned, and may already show the effect of the owner's next call. So a real
+//! node's count is judged only if the owner sends nothing more for a while, and by what is read in
+//! that time.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -32,7 +34,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const REENTRANCY: Checker = Checker {
     name: "reentrancy",
     question: "Is the hold count what the owner's acquires and releases come to?",
@@ -44,10 +45,10 @@ pub(super) const REENTRANCY: Checker = Checker {
     check,
 };
 
-/// How long after a call a real node's count may be read.
+/// The longest time after a call until a real node's count is read.
 const READ_MAX: Duration = Duration::from_millis(50);
 
-/// How many holds a node says by this event that an owner has in one mode.
+/// Returns the number of levels that an owner has in one mode according to this event of a node.
 fn levels(kind: &EventKind) -> Option<(Lock, Owner, Mode, u32)> {
     match kind {
         EventKind::Granted { lock, owner, count, mode, .. }
@@ -58,13 +59,13 @@ fn levels(kind: &EventKind) -> Option<(Lock, Owner, Mode, u32)> {
     }
 }
 
-/// Whether the lock's node counts the levels of each owner.
+/// Returns true if the lock's node counts the levels of each owner.
 fn counts_levels(history: &History, lock: Lock) -> bool {
     let lock = history.lock(lock);
     lock.kind.is_exclusive() && !lock.names_its_holds()
 }
 
-/// When each owner made a call, with the number of the event.
+/// Returns the calls of each owner: the number and the time of the event.
 fn invocations(history: &History) -> BTreeMap<Owner, Vec<(usize, True)>> {
     let mut made: BTreeMap<Owner, Vec<(usize, True)>> = BTreeMap::new();
     for (number, event) in history.events.iter().enumerate() {
@@ -75,35 +76,35 @@ fn invocations(history: &History) -> BTreeMap<Owner, Vec<(usize, True)>> {
     made
 }
 
-/// What an owner's calls come to.
+/// The count that follows from an owner's calls.
 #[derive(Debug, Clone, Default)]
 struct Account {
     expected: u32,
-    /// How many acquires, and releases, may or may not have been done.
+    /// The numbers of acquires, and of releases, that may or may not have been executed.
     maybe_more: u32,
     maybe_less: u32,
     under_way: u32,
-    /// The node has granted the lock since an acquire succeeded last.
+    /// The node has granted the lock since the last successful acquire.
     unheard: bool,
-    /// An acquire came back refused although an earlier one had been granted: its reply was lost.
+    /// An acquire was refused although an earlier one had been granted: the earlier reply was lost.
     refused_unheard: bool,
-    /// A hold went away by itself, or another node counts from now on that may not have it: it may
-    /// count less.
+    /// The node may count less: a hold was lost, or another node counts from now on that may not
+    /// have the hold.
     lost: bool,
-    /// How many holds went away without their owner's knowledge.
+    /// The number of holds that were lost without their owner's knowledge.
     unaware: u32,
-    /// How many levels came back with a node and are still counted, beside those that the owner's
-    /// calls come to.
+    /// The number of levels that came back with a node and are still counted, in addition to those
+    /// of the owner's calls.
     came_back: u32,
     /// The owner has learned since its last acquire that it holds nothing.
     disabused: bool,
-    /// What each group counts, in each mode.
+    /// The count of each group, in each mode.
     counted: BTreeMap<(usize, Mode), u32>,
 }
 
 impl Account {
-    /// What the group counts that counts most: an owner's holds in both modes; and whether one may
-    /// have been lost.
+    /// Returns the highest count of any group, with an owner's holds of both modes added up, and
+    /// true if a hold may have been lost.
     fn counted(&self) -> (u32, bool) {
         let mut groups: BTreeMap<usize, u32> = BTreeMap::new();
         for ((group, _), count) in &self.counted {
@@ -112,7 +113,7 @@ impl Account {
         (groups.into_values().max().unwrap_or(0), self.lost)
     }
 
-    /// Books that a group counts so many holds in one mode.
+    /// Records that a group counts this many levels in one mode.
     fn counts(&mut self, group: usize, mode: Mode, count: u32, kind: &EventKind) {
         let before = self.counted.insert((group, mode), count).unwrap_or(0);
         self.unheard |= matches!(kind, EventKind::Granted { .. });
@@ -124,12 +125,12 @@ impl Account {
         self.came_back = self.came_back.min(self.counted().0);
     }
 
-    /// The same as [`Account::counted`] for an owner whose call has returned with this event, by
-    /// what is read of a real node only then.
+    /// Like [`Account::counted`], for an owner whose call returned with this event, with the
+    /// readings of a real node that come only after it.
     fn read_late(&self, history: &History, (lock, owner): (Lock, Owner), number: usize) -> (u32, bool) {
         let (mut late, now) = (self.clone(), history.events[number].at);
         let read = history.events[number..].iter().take_while(|event| event.at.since(now) <= READ_MAX);
-        // What a node comes back with is no reply.
+        // A hold with which a node comes back is not an effect of the call.
         for event in read.filter(|event| !matches!(event.kind, EventKind::Regained { .. })) {
             let group = history.lock(lock).authority.group_of(event.host);
             if let (Some(group), Some((of, whose, mode, count))) = (group, levels(&event.kind))
@@ -223,7 +224,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         .finding(verdict, vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())])
 }
 
-/// Books a call that returned; returns whether it tested the property: a success after a lost
+/// Records a call that returned. Returns true if it tested the property: a success after a lost
 /// reply, after a grant that the caller never learned of, or beside levels that came back.
 fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) -> bool {
     account.under_way = account.under_way.saturating_sub(1);
@@ -234,13 +235,13 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             account.expected += 1;
             let disabused = std::mem::take(&mut account.disabused);
             if std::mem::take(&mut account.lost) {
-                // What was lost was not released: the count goes on from what the node had left of
-                // it.
+                // A lost hold was not released: the count continues from the levels that the node
+                // still has.
                 let left = counted.clamp(1, account.expected);
                 account.unaware += if disabused { 0 } else { account.expected - left };
                 account.expected = left;
             }
-            // What a release that is in doubt has left.
+            // The lowest count if all releases in doubt were executed.
             let least = account.expected.saturating_sub(std::mem::take(&mut account.maybe_less));
             account.expected = counted.clamp(least, account.expected);
             account.came_back = account.came_back.min(counted.saturating_sub(account.expected));
@@ -267,8 +268,8 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             account.maybe_more += 1;
             false
         }
-        // The reply was that it does not hold the lock, or it could not ask: then the node's count
-        // is unchanged.
+        // Either the reply was that the owner does not hold the lock, or the request was never
+        // sent. The node's count is unchanged.
         (Call::Release, Outcome::Failed { definite: true, .. }) => {
             account.lost = true;
             false
@@ -318,7 +319,7 @@ mod tests {
     #[test]
     fn explanations() {
         let once = || Story::one_node().at(0).locks("c1", "m", 30_000);
-        // c1 holds the lock on m when r takes its place, which counts so many holds already.
+        // c1 holds the lock on m when `node` takes its place, which already counts `had` levels.
         let twice = |node: &str, had: u32| {
             let story = Story::failover(LockKind::Exclusive).at(0).locks("c1", "m", 30_000);
             let story = story.at(10).became(node, Role::Master).counts(node, "c1", had);
@@ -437,8 +438,8 @@ mod tests {
         let ok = Outcome::Ok;
         let miscounted =
             || Story::one_node().at(0).locks("c1", "m", 30_000).at(100).asks("c1").returns("c1", ok.clone());
-        // The release is read so many milliseconds after it has returned: for a time such a run was
-        // violated.
+        // The release is read this many milliseconds after it has returned. Regression: such a run
+        // was violated.
         let released_after = |late: i64| {
             let story =
                 Story::one_node().at(0).locks("c1", "m", 30_000).at(10).locks("c1", "m", 30_000).at(100);
@@ -461,8 +462,8 @@ mod tests {
         }
     }
 
-    /// One call takes three permits of a semaphore, and the node counts three. It was once taken
-    /// for a count that is too high.
+    /// One call takes three permits of a semaphore, and the node counts three. Regression: the
+    /// count was too high by the calls.
     #[test]
     fn permits_that_one_call_takes_are_no_levels() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 5 }).counts("m", "c1", 2).at(0);

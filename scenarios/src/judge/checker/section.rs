@@ -1,4 +1,4 @@
-//! Critical sections as the resource saw them: from the grant to the last write that came of it.
+//! Critical sections as the resource saw them: from the grant to the last write under it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 use super::{evidence::Evidence, interval::interval};
 use crate::judge::history::{Accepted, EventKind, Lock, Mode, Owner};
 
-/// A write at the resource, with the hold it came of.
+/// A write at the resource, with the hold it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Write {
     pub(super) lock: Lock,
@@ -16,28 +16,28 @@ pub(super) struct Write {
     pub(super) sent: True,
     pub(super) arrived: True,
     pub(super) accepted: Accepted,
-    /// When the hold began of which it came. `None`: the owner never held the lock.
+    /// The beginning of the write's hold. `None`: the owner never held the lock.
     pub(super) since: Option<True>,
 }
 
-/// What gave an owner a hold, or one more level of it.
+/// A grant of a hold, or of one more level of it.
 #[derive(Debug, Clone, Copy)]
 struct Grant {
     lock: Lock,
     owner: Owner,
     at: True,
-    /// When the hold began: the grant itself, or the outermost one where this one was nested.
+    /// The beginning of the hold: this grant, or the outermost one if this one is nested.
     since: True,
     token: Option<u64>,
 }
 
-/// All grants, by lock, owner and then by when they were made.
+/// Returns all grants, sorted by lock, owner and time.
 ///
-/// Of a quorum it is the last one it needed. Of a single authority it is every grant by itself and
-/// not the promise: a node that lost a hold and grants the lock again to the same owner has begun a
-/// new hold, although the older promise still runs. So has a node that counts one more level of a
-/// hold that another owner's grant has ended elsewhere: a promoted replica that has not received
-/// the release.
+/// For a quorum, a grant is the last one that it needed. For a single authority, each grant counts
+/// by itself, instead of the promise. A node that lost a hold and grants the lock again to the same
+/// owner begins a new hold, although the older promise still runs. A promoted replica that has not
+/// received a release also begins a new hold, even if it counts one more level of the old one, once
+/// another owner has been granted the lock in between.
 fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
     let history = evidence.history;
     let mut begun: BTreeMap<(Lock, Owner), True> = BTreeMap::new();
@@ -66,10 +66,10 @@ fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
     all
 }
 
-/// What the owners got, and when they learned that they have it.
+/// The grants, and the instants at which owners learned of them.
 struct Holds {
     grants: Vec<Grant>,
-    /// When each owner learned of an acquisition, in order.
+    /// The instants at which each owner learned of an acquisition, in order.
     learned: BTreeMap<(Lock, Owner), Vec<True>>,
 }
 
@@ -83,12 +83,12 @@ impl Holds {
         Self { grants: grants(evidence), learned }
     }
 
-    /// When the hold began of which a write came that was sent then.
+    /// Returns the beginning of the hold to which a write belongs that was sent at `sent`.
     ///
-    /// It is the hold of the grant that its token names. Without a token, or where no grant to the
-    /// owner has it, it is the newest hold that the owner had learned of: the latest grant before
-    /// it did, or, if no grant had been added since it learned of the hold before, what it believed
-    /// in is that belief itself. An owner that never believed anything is taken to know of every
+    /// It is the hold of the grant that its token names. Without a token, or if no grant to the
+    /// owner has that token, it is the newest hold that the owner had learned of: the latest grant
+    /// before it learned. If no grant was added since it learned of the hold before, its belief
+    /// itself counts as the hold. An owner that never believed anything counts as knowing every
     /// grant.
     fn began(&self, lock: Lock, owner: Owner, token: Option<u64>, sent: True) -> Option<True> {
         let first = self.grants.partition_point(|grant| (grant.lock, grant.owner) < (lock, owner));
@@ -110,7 +110,7 @@ impl Holds {
     }
 }
 
-/// All writes, in the order they arrived.
+/// Returns all writes, in the order of their arrival.
 pub(super) fn writes(evidence: &Evidence<'_>) -> Vec<Write> {
     let holds = Holds::of(evidence);
     let events = evidence.history.events.iter();
@@ -128,7 +128,7 @@ pub(super) fn writes(evidence: &Evidence<'_>) -> Vec<Write> {
     all
 }
 
-/// What one hold did to the resource: from the grant until its last write had arrived.
+/// One hold's effect on the resource: from the grant until its last write arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) lock: Lock,
@@ -136,13 +136,13 @@ pub(super) struct Section {
     pub(super) mode: Mode,
     pub(super) from: True,
     pub(super) until: True,
-    /// When its last write was sent.
+    /// The instant at which its last write was sent.
     pub(super) sent: True,
 }
 
 interval!(Section, with_end);
 
-/// The sections behind these writes, by lock and then by when they began. A holder of one of many
+/// Returns the sections of these writes, sorted by lock and beginning. A holder of one of several
 /// permits has no critical section.
 pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section> {
     let mut all: BTreeMap<(Lock, True, Owner), Section> = BTreeMap::new();
@@ -163,8 +163,8 @@ pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section
     all.into_values().collect()
 }
 
-/// Whether the question arose: there was a write to a resource whose lock more than one owner had,
-/// one at a time.
+/// Returns true if the question arose: there was a write under a lock that one owner at a time may
+/// hold, and more than one owner had that lock.
 pub(super) fn tested(evidence: &Evidence<'_>, writes: &[Write]) -> bool {
     let promised = evidence.promises.iter().map(|promise| (promise.lock, promise.owner));
     let believed = evidence.beliefs.iter().map(|belief| (belief.lock, belief.owner));

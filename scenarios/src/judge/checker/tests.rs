@@ -1,13 +1,12 @@
-//! Every checker on small histories: legal ones, and an illegal one for each way in which it can
-//! fail.
+//! Every checker on small histories: legal ones, and an illegal one for each way to fail.
 
 use std::fmt::Write;
 
 use super::*;
 use crate::judge::history::History;
 
-/// Asks one checker about a history and says what it found: the word, the measures that are not
-/// zero, the sentences.
+/// Returns a checker's finding about a history: the word of the verdict, the measures, the
+/// sentences.
 pub(super) fn judged(checker: &str, history: &History) -> String {
     let checker = Checker::named(checker).unwrap_or_else(|| panic!("no checker {checker}"));
     let finding = checker.ask(&Evidence::of(history));
@@ -29,12 +28,12 @@ pub(super) fn judged(checker: &str, history: &History) -> String {
     text
 }
 
-/// The words `verdict measure=value ...` of a checker's finding.
+/// Returns the words `verdict measure=value ...` of a checker's finding.
 pub(super) fn first_line(checker: &str, history: &History) -> String {
     judged(checker, history).lines().next().unwrap_or_default().to_owned()
 }
 
-/// What a checker says about each of several histories, for a snapshot.
+/// Returns a checker's findings about several histories, for a snapshot.
 pub(super) fn explained(checker: &str, stories: &[(&str, History)]) -> String {
     let parts: Vec<String> = stories
         .iter()
@@ -89,7 +88,7 @@ fn a_run_that_was_given_up_proves_nothing() {
     }
 }
 
-/// What the page of a run marks: the server's mistakes and those of the clients, each for itself.
+/// The page of a run marks mistakes of the server and mistakes of the clients separately.
 #[test]
 fn what_two_owners_have_at_once_is_told_apart_by_who_is_mistaken() {
     use crate::judge::history::{LockKind, story::Story};
@@ -117,12 +116,12 @@ fn what_two_owners_have_at_once_is_told_apart_by_who_is_mistaken() {
     }
 }
 
-/// The times of a run in real time may be off by 100 ms, those of virtual time by nothing.
+/// The times of a run in real time may be off by 100 ms, those of virtual time are exact.
 #[test]
 fn what_a_busy_machine_may_have_been_late_by_is_no_violation() {
     use crate::judge::history::story::Story;
-    // C2 gets the lock while C1 has it for a second, shortly before the end or shortly after the
-    // beginning, and C1 writes last of all.
+    // C2 gets the lock within C1's second, shortly before its end or shortly after its beginning,
+    // and C1 writes last.
     let story = |second: i64, lease: i64| {
         let story = Story::one_node().at(0).granted("m", "c1", 1_000).believes("c1", 1_000);
         let story = story.at(second).granted("m", "c2", lease.unsigned_abs()).believes("c2", lease);
@@ -132,9 +131,9 @@ fn what_a_busy_machine_may_have_been_late_by_is_no_violation() {
     for (engine, second, lease, word) in [
         ("real", 900, 1_000, "undecided"),
         ("real", 899, 1_000, "violated"),
-        // However short the second hold is, it was not before the first one, nor after it.
+        // Even if the second hold is short, it was neither before the first one nor after it.
         ("real", 899, 1, "violated"),
-        // This one may have been.
+        // This second hold may have been before the first one.
         ("real", 50, 20, "undecided"),
         ("event", 901, 1_000, "violated"),
         ("event", 999, 1, "violated"),

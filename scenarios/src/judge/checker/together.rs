@@ -1,11 +1,11 @@
 //! Locks that are taken together: are they held all or none?
 //!
-//! Calls of one owner about several locks, made at one instant, are one call: the multi lock. When
-//! an acquisition has come back with success, the owner must be promised each of the locks at that
-//! instant. When it has come back without, or when the locks have been given back, none may stay
-//! promised: what the client could not give back ends with its lease, and how long that takes is
-//! measured. What the owner was promised before it asked, or asks for again, is not counted. Owners
-//! that each hold what the other wants show in how long an acquisition takes.
+//! Calls of one owner about several locks, made at one instant, are one call: that of a multi-lock.
+//! When an acquisition returns successfully, the owner must be promised each of the locks at that
+//! instant. When it returns without success, or when the locks have been released, none may stay
+//! promised. A lock that the client could not release ends with its lease; the time until then is
+//! measured. Locks that the owner was promised before it asked, or asks for again, do not count.
+//! Owners that each hold what the other wants show in the duration of acquisitions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const TOGETHER: Checker = Checker {
     name: "together",
     question: "Are locks that are taken together held all or none?",
@@ -41,16 +40,16 @@ pub(super) const TOGETHER: Checker = Checker {
     check,
 };
 
-/// Calls about several locks that are one call.
+/// Calls of an owner about several locks that count as one call.
 struct Group<'a> {
     owner: Owner,
     locks: Vec<Lock>,
     acquires: bool,
     from: True,
-    /// When the last of them came back, and whether all did so with success; `None` when one never
-    /// came back.
+    /// The instant at which the last of them returned, and true if all succeeded; `None` if one
+    /// never returned.
     returned: Option<(True, bool)>,
-    /// When the last of them was over, at the latest with the run.
+    /// The end of the last of them, at the latest the end of the run.
     over: True,
     calls: Vec<&'a Asked<'a>>,
 }
@@ -79,13 +78,13 @@ fn groups<'a>(evidence: &'a Evidence<'a>) -> Vec<Group<'a>> {
     all
 }
 
-/// What an owner has been promised of a lock at an instant.
+/// Returns the promise of a lock to an owner at an instant.
 fn promised<'a>(evidence: &'a Evidence<'_>, lock: Lock, owner: Owner, at: True) -> Option<&'a Promise> {
     let of = |promise: &&Promise| (promise.lock, promise.owner) == (lock, owner);
     evidence.promises.iter().filter(of).find(|promise| promise.from <= at && at < promise.until)
 }
 
-/// A lock of a group that is not as the others.
+/// A lock of a group in another state than the rest.
 struct Odd {
     lock: Lock,
     owner: Owner,
@@ -93,7 +92,7 @@ struct Odd {
     until: True,
 }
 
-/// The locks that an owner stayed promised although it has, or wants, none of the group.
+/// Returns the locks that stayed promised to an owner that has, or wants, none of the group.
 fn leftovers(evidence: &Evidence<'_>, group: &Group<'_>, from: True) -> Vec<Odd> {
     let owner = group.owner;
     let mut all = Vec::new();
@@ -177,7 +176,7 @@ mod tests {
         history::{Bounds, Call, Outcome, story::Story},
     };
 
-    /// Asks for both, and what the node grants of each.
+    /// Asks for both locks; each argument says if the node grants that lock.
     fn both(stock: bool, cash: bool) -> Story {
         let bounds = Bounds { progress: std::time::Duration::from_secs(5), ..Bounds::default() };
         let mut story = Story::one_node().bounds(bounds).at(0).asks("c1").about("cash").asks("c1").at(1);

@@ -1,22 +1,24 @@
 //! Waiting: does a lock serve each owner that waits for it?
 //!
-//! How long owners wait, who is never served and how evenly grants are shared is measured, and a
-//! file's expectation may bound it for any lock. No lock but a fair one promises an order, so that
-//! one case alone is a violation by itself: a lock that only one owner may hold starves a waiter,
-//! which asks all the while and is overtaken again and again. An owner that [wants](super::wants) a
-//! lock is overtaken whenever one gets it that did not want it until later.
+//! The checker measures how long owners wait, how many are never served and how evenly grants are
+//! shared. A file's expectation may bound these measures for any lock. Only a fair lock promises an
+//! order, so just one case is a violation by itself: a lock that only one owner may hold starves a
+//! waiter, which asks all the time and is overtaken again and again. An owner that
+//! [wants](super::wants) a lock is overtaken whenever another owner gets it that began to want it
+//! later.
 //!
-//! Ten or a hundred times may be chance. Were lots drawn evenly among `n` owners, one of them would
-//! be overtaken more than `100 n` times in a row with a probability below e^-100; and a waiter that
-//! asks ten times a second, while another owner is back within three milliseconds of each release,
-//! is overtaken some thirty times on average. What happens while no call of the waiter is under way
-//! does not count, for then it does not ask; nor does what happens in a call once something was
-//! done to the waiter's client or to a host that is no client, for then it may not be heard.
+//! Ten or a hundred overtakes may be chance. If the lock were drawn evenly by lot among `n` owners,
+//! the probability that an owner is overtaken more than `100 n` times in a row would be below
+//! e^-100. A waiter that asks ten times a second, while another owner is back within three
+//! milliseconds of each release, is overtaken about thirty times on average. Overtakes while no
+//! call of the waiter is under way do not count, because it does not ask then. Overtakes in a call
+//! do not count once a fault hits the waiter's client or a host that is not a client, because the
+//! waiter may not be heard then.
 //!
-//! Evenness is the index of Jain, Chiu and Hawe (*A Quantitative Measure of Fairness and
-//! Discrimination for Resource Allocation in Shared Computer Systems*, DEC-TR-301, 1984): the
-//! square of the sum of the shares by the sum of their squares and by their number. It is 1 if all
-//! are served equally often, and `k / n` if `k` of `n` are and the others never.
+//! The measure of evenness is the index of Jain, Chiu and Hawe (*A Quantitative Measure of Fairness
+//! and Discrimination for Resource Allocation in Shared Computer Systems*, DEC-TR-301, 1984): the
+//! square of the sum of the shares, divided by the sum of their squares and by their number. It is
+//! 1 if all are served equally often, and `k / n` if `k` of `n` are and the others never.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -33,7 +35,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const WAITING: Checker = Checker {
     name: "waiting",
     question: "Does the lock serve each owner that waits for it?",
@@ -62,10 +63,10 @@ pub(super) const WAITING: Checker = Checker {
     check,
 };
 
-/// Of so many owners the shares are told.
+/// The most owners whose shares a witness lists.
 const SHOWN: usize = 6;
 
-/// Spans of time, in the order they began, each with the latest end of those up to it.
+/// Spans of time, in the order of their beginnings, each with the latest end of all spans up to it.
 struct Spans(Vec<(True, True)>);
 
 impl Spans {
@@ -78,12 +79,12 @@ impl Spans {
         Self(spans)
     }
 
-    /// Whether one had begun by then, and was not over.
+    /// Returns true if a span had begun at or before `at`, and was not over.
     fn last_at(&self, at: True) -> bool {
         self.last(self.0.partition_point(|(from, _)| *from <= at), at)
     }
 
-    /// Whether one had begun before then, and was not over.
+    /// Returns true if a span had begun before `at`, and was not over.
     fn last_through(&self, at: True) -> bool {
         self.last(self.0.partition_point(|(from, _)| *from < at), at)
     }
@@ -92,14 +93,14 @@ impl Spans {
         self.0[..begun].last().is_some_and(|(_, until)| *until > at)
     }
 
-    /// When the next one begins.
+    /// Returns the beginning of the next span, at `at` or later.
     fn next(&self, at: True) -> Option<True> {
         self.0.get(self.0.partition_point(|(from, _)| *from < at)).map(|(from, _)| *from)
     }
 }
 
-/// What was done that a call of each client may not be heard for: to the client, or to a host that
-/// is no client.
+/// Returns for each client the spans of faults because of which its calls may not be heard: faults
+/// on the client, on a host that is not a client, or without a target.
 fn troubles(history: &History) -> BTreeMap<Host, Spans> {
     let header = &history.header;
     let is_client = |host: &Host| header.hosts[usize::from(host.0)].kind == HostKind::Client;
@@ -108,7 +109,7 @@ fn troubles(history: &History) -> BTreeMap<Host, Spans> {
             let is_heard = |host: &Host| *host != client && is_client(host);
             fault.targets.is_empty() || !fault.targets.iter().all(is_heard)
         };
-        // What happens at once is over at once.
+        // An instantaneous fault ends when it begins.
         let end = |fault: &Fault| if fault.lasts { fault.until.unwrap_or(True::MAX) } else { fault.from };
         let faults = history.faults.iter().filter(concerns);
         (client, Spans::of(faults.map(|fault| (fault.from, end(fault)))))
@@ -116,17 +117,18 @@ fn troubles(history: &History) -> BTreeMap<Host, Spans> {
     header.hosts_of(HostKind::Client).map(of_client).collect()
 }
 
-/// What was asked of one lock.
+/// The wants and the grants of one lock.
 #[derive(Default)]
 struct Served {
-    /// How often each owner wanted it, and how often it got it.
+    /// The number of times that each owner wanted the lock, and got it.
     owners: BTreeMap<Owner, (u64, u64)>,
-    /// When owners got it, since when each had wanted it, and which.
+    /// For each grant its instant, the instant since which the owner had wanted the lock, and the
+    /// owner.
     grants: Vec<(True, True, Owner)>,
 }
 
 impl Served {
-    /// Of each lock.
+    /// Collects the wants and the grants of each lock.
     fn of(evidence: &Evidence<'_>, wants: &[Want]) -> BTreeMap<Lock, Served> {
         let mut held: BTreeMap<(Lock, Owner), Vec<(True, True)>> = BTreeMap::new();
         for belief in &evidence.beliefs {
@@ -140,8 +142,9 @@ impl Served {
             let (wanted, got) = served.owners.entry(want.owner).or_default();
             *wanted += 1;
             *got += u64::from(want.granted);
-            // An owner that has the lock already takes it from no other. One that is served at once
-            // has it from then on.
+            // An owner that already has the lock takes it from nobody. The belief of an owner that
+            // is served in the instant of its request begins with that request, and does not count
+            // as earlier.
             let at_once = want.granted && want.from == want.until;
             let last = if at_once { Spans::last_through } else { Spans::last_at };
             let has_it = held.get(&(want.lock, want.owner)).is_some_and(|spans| last(spans, want.from));
@@ -153,7 +156,7 @@ impl Served {
         locks
     }
 
-    /// Jain's index over those who wanted it more than once or in vain.
+    /// Returns Jain's index over the owners that wanted the lock more than once or in vain.
     fn jain(&self) -> f64 {
         let shares = self.owners.values().filter(|owner| **owner != (1, 1)).map(|(_, got)| *got);
         let (n, sum, squares) = shares
@@ -161,12 +164,12 @@ impl Served {
         if squares == 0 { 1.0 } else { (sum * sum) as f64 / (n * squares) as f64 }
     }
 
-    /// How many owners asked, and never got it.
+    /// Returns the number of owners that asked for the lock and never got it.
     fn unserved(&self) -> usize {
         self.owners.values().filter(|(_, got)| *got == 0).count()
     }
 
-    /// How often an owner that wanted it was overtaken from one instant to another.
+    /// Returns the number of times that a wanting owner was overtaken between two instants.
     fn overtaken(&self, want: &Want, from: True, until: True) -> u64 {
         let first = self.grants.partition_point(|(at, ..)| *at <= from);
         let grants = self.grants[first..].iter().take_while(|(at, ..)| *at < until);
@@ -174,7 +177,7 @@ impl Served {
     }
 }
 
-/// How often an owner was overtaken while it wanted a lock.
+/// Returns the number of times that an owner was overtaken while it wanted a lock.
 fn overtaken(evidence: &Evidence<'_>, want: &Want, served: &Served, troubles: &Spans) -> u64 {
     let in_call = |call: &usize| {
         let Asked { from, over, .. } = evidence.calls[*call];
@@ -187,7 +190,7 @@ fn overtaken(evidence: &Evidence<'_>, want: &Want, served: &Served, troubles: &S
     want.calls.iter().map(in_call).sum()
 }
 
-/// The time that 99 of 100 do not exceed: the one at that place in their order.
+/// Returns the time that 99 of 100 do not exceed, which is the one at that place in their order.
 fn p99(times: &[Duration]) -> Duration {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -243,7 +246,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     WAITING.finding(verdict, measures)
 }
 
-/// How often an owner may be overtaken.
+/// Returns the number of times that an owner may be overtaken.
 fn bound(history: &History, served: &Served) -> u64 {
     u64::from(history.header.bounds.overtaken) * served.owners.len() as u64
 }
@@ -283,12 +286,13 @@ mod tests {
         history::{Bounds, Life, LockKind, Outcome, story::Story},
     };
 
-    /// Two owners that ask make four times too often.
+    /// Two owners ask, so that more than four overtakes are too many.
     fn bounds() -> Bounds {
         Bounds { overtaken: 2, ..Bounds::default() }
     }
 
-    /// C1 gets it and gives it back so many times, ten milliseconds each.
+    /// C1 gets the lock and releases it this many times, and holds it for ten milliseconds each
+    /// time.
     fn rounds(story: Story, from: i64, times: i64) -> Story {
         (0..times).fold(story, |story, at| {
             let story = story.at(from + 20 * at).locks("c1", "m", 1_000);
@@ -366,8 +370,8 @@ mod tests {
         insta::assert_snapshot!(explained("waiting", &stories));
     }
 
-    /// Of a hundred waits the longest but one is what 99 do not exceed; the shares of two owners
-    /// are one and ninety-nine.
+    /// Of a hundred waits, 99 do not exceed the second longest. The shares of the two owners are
+    /// one and ninety-nine.
     #[test]
     fn shares_and_waits() {
         let wait = |story: Story, at: i64| {
@@ -376,7 +380,7 @@ mod tests {
         };
         let story = (1..100).fold(Story::one_node(), wait).at(100_000).asks("c2").at(100_500);
         let story = story.granted("m", "c2", 100).returns("c2", Outcome::Ok);
-        // It has got what it wanted: its share is not small.
+        // C2 has got what it wanted, so its share is not small.
         let once = "holds waited=500ms waited_p99=99ms unserved=0 overtaken=0 jain=1";
         assert_eq!(first_line("waiting", &story.ends(200_000)), once);
 

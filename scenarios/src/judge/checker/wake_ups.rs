@@ -1,19 +1,21 @@
 //! Wake-ups: after a release, how long until a waiter tries again?
 //!
-//! A message takes one delay of the network; a waiter that missed it sleeps until its timer, which
-//! is the rest of a lease. Measured from the release at the node to the first sign of life of a
-//! waiter: it was woken, asked again or got the lock. A waiter is one whose acquisition is under
-//! way on a host that has not crashed since; while all of them stand still, none is late. A release
-//! of a read-write lock concerns all waiters if it leaves nothing held on its node, and waiters
-//! that want to read if a writer has released and only readers are left. Waiters of a quorum rely
-//! on their own timers, so there is nothing to judge. Nor are waiters for permits with leases
-//! judged, whose names are not those of the owners that call. A lock that came back with its node,
-//! held by an owner that had released it, is not free, and no waiter needs to react.
+//! A message takes one network delay. A waiter that missed it sleeps until its timer, which is the
+//! rest of a lease. The time is measured from the release at the node to the first reaction of a
+//! waiter, which is woken or gets the lock, or until no waiter is left that could react. A waiter
+//! is an owner whose acquisition is under way on a host that has not crashed since. While all
+//! waiters are paused or suspended, none is late. A release of a read-write lock concerns all
+//! waiters if it leaves no hold on its node, and waiting readers if a writer has released and only
+//! readers are left. Waiters of a quorum rely on their own timers, so they are not judged. Waiters
+//! for permits with leases are not judged either: their names are not those of the owners that
+//! call. A lock that came back with its node, held by an owner that had released it, is not free,
+//! and no waiter needs to react.
 //!
-//! Of a fair lock the message goes to the head of the queue alone. Where the head is dead, or waits
-//! for a reply that is lost, no other waiter can or may react, and the lock is free until the
-//! head's place is over or the head asks again: a violation that is no fault of the waiters behind
-//! it. With crashes and lost replies `wake-ups` does not hold for a fair lock, by its design.
+//! The message of a fair lock goes to the head of the queue alone. If the head is dead, or waits
+//! for a reply that is lost, no other waiter can or may react. The lock is then free until the
+//! head's place expires or the head asks again: a violation that is not a fault of the waiters
+//! behind it. With crashes and lost replies, `wake-ups` does not hold for a fair lock, by its
+//! design.
 
 use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
 
@@ -25,7 +27,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
-/// The checker.
 pub(super) const WAKE_UPS: Checker = Checker {
     name: "wake-ups",
     question: "Does a waiter try again within the bound after each release?",
@@ -42,30 +43,30 @@ pub(super) const WAKE_UPS: Checker = Checker {
 #[derive(Debug, Default)]
 struct State {
     waiting: BTreeMap<Lock, BTreeMap<Owner, Mode>>,
-    /// The acquisitions under way: a waiter whose call comes back waits no more, whatever it came
-    /// back with.
+    /// The acquisitions under way. A waiter whose call returns no longer waits, whatever the
+    /// result.
     asking: BTreeMap<Op, (Lock, Owner, Mode)>,
-    /// What is held of each lock on a node, where more than one hold may be.
+    /// The holds of each lock on each node; a read-write lock may have several.
     held: BTreeMap<(Lock, Host), BTreeSet<(Owner, Mode)>>,
     /// Releases without a reaction so far.
     pending: BTreeMap<Lock, Gap>,
-    /// Releases to which no waiter can react, since all of them stand still.
+    /// Releases to which no waiter can react, since all of them are paused or suspended.
     interrupted: BTreeMap<Lock, Gap>,
-    /// How many releases there were with a waiter.
+    /// The number of releases with a waiter.
     releases: u64,
     standing_still: BTreeSet<Host>,
-    /// The stretches without a reaction.
+    /// The periods without a reaction.
     gaps: Vec<Gap>,
 }
 
-/// A stretch after a release in which no waiter reacted although one could.
+/// A period after a release in which no waiter reacted although one could.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     lock: Lock,
-    /// It concerns those alone who want to read.
+    /// True if the release concerns waiting readers only.
     to_readers: bool,
     released: True,
-    /// The release, or when a waiter that had stood still went on.
+    /// The release, or the instant at which a paused or suspended waiter resumed.
     since: True,
     until: True,
 }
@@ -77,7 +78,7 @@ impl Gap {
 }
 
 impl State {
-    /// Whether a waiter can act whom such a release concerns.
+    /// Returns true if a waiter that such a release concerns can act.
     fn waits(&self, history: &History, lock: Lock, to_readers: bool) -> bool {
         let able = |(owner, mode): (&Owner, &Mode)| {
             (*mode == Mode::Shared || !to_readers)
@@ -86,7 +87,7 @@ impl State {
         self.waiting.get(&lock).is_some_and(|waiting| waiting.iter().any(able))
     }
 
-    /// Whether there is a waiter whom such a release concerns, whether or not it can act.
+    /// Returns true if such a release concerns a waiter, even one that cannot act.
     fn any_waits(&self, lock: Lock, to_readers: bool) -> bool {
         let mut modes = self.waiting.get(&lock).into_iter().flat_map(BTreeMap::values);
         modes.any(|mode| *mode == Mode::Shared || !to_readers)
@@ -103,8 +104,8 @@ impl State {
         }
     }
 
-    /// What a release of a lock leaves to waiters: nothing, or something for readers alone, or all
-    /// of it.
+    /// Returns for whom a release frees the lock: `None` for nobody, `Some(true)` for readers only,
+    /// `Some(false)` for everybody.
     fn released(
         &mut self,
         history: &History,
@@ -125,7 +126,8 @@ impl State {
         }
     }
 
-    /// A release concerns the waiters that can act: while there are none, none is late.
+    /// Interrupts the releases for which no waiter can act, and continues those for which one can
+    /// again: nobody is late while no waiter can act.
     fn note_waiters_left(&mut self, history: &History, now: True) {
         for lock in self.pending.keys().chain(self.interrupted.keys()).copied().collect::<Vec<Lock>>() {
             let gap = self.pending.get(&lock).or_else(|| self.interrupted.get(&lock));
@@ -152,7 +154,7 @@ impl State {
             EventKind::Life { life: Life::Resumed } => {
                 self.standing_still.remove(&event.host);
             }
-            // A process started on that host again is another owner.
+            // A process started again on that host is another owner.
             EventKind::Life { life: Life::Crashed | Life::Started } => {
                 self.standing_still.remove(&event.host);
                 for waiting in self.waiting.values_mut() {
@@ -177,7 +179,7 @@ impl State {
             EventKind::Granted { lock, owner, mode, .. } => {
                 self.held.entry((*lock, event.host)).or_default().insert((*owner, *mode));
                 self.reacts(*lock, *owner, event.at);
-                // Another owner was quicker: there is nothing left to be woken for.
+                // Another owner was quicker: no waiter needs to wake up any more.
                 self.pending.remove(lock);
                 self.interrupted.remove(lock);
                 self.waiting.entry(*lock).or_default().remove(owner);
@@ -209,7 +211,7 @@ impl State {
     }
 }
 
-/// Takes a lock's gap out of a map if it meets a condition.
+/// Removes a lock's gap from a map if it meets a condition.
 fn take_if(
     gaps: &mut BTreeMap<Lock, Gap>,
     lock: Lock,

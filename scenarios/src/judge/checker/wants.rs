@@ -1,5 +1,5 @@
-//! Wants: the time in which an owner wants a lock and does not have it, from its first acquire
-//! until one succeeds, through refusals and failures after which it tries again.
+//! Wants: the time in which an owner wants a lock and does not have it. A want lasts from the first
+//! acquire until one succeeds, through refusals and failures after which the owner tries again.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub(super) struct Want {
     pub(super) owner: Owner,
     pub(super) from: True,
     pub(super) until: True,
-    /// Whether it ended because the owner got the lock.
+    /// True if it ended because the owner got the lock.
     pub(super) granted: bool,
-    /// The calls it is made of, by their places in [`Evidence::calls`].
+    /// The calls of the want, as indexes into [`Evidence::calls`].
     pub(super) calls: Vec<usize>,
 }
 
-/// All of them.
+/// Returns all wants of a history.
 pub(super) fn wants(evidence: &Evidence<'_>) -> Vec<Want> {
     let mut open: BTreeMap<(Lock, Owner), Want> = BTreeMap::new();
     let mut all = Vec::new();
@@ -32,7 +32,8 @@ pub(super) fn wants(evidence: &Evidence<'_>) -> Vec<Want> {
         want.until = call.over.unwrap_or(evidence.history.header.end);
         want.calls.push(at);
         want.granted = matches!(call.returned, Some((_, Outcome::Ok)));
-        // After a failure it asks again, after a success or a crash it wants the lock anew.
+        // After a failure or a refusal the want continues with the next call. After a success or a
+        // crash a new want begins.
         if call.returned.is_some() && !want.granted {
             open.insert((lock, owner), want);
         } else {

@@ -1,25 +1,26 @@
-//! Does each double grant fall into a window that is known: one that a failover, a crash or a wall
-//! clock opens?
+//! Does each double grant fall into a known window: one that a failover, a crash or a wall clock
+//! opens?
 //!
 //! The question arises for locks that a group of several nodes decides. When a node grants such a
-//! lock to a second owner within the promise to a first one, what became of the first hold says
-//! why:
+//! lock to a second owner within the promise to a first one, the fate of the first hold shows the
+//! reason:
 //!
 //! * *crash*: the node came back without the hold, or with an older expiry, which was over first;
-//! * *clock*: the hold expired on it in less true time than the lease that was set last, as its
-//!   wall clock was ahead;
-//! * *two masters*: the node never had the hold (or an older one of the same owner, which expired),
-//!   or was promoted without it, while another node that had granted it was a master still;
-//! * *failover*: the same, and the other node had ceased to be one.
+//! * *clock*: the hold expired on the node in less true time than the lease that was set last, as
+//!   the node's wall clock was ahead;
+//! * *two masters*: the node never had the hold (or had an older one of the same owner, which
+//!   expired), or was promoted without it, while another node that had granted it was still a
+//!   master;
+//! * *failover*: the same, but the other node was no longer a master.
 //!
-//! A node that is promoted says which holds it has lost. A hold that it does not call lost is one
-//! that it has, as its group had it at the promotion, unless its master had lost it before.
+//! A node that is promoted records which holds it has lost. It has every hold that it does not
+//! record as lost, as its group had it at the promotion, unless its master had lost it before.
 //!
-//! These are the cases in which Redis and its documentation let acknowledged writes be lost.
-//! Anything else is a mistake of the lock or of the server: a node that has the hold and grants
-//! another one, or a hold that another client deleted. So is a belief of two owners that outlasts
-//! their double grants: one of them counted on the lock for longer than it was promised, or by a
-//! clock that is slower than the lock allows for.
+//! These are the cases in which Redis and its documentation let acknowledged writes be lost. Any
+//! other double grant is a mistake of the lock or of the server: a node has the hold and grants
+//! another one, or another client deleted the hold. A belief of two owners that outlasts their
+//! double grants is a mistake, too: one of them counted on the lock for longer than it was
+//! promised, or by a clock that is slower than the lock allows for.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,7 +43,6 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict},
 };
 
-/// The checker.
 pub(super) const WINDOWS: Checker = Checker {
     name: "windows",
     question: "Does each double grant of a replicated lock fall into a window that a failover, a crash or a clock opens?",
@@ -136,8 +136,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     WINDOWS.finding(verdict, measures)
 }
 
-/// Whether two owners that both believed to hold a lock were both granted it all the while, if each
-/// double grant began so much earlier and ended so much later.
+/// Returns true if two owners that both believed to hold a lock were both granted it during the
+/// whole time, given that each double grant is extended by `by` at both ends.
 fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>], by: Duration) -> bool {
     let owners = |one, other| both.first.owner == one && both.second.owner == other;
     let of_both = |grant: &Overlap<'_, Promise>| {
@@ -145,7 +145,7 @@ fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>], by:
         grant.first.lock == both.first.lock && (owners(one, other) || owners(other, one))
     };
     let mut covered = None;
-    // In the order they began.
+    // In the order of their beginnings.
     for grant in granted.iter().filter(|grant| of_both(grant) && grant.until + by >= both.from) {
         if grant.from <= covered.unwrap_or(both.from) + by {
             covered = covered.max(Some(grant.until + by));
@@ -506,8 +506,8 @@ mod tests {
         crashed_after_a_grant().became("r", Role::Master).vanished("r", "c1", LossCause::Failover)
     }
 
-    /// From the promotion of the one to the end of the other, and not only while the second hold
-    /// lasted.
+    /// The measure runs from the promotion of the one to the end of the other, not only while the
+    /// second hold lasted.
     #[test]
     fn two_masters_are_measured_from_promotion_to_demotion() {
         let story = promoted().at(11_000).granted("r", "c2", 1_000).at(20_000).became("m", Role::Replica);
@@ -518,9 +518,9 @@ mod tests {
         );
     }
 
-    /// From the newest write that the promoted node has not seen, and not from the first one; to
-    /// the crash of the master that made it, and not to the promotion, which comes when the crash
-    /// is noticed.
+    /// The lag runs from the newest write that the promoted node has not received, not from the
+    /// first one. It ends with the crash of the master that made the write, not with the promotion,
+    /// which comes when the crash is noticed.
     #[test]
     fn replication_lagged_from_the_newest_lost_renewal_to_the_crash_of_its_master() {
         let granted = || group().at(2).granted("m", "c1", 30_000).at(8_990).extended("m", "c1", 30_000);
@@ -533,10 +533,11 @@ mod tests {
         };
         assert_eq!(lag(lost(crashed(granted()))).as_deref(), Some("lag=10ms"));
         assert_eq!(lag(lost(granted().at(10_000))).as_deref(), Some("lag=1.01s"));
-        // What the old master gives after the promotion was never to be replicated.
+        // A renewal by the old master after the promotion was never to be replicated.
         let renewed = lost(granted().at(10_000)).at(11_000).extended("m", "c1", 30_000).at(12_000);
         assert_eq!(lag(renewed).as_deref(), Some("lag=1.01s"));
-        // By a replica, which no master of a lock should do: it has no end as a master.
+        // Granted by a replica, which no master of a lock should be: its service as a master has no
+        // end.
         let by_replica = group().at(2).granted("r", "c1", 30_000).at(3).became("m", Role::Replica).at(9_000);
         let promoted = by_replica.became("m", Role::Master).vanished("m", "c1", LossCause::Failover);
         let found = first_line("windows", &promoted.at(9_500).granted("m", "c2", 30_000).ends(50_000));

@@ -1,4 +1,4 @@
-//! Instants and lengths, promises and losses as a reader wants them.
+//! Text for findings: instants and lengths, promises, beliefs, losses and faults.
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
@@ -14,7 +14,8 @@ use crate::judge::{
     verdict::Witness,
 };
 
-/// A true instant in seconds, to the millisecond where that is exact enough.
+/// Formats a true instant in seconds: with milliseconds if that is exact, otherwise with
+/// microseconds.
 pub(crate) fn instant(at: True) -> String {
     let micros = at.as_micros();
     let (sign, micros) = (if micros < 0 { "-" } else { "" }, micros.unsigned_abs());
@@ -26,7 +27,7 @@ pub(crate) fn instant(at: True) -> String {
     }
 }
 
-/// A length of time as a sentence has it: `870 µs`, `94.1 ms`, `28.999 s`.
+/// Formats a length of time: `870 µs`, `94.1 ms`, `28.999 s`.
 pub(crate) fn length(length: Duration) -> String {
     let micros = length.as_micros();
     match micros {
@@ -38,13 +39,13 @@ pub(crate) fn length(length: Duration) -> String {
     }
 }
 
-/// `1 grant`, `3 grants`.
+/// Formats a count with its noun: `1 grant`, `3 grants`.
 pub fn many(count: usize, one: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{count} {one}{s}")
 }
 
-/// A promise: owner, begin and end.
+/// Describes a promise: owner, beginning and end.
 pub(super) fn promise(history: &History, promise: &Promise) -> String {
     let owner = history.owner_name(promise.owner);
     let node = history.host_name(promise.node);
@@ -63,7 +64,7 @@ pub(super) fn promise(history: &History, promise: &Promise) -> String {
     format!("{owner} got the lock at {}, when {by}, and {end}.", instant(promise.from))
 }
 
-/// A belief: owner, begin and end, and its clock.
+/// Describes a belief: owner, beginning, end, and the clock that ended it.
 pub(super) fn belief(history: &History, belief: &Belief) -> String {
     let owner = history.owner_name(belief.owner);
     let until = instant(belief.until);
@@ -89,7 +90,7 @@ pub(super) fn belief(history: &History, belief: &Belief) -> String {
     format!("{owner} believed it held the lock from {}{end}.", instant(belief.from))
 }
 
-/// What a clock that was wrong made of the time that has passed.
+/// Describes a wrong clock: the time that passed by it, and the true time.
 pub(crate) fn shown(history: &History, shown: &chain::Shown) -> String {
     let sign = if shown.passed < 0 { "-" } else { "" };
     let (passed, truth) =
@@ -102,7 +103,7 @@ pub(crate) fn shown(history: &History, shown: &chain::Shown) -> String {
     format!("by its {} {sign}{passed} have passed since {since}{of}, and {truth} in truth", shown.clock)
 }
 
-/// Tells in a sentence why a hold went away on a node.
+/// Describes the loss of a hold on a node.
 pub(super) fn vanished(history: &History, event: &Event, how: LossCause) -> String {
     let (at, node) = (instant(event.at), history.host_name(event.host));
     match how {
@@ -126,7 +127,7 @@ pub(super) fn vanished(history: &History, event: &Event, how: LossCause) -> Stri
     }
 }
 
-/// When the node of an event crashed last before it.
+/// Returns the last crash of the event's node up to the event.
 fn crashed(history: &History, event: &Event) -> Option<True> {
     let until = history.events.partition_point(|other| other.at <= event.at);
     let crashes = |other: &&Event| {
@@ -135,12 +136,12 @@ fn crashed(history: &History, event: &Event) -> Option<True> {
     history.events[..until].iter().rev().find(crashes).map(|crash| crash.at)
 }
 
-/// What was done to whom, and when.
+/// Describes a fault and its time.
 pub(crate) fn fault(fault: &Fault) -> String {
     format!("{} {}", fault.words, span(fault))
 }
 
-/// `at 1.000 s`, `from 1.000 s to 2.000 s`, or `from 1.000 s on`.
+/// Formats the time of a fault: `at 1.000 s`, `from 1.000 s to 2.000 s`, or `from 1.000 s on`.
 pub(crate) fn span(fault: &Fault) -> String {
     match fault.until {
         Some(until) if until > fault.from => format!("from {} to {}", instant(fault.from), instant(until)),
@@ -149,10 +150,10 @@ pub(crate) fn span(fault: &Fault) -> String {
     }
 }
 
-/// The faults in the chain of a witness as one sentence. Of many those are told that still had an
-/// effect when it began to be wrong, and of these the latest.
+/// Lists the faults in the chain of a witness in one sentence. If they are too many, faults still
+/// in effect at the beginning of the witness take precedence, and then later ones.
 pub(super) fn faults(history: &History, in_chain: &BTreeMap<usize, True>, witness: &Witness) -> String {
-    /// How many one sentence tells.
+    /// The most faults in one sentence.
     const TOLD_MAX: usize = 6;
     if in_chain.is_empty() {
         return match history.faults.iter().filter(|fault| fault.from <= witness.until).count() {

@@ -1,5 +1,5 @@
-//! The clocks of a host as straight pieces over true time, so that a reading can be told from an
-//! instant and an instant from a reading.
+//! The clocks of a host as piecewise linear functions of true time. They convert an instant to a
+//! reading and a reading to an instant.
 
 use std::{fmt, time::Duration};
 
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::id::nanos;
 
-/// Which of a host's clocks.
+/// One of a host's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockId {
     /// `CLOCK_REALTIME`.
     Wall,
-    /// `CLOCK_MONOTONIC`: stands still while the host is suspended.
+    /// `CLOCK_MONOTONIC`: stops while the host is suspended.
     Monotonic,
     /// `CLOCK_BOOTTIME`.
     Boottime,
 }
 
 impl ClockId {
-    /// All of them, in the order of [`Segment::readings`].
+    /// All clocks, in the order of [`Segment::readings`].
     pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for ClockId {
 /// A deadline by one of a client's own clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// The clock it counts by; which one is the client's choice, and may be the wrong one.
+    /// The clock that decides; the client chooses it, perhaps wrongly.
     pub clock: ClockId,
     /// The reading in nanoseconds.
     pub nanos: i64,
@@ -62,15 +62,15 @@ impl From<Boottime> for Deadline {
     }
 }
 
-/// A straight piece of a host's clocks, in force from `from` until the next one.
+/// A linear piece of a host's clocks, valid from `from` until the next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// The true instant it begins at.
+    /// The true instant at which it begins.
     #[serde(with = "nanos")]
     pub from: True,
     /// Readings in nanoseconds at `from`: wall, monotonic, boottime.
     pub readings: [i64; 3],
-    /// How fast each goes, in billionths of true time: 1,000,000,000 is right, 0 stands still.
+    /// The rate of each clock in billionths of true time: 1,000,000,000 is exact, 0 is stopped.
     pub rates: [i64; 3],
 }
 
@@ -86,7 +86,7 @@ impl Segment {
     }
 }
 
-/// The clocks of one host over the whole run: its pieces in the order of true time, never none.
+/// The clocks of one host over the whole run: at least one piece, in the order of true time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Segment>", into = "Vec<Segment>")]
 pub struct Clock {
@@ -114,12 +114,12 @@ impl From<Clock> for Vec<Segment> {
 }
 
 impl Clock {
-    /// Clocks that show true time.
+    /// Returns clocks that show true time.
     pub fn true_time() -> Self {
         Self { segments: vec![Segment { from: True::ZERO, readings: [0; 3], rates: [UNIT as i64; 3] }] }
     }
 
-    /// The pieces, in order.
+    /// Returns the pieces, in order.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
@@ -128,13 +128,13 @@ impl Clock {
         self.segments.partition_point(|segment| segment.from <= at).saturating_sub(1)
     }
 
-    /// What one of the clocks shows at a true instant, in nanoseconds.
+    /// Returns a clock's reading at a true instant, in nanoseconds.
     pub fn reading(&self, clock_id: ClockId, at: True) -> i64 {
         self.segments[self.index(at)].at(clock_id, at)
     }
 
-    /// The first true instant, not before `from`, at which a clock shows this reading or more;
-    /// `None` if that never comes.
+    /// Returns the first true instant, not before `from`, at which the clock shows the deadline or
+    /// more; `None` if it never does.
     pub fn first_true(&self, deadline: Deadline, from: True) -> Option<True> {
         let clock_id = deadline.clock;
         let first = self.index(from);
@@ -148,7 +148,7 @@ impl Clock {
             if rate <= 0 {
                 continue;
             }
-            // Counted from the piece's own beginning, so that rounding down at `start` costs
+            // Count from the beginning of the piece, so that rounding down at `start` costs
             // nothing.
             let needed = i128::from(deadline.nanos) - i128::from(segment.readings[clock_id as usize]);
             let wait = (needed * UNIT + rate - 1) / rate;
@@ -161,8 +161,8 @@ impl Clock {
         None
     }
 
-    /// When a clock has advanced by so much since `from`: when it shows so much more than then, or
-    /// than at any time since. `None` if that never comes.
+    /// Returns the instant at which a clock has advanced by `by` since `from`: it shows `by` more
+    /// than at `from`, or than at its lowest reading since. `None` if it never does.
     pub fn advances(&self, clock_id: ClockId, from: True, by: Duration) -> Option<True> {
         let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
         let mut lowest = i64::MAX;
@@ -172,7 +172,7 @@ impl Clock {
             if next.is_some_and(|next| next <= start) {
                 continue;
             }
-            // A clock that goes backwards within a piece there is none.
+            // Within a piece a clock never goes backwards, so its start has its lowest reading.
             lowest = lowest.min(segment.at(clock_id, start));
             let deadline = Deadline { clock: clock_id, nanos: lowest.saturating_add(by) };
             let shown = self.first_true(deadline, start);
@@ -183,8 +183,9 @@ impl Clock {
         None
     }
 
-    /// When an expiry by this host's wall clock takes hold: Redis drops a key once its clock, in
-    /// whole milliseconds, is past the expiry, not when it is equal to it.
+    /// Returns the instant at which a key with this expiry is gone by this host's wall clock. Redis
+    /// drops a key once its clock, in whole milliseconds, is past the expiry, not when it equals
+    /// it.
     pub fn expires(&self, until: Wall, from: True) -> Option<True> {
         let next_ms = Wall::from_millis(until.as_millis().saturating_add(1));
         self.first_true(next_ms.into(), from)
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_back_advances_from_where_it_is() {
-        // Set back by 5 s at 8 s, stepped 100 s ahead at 30 s, still from 31 s on.
+        // Set back by 5 s at 8 s, stepped 100 s ahead at 30 s, stopped from 31 s on.
         let clock = clock(&[(0, 0, 0), (8, 3, 0), (30, 125, 0), (31, 126, -1_000_000)]);
         for (from, by, expected) in [
             (0, 8, Some(13)),
@@ -230,12 +231,12 @@ mod tests {
 
     #[test]
     fn a_reading_comes_back_as_the_instant_it_was_shown() {
-        // True until 10 s, then stepped 100 s ahead, then standing still from 20 s to 30 s.
+        // True until 10 s, then stepped 100 s ahead, then stopped from 20 s to 30 s.
         let clock = clock(&[(0, 0, 0), (10, 110, 0), (20, 120, -1_000_000), (30, 120, 0)]);
         for (reading, from, expected) in [
             (5, 0, Some(5.0)),
             (5, 7, Some(7.0)),
-            // Jumped over: shown from the step on.
+            // The step jumps over this reading: it counts as shown from the step on.
             (50, 0, Some(10.0)),
             (115, 0, Some(15.0)),
             (120, 0, Some(20.0)),
@@ -247,8 +248,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_runs_fast_reaches_a_reading_early() {
-        // 2 % fast: ten seconds of it are 9.803921569 true seconds, rounded up to the nanosecond
-        // that shows them.
+        // 2 % fast: ten seconds on this clock are 9.803921569 true seconds, rounded up to the
+        // nanosecond that shows them.
         assert_eq!(first(&clock(&[(0, 0, 20_000)]), 10, 0), Some(9.803_921_569));
         assert_eq!(first(&clock(&[(0, 0, -1_000_000)]), 10, 0), None);
     }

@@ -1,4 +1,4 @@
-//! One thing that happened on one host. Instants are true time unless a clock is named.
+//! One event on one host. Instants are true time unless a clock is named.
 
 use std::time::Duration;
 
@@ -10,57 +10,59 @@ use super::{
     id::{Host, Lock, Op, Owner, nanos, wall_option},
 };
 
-/// What happened, when and where.
+/// One event: its kind, time and host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// True time.
     #[serde(with = "nanos")]
     pub at: True,
-    /// The client that did or learned it, the node that executed it, or the resource it arrived at.
+    /// The client that acted or learned of it, the node that executed it, or the resource that
+    /// received it.
     pub host: Host,
-    /// What happened.
+    /// The kind of event, with its data.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened on a host.
+/// A kind of event on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum EventKind {
-    /// Client: the application called.
+    /// Client: the application called an operation.
     Invoke {
-        /// Which call.
+        /// The number of the call.
         op: Op,
         /// The lock.
         lock: Lock,
         /// The owner.
         owner: Owner,
-        /// What was asked.
+        /// The operation asked for.
         call: Call,
     },
-    /// Client: the call came back.
+    /// Client: the call returned.
     Return {
-        /// Which call.
+        /// The number of the call.
         op: Op,
-        /// With what.
+        /// Its result.
         outcome: Outcome,
     },
-    /// Client: from now on the owner thinks that it holds the lock. Emitted when an acquire
-    /// succeeded and again at each renewal.
+    /// Client: from now on the owner believes that it holds the lock. Emitted when an acquire
+    /// succeeds and again at each renewal.
     Believes {
         /// The lock.
         lock: Lock,
-        /// Who.
+        /// The owner.
         owner: Owner,
-        /// Until which reading of which of this client's clocks; `None`: until it learns otherwise.
+        /// The reading, and the client's clock that must show it, at which the belief ends; `None`:
+        /// until the owner learns otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Deadline>,
-        /// The fencing token, if it got one.
+        /// The fencing token, if the owner got one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
-        /// How many times it thinks that it holds it.
+        /// The number of levels that the owner believes it holds.
         count: u32,
-        /// Shared or alone.
+        /// The mode of the hold.
         #[serde(default)]
         mode: Mode,
     },
@@ -68,57 +70,58 @@ pub enum EventKind {
     Disbelieves {
         /// The lock.
         lock: Lock,
-        /// Who.
+        /// The owner.
         owner: Owner,
-        /// What made it think so.
+        /// The reason.
         why: Reason,
-        /// Shared or alone.
+        /// The mode of the hold.
         #[serde(default)]
         mode: Mode,
     },
-    /// Client: the owner's line of work has ended, and has not given back what it believes it
-    /// holds. Nothing that it does will.
+    /// Client: the owner's line of work ended without releasing the lock that it believes it holds.
+    /// It will never release it.
     Abandoned {
         /// The lock.
         lock: Lock,
-        /// Who.
+        /// The owner.
         owner: Owner,
     },
-    /// Client: it was refused and waits to be woken.
+    /// Client: the owner was refused and waits for a wake-up.
     Waiting {
         /// The lock.
         lock: Lock,
-        /// Who.
+        /// The owner.
         owner: Owner,
     },
-    /// Client: it stopped waiting in order to try again.
+    /// Client: the owner stopped waiting in order to try again.
     Woken {
         /// The lock.
         lock: Lock,
-        /// Who.
+        /// The owner.
         owner: Owner,
-        /// By what.
+        /// The cause of the wake-up.
         by: Wake,
     },
-    /// Node: it executed a client's command that made the owner hold the lock (again). What a
-    /// replica repeats is not a grant. The [`EventKind::Queue`] of the same command comes before or
-    /// after it, in the order of the command's writes.
+    /// Node: it executed a client's command by which the owner holds the lock, or holds one more
+    /// level. A replica that applies the same command does not record a grant. The
+    /// [`EventKind::Queue`] of the same command comes before or after it, in the order of the
+    /// command's writes.
     Granted {
         /// The lock.
         lock: Lock,
         /// The owner.
         owner: Owner,
-        /// For how long; `None`: the key has no expiry.
+        /// The lease in milliseconds; `None`: the key has no expiry.
         lease_ms: Option<u64>,
-        /// When the key expires by this node's wall clock.
+        /// The instant of the key's expiry by this node's wall clock.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
-        /// How many times the owner now holds it.
+        /// The number of levels that the owner now holds.
         count: u32,
-        /// The token handed out.
+        /// The fencing token handed out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
-        /// Shared or alone.
+        /// The mode of the hold.
         #[serde(default)]
         mode: Mode,
     },
@@ -126,16 +129,16 @@ pub enum EventKind {
     Extended {
         /// The lock.
         lock: Lock,
-        /// Who holds it.
+        /// The holder.
         owner: Owner,
-        /// Who asked for the extension.
+        /// The sender of the command.
         by: Party,
-        /// The new lease; `None`: the key lost its expiry.
+        /// The new lease in milliseconds; `None`: the key lost its expiry.
         lease_ms: Option<u64>,
-        /// When the key expires by this node's wall clock.
+        /// The instant of the key's expiry by this node's wall clock.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
-        /// Shared or alone.
+        /// The mode of the hold.
         #[serde(default)]
         mode: Mode,
     },
@@ -143,214 +146,214 @@ pub enum EventKind {
     Released {
         /// The lock.
         lock: Lock,
-        /// Whose hold was released.
+        /// The owner of the released hold.
         owner: Owner,
-        /// Who asked for it.
+        /// The sender of the command.
         by: Party,
-        /// How many holds of the owner are left.
+        /// The number of levels that the owner still holds.
         left: u32,
-        /// The lease a partial release set, if it set one.
+        /// The new lease in milliseconds, if a partial release set one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lease_ms: Option<u64>,
-        /// When the key expires by this node's wall clock, after a partial release.
+        /// The instant of the key's expiry by this node's wall clock, after a partial release.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
-        /// Shared or alone.
+        /// The mode of the hold.
         #[serde(default)]
         mode: Mode,
     },
-    /// Node: the owner's hold is gone without its owner having released it.
+    /// Node: the owner's hold ended without a release by the owner.
     Vanished {
         /// The lock.
         lock: Lock,
-        /// Who held it until now.
+        /// The owner that held it until now.
         owner: Owner,
-        /// How it went.
+        /// The cause.
         how: LossCause,
-        /// Shared or alone.
+        /// The mode of the hold.
         #[serde(default)]
         mode: Mode,
     },
-    /// Node: it has come back with a hold of the owner that is not what its group has said of that
-    /// last: the release, the loss or the shorter lease that came after was not on its disk, or had
-    /// not reached it when it took over.
+    /// Node: it restarted or was promoted with a hold that differs from its group's latest record
+    /// of that hold. The later release, loss or shorter lease was not on its disk, or had not
+    /// reached it when it took over.
     ///
-    /// Told by a node that is a master, of what it has when it has started again or has become one,
-    /// and that is not over by its clock. The last that the nodes of the group have said, a grant,
-    /// an extension, a release or a loss (that of a replica's copy is none), is that the owner has
-    /// nothing any more, or another number of levels than the node counts, or the same with an end
-    /// by more than [`SAME_END`] before that which the node has. What it has as its group had it,
-    /// or with an earlier end, has not come back.
+    /// Recorded by a master that has just restarted or become one, for holds that are not over by
+    /// its clock. The group's latest record is the last grant, extension, release or loss by any of
+    /// its nodes; a replica's loss of its copy does not count. A hold differs if the record says
+    /// that the owner holds nothing, or has another number of levels, or has the same number but an
+    /// end more than [`SAME_END`] earlier than the node's. A hold equal to the record, or with an
+    /// earlier end, has not come back.
     Regained {
         /// The lock.
         lock: Lock,
-        /// Who holds it as the node has it.
+        /// The holder according to the node.
         owner: Owner,
-        /// What is left of its lease by this node's wall clock; `None`: the key has no expiry.
+        /// The remaining lease in milliseconds by this node's wall clock; `None`: the key has no
+        /// expiry.
         lease_ms: Option<u64>,
-        /// When the key expires by this node's wall clock.
+        /// The instant of the key's expiry by this node's wall clock.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
-        /// How many times the owner holds it as the node has it.
+        /// The number of levels according to the node.
         count: u32,
-        /// How the node came to have it.
+        /// The way in which the node got the hold.
         how: GainCause,
-        /// Shared or alone.
+        /// The mode of the hold.
         #[serde(default)]
         mode: Mode,
     },
-    /// Node: the queue of a fair lock changed and is now this, head first.
+    /// Node: the queue of a fair lock changed; this is the new queue.
     Queue {
         /// The lock.
         lock: Lock,
-        /// Who waits.
+        /// The waiting owners, head first.
         waiters: Box<[Owner]>,
     },
-    /// Node: the count of a latch is now this. Zero: the latch is open.
+    /// Node: the count of a latch changed to this value. Zero: the latch is open.
     Counted {
         /// The latch.
         lock: Lock,
-        /// How many times it must be counted down until it opens.
+        /// The number of count-downs until the latch opens.
         left: u64,
     },
     /// Node: it granted permits of a rate limiter.
     Passed {
         /// The limiter.
         lock: Lock,
-        /// Who asked for them; with an owner of the process whose rate it was, where each has one
-        /// by itself.
+        /// The sender of the request. It has an owner if each process has its own rate: an owner of
+        /// the process whose rate was used.
         by: Party,
-        /// How many.
+        /// The number of permits.
         permits: u32,
     },
     /// Node: it published a lock's message.
     Published {
         /// The lock.
         lock: Lock,
-        /// How many subscribers it was sent to.
+        /// The number of subscribers that received it.
         receivers: u32,
     },
     /// Node: it became a master or a replica.
     Became {
-        /// Which.
+        /// The new role.
         role: Role,
     },
-    /// Sentinel: it emitted an event.
+    /// Sentinel: it emitted an event of its own.
     Sentinel {
-        /// Its name, such as `+sdown`.
+        /// The event's name, such as `+sdown`.
         event: Box<str>,
-        /// What it is about.
+        /// The event's message.
         message: Box<str>,
     },
-    /// Node of a cluster: something has changed in its view of the cluster.
+    /// Node of a cluster: its view of the cluster changed.
     Cluster {
-        /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`,
-        /// `slots`, `migrating`, `importing`, `stable`, `follows` or `state`.
+        /// The change: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`,
+        /// `epoch`, `slots`, `migrating`, `importing`, `stable`, `follows` or `state`.
         event: Box<str>,
-        /// Of which node, slots or epoch.
+        /// The node, slots or epoch concerned.
         about: Box<str>,
     },
-    /// Node of a cluster: what it is to the slot of a lock, in its own view, is another thing from
-    /// now on.
+    /// Node of a cluster: its role for the slot of a lock changed, in its own view.
     Serves {
         /// The lock.
         lock: Lock,
-        /// What.
+        /// The new role.
         how: Serving,
     },
-    /// Any host: its software started, stopped or stood still.
+    /// Any host: its software started, crashed, was halted or resumed.
     Life {
-        /// Which.
+        /// The change.
         life: Life,
     },
     /// Resource: a client's write arrived.
     Write {
         /// The lock that guards the resource.
         lock: Lock,
-        /// Who wrote.
+        /// The owner that wrote.
         owner: Owner,
-        /// The token it carried.
+        /// The fencing token of the write.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
-        /// When the client sent it.
+        /// The instant the client sent it.
         #[serde(with = "nanos")]
         sent: True,
-        /// Whether each rule would have let it through.
+        /// The decision of each fencing rule on this write.
         accepted: Accepted,
     },
 }
 
-/// What an application asked of a lock.
+/// An operation that an application asks of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
-    /// To hold it.
+    /// Acquires the lock.
     Acquire {
-        /// How long it would wait.
+        /// The longest time to wait.
         wait: Wait,
-        /// For how long it wants it; `None`: until released, kept by a watchdog.
+        /// The lease asked for in milliseconds; `None`: until released, renewed by a watchdog.
         lease_ms: Option<u64>,
-        /// Shared or alone.
+        /// The mode asked for.
         #[serde(default)]
         mode: Mode,
     },
-    /// To hold it no longer.
+    /// Releases the lock.
     Release,
-    /// To hold it for so much longer.
+    /// Sets a new lease on the hold.
     Extend {
-        /// The new lease.
+        /// The new lease in milliseconds.
         lease_ms: u64,
     },
-    /// To set a latch to its count, if it is open.
+    /// Sets a latch to its count, if it is open.
     Set,
-    /// To count a latch down by one.
+    /// Counts a latch down by one.
     CountDown,
-    /// To go on when a latch is open.
+    /// Waits until a latch is open.
     Await {
-        /// How long it would wait.
+        /// The longest time to wait.
         wait: Wait,
     },
-    /// To open a latch by deleting it.
+    /// Opens a latch by deleting it.
     Delete,
-    /// To be granted permits of a rate limiter.
+    /// Takes permits of a rate limiter.
     Take {
-        /// How many.
+        /// The number of permits.
         permits: u32,
-        /// How long it would wait.
+        /// The longest time to wait.
         wait: Wait,
     },
 }
 
-/// How long a caller would wait for a lock.
+/// The longest time that a caller waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wait {
-    /// Not at all.
+    /// The caller does not wait.
     No,
-    /// So many milliseconds.
+    /// A number of milliseconds.
     Ms(u64),
-    /// Without a limit.
+    /// The caller waits without a limit.
     Unbounded,
 }
 
-/// How a call came back.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It was done.
+    /// The call succeeded.
     Ok,
-    /// It was refused by the lock's rules: another owner holds it, or the caller does not.
+    /// The lock's rules refused it: another owner holds the lock, or the caller does not.
     Refused,
-    /// It went wrong.
+    /// The call failed with an error.
     Failed {
-        /// Whether the lock certainly did not change.
+        /// True if the lock certainly did not change.
         definite: bool,
         /// The error.
         message: Box<str>,
     },
 }
 
-/// Shared or alone.
+/// The mode of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -361,19 +364,19 @@ pub enum Mode {
     Shared,
 }
 
-/// What made an owner think that it no longer holds a lock.
+/// The reason for which an owner believes that it no longer holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// It is about to release it.
+    /// The owner is about to release it.
     Released,
-    /// It learned of the loss: a renewal or a release found that the lock was gone.
+    /// The owner learned of the loss: a renewal or a release found that the lock was gone.
     Lost,
-    /// Its own clock says that the lease is over.
+    /// The lease is over by the owner's own clock.
     Expired,
 }
 
-/// What ended a wait.
+/// The cause that ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wake {
@@ -383,106 +386,107 @@ pub enum Wake {
     Timer,
 }
 
-/// Who sent a command.
+/// The sender of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Party {
-    /// The client it came from.
+    /// The client that sent it.
     pub client: Host,
-    /// On whose behalf, where the command or its connection says it; a bare DEL on a connection
-    /// that several lines of work of the client share does not.
+    /// The owner for which it was sent, if the command or its connection identifies one. A bare DEL
+    /// on a connection that several lines of work of the client share does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
 }
 
-/// How a hold went away without its owner having released it.
+/// The cause for which a hold ended without a release by its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossCause {
-    /// Its lease was over by the node's wall clock.
+    /// The lease was over by the node's wall clock.
     Expired,
-    /// The node needed the memory.
+    /// The node evicted the key to free memory.
     Evicted,
-    /// FLUSHALL or FLUSHDB.
+    /// A client ran FLUSHALL or FLUSHDB.
     Flushed,
     /// A client deleted the key.
     Deleted(Party),
     /// A client overwrote the value.
     Overwritten(Party),
-    /// The node crashed and came back without it.
+    /// The node crashed and restarted without it.
     Crash,
-    /// The node that was promoted did not have it.
+    /// The promoted node did not have it.
     Failover,
 }
 
-/// How a node came to have a hold that its group had no more.
+/// The way in which a node got a hold that its group no longer had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GainCause {
-    /// It started again with what was on its disk.
+    /// It restarted with older data from its disk.
     Restart,
-    /// It became a master with what had reached it.
+    /// It became a master without the latest changes of the former master.
     Failover,
 }
 
-/// Two ends of a lease that are no farther apart may be one: a real node's is read some time after
-/// it was set.
+/// Two ends of a lease at most this far apart count as equal: the recorder reads a real node's
+/// expiry some time after it was set.
 pub const SAME_END: Duration = Duration::from_millis(10);
 
-/// What a node is to its group.
+/// The role of a node in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// It takes writes.
     Master,
-    /// It repeats its master's.
+    /// It applies its master's writes.
     Replica,
 }
 
-/// What a node of a cluster is to a slot, in its own view.
+/// The role of a cluster node for a slot, in its own view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serving {
-    /// Another node is its master, or none is.
+    /// Another node is the slot's master, or no node is.
     Elsewhere,
-    /// It is its master, and does not answer, because the cluster is down.
+    /// It is the slot's master, but does not serve it, because the cluster is down.
     Closed,
-    /// It is its master, and answers.
+    /// It is the slot's master and serves all its keys.
     Whole,
-    /// It is its master, and answers for the keys that it still has.
+    /// It is the slot's master and serves the keys that have not been moved yet.
     Migrating,
-    /// Another node is its master, and this one answers who was sent by it.
+    /// Another node is the slot's master; this one serves the clients that the master redirects to
+    /// it.
     Importing,
 }
 
 impl Serving {
-    /// Whether the node is the master of the slot, whether or not it answers.
+    /// Returns true if the node is the slot's master, even if it does not serve the slot.
     pub fn is_master(self) -> bool {
         matches!(self, Self::Closed | Self::Whole | Self::Migrating)
     }
 
-    /// Whether the node is the master of the slot, and answers.
+    /// Returns true if the node is the slot's master and serves it.
     pub fn answers(self) -> bool {
         matches!(self, Self::Whole | Self::Migrating)
     }
 }
 
-/// What became of a host's software.
+/// A change in the life of a host's software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Life {
     /// It started, for the first time or again.
     Started,
-    /// It crashed; what it had in memory is gone.
+    /// It crashed and lost its memory.
     Crashed,
-    /// It stands still; all its clocks go on.
+    /// It does not run, but all its clocks continue.
     Paused,
-    /// It stands still, and its monotonic clock with it.
+    /// It does not run, and its monotonic clock stops.
     Suspended,
-    /// It goes on after a pause or a suspension.
+    /// It runs again after a pause or a suspension.
     Resumed,
 }
 
-/// Whether each rule of a resource would have let a write through.
+/// The decision of each fencing rule on a write: true means accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
     /// Under `>`.
@@ -492,7 +496,7 @@ pub struct Accepted {
 }
 
 impl EventKind {
-    /// The lock it is about, if it is about one.
+    /// Returns the lock concerned, or `None` if the event concerns no single lock.
     pub fn lock(&self) -> Option<Lock> {
         match self {
             Self::Invoke { lock, .. }
@@ -520,7 +524,7 @@ impl EventKind {
         }
     }
 
-    /// The owner it is about, if it is about one.
+    /// Returns the owner concerned, or `None` if the event concerns no single owner.
     pub fn owner(&self) -> Option<Owner> {
         match self {
             Self::Invoke { owner, .. }
@@ -548,7 +552,7 @@ impl EventKind {
         }
     }
 
-    /// The hold that it is about: an owner has one of a lock in each mode.
+    /// Returns the hold concerned: an owner has one hold of a lock in each mode.
     pub fn hold(&self) -> Option<(Lock, Owner, Mode)> {
         match self {
             Self::Believes { lock, owner, mode, .. }
@@ -562,7 +566,7 @@ impl EventKind {
         }
     }
 
-    /// The acting party that it mentions, for checking that it is known.
+    /// Returns the acting party, so that the reader of a file can check its numbers.
     pub(super) fn party(&self) -> Option<Party> {
         match self {
             Self::Extended { by, .. } | Self::Released { by, .. } | Self::Passed { by, .. } => Some(*by),

@@ -1,7 +1,7 @@
-//! The calls of a run that failed, counted by client, by what was asked and by the error.
+//! The calls of a run that failed, counted by operation, error and client.
 //!
-//! An error is no verdict: a checker that finds nothing wrong may have been shown nothing but
-//! errors. So a report lists them, whatever the verdicts.
+//! An error is not a verdict: a checker that finds nothing wrong may have seen nothing but errors.
+//! So a report lists the failed calls, whatever the verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Call, EventKind, History, Host, Outcome, id::nanos};
 
-/// The purpose of a call, without its details.
+/// The operation of a call, without its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallKind {
@@ -33,7 +33,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// The nouns for one of them and for several.
+    /// Returns the noun for the operation in singular and plural.
     pub fn nouns(self) -> [&'static str; 2] {
         match self {
             Self::Acquire => ["acquisition", "acquisitions"],
@@ -49,7 +49,7 @@ impl CallKind {
 }
 
 impl Call {
-    /// Its purpose, without the details.
+    /// Returns the operation without its arguments.
     pub fn kind(&self) -> CallKind {
         match self {
             Self::Acquire { .. } => CallKind::Acquire,
@@ -64,30 +64,30 @@ impl Call {
     }
 }
 
-/// Calls of one client that failed with errors of one kind.
+/// Calls of one client for one operation that failed with errors of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedCalls {
     /// The client's name.
     pub client: Box<str>,
-    /// The purpose of the calls.
+    /// The operation.
     pub call: CallKind,
-    /// Their number.
+    /// The number of calls.
     pub count: u64,
-    /// When the first of them came back, in nanoseconds of true time.
+    /// The instant at which the first of them returned, in nanoseconds of true time.
     #[serde(with = "nanos")]
     pub first_at: True,
-    /// The error of the first.
+    /// The error of the first call.
     pub text: Box<str>,
 }
 
 impl FailedCalls {
-    /// The error without what differs from call to call (numbers, lengths of time, addresses, ids),
-    /// so that those of one kind are equal.
+    /// Returns the error with the parts that differ from call to call (numbers, durations,
+    /// addresses, ids) replaced, so that errors of one kind are equal.
     pub fn kind(&self) -> String {
         kind_of(&self.text)
     }
 
-    /// The first of them in words, such as `acquisition by c1: no reply within 3s`.
+    /// Describes the first call, such as `acquisition by c1: no reply within 3s`.
     pub fn first_in_words(&self) -> String {
         let [one, _] = self.call.nouns();
         format!("{one} by {}: {}", self.client, self.text)
@@ -95,9 +95,9 @@ impl FailedCalls {
 }
 
 impl History {
-    /// The calls that failed, by what was asked and the kind of the error in the order of the first
-    /// of each, and of each by client. Those of lockstorm's own client are not among them:
-    /// `progress` speaks of these.
+    /// Returns the failed calls, by operation and kind of error in the order of the first of each,
+    /// and within these by client. Calls of lockstorm's own client are left out: `progress` reports
+    /// them.
     pub fn failed_calls(&self) -> Vec<FailedCalls> {
         let probe = self.probe();
         let failures = || {
@@ -138,7 +138,7 @@ impl History {
     }
 }
 
-/// An error with `#` in the place of each word that has a digit in it.
+/// Replaces each word of an error that contains a digit with `#`.
 fn kind_of(text: &str) -> String {
     let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut kind = String::new();

@@ -1,5 +1,5 @@
-//! A history as a file: JSON lines, the first with everything but the events, then one line per
-//! event, in order.
+//! A history as a file of JSON lines: everything but the events in the first line, then one line
+//! per event, in order.
 
 use std::{
     collections::BTreeMap,
@@ -14,10 +14,10 @@ use super::{
     Clock, CommandCount, Event, EventKind, Fault, Header, History, Host, KeyLeft, Lock, Owner, OwnerInfo,
 };
 
-/// The version of the form; a reader refuses what it does not know.
+/// The version of the format; a reader refuses all others.
 const FORMAT: u32 = 2;
 
-/// The first line.
+/// The first line of the file.
 #[derive(Serialize, Deserialize)]
 struct Preamble<T> {
     lockstorm_history: u32,
@@ -47,24 +47,24 @@ struct OwnedParts {
     keys_left: Vec<KeyLeft>,
 }
 
-/// Why a stored history cannot be read.
+/// The reason a stored history cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The file itself failed.
+    /// Reading from the source failed.
     #[error("the history cannot be read")]
     Io(#[from] io::Error),
-    /// A line is not what it should be.
+    /// A line is invalid.
     #[error("line {line} of the history: {mistake}")]
     Line {
-        /// Counted from 1.
+        /// The line's number, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// A description of the mistake.
         mistake: String,
     },
 }
 
 impl History {
-    /// Writes it down.
+    /// Writes the history as JSON lines.
     ///
     /// # Errors
     /// Errors of the writer.
@@ -86,11 +86,11 @@ impl History {
         to.flush()
     }
 
-    /// Reads what [`History::write`] wrote. A history from elsewhere is checked so far that judging
-    /// it cannot go wrong: every number stands for something, and events are in order.
+    /// Reads the output of [`History::write`]. It checks a foreign file far enough that judging
+    /// cannot fail: every number refers to something, and events are in order.
     ///
     /// # Errors
-    /// Errors of the reader, and the first invalid line.
+    /// Errors of the reader, or the first invalid line.
     pub fn read(from: impl BufRead) -> Result<Self, ReadError> {
         let mut lines = from.lines();
         let mistake = |line: usize| move |mistake: String| ReadError::Line { line, mistake };

@@ -14,54 +14,55 @@ use super::{
     id::{Host, Lock, nanos, nanos_option},
 };
 
-/// What a run was about.
+/// The setting of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The scenario's name.
     pub scenario: Box<str>,
-    /// What the experiment is about, in a sentence or two; empty where it does not say.
+    /// The experiment's description in a sentence or two; empty if the file has none.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub about: Box<str>,
-    /// The claim that it tries, if it tries one.
+    /// The claim on trial, if the scenario tries one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// The seed everything was drawn from.
+    /// The seed from which everything was drawn.
     pub seed: u64,
-    /// What the seed drew, where a scenario leaves it to the seed and the file was written by a
-    /// trial.
+    /// The values that the seed drew, if the scenario leaves any to the seed and a trial wrote the
+    /// file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drawn: Vec<Drawn>,
-    /// What moved time on: `event`, `turmoil` or `real`.
+    /// The engine that advances time: `event`, `turmoil` or `real`.
     pub engine: Box<str>,
-    /// SHA-256 of everything that happened, in hexadecimal; empty where there is none.
+    /// SHA-256 of the trace in hexadecimal; empty if the run has no fingerprint.
     #[serde(default)]
     pub fingerprint: Box<str>,
-    /// The line to paste that has this run again; empty where it cannot be had again.
+    /// The command line that repeats this run; empty if it cannot be repeated.
     #[serde(default)]
     pub replay: Box<str>,
-    /// All hosts; [`Host`] is a place in this list.
+    /// All hosts; [`Host`] is an index into this list.
     pub hosts: Vec<HostInfo>,
-    /// The locks on trial; [`Lock`] is a place in this list.
+    /// The locks on trial; [`Lock`] is an index into this list.
     pub locks: Vec<LockInfo>,
-    /// What the locks guard, if anything.
+    /// The resource that the locks guard, if any.
     pub resource: Option<Resource>,
-    /// When the last fault ended and the calm began; `None` if the storm never ended.
+    /// The instant at which the last fault ended and the calm began; `None` if the storm never
+    /// ended.
     #[serde(with = "nanos_option", default, skip_serializing_if = "Option::is_none")]
     pub calm: Option<True>,
-    /// When the run ended.
+    /// The instant at which the run ended.
     #[serde(with = "nanos")]
     pub end: True,
-    /// Whether it got to its end.
+    /// The way in which the run ended.
     #[serde(default)]
     pub ended: Ended,
-    /// What counts as late.
+    /// The limits beyond which something counts as late.
     #[serde(default)]
     pub bounds: Bounds,
-    /// Whether the laboratory asks for the locks itself once the storm is over; `None` where that
-    /// is not known.
+    /// The plan for lockstorm's own client to ask for the locks after the storm; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
-    /// What the scenario expects of each checker, by its name, as a scenario file would say it.
+    /// The scenario's expectation of each checker, by the checker's name, in the syntax of a
+    /// scenario file.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub expect: Map<String, Value>,
 }
@@ -69,12 +70,11 @@ pub struct Header {
 /// A value that the seed drew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drawn {
-    /// The path of its key, by which a column of the results is called as well:
-    /// `fault.jump.clock_step.by`.
+    /// The path of the key, which also names a column of the results: `fault.jump.clock_step.by`.
     pub key: Box<str>,
-    /// The value as a file would write it; of hosts, their names.
+    /// The value in the syntax of a scenario file; for hosts, their names.
     pub value: Box<str>,
-    /// The value as a number, where it is one: seconds of a time, percent of a rate.
+    /// The value as a number, if it is numeric: a time in seconds, a rate in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<Number>,
 }
@@ -83,76 +83,77 @@ pub struct Drawn {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its number in the catalogue, such as `S4`.
+    /// The claim's number in the catalogue, such as `S4`.
     pub id: String,
-    /// What is claimed, in a sentence.
+    /// The claim itself, in a sentence.
     pub says: String,
-    /// Who claims it.
+    /// The author of the claim.
     pub by: String,
-    /// Where: an address, a document, a source file.
+    /// The source of the claim: an address, a document, a source file.
     #[serde(rename = "where")]
     pub at: String,
-    /// Why it has no number with a formula, neither a boundary nor a measure: no value of any key
-    /// is one at which its verdict changes, or another claim has it; no reason is given if left
-    /// out.
+    /// The reason why the claim has no number with a formula, neither a boundary nor a measure: no
+    /// key has a value at which the verdict changes, or another claim covers it. Without this key
+    /// no reason is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_boundary: Option<String>,
 }
 
-/// Whether a run got to its end. What a run that did not reach its end did not show proves nothing.
+/// The way in which a run ended. The absence of an event in a run that was given up proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// It did all it was to do.
+    /// The run did everything planned.
     #[default]
     Complete,
-    /// It was given up, and why.
+    /// The run was given up, for this reason.
     Early(Box<str>),
 }
 
-/// Whether the laboratory itself asks, with a client of its own ([`HostKind::Probe`]), for each
-/// lock that no owner was granted since the storm: so `progress` is decided where the work of all
-/// clients is over by then.
+/// The plan for lockstorm's own client ([`HostKind::Probe`]). It asks for each lock that no owner
+/// was granted since the storm. So `progress` can be decided even if the clients have no work left
+/// by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
-    /// It does from this time on, when every hold that is not renewed is over.
+    /// The client asks from this time on, when every hold that is not renewed is over.
     From {
-        /// When.
+        /// The instant.
         #[serde(with = "nanos")]
         at: True,
     },
-    /// The calm is too short for that.
+    /// The calm is too short for it.
     TooShort {
-        /// How long it would have to be, for the lock to have the whole bound of `progress`.
+        /// The length of calm that would give the lock the whole bound of `progress`.
         needs: Duration,
     },
-    /// It does not, because the file says so.
+    /// The scenario file turns it off.
     Off,
-    /// It does not, because it has no such lock: that of the clients is a library on trial, or a
-    /// user's own code.
+    /// It cannot ask, because lockstorm's client has no such lock: the clients use a library on
+    /// trial or a user's own code.
     NotOurs,
 }
 
-/// What counts as late. Checkers of progress compare with these.
+/// The limits beyond which something counts as late. Checkers of progress compare with these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bounds {
-    /// How long, after the storm, a lock that no owner believes it holds may keep its waiters
-    /// waiting.
+    /// The longest time after the storm for which waiters may wait for a lock that no owner
+    /// believes it holds.
     pub progress: Duration,
-    /// How long after a release the first waiter may take to try again.
+    /// The longest time after a release until the first waiter tries again.
     pub wake: Duration,
-    /// How many times in one second one waiter may ask for a lock before it counts as a busy loop.
+    /// The number of requests for a lock in one second by one waiter above which it counts as a
+    /// busy loop.
     pub attempts_per_second: u32,
-    /// How many times a waiter may be overtaken, for each owner that asks for the lock, before it
-    /// counts as starved.
+    /// The number of times that a waiter may be overtaken, per owner that asks for the lock, before
+    /// it counts as starved.
     pub overtaken: u32,
 }
 
 impl Default for Bounds {
-    /// Sixty seconds cover the watchdog's default lease of thirty twice; a second covers every link
-    /// but a broken one; a hundred times for each are no chance.
+    /// Sixty seconds are twice the watchdog's default lease of thirty. One second covers every link
+    /// but a broken one. A hundred overtakes per owner do not happen by chance.
     fn default() -> Self {
         Self {
             progress: Duration::from_secs(60),
@@ -168,11 +169,11 @@ impl Default for Bounds {
 pub struct HostInfo {
     /// Its name in the scenario.
     pub name: Box<str>,
-    /// What runs on it.
+    /// The software on it.
     pub kind: HostKind,
 }
 
-/// What runs on a host.
+/// The software on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostKind {
@@ -180,12 +181,12 @@ pub enum HostKind {
     Node,
     /// A client of the locks.
     Client,
-    /// What the locks guard.
+    /// The resource that the locks guard.
     Resource,
     /// A Sentinel.
     Sentinel,
-    /// The laboratory's own client, which asks for locks that no other client has asked for since
-    /// the storm. Only `progress` counts it.
+    /// lockstorm's own client, which asks for locks that no owner was granted since the storm. Only
+    /// `progress` counts it.
     Probe,
 }
 
@@ -194,22 +195,23 @@ pub enum HostKind {
 pub struct LockInfo {
     /// Its name.
     pub name: Box<str>,
-    /// What it promises.
+    /// The guarantee that it gives.
     pub kind: LockKind,
-    /// Its key in Redis, and the keys that come and go with it (queues, hold keys).
+    /// The lock's key in Redis and its companions that exist only while it is used (queues, hold
+    /// keys).
     pub keys: Vec<Box<str>>,
-    /// Keys that are meant to stay when there is no holder, such as a token counter.
+    /// Keys that may remain without a holder, such as a token counter.
     #[serde(default)]
     pub lasting_keys: Vec<Box<str>>,
-    /// The beginnings of the names of keys that end by themselves soon after a release, such as
-    /// what remembers it for its repeats.
+    /// Prefixes of the names of keys that expire soon after a release, such as the key that
+    /// remembers a release in case the client repeats it.
     #[serde(default)]
     pub passing_keys: Vec<Box<str>>,
-    /// Whose grant counts.
+    /// The nodes whose grants count.
     pub authority: Authority,
 }
 
-/// What a lock promises.
+/// The guarantee that a lock gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockKind {
@@ -219,46 +221,45 @@ pub enum LockKind {
     Fair,
     /// Many readers or one writer.
     ReadWrite,
-    /// So many permits at a time.
+    /// At most this many permits at a time.
     Semaphore {
-        /// How many.
+        /// The number of permits.
         permits: u32,
     },
-    /// So many permits at a time, each of which is a hold with a lease of its own.
+    /// At most this many permits at a time, each a hold with a lease of its own.
     Permits {
-        /// How many.
+        /// The number of permits.
         permits: u32,
     },
-    /// Closed until it was counted down so many times.
+    /// Closed until counted down this many times.
     Latch {
-        /// How many times.
+        /// The number of count-downs.
         count: u32,
     },
-    /// So many permits in any window.
+    /// At most this many permits in any window.
     Rate {
-        /// How many.
+        /// The number of permits.
         permits: u32,
-        /// The length of the window.
+        /// The length of the window in milliseconds.
         window_ms: u64,
-        /// Whether each client has so many by itself, whatever the others are granted.
+        /// True if each client has this many permits of its own, regardless of grants to others.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         per_client: bool,
     },
 }
 
 impl LockKind {
-    /// Tells if the keys on a node say which owner has what: those of a semaphore count permits
-    /// alone.
+    /// Returns true if a node's keys identify the holders; a semaphore's key only counts permits.
     pub(crate) fn says_who_holds(self) -> bool {
         !matches!(self, LockKind::Semaphore { .. })
     }
 
-    /// Whether two owners may not hold the lock at once, but for readers.
+    /// Returns true if the lock has one owner at a time, or several that all read.
     pub fn is_exclusive(self) -> bool {
         matches!(self, Self::Exclusive | Self::Fair | Self::ReadWrite)
     }
 
-    /// How many permits there are at a time.
+    /// Returns the number of permits of a semaphore; `None` for other kinds.
     pub fn permits(self) -> Option<u32> {
         match self {
             Self::Semaphore { permits } | Self::Permits { permits } => Some(permits),
@@ -266,8 +267,8 @@ impl LockKind {
         }
     }
 
-    /// The owner that a name in Redis stands for, and the mode in which it holds the lock under
-    /// that name: an owner of a read-write lock has another one for writing.
+    /// Splits a name in Redis into the owner and the mode in which this name holds the lock: an
+    /// owner of a read-write lock has a second name, with the suffix `:write`, for writing.
     pub fn named(self, name: &str) -> (&str, Mode) {
         match (self, name.strip_suffix(":write")) {
             (Self::ReadWrite, Some(owner)) => (owner, Mode::Exclusive),
@@ -276,32 +277,32 @@ impl LockKind {
         }
     }
 
-    /// The owner that a name in a command stands for when the lock is not known: the name, unless
-    /// it is one for writing.
+    /// Returns the owner of a name in a command if the lock is unknown: the name without the suffix
+    /// `:write`, if it has one.
     pub fn owner_of_name(name: &str) -> &str {
         Self::ReadWrite.named(name).0
     }
 }
 
-/// Whose grant counts as holding the lock.
+/// The nodes whose grants make an owner a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
-    /// Replication groups: the nodes of one group pass one key on to each other, so a grant by any
-    /// of them counts, and counts once.
+    /// Replication groups. The nodes of one group replicate one key, so a grant by any of them
+    /// counts, and counts once.
     pub groups: Vec<Vec<Host>>,
-    /// How many groups must have granted at once.
+    /// The number of groups that must have granted at the same time.
     pub quorum: usize,
-    /// What a promise is shorter than the lease that was given.
+    /// The amount by which a promise is shorter than the lease.
     #[serde(default)]
     pub drift: Drift,
 }
 
-/// The allowance for clocks that drift: a part of each lease, and a constant on top.
+/// The allowance for clock drift: a part of each lease plus a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Drift {
-    /// So many thousandths of the lease.
+    /// The part, in thousandths of the lease.
     pub per_mille: u64,
-    /// Milliseconds on top.
+    /// The constant in milliseconds.
     pub plus_ms: u64,
 }
 
@@ -310,7 +311,7 @@ impl Drift {
     pub const REDLOCK: Self =
         Self { per_mille: wire::DRIFT_PPM as u64 / 1_000, plus_ms: wire::EXPIRY_MARGIN.as_millis() as u64 };
 
-    /// What is left of a lease for the promise.
+    /// Returns the promise of a lease: the lease less the allowance.
     pub fn promised(self, lease_ms: u64) -> Duration {
         let counted =
             Duration::from_micros(lease_ms.saturating_mul(1_000_u64.saturating_sub(self.per_mille)));
@@ -319,58 +320,59 @@ impl Drift {
 }
 
 impl LockInfo {
-    /// Whether each hold has a name of its own in Redis, and so an owner: every attempt at a
-    /// quorum, and every permit with a lease.
+    /// Returns true if each hold has a name of its own in Redis and is thus an owner of its own, as
+    /// each attempt at a quorum and each permit with a lease is.
     pub fn names_its_holds(&self) -> bool {
         self.authority.quorum > 1 || matches!(self.kind, LockKind::Permits { .. })
     }
 }
 
 impl Authority {
-    /// One node, or a master and its replicas.
+    /// Returns the authority of one group: a single node, or a master and its replicas.
     pub fn group(nodes: impl IntoIterator<Item = Host>) -> Self {
         Self { groups: vec![nodes.into_iter().collect()], quorum: 1, drift: Drift::default() }
     }
 
-    /// A majority of independent nodes.
+    /// Returns the authority of a majority of independent nodes.
     pub fn majority(nodes: impl IntoIterator<Item = Host>, drift: Drift) -> Self {
         let groups: Vec<Vec<Host>> = nodes.into_iter().map(|node| vec![node]).collect();
         let quorum = groups.len() / 2 + 1;
         Self { groups, quorum, drift }
     }
 
-    /// The group a node belongs to.
+    /// Returns the index of the node's group, or `None` if the node is in no group.
     pub fn group_of(&self, node: Host) -> Option<usize> {
         self.groups.iter().position(|group| group.contains(&node))
     }
 }
 
-/// What the locks guard.
+/// The resource that the locks guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource {
-    /// The host it is.
+    /// The host on which it runs.
     pub host: Host,
-    /// Which writes it accepts.
+    /// The rule by which it accepts writes.
     pub fence: Fence,
 }
 
-/// Which writes a fenced resource accepts, by their fencing tokens.
+/// The rule by which a resource accepts writes, by their fencing tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Fence {
-    /// All: there is no fence.
+    /// Accepts all writes: there is no fence.
     #[default]
     #[serde(rename = "none")]
     None,
-    /// Writes with a token greater than any owner's before; an owner may write again with its own.
+    /// Accepts a token greater than every earlier one; the owner of the greatest token may write
+    /// with it again.
     #[serde(rename = ">")]
     Greater,
-    /// Writes with a token greater than or equal to the greatest before.
+    /// Accepts a token greater than or equal to the greatest earlier one.
     #[serde(rename = ">=")]
     AtLeast,
 }
 
 impl Fence {
-    /// Whether a write gets through, of which it is known what each rule says.
+    /// Returns this rule's decision on a write.
     pub fn accepts(self, accepted: Accepted) -> bool {
         match self {
             Self::None => true,
@@ -381,8 +383,8 @@ impl Fence {
 }
 
 impl Header {
-    /// A header with a name, its hosts and its locks; the rest as for a run of the event engine
-    /// that ended at `end`.
+    /// Returns a header with this name, hosts, locks and end; all else is as for a run of the event
+    /// engine.
     pub fn new(scenario: &str, hosts: Vec<HostInfo>, locks: Vec<LockInfo>, end: True) -> Self {
         Self {
             scenario: scenario.into(),
@@ -405,42 +407,42 @@ impl Header {
         }
     }
 
-    /// Whether the run was on real servers, in the time of the machine.
+    /// Returns true if the run used real servers in real time.
     pub fn is_real(&self) -> bool {
         &*self.engine == "real"
     }
 
-    /// By how much the times of the history may be off: the machine of a run in real time may have
-    /// been busy.
+    /// Returns the error that the times of the history may have: 100 ms in real time, where the
+    /// machine may have been busy, otherwise zero.
     pub fn tolerance(&self) -> Duration {
         if self.is_real() { Duration::from_millis(100) } else { Duration::ZERO }
     }
 
-    /// The host with this name.
+    /// Returns the host with this name.
     pub fn host(&self, name: &str) -> Option<Host> {
         self.hosts.iter().position(|host| &*host.name == name).and_then(|at| u16::try_from(at).ok()).map(Host)
     }
 
-    /// The lock with this name.
+    /// Returns the lock with this name.
     pub fn lock(&self, name: &str) -> Option<Lock> {
         self.locks.iter().position(|lock| &*lock.name == name).and_then(|at| u16::try_from(at).ok()).map(Lock)
     }
 
-    /// Every host of one kind, in order.
+    /// Returns all hosts of one kind, in order.
     pub fn hosts_of(&self, kind: HostKind) -> impl Iterator<Item = Host> + '_ {
         let hosts = self.hosts.iter().enumerate();
         hosts.filter(move |(_, host)| host.kind == kind).map(|(at, _)| Host(at as u16))
     }
 
-    /// Every lock on trial, in order.
+    /// Returns all locks on trial, in order.
     pub fn locks(&self) -> impl Iterator<Item = Lock> + '_ {
         (0..self.locks.len()).map(|at| Lock(at as u16))
     }
 
-    /// Whether every number in it stands for something.
+    /// Checks that every host number exists and every quorum is possible.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the first contradiction.
     pub fn validate(&self) -> Result<(), String> {
         let hosts = self.hosts.len();
         let limit = usize::from(u16::MAX);

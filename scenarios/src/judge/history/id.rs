@@ -1,4 +1,4 @@
-//! Numbers that stand for names inside a history, and instants as nanoseconds in its stored form.
+//! Numbers in place of names inside a history, and instants as nanoseconds in its stored form.
 
 use std::fmt;
 
@@ -21,14 +21,14 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A host, by its place in the header's list.
+    /// A host: an index into the header's list.
     Host(u16);
-    /// A lock on trial, by its place in the header's list.
+    /// A lock on trial: an index into the header's list.
     Lock(u16);
-    /// Who asks for a lock and holds it, by its place in the history's list. One client may have
-    /// several.
+    /// An owner, which asks for a lock and holds it: an index into the history's list. One client
+    /// may have several.
     Owner(u32);
-    /// One call of a client, unique in a history: its `Invoke` and its `Return` carry it.
+    /// A call of a client, unique in a history; its `Invoke` and its `Return` carry it.
     Op(u32);
 }
 
@@ -45,7 +45,7 @@ pub(super) mod nanos {
     }
 }
 
-/// Perhaps a true time, as nanoseconds.
+/// An optional true time, as nanoseconds.
 pub(super) mod nanos_option {
     use super::*;
 
@@ -58,7 +58,7 @@ pub(super) mod nanos_option {
     }
 }
 
-/// Perhaps an instant of a wall clock, as nanoseconds since the epoch.
+/// An optional instant of a wall clock, as nanoseconds since the epoch.
 pub(super) mod wall_option {
     use super::*;
 

@@ -1,9 +1,9 @@
-//! What happened in one run: the only thing a checker may look at.
+//! The history of one run: the only input of a checker.
 //!
-//! A history is recorded with true time and the clocks of all hosts, so it contains what no process
-//! inside the run could know: which owner held which lock at which true instant. It is plain data
-//! with numbers for names, may be stored as JSON lines ([`History::write`], [`History::read`]) and
-//! judged again elsewhere.
+//! The recorder writes it in true time and with the clocks of all hosts. So it contains facts that
+//! no process inside the run could know, such as the owner of each lock at each true instant. It is
+//! plain data in which numbers stand for names. It can be stored as JSON lines ([`History::write`],
+//! [`History::read`]) and judged elsewhere.
 
 mod clock;
 mod event;
@@ -35,62 +35,64 @@ pub use header::{
 pub use id::{Host, Lock, Op, Owner};
 pub(crate) use write_line::WriteLine;
 
-/// Who an owner is: the name the lock knows it by, and the client it lives on.
+/// An owner of locks: its name in Redis and its client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerInfo {
-    /// As it stands in Redis: a token, or `client:thread`.
+    /// The name as it appears in Redis: a token, or `client:thread`.
     pub name: Box<str>,
-    /// The client whose owner it is.
+    /// The client that the owner belongs to.
     pub client: Host,
 }
 
-/// Something that was done to the world: a band across the timeline.
+/// A fault or other action on the world: a band across the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// When it began.
+    /// The instant it began.
     #[serde(with = "id::nanos")]
     pub from: True,
-    /// When it was over; `None` for what happens at once (a crash, a step of a clock) and for what
-    /// never ended.
+    /// The instant it ended; `None` for an instantaneous fault (a crash, a step of a clock) and for
+    /// one that never ended.
     #[serde(with = "id::nanos_option", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<True>,
-    /// Whether it is in force until it is over, as a cut is and a step of a clock is not.
+    /// True if it is in force until it ends, like a cut; false if it is instantaneous, like a step
+    /// of a clock.
     #[serde(default)]
     pub lasts: bool,
-    /// Whether it gave a node a command after which it answers otherwise, as CONFIG SET does: what
-    /// the node turns away later it may turn away for that.
+    /// True if it sent a node a command that changes the node's later replies, such as CONFIG SET.
+    /// A later refusal by the node may be due to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconfigures: bool,
-    /// What the scenario calls it, of all its occurrences; nothing where no scenario has named it.
+    /// The fault's name in the scenario, common to all its occurrences; empty if the scenario does
+    /// not name it.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub name: Box<str>,
-    /// In plain words, such as `m crashed` or `the wall clock of m stepped +31 s`.
+    /// A description, such as `m crashed` or `the wall clock of m stepped +31 s`.
     pub words: Box<str>,
-    /// The hosts it was done to.
+    /// The hosts that it affects.
     pub targets: Vec<Host>,
 }
 
 impl Fault {
-    /// Whether it had begun by then, and was not over.
+    /// Returns true if the fault lasts, began at or before `at` and did not end before `at`.
     pub fn is_in_force(&self, at: True) -> bool {
         self.from <= at && self.lasts && self.until.is_none_or(|until| until >= at)
     }
 }
 
-/// How many times a client sent a command to a node.
+/// The number of times that a client sent a command to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandCount {
     /// The node.
     pub node: Host,
     /// The client.
     pub client: Host,
-    /// The command's name in capitals; a script is `EVALSHA`.
+    /// The command's name in capitals; `EVALSHA` for a script.
     pub name: Box<str>,
-    /// How many.
+    /// The number of times.
     pub count: u64,
 }
 
-/// A key that was still there when the run ended.
+/// A key of a lock that still exists at the end of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyLeft {
     /// The node that has it.
@@ -99,36 +101,35 @@ pub struct KeyLeft {
     pub lock: Lock,
     /// The key.
     pub key: Box<str>,
-    /// Whose command made it, where that is known.
+    /// The owner whose command created the key, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
-    /// What was left of its life in milliseconds by the node's wall clock; `None` without an
-    /// expiry.
+    /// The remaining TTL in milliseconds by the node's wall clock; `None` without an expiry.
     pub ttl_ms: Option<u64>,
 }
 
-/// What happened in one run.
+/// The history of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// What was on trial and what the words mean.
+    /// The setting of the run.
     pub header: Header,
     /// All owners that asked for a lock, by number.
     pub owners: Vec<OwnerInfo>,
     /// The clocks of every host, in the order of the header's hosts.
     pub clocks: Vec<Clock>,
-    /// What was done to the world, in the order it began.
+    /// The faults, in the order of their beginnings.
     pub faults: Vec<Fault>,
-    /// What happened, in the order it happened.
+    /// The events, in true-time order.
     pub events: Vec<Event>,
-    /// How many commands were sent, by node, client and name.
+    /// Numbers of commands sent, by node, client and name.
     pub commands: Vec<CommandCount>,
-    /// What was left when the run ended, on the nodes that were up.
+    /// The locks' keys that remain at the end of the run, on the nodes that were up.
     pub keys_left: Vec<KeyLeft>,
     index: BTreeMap<Box<str>, Owner>,
 }
 
 impl History {
-    /// An empty history; every host's clocks agree with true time until told otherwise.
+    /// Returns an empty history, in which the clocks of every host show true time until changed.
     ///
     /// # Panics
     /// If the header contradicts itself (see [`Header::validate`]): that is a bug of its writer.
@@ -149,14 +150,14 @@ impl History {
         }
     }
 
-    /// Whether nodes share the slots, so that the master of a lock is the one whose slot the lock's
-    /// is.
+    /// Returns true if the lock's master is decided by a cluster slot, which is so if any node
+    /// recorded [`EventKind::Serves`] for the lock.
     pub fn is_in_cluster(&self, lock: Lock) -> bool {
         self.events.iter().any(|event| matches!(event.kind, EventKind::Serves { lock: of, .. } if of == lock))
     }
 
-    /// Whether a node was a master of a lock, by what it had last said of its role before the event
-    /// of this number. One that has said nothing is a master, where there is no cluster.
+    /// Returns true if the node was a master for the lock just before event number `before`, by its
+    /// latest record of its role. Without such a record it counts as a master, except in a cluster.
     pub fn was_master(&self, lock: Lock, node: Host, before: usize) -> bool {
         let in_cluster = self.is_in_cluster(lock);
         let said = self.events[..before].iter().rev().filter(|event| event.host == node);
@@ -168,7 +169,7 @@ impl History {
         roles.next().unwrap_or(!in_cluster)
     }
 
-    /// Counts one more command of this name, in capitals, that a client sent to a node.
+    /// Adds one to the count of a command, by its name in capitals, from a client to a node.
     pub(crate) fn count(&mut self, node: Host, client: Host, name: &str) {
         let is_same =
             |one: &&mut CommandCount| one.node == node && one.client == client && *one.name == *name;
@@ -178,8 +179,8 @@ impl History {
         }
     }
 
-    /// The number of the owner with this name; the first mention decides which client it belongs
-    /// to.
+    /// Returns the number of the owner with this name. The first call with a name binds the owner
+    /// to `client`.
     pub fn owner(&mut self, name: &str, client: Host) -> Owner {
         if let Some(owner) = self.index.get(name) {
             return *owner;
@@ -190,22 +191,23 @@ impl History {
         owner
     }
 
-    /// The number of the owner with this name, if the history mentions it.
+    /// Returns the number of the owner with this name, or `None` if the history does not mention
+    /// it.
     pub fn find_owner(&self, name: &str) -> Option<Owner> {
         self.index.get(name).copied()
     }
 
-    /// Adds what happened on a host.
+    /// Adds an event of a host.
     ///
     /// # Panics
-    /// If something later was recorded before it: events come in the order of true time.
+    /// If a later event is already recorded: events must arrive in true-time order.
     pub fn record(&mut self, at: True, host: Host, kind: EventKind) {
         assert!(self.events.last().is_none_or(|last| last.at <= at), "an event recorded after a later one");
         self.events.push(Event { at, host, kind });
     }
 
-    /// Adds a fault that begins, and returns its number for [`History::fault_ended`]; one that
-    /// `lasts` is in force until then.
+    /// Adds a fault that begins at `at` and returns its number for [`History::fault_ended`]. A
+    /// fault that `lasts` is in force until that call.
     pub fn fault_started(
         &mut self,
         at: True,
@@ -219,57 +221,59 @@ impl History {
         self.faults.len() - 1
     }
 
-    /// Says that a fault gave a node a command after which it answers otherwise.
+    /// Marks a fault as one that changes a node's later replies ([`Fault::reconfigures`]).
     pub fn fault_reconfigures(&mut self, fault: usize) {
         self.faults[fault].reconfigures = true;
     }
 
-    /// Says when a fault was over.
+    /// Records the end of a fault.
     pub fn fault_ended(&mut self, fault: usize, at: True) {
         self.faults[fault].until = Some(at);
     }
 
-    /// The clocks of a host.
+    /// Returns the clocks of a host.
     pub fn clock(&self, host: Host) -> &Clock {
         &self.clocks[host.0 as usize]
     }
 
-    /// The name of a host.
+    /// Returns the name of a host.
     pub fn host_name(&self, host: Host) -> &str {
         &self.header.hosts[host.0 as usize].name
     }
 
-    /// A lock on trial.
+    /// Returns the description of a lock on trial.
     pub fn lock(&self, lock: Lock) -> &LockInfo {
         &self.header.locks[lock.0 as usize]
     }
 
-    /// The client an owner lives on.
+    /// Returns the client that an owner belongs to.
     pub fn client_of(&self, owner: Owner) -> Host {
         self.owners[owner.0 as usize].client
     }
 
-    /// Whether a command was sent for this owner: it names the owner, or, where it names none,
-    /// comes from the owner's client.
+    /// Returns true if a command was sent for this owner: `by` names the owner, or it names no
+    /// owner and its client is the owner's.
     pub fn is_own(&self, owner: Owner, by: Party) -> bool {
         by.owner.map_or_else(|| self.client_of(owner) == by.client, |named| named == owner)
     }
 
-    /// The client that a party of a rate limiter is: a process by its id in Redis, which its
-    /// owners' names begin with. A process that was started again is another client.
+    /// Returns the client that a party is to a rate limiter: the process id that prefixes its
+    /// owners' names in Redis, or the host's name without an owner. A restarted process counts as
+    /// another client.
     pub fn process(&self, party: Party) -> &str {
         let Some(owner) = party.owner else { return self.host_name(party.client) };
         let name = &self.owners[owner.0 as usize].name;
         name.rsplit_once(':').map_or(name, |(id, _)| id)
     }
 
-    /// Names the sender of a command as sentences do.
+    /// Returns the name of a command's sender for use in a sentence.
     pub fn party_name(&self, party: Party) -> String {
         party.owner.map_or_else(|| self.sender_name(party.client), |owner| self.owner_name(owner))
     }
 
-    /// Names a sender of commands: a client by its name. Those that come from a node itself are an
-    /// operator's at its console, for whom there is one word, here as in the fault.
+    /// Returns the name of a sender of commands: the client's name, or `somebody` for commands
+    /// issued on a node itself, which are an operator's at its console. The fault's text uses the
+    /// same word.
     pub fn sender_name(&self, sender: Host) -> String {
         match self.header.hosts[usize::from(sender.0)].kind {
             HostKind::Node => "somebody".to_owned(),
@@ -277,8 +281,9 @@ impl History {
         }
     }
 
-    /// What to call an owner in a sentence: its client's name, with its own name where the client
-    /// has several. Of a random value the beginning will do.
+    /// Returns an owner's name for use in a sentence: its client's name, followed by the owner's
+    /// own name if the client has several owners. A random value (more than 16 hexadecimal digits)
+    /// is cut to its first 8.
     pub fn owner_name(&self, owner: Owner) -> String {
         let info = &self.owners[owner.0 as usize];
         let client = self.sender_name(info.client);

@@ -1,19 +1,18 @@
-//! A history without what the laboratory's own client did: its question is that of `progress`, and
-//! what it did to ask it is no evidence of how the clients on trial share a lock.
+//! A history without the events of lockstorm's own client. That client only serves the question of
+//! `progress`; its actions are no evidence of how the clients on trial share a lock.
 
 use std::borrow::Cow;
 
 use super::{Event, EventKind, History, Host, HostKind, Owner};
 
 impl History {
-    /// The host of the laboratory's own client, if it did anything.
+    /// Returns the host of lockstorm's own client, if the header lists one.
     pub fn probe(&self) -> Option<Host> {
         self.header.hosts_of(HostKind::Probe).next()
     }
 
-    /// The same without what the laboratory's own client did and was given: without its calls, its
-    /// holds, its places in queues, its commands and what it left behind. What became of other
-    /// owners' holds by it stays.
+    /// Returns the history without the calls, grants, holds, queue places, commands and remaining
+    /// keys of lockstorm's own client. Effects of that client on the holds of other owners stay.
     #[must_use]
     pub fn without_probe(&self) -> Cow<'_, History> {
         let Some(probe) = self.probe() else { return Cow::Borrowed(self) };
@@ -32,7 +31,7 @@ impl History {
         Cow::Owned(history)
     }
 
-    /// Leaves the laboratory's own client out where it had nothing to ask. Its host is the last.
+    /// Removes lockstorm's own client if it never asked for a lock. Its host must be the last.
     pub(crate) fn leave_out_idle_probe(&mut self) {
         let Some(probe) = self.probe().filter(|probe| usize::from(probe.0) + 1 == self.header.hosts.len())
         else {
@@ -46,7 +45,7 @@ impl History {
     }
 }
 
-/// Whether what happened on another host is about the probe alone.
+/// Returns true if the event of another host concerns the probe alone.
 fn is_about(event: &Event, probe: Host, is_its: &impl Fn(Owner) -> bool) -> bool {
     match &event.kind {
         EventKind::Passed { by, .. } => by.client == probe,

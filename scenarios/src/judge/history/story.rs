@@ -1,5 +1,5 @@
 //! Small histories for tests, written in the order of their events. Times are milliseconds of true
-//! time; every client has one owner, `c1:1` of `c1`.
+//! time; each client has one owner, such as `c1:1` for `c1`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,12 +16,12 @@ pub(crate) struct Story {
     history: History,
     now: True,
     ops: u32,
-    /// The lock that what follows is about.
+    /// The lock that the next events concern.
     lock: Lock,
     open: BTreeMap<(Lock, Owner), Op>,
     counts: BTreeMap<(Lock, Host, Owner, Mode), u32>,
-    /// In which mode each owner was granted a lock last, or believes in it: what follows is about
-    /// that hold.
+    /// The mode in which each owner was last granted a lock or believes in it. The next events
+    /// concern that hold.
     modes: BTreeMap<(Lock, Owner), Mode>,
     greatest: Option<u64>,
 }
@@ -50,23 +50,23 @@ impl Story {
         Self { history: History::new(header), now, ops, lock, open, counts, modes, greatest: None }
     }
 
-    /// One node `m`.
+    /// A story with one node `m`.
     pub(crate) fn one_node() -> Self {
         Self::with(&["m"], LockKind::Exclusive, Authority::group)
     }
 
-    /// One node `m` with another kind of lock.
+    /// A story with one node `m` and a lock of this kind.
     pub(crate) fn of_kind(kind: LockKind) -> Self {
         Self::with(&["m"], kind, Authority::group)
     }
 
-    /// A master `m` and its replica `r`.
+    /// A story with a master `m` and its replica `r`.
     pub(crate) fn failover(kind: LockKind) -> Self {
         Self::with(&["m", "r"], kind, Authority::group)
     }
 
-    /// Five independent nodes, `a` to `e`; a promise of ten seconds is 102 ms shorter than its
-    /// lease.
+    /// A story with five independent nodes, `a` to `e`. A lease of ten seconds makes a promise 102
+    /// ms shorter.
     pub(crate) fn quorum() -> Self {
         Self::with(&["a", "b", "c", "d", "e"], LockKind::Exclusive, |nodes| {
             Authority::majority(nodes, Drift::REDLOCK)
@@ -93,7 +93,7 @@ impl Story {
         Some(Wall::from_nanos(now) + Duration::from_millis(lease_ms))
     }
 
-    /// What follows is about the lock of this name, which is like the first.
+    /// Makes the next events concern the lock of this name; a new lock is like the first.
     pub(crate) fn about(mut self, name: &str) -> Self {
         let locks = &mut self.history.header.locks;
         let known = locks.iter().position(|lock| &*lock.name == name);
@@ -105,37 +105,37 @@ impl Story {
         self
     }
 
-    /// What follows happened at this time.
+    /// Sets the time of the next events.
     pub(crate) fn at(mut self, millis: i64) -> Self {
         self.now = ms(millis);
         self
     }
 
-    /// The run ended, all faults long over.
+    /// The run ends at this time, after all faults.
     pub(crate) fn ends(mut self, millis: i64) -> History {
         self.history.header.end = ms(millis);
         self.history
     }
 
-    /// The run was given up.
+    /// The run is given up at this time, for this reason.
     pub(crate) fn given_up(mut self, millis: i64, why: &str) -> History {
         self.history.header.ended = Ended::Early(why.into());
         self.ends(millis)
     }
 
-    /// The storm is over.
+    /// The storm ends now.
     pub(crate) fn calm(mut self) -> Self {
         self.history.header.calm = Some(self.now);
         self
     }
 
-    /// Whether the laboratory asks for the lock itself.
+    /// Sets the plan of lockstorm's own client.
     pub(crate) fn probe(mut self, probe: Probe) -> Self {
         self.history.header.probe = Some(probe);
         self
     }
 
-    /// What counts as late.
+    /// Sets the limits beyond which something counts as late.
     pub(crate) fn bounds(mut self, bounds: Bounds) -> Self {
         self.history.header.bounds = bounds;
         self
@@ -149,8 +149,8 @@ impl Story {
         self
     }
 
-    /// The clocks of a host change now: what they show in milliseconds and how fast they go in
-    /// parts per million of what is right (wall, monotonic, boottime).
+    /// Changes the clocks of a host now: their readings in milliseconds and the errors of their
+    /// rates in parts per million (wall, monotonic, boottime).
     pub(crate) fn clocks(mut self, host: &str, readings: [i64; 3], ppm_off: [i64; 3]) -> Self {
         let host = self.host(host).0 as usize;
         let readings = readings.map(|reading| reading * 1_000_000);
@@ -162,28 +162,28 @@ impl Story {
         self
     }
 
-    /// Something is done to hosts, at once.
+    /// An instantaneous fault.
     pub(crate) fn fault(mut self, words: &str, targets: &[&str]) -> Self {
         let targets = targets.iter().map(|name| self.host(name)).collect();
         self.history.fault_started(self.now, "", words, targets, false);
         self
     }
 
-    /// An occurrence of the fault that a scenario calls so.
+    /// An instantaneous occurrence of the fault of this name in the scenario.
     pub(crate) fn occurs(mut self, name: &str, words: &str, targets: &[&str]) -> Self {
         let targets = targets.iter().map(|name| self.host(name)).collect();
         self.history.fault_started(self.now, name, words, targets, false);
         self
     }
 
-    /// Something is done to hosts, and never undone.
+    /// A fault that begins now and never ends.
     pub(crate) fn fault_for_good(mut self, words: &str, targets: &[&str]) -> Self {
         let targets = targets.iter().map(|name| self.host(name)).collect();
         self.history.fault_started(self.now, "", words, targets, true);
         self
     }
 
-    /// Something is done to hosts, until then.
+    /// A fault that lasts from now until `until`.
     pub(crate) fn fault_until(mut self, until: i64, words: &str, targets: &[&str]) -> Self {
         let targets = targets.iter().map(|name| self.host(name)).collect();
         let fault = self.history.fault_started(self.now, "", words, targets, true);
@@ -199,7 +199,7 @@ impl Story {
         self.tell(node, EventKind::Became { role })
     }
 
-    /// A node has so many holds of a client by replication.
+    /// A node has this many levels of a client's hold by replication.
     pub(crate) fn counts(mut self, node: &str, client: &str, count: u32) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
         let mode = self.mode(owner);
@@ -207,7 +207,7 @@ impl Story {
         self
     }
 
-    /// What follows about a client is about its hold in this mode.
+    /// Makes the client's next events concern its hold in this mode.
     pub(crate) fn in_mode(mut self, client: &str, mode: Mode) -> Self {
         let owner = self.owner(client);
         self.modes.insert((self.lock, owner), mode);
@@ -218,7 +218,6 @@ impl Story {
         self.modes.get(&(self.lock, owner)).copied().unwrap_or_default()
     }
 
-    /// A client calls.
     pub(crate) fn calls(mut self, client: &str, call: Call) -> Self {
         let owner = self.owner(client);
         self.ops += 1;
@@ -228,29 +227,29 @@ impl Story {
         self.tell(client, EventKind::Invoke { op, lock, owner, call })
     }
 
-    /// A client asks for the lock and would wait without a limit.
+    /// A client asks for the lock and waits without a limit.
     pub(crate) fn asks(self, client: &str) -> Self {
         self.calls(client, Call::Acquire { wait: Wait::Unbounded, lease_ms: None, mode: Mode::Exclusive })
     }
 
-    /// The same, to share it.
+    /// A client asks to share the lock and waits without a limit.
     pub(crate) fn asks_to_read(self, client: &str) -> Self {
         self.calls(client, Call::Acquire { wait: Wait::Unbounded, lease_ms: None, mode: Mode::Shared })
     }
 
-    /// A client's call comes back.
+    /// A client's call returns.
     pub(crate) fn returns(mut self, client: &str, outcome: Outcome) -> Self {
         let owner = self.owner(client);
         let op = self.open.remove(&(self.lock, owner)).unwrap_or_else(|| panic!("{client} asked nothing"));
         self.tell(client, EventKind::Return { op, outcome })
     }
 
-    /// A client believes that it holds the lock for so long by its boottime clock.
+    /// A client believes that it holds the lock for this long by its boottime clock.
     pub(crate) fn believes(self, client: &str, for_ms: i64) -> Self {
         self.believes_by(client, ClockId::Boottime, for_ms)
     }
 
-    /// A client believes that it holds the lock for so long by one of its clocks.
+    /// A client believes that it holds the lock for this long by the given clock.
     pub(crate) fn believes_by(mut self, client: &str, clock: ClockId, for_ms: i64) -> Self {
         let owner = self.owner(client);
         let now = self.history.clock(self.host(client)).reading(clock, self.now);
@@ -259,7 +258,7 @@ impl Story {
         self.tell(client, EventKind::Believes { lock, owner, until, token: None, count: 1, mode })
     }
 
-    /// A client believes that it holds the lock so many times, and for so long by its boottime
+    /// A client believes that it holds this many levels of the lock, for this long by its boottime
     /// clock.
     pub(crate) fn believes_times(mut self, client: &str, count: u32, for_ms: i64) -> Self {
         let owner = self.owner(client);
@@ -284,7 +283,7 @@ impl Story {
         self.tell(client, EventKind::Disbelieves { lock, owner, why, mode })
     }
 
-    /// Its line of work ends, and does not give the lock back.
+    /// A client's line of work ends without releasing the lock.
     pub(crate) fn abandons(mut self, client: &str) -> Self {
         let owner = self.owner(client);
         let lock = self.lock;
@@ -303,7 +302,7 @@ impl Story {
         self.tell(client, EventKind::Woken { lock, owner, by })
     }
 
-    /// A node grants a client the lock (once more) for so long by its wall clock.
+    /// A node grants a client the lock (one more level) for this long by the node's wall clock.
     pub(crate) fn granted(self, node: &str, client: &str, lease_ms: u64) -> Self {
         self.granted_in(node, client, lease_ms, Mode::Exclusive)
     }
@@ -366,7 +365,7 @@ impl Story {
         self.released_by(node, client, client)
     }
 
-    /// A node releases a client's nested hold, and what remains has so long a lease from now on.
+    /// A node releases a level of a client's nested hold and sets a new lease on the rest.
     pub(crate) fn released_and_extended(self, node: &str, client: &str, lease_ms: u64) -> Self {
         let expires = self.wall(node, lease_ms);
         let mut story = self.released(node, client);
@@ -386,8 +385,8 @@ impl Story {
         self.tell(node, EventKind::Vanished { lock, owner, how, mode })
     }
 
-    /// A node comes back with a hold of a client that its group has not, so many levels, for so
-    /// long by its wall clock.
+    /// A node comes back with a hold of a client that its group no longer has: this many levels,
+    /// for this long by the node's wall clock.
     pub(crate) fn regained(
         mut self,
         node: &str,
@@ -415,19 +414,19 @@ impl Story {
         self.tell(node, EventKind::Queue { lock, waiters })
     }
 
-    /// A node publishes the lock's message to so many subscribers.
+    /// A node publishes the lock's message to this many subscribers.
     pub(crate) fn published(self, node: &str, receivers: u32) -> Self {
         let lock = self.lock;
         self.tell(node, EventKind::Published { lock, receivers })
     }
 
-    /// A node has this count of a latch.
+    /// A node's count of a latch becomes this.
     pub(crate) fn counted(self, node: &str, left: u64) -> Self {
         let lock = self.lock;
         self.tell(node, EventKind::Counted { lock, left })
     }
 
-    /// A client asks for permits of a rate limiter, and would wait without a limit.
+    /// A client asks for permits of a rate limiter and waits without a limit.
     pub(crate) fn takes(self, client: &str, permits: u32) -> Self {
         self.calls(client, Call::Take { permits, wait: Wait::Unbounded })
     }
@@ -438,7 +437,7 @@ impl Story {
         self.tell(node, EventKind::Passed { lock, by, permits })
     }
 
-    /// A client's write arrives that it sent then.
+    /// A client's write arrives, sent at `sent`.
     pub(crate) fn wrote(mut self, client: &str, token: Option<u64>, sent: i64) -> Self {
         let owner = self.owner(client);
         let accepted = Accepted { greater: token > self.greatest, at_least: token >= self.greatest };
@@ -447,7 +446,8 @@ impl Story {
         self.tell("shop", EventKind::Write { lock, owner, token, sent: ms(sent), accepted })
     }
 
-    /// A client asks, gets the lock from a node at once and believes it for the lease.
+    /// A client asks, is granted the lock by a node immediately, and believes it for the whole
+    /// lease.
     pub(crate) fn locks(self, client: &str, node: &str, lease_ms: u64) -> Self {
         self.asks(client)
             .granted(node, client, lease_ms)
@@ -455,7 +455,7 @@ impl Story {
             .believes(client, i64::try_from(lease_ms).expect("a small lease"))
     }
 
-    /// A client releases, and the node does as it says.
+    /// A client releases the lock, and the node executes the release.
     pub(crate) fn unlocks(self, client: &str, node: &str) -> Self {
         self.calls(client, Call::Release)
             .disbelieves(client, Reason::Released)
@@ -463,14 +463,14 @@ impl Story {
             .returns(client, Outcome::Ok)
     }
 
-    /// A client sent a node so many commands of a name.
+    /// A client sent a node a command of this name this many times.
     pub(crate) fn commands(mut self, client: &str, node: &str, name: &str, count: u64) -> Self {
         let (node, client) = (self.host(node), self.host(client));
         self.history.commands.push(CommandCount { node, client, name: name.into(), count });
         self
     }
 
-    /// A key is left when the run ends.
+    /// A key remains at the end of the run.
     pub(crate) fn key_left(mut self, node: &str, key: &str, ttl_ms: Option<u64>) -> Self {
         let node = self.host(node);
         let (lock, owner) = (Lock(0), None);
@@ -478,7 +478,7 @@ impl Story {
         self
     }
 
-    /// A key that a client's release made is left for a while.
+    /// A key made by a client's release remains for another 16 s.
     pub(crate) fn latch_left(mut self, node: &str, key: &str, client: &str) -> Self {
         let (node, owner) = (self.host(node), Some(self.owner(client)));
         let (lock, ttl_ms) = (Lock(0), Some(16_000));

@@ -1,5 +1,5 @@
-//! A write on its way to the resource, as one line of text: `lock owner token sent`, the token `-`
-//! if there is none, and when it left in nanoseconds of true time.
+//! A write on its way to the resource, as one line of text: `lock owner token sent`. The token is
+//! `-` if there is none; `sent` is the time of sending in nanoseconds of true time.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 
 use super::{Lock, Owner};
 
-/// What a client sends the resource.
+/// A write from a client to the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteLine {
     pub(crate) lock: Lock,

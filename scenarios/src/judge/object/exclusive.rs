@@ -1,5 +1,5 @@
-//! The reentrant lock, with or without fencing tokens, and whatever is written like it: a hash that
-//! counts the holds of its owner, or a string with the owner's token.
+//! The reentrant lock, with or without fencing tokens, and every lock stored like it: a hash with
+//! the number of levels of its owner, or a string with the owner's token.
 
 use lockstorm_client::wire;
 
@@ -15,7 +15,7 @@ impl Object for Exclusive {
     }
 }
 
-/// The places of the keys.
+/// Indexes of the keys.
 const HOLDERS: usize = 0;
 const TOKEN: usize = 2;
 
@@ -28,7 +28,7 @@ pub(super) fn keys(name: &str) -> Keys {
     Keys::new(name, keys)
 }
 
-/// Every field is a holder.
+/// Reads every field of the hash as a holder.
 pub(super) fn holding(values: &[Value]) -> Holding {
     let counts: Counts = match values.get(HOLDERS).map(|value| &value.content) {
         Some(Content::Text(token)) => Counts::from([(token.clone(), 1)]),

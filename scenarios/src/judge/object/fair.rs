@@ -1,4 +1,4 @@
-//! The fair lock: granted as the reentrant lock is, in the order of its queue.
+//! The fair lock: stored like the reentrant lock, but granted in the order of its queue.
 
 use super::Object;
 use crate::judge::history;

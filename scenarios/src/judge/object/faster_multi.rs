@@ -1,8 +1,9 @@
-//! The faster multi-lock: a hash that has, of each value of a group, its owner, and of the owner a
-//! deadline and a number of levels.
+//! The faster multi-lock: a hash with the owner of each locked value of a group, and with a
+//! deadline and a number of levels for each owner and value.
 //!
-//! Each client takes two of three values, so that any two clients have one in common, and different
-//! pairs of them different ones. An owner that holds any value therefore keeps all others out.
+//! Each client locks two of three values, so that any two clients share a value, and different
+//! pairs of clients share different values. An owner of any value therefore excludes all other
+//! clients.
 
 use lockstorm_client::wire;
 
@@ -12,7 +13,7 @@ use crate::judge::history::{self, Mode};
 #[derive(Debug)]
 pub(super) struct FasterMulti;
 
-/// The values that the client on this host takes together.
+/// Returns the values that the client on this host locks together.
 pub(crate) fn values_of(host: &str) -> [&'static str; 2] {
     const ALL: [&str; 3] = ["a", "b", "c"];
     let first = host.bytes().map(usize::from).sum::<usize>();
@@ -28,9 +29,9 @@ impl Object for FasterMulti {
         Keys::new(name, [(name.to_owned(), Role::Holders)])
     }
 
-    /// A key expires after the millisecond that its expiry names; a value is over in the one of its
-    /// deadline, as in Redisson, and so up to a millisecond before its lease. One whose deadline is
-    /// over may stay until the next command takes it.
+    /// A key expires after the millisecond that its expiry names. A value ends in the millisecond
+    /// that its deadline names, as in Redisson, so up to a millisecond before its lease. A value
+    /// past its deadline may remain until the next command takes it.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let Some(Content::Fields(fields)) = values.first().map(|value| &value.content) else {
             return Holding::default();
@@ -43,7 +44,7 @@ impl Object for FasterMulti {
             let count = u32::try_from(levels).unwrap_or(0).max(1);
             let hold = Hold { count, expires_ms: Some(deadline - 1) };
             let entry = holds.entry((owner.clone(), Mode::Exclusive)).or_insert(hold);
-            // Until the last of its values is over.
+            // The hold lasts until its last value ends.
             entry.count = entry.count.max(hold.count);
             entry.expires_ms = entry.expires_ms.max(hold.expires_ms);
         }
@@ -55,11 +56,11 @@ impl Object for FasterMulti {
     }
 }
 
-/// What the fields of an owner at a value end with.
+/// Suffixes of the fields of an owner at a value.
 const DEADLINE: &str = "expire_time";
 const LEVELS: &str = "lock_count";
 
-/// The fields of these values.
+/// Returns the fields of these values.
 pub(crate) fn fields_of(values: [&str; 2]) -> [String; 2] {
     values.map(|value| wire::group_field(value.as_bytes()))
 }
@@ -68,7 +69,7 @@ pub(crate) fn fields_of(values: [&str; 2]) -> [String; 2] {
 mod tests {
     use super::*;
 
-    /// Who holds any of the values, how often, and until the millisecond before the last deadline.
+    /// Rows: the fields, and per owner the levels and the millisecond before its last deadline.
     #[test]
     fn an_owner_holds_until_the_last_of_its_values_is_over() {
         type Row<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, u32, i64)]);
@@ -85,8 +86,8 @@ mod tests {
                 ],
                 &[("c1:1", 2, 899)],
             ),
-            // One of its values is another's; the fields of the owner before are left, and say
-            // nothing.
+            // One of its values belongs to another owner; the former owner's fields remain without
+            // effect.
             (
                 &[
                     ("a", "c1:1"),
@@ -98,7 +99,7 @@ mod tests {
                 ],
                 &[("c1:1", 1, 899), ("c2:1", 1, 499)],
             ),
-            // Without a deadline it is free.
+            // A value without a deadline is free.
             (&[("a", "c1:1"), ("a:c1:1:lock_count", "1")], &[]),
         ];
         for (fields, expected) in rows {

@@ -1,4 +1,4 @@
-//! The keys that a lock lives in.
+//! The keys of a lock.
 
 use std::cmp::Reverse;
 
@@ -8,50 +8,48 @@ use lockstorm_sim::node::Node;
 
 use super::reading::{LEASE, Value};
 
-/// What a key of a lock is for.
+/// The purpose of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Contains the holder of the lock.
     Holders,
-    /// The owners that wait in a queue, the next one first.
+    /// Lists the waiting owners, the next one first.
     Queue,
-    /// Counts fencing tokens, and stays when nothing holds the lock.
+    /// Counts fencing tokens, and remains when nobody holds the lock.
     Token,
 }
 
-/// A key of a lock.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
     pub(crate) name: Bytes,
     pub(crate) role: Role,
-    /// Whether each client may have a key of its own beside it, whose name goes on with a colon and
-    /// the client's id.
+    /// True if each client may have a key of its own beside this one, whose name appends a colon
+    /// and the client's id.
     pub(crate) per_client: bool,
 }
 
 impl Key {
-    /// The id of the client whose key beside this one has such a name.
+    /// Returns the client's id if `name` is the name of a client's own key beside this one.
     fn client_of<'a>(&self, name: &'a [u8]) -> Option<&'a [u8]> {
         name.strip_prefix(&*self.name)?.strip_prefix(b":").filter(|_| self.per_client)
     }
 }
 
-/// The keys of one lock.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
-    /// In an order that is the kind's own.
+    /// The keys, in an order that the kind defines.
     pub(crate) list: Vec<Key>,
     /// The name of the lock, which decides its slot.
     pub(crate) lock: Bytes,
-    /// What the names of all companions, keys and channels alike, contain.
+    /// The string that the names of all companion keys and channels contain.
     tag: Bytes,
-    /// Of a lock with a key for the lease of each level of a hold: what the names of these begin
-    /// with, and empty of others.
+    /// The prefix of the keys that hold the lease of each level, for locks with such keys;
+    /// otherwise empty.
     pub(crate) leases: String,
 }
 
 impl Keys {
-    /// Those of the lock with this name.
+    /// Returns keys for the lock with this name.
     pub(super) fn new(name: &str, keys: impl IntoIterator<Item = (String, Role)>) -> Keys {
         let list =
             keys.into_iter().map(|(name, role)| Key { name: name.into(), role, per_client: false }).collect();
@@ -59,18 +57,18 @@ impl Keys {
         Keys { list, lock: name.to_owned().into(), tag: tag.into(), leases: String::new() }
     }
 
-    /// The same, of a lock each level of which has a key for its lease.
+    /// Adds the lease keys of the levels.
     pub(super) fn with_leases(self, name: &str) -> Keys {
         Keys { leases: wire::suffix_tag(name), ..self }
     }
 
-    /// The same, each of which may have a key of a client beside it.
+    /// Lets each key have clients' own keys beside it.
     pub(super) fn with_those_of_clients(mut self) -> Keys {
         self.list.iter_mut().for_each(|key| key.per_client = true);
         self
     }
 
-    /// What a key is for, if it is one of these.
+    /// Returns the purpose of a key, or `None` if it is not a key of this lock.
     pub(crate) fn role_of(&self, key: &[u8]) -> Option<Role> {
         let is_meant = |known: &&Key| known.name == key || known.client_of(key).is_some();
         let listed = self.list.iter().find(is_meant).map(|known| known.role);
@@ -84,30 +82,31 @@ impl Keys {
         })
     }
 
-    /// The places of the keys that contain the holders.
+    /// Returns the indexes of the keys that contain the holders.
     pub(crate) fn holders(&self) -> impl Iterator<Item = usize> + '_ {
         let list = self.list.iter().enumerate();
         list.filter(|(_, key)| key.role == Role::Holders).map(|(at, _)| at)
     }
 
-    /// The lock that a word of a command, a key or a channel belongs to: the one with this name, or
-    /// else the one whose tag in it is the longest. The tag of `{shop}` is part of everything that
-    /// belongs to `{shop}:stock`.
+    /// Finds the lock that a word of a command, a key or a channel belongs to: the lock with
+    /// exactly this name, or else the lock with the longest tag in the word. The length matters:
+    /// the tag of `{shop}` is part of every name that belongs to `{shop}:stock`.
     pub(crate) fn of_word<'a>(locks: impl IntoIterator<Item = &'a Keys>, word: &[u8]) -> Option<usize> {
         let locks = locks.into_iter().enumerate();
         let fits = locks.filter_map(|(at, keys)| keys.fit(word).map(|fit| (fit, Reverse(at))));
         fits.max().map(|(_, Reverse(at))| at)
     }
 
-    /// How well a word fits the lock, if at all: whether it is the name, and how long the tag is.
+    /// Returns the fit of a word, if it belongs to the lock: true if it is the lock's name, and the
+    /// length of the tag.
     fn fit(&self, word: &[u8]) -> Option<(bool, usize)> {
         let is_name = word == self.lock;
         let has_tag = word.windows(self.tag.len()).any(|part| part == self.tag);
         (is_name || has_tag).then_some((is_name, self.tag.len()))
     }
 
-    /// What a simulated node has in each of those keys that are for something `wanted`, whether or
-    /// not its time has come.
+    /// Reads the keys with a `wanted` role on a simulated node, including values that have expired
+    /// but still exist. Other keys read as empty.
     pub(crate) fn read(&self, node: &Node, wanted: impl Fn(Role) -> bool) -> Vec<Value> {
         let read = |key: &Key| match key.role {
             role if !wanted(role) => Value::default(),
@@ -122,7 +121,7 @@ impl Keys {
         self.list.iter().map(read).collect()
     }
 
-    /// The owners in the queue, the next one first, when the keys read so.
+    /// Returns the owners in the queue, the next one first.
     pub(crate) fn queue<'a>(&self, values: &'a [Value]) -> &'a [String] {
         let at = self.list.iter().position(|key| key.role == Role::Queue);
         at.and_then(|at| values.get(at)).and_then(Value::list).unwrap_or_default()
@@ -149,8 +148,8 @@ mod tests {
         }
     }
 
-    /// Regression: the first lock whose tag was part of a word was taken for the lock that is
-    /// meant.
+    /// Regression: a word was assigned to the first lock whose tag it contained, not to the right
+    /// one.
     #[test]
     fn a_word_belongs_to_the_lock_with_the_longest_tag() {
         let rows = [

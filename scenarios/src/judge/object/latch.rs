@@ -1,12 +1,12 @@
-//! The count-down latch: a string with how many times it must be counted down until it opens; none
-//! when it is open.
+//! The count-down latch: a string with the number of count-downs until it opens. An open latch has
+//! no key.
 
 use super::{Holding, Known, Object, Value};
 use crate::judge::history;
 
 #[derive(Debug)]
 pub(super) struct Latch {
-    /// To how many it is set.
+    /// The count to which the latch is set.
     pub(super) count: u32,
 }
 
@@ -18,7 +18,7 @@ impl Object for Latch {
     /// No owner holds a latch.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let count = values.first().and_then(Value::number::<i64>).unwrap_or(0);
-        // Below zero there is nothing to wait for either.
+        // A negative count means that the latch is open, too.
         Holding { count: Some(u64::try_from(count).unwrap_or(0)), ..Holding::default() }
     }
 }

@@ -1,10 +1,9 @@
-//! The kinds of locks, as the recorder and the checkers have to know them: one adapter for each.
+//! The kinds of locks, with one adapter per kind for the recorder and the checkers.
 //!
-//! A lock lives in keys. What is in them (`reading`) is the same to look at for every kind, on a
-//! simulated node and on a real one, and so is how a copy of it is made. An adapter says which keys
-//! there are, who holds the lock when they read so, and what the lock promises. To add a kind, add
-//! its name to [`LockKind`] with a line in `object`, write its adapter, and have
-//! `subject/client.rs` drive it.
+//! A lock lives in keys. Reading (`reading`) and copying the contents of keys is the same for every
+//! kind, on simulated and on real nodes. An adapter names the lock's keys, derives the holders from
+//! their contents, and states the lock's guarantee. To add a kind, add its name to [`LockKind`]
+//! with a line in `object`, write its adapter, and add it to `subject/client.rs`, which drives it.
 
 mod exclusive;
 mod fair;
@@ -32,42 +31,43 @@ pub(crate) use self::{
     reading::{Content, Value, keyspace_of},
 };
 
-/// The locks a scenario can put on trial.
+/// A kind of lock that a scenario can put on trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockKind {
     /// The reentrant lock.
     #[default]
     Plain,
-    /// The lock that is granted in the order of asking.
+    /// The lock granted in the order of requests.
     Fair,
     /// The lock that hands out fencing tokens.
     Fenced,
-    /// The reentrant lock whose waiters ask again and again, without messages.
+    /// The reentrant lock whose waiters poll instead of waiting for messages.
     Spin,
-    /// The lock that its owner cannot take again.
+    /// The lock that its owner cannot acquire a second time.
     NonReentrant,
-    /// The same, granted in the order of asking.
+    /// The non-reentrant lock granted in the order of requests.
     NonReentrantFair,
     /// Redlock over independent masters. Older files call it `red`.
     #[serde(alias = "red")]
     Redlock,
     /// Many readers or one writer.
     ReadWrite,
-    /// Two values of one hash, all or none; any two clients have one in common.
+    /// Each client locks two of three values of one hash, both or neither; any two clients share a
+    /// value.
     FasterMulti,
-    /// So many permits at a time.
+    /// At most a given number of permits at a time.
     Semaphore,
-    /// So many permits at a time, each with a lease of its own.
+    /// At most a given number of permits at a time, each with a lease of its own.
     PermitSemaphore,
-    /// Closed until it was counted down so many times.
+    /// Closed until it is counted down a given number of times.
     Latch,
-    /// So many permits in any window, of all clients together or of each by itself.
+    /// At most a given number of permits in any window, for all clients together or for each.
     Rate,
 }
 
 impl LockKind {
-    /// Every kind; the production client has them all.
+    /// All kinds; the production client implements every one.
     pub(crate) const ALL: &[LockKind] = &[
         LockKind::Plain,
         LockKind::Fair,
@@ -84,11 +84,11 @@ impl LockKind {
         LockKind::Rate,
     ];
 
-    /// The adapter of a lock of this kind, of which there is so much if it has a number.
+    /// Returns the adapter of this kind. `amount` matters for kinds with a number, such as permits.
     pub(crate) fn object(self, amount: impl Into<Amount>) -> Rc<dyn Object> {
         let Amount { number, window_ms, per_client } = amount.into();
         match self {
-            // A fencing token is handed out with the grant, and does not change the holder.
+            // The grant hands out a fencing token too, but the holder is the same.
             LockKind::Plain | LockKind::Fenced | LockKind::Spin | LockKind::NonReentrant => {
                 Rc::new(exclusive::Exclusive)
             }
@@ -103,58 +103,57 @@ impl LockKind {
         }
     }
 
-    /// Whether independent masters grant the lock, each by itself, and a majority of them is
-    /// needed.
+    /// Returns true if independent masters each grant the lock and a majority of them is needed.
     pub fn needs_quorum(self) -> bool {
         self.object(1).needs_quorum()
     }
 
-    /// Whether one owner at a time holds it, alone.
+    /// Returns true if the lock has one owner at a time.
     pub(crate) fn has_one_owner(self) -> bool {
         matches!(self.object(1).promises(), history::LockKind::Exclusive | history::LockKind::Fair)
     }
 
-    /// Whether it hands out fencing tokens.
+    /// Returns true if grants come with fencing tokens.
     pub(crate) fn has_tokens(self) -> bool {
         self == LockKind::Fenced
     }
 
-    /// Whether it can be asked for together with others, as readers do.
+    /// Returns true if several owners can hold the lock at a time, as readers do.
     pub fn can_be_shared(self) -> bool {
         self.object(1).promises() == history::LockKind::ReadWrite
     }
 
-    /// Whether it has a number of permits, and its keys do not say which line of work of a client
-    /// has them.
+    /// Returns true if the lock has a number of permits, and its keys do not say which line of work
+    /// of a client has them.
     pub fn has_permits(self) -> bool {
         let promises = self.object(1).promises();
         promises.permits().is_some() || matches!(promises, history::LockKind::Rate { .. })
     }
 
-    /// Whether its permits have ids, and leases of their own.
+    /// Returns true if each permit has an id and a lease of its own.
     pub fn has_ids(self) -> bool {
         matches!(self.object(1).promises(), history::LockKind::Permits { .. })
     }
 
-    /// Whether its permits end with a window.
+    /// Returns true if permits end with a window instead of a release.
     pub fn is_rate(self) -> bool {
         matches!(self.object(1).promises(), history::LockKind::Rate { .. })
     }
 
-    /// Whether it is counted down and waited for, and has no holder.
+    /// Returns true for a latch, which owners count down and wait for, but never hold.
     pub fn is_latch(self) -> bool {
         matches!(self.object(1).promises(), history::LockKind::Latch { .. })
     }
 }
 
-/// How much there is of a lock.
+/// The numbers that configure a lock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Amount {
-    /// How many permits, or how many times it must be counted down.
+    /// The number of permits, or of count-downs.
     pub(crate) number: u32,
-    /// The time in which there are so many permits.
+    /// The length of the window in which this many permits are granted.
     pub(crate) window_ms: u64,
-    /// Whether each client has so many by itself.
+    /// True if each client has this many permits of its own.
     pub(crate) per_client: bool,
 }
 
@@ -164,89 +163,90 @@ impl From<u32> for Amount {
     }
 }
 
-/// A kind of lock.
+/// The adapter of a kind of lock.
 ///
-/// The defaults are those of a lock in one key, which says who holds it, with the companions of
-/// Redisson's. They are watched whatever a scenario calls the lock: a model of another algorithm
-/// may use any of them.
+/// The defaults fit a lock in one key that names its holders, with the companion keys of Redisson's
+/// locks. The companions are observed for every such kind: a model of another algorithm may use any
+/// of them.
 pub(crate) trait Object: fmt::Debug {
-    /// What the lock promises.
+    /// Returns the lock's guarantee.
     fn promises(&self) -> history::LockKind;
 
-    /// Whether a majority of independent masters must grant it.
+    /// Returns true if a majority of independent masters must grant the lock.
     fn needs_quorum(&self) -> bool {
         false
     }
 
-    /// Whose grant counts, if these groups of nodes can grant it, each a master and its replicas.
+    /// Returns the authority, given the groups of nodes that can grant the lock, each a master and
+    /// its replicas.
     fn authority(&self, groups: Vec<Vec<Host>>) -> Authority {
         Authority::group(groups.into_iter().next().unwrap_or_default())
     }
 
-    /// The keys of the lock with this name.
+    /// Returns the keys of the lock with this name.
     fn keys(&self, name: &str) -> Keys {
         exclusive::keys(name)
     }
 
-    /// Whether each owner has a lease of its own, so that one may end while others hold the lock.
+    /// Returns true if each owner has a lease of its own, which may end while others hold the lock.
     fn leases_are_apart(&self) -> bool {
         false
     }
 
-    /// Who holds the lock when its keys read so, in the order of [`Object::keys`]. Not every kind's
-    /// keys say that: who it is may follow from who held it `before`, and from the name of the
-    /// owner `by` whom the keys have been changed.
+    /// Derives the holders from the values of the keys, which are in the order of [`Object::keys`].
+    /// The keys of some kinds do not name the holders. Then the result depends on the state
+    /// `before` and on the owner `by` whose command changed the keys.
     fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
         let _ = (before, by);
         exclusive::holding(values)
     }
 }
 
-/// How many times each name holds a lock, of kinds that know no modes.
+/// The number of levels of each name, for kinds without modes.
 pub(crate) type Counts = BTreeMap<String, u32>;
 
-/// The holds of a lock: by the name of the owner, one in each mode.
+/// The holds of a lock by owner name and mode.
 pub(crate) type Holds = BTreeMap<(String, Mode), Hold>;
 
-/// What an owner has of a lock in one mode, as one node has it.
+/// An owner's hold of a lock in one mode, as one node has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hold {
     pub(crate) count: u32,
-    /// When it expires, by the node's wall clock.
+    /// The expiry by the node's wall clock.
     pub(crate) expires_ms: Option<i64>,
 }
 
-/// The holds of owners who exclude each other, and who share one lease.
+/// Returns the holds of owners that exclude each other and share one lease.
 fn alone(counts: Counts, expires_ms: Option<i64>) -> Holds {
     let holds = counts.into_iter();
     holds.map(|(name, count)| ((name, Mode::Exclusive), Hold { count, expires_ms })).collect()
 }
 
-/// What was known of a lock before its keys were changed.
+/// The state of a lock before its keys changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) counts: Counts,
-    /// Of these the counts of who has it alone.
+    /// The part of `counts` that is held in exclusive mode.
     pub(crate) alone: Counts,
-    /// As a [`Holding`] has them.
+    /// [`Holding::levels`] before the change.
     pub(crate) levels: Counts,
-    /// How many permits were left.
+    /// The number of permits left.
     pub(crate) left: Option<i64>,
 }
 
-/// Who holds a lock as one node has it, and until when.
+/// The holders of a lock and their expiries, as one node has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
     pub(crate) holds: Holds,
     /// The last fencing token.
     pub(crate) token: Option<u64>,
-    /// How many permits are left, of kinds that have some.
+    /// The number of permits left, for kinds with permits.
     pub(crate) left: Option<i64>,
-    /// How many times it must be counted down until it opens, of a latch.
+    /// The number of count-downs until the latch opens, for latches.
     pub(crate) count: Option<u64>,
-    /// The grants of the window, of a rate limiter, by their names.
+    /// The grants of the window by name, for rate limiters.
     pub(crate) grants: Grants,
-    /// How many levels each field has, over or not, of locks of different kinds in one key.
+    /// The number of levels of each field, over or not, for locks of different kinds in one key.
     pub(crate) levels: Counts,
 }
 
@@ -256,8 +256,8 @@ pub(crate) type Grants = BTreeMap<String, Passing>;
 /// A grant of a rate limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Passing {
-    /// How many permits.
+    /// The number of permits.
     pub(crate) permits: u32,
-    /// The id of the client that it counts for, if not for all.
+    /// The id of the client whose rate it uses; `None` if it uses the common rate.
     pub(crate) client: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Locks of different kinds under one name, which are one lock: they live in one key, and each
-//! keeps out the owners of the others.
+//! Locks of different kinds under one name. They are one lock: they live in one key, and each
+//! excludes the owners of the others.
 
 use std::rc::Rc;
 
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::judge::history::{self, Mode};
 
-/// A kind of lock that cannot have one name with another kind, and what is the matter with it, as
-/// the end of a sentence.
+/// A kind of lock that cannot share a name with another kind. `why` is the reason, as the end of a
+/// sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Apart {
     pub(crate) kind: LockKind,
@@ -17,10 +17,10 @@ pub(crate) struct Apart {
     pub(crate) why: &'static str,
 }
 
-/// The adapter of what locks of these kinds are together.
+/// Returns the adapter of a lock that these kinds form together.
 ///
 /// # Errors
-/// Why they cannot be one lock.
+/// The reason why these kinds cannot form one lock.
 pub(crate) fn object(kinds: &[LockKind]) -> Result<Rc<dyn Object>, Apart> {
     let is_exclusive = |kind: &LockKind| {
         matches!(kind, LockKind::Plain | LockKind::Spin | LockKind::NonReentrant | LockKind::Redlock)
@@ -55,13 +55,14 @@ pub(crate) fn object(kinds: &[LockKind]) -> Result<Rc<dyn Object>, Apart> {
     })
 }
 
-/// A read-write lock beside one that has one owner at a time: readers share it, and both writers
-/// and the owners of the other have it alone.
+/// A read-write lock beside a lock with one owner at a time. Readers share it; writers and the
+/// owners of the other lock have it alone.
 ///
-/// Who reads has a field of the same name as who has the other lock. A level that a reader was
-/// granted came with a lease of its own. In a hash without a mode all others are the other lock's;
-/// where a hash has one, those are that a hold had before there were readers beside it, and those
-/// that a reader was granted on top of what it reads.
+/// A reader's field has the same name as the field of an owner of the other lock. Each level
+/// granted to a reader came with a lease of its own. In a hash without a mode, all levels without a
+/// lease belong to the other lock. In a hash with a mode, these belong to it: the levels that a
+/// hold had before readers came in beside it, and the levels that a reader was granted on top of
+/// its own.
 #[derive(Debug)]
 struct OneName;
 
@@ -95,7 +96,7 @@ impl Object for OneName {
                 let has_lease = value.leases.contains_key(&(name.clone(), now));
                 if was > 0 && !has_lease { had + (now - was) } else { had }
             } else if leases == 0 {
-                // What readers had is over, and what is given back is not theirs.
+                // The reader's leases are over, so the levels given back belong to the other lock.
                 had.saturating_sub(was - now)
             } else {
                 had
@@ -115,8 +116,7 @@ impl Object for OneName {
     }
 }
 
-/// How many levels each field has, of those that are names of readers or of owners of the other
-/// lock.
+/// Returns the number of levels of each field of a reader or an owner of the other lock.
 fn levels<'a>(
     fields: impl Iterator<Item = (&'a String, &'a String)>,
 ) -> std::collections::BTreeMap<String, u32> {
@@ -133,7 +133,7 @@ mod tests {
     type Fields<'a> = &'a [(&'a str, &'a str)];
     type Leases<'a> = &'a [(&'a str, u32, i64)];
 
-    /// What the hash, which expires at 900, says one after the other.
+    /// Returns the holds after the last of these states of the hash, which expires at 900.
     fn last(states: &[(Fields<'_>, Leases<'_>)]) -> Vec<(String, Mode, u32)> {
         let (mut before, mut found) = (Known::default(), Vec::new());
         for (fields, leases) in states {
@@ -157,13 +157,13 @@ mod tests {
         let of = |name: &str, mode, count| (name.to_owned(), mode, count);
         let held: (Fields<'_>, Leases<'_>) = (&[("c1:1", "1")], &[]);
         assert_eq!(last(&[held]), [of("c1:1", alone, 1)]);
-        // A reader that was let in beside it.
+        // A reader came in beside the owner.
         let beside: (Fields<'_>, Leases<'_>) =
             (&[("mode", "read"), ("c1:1", "1"), ("c2:1", "1")], &[("c2:1", 1, 800)]);
         assert_eq!(last(&[held, beside]), [of("c1:1", alone, 1), of("c2:1", shared, 1)]);
-        // One whose lease is over, and who never had the lock alone.
+        // The lease of `c1:1` is over, and it never had the lock alone.
         assert_eq!(last(&[beside]), [of("c2:1", shared, 1)]);
-        // A reader that was granted the other lock on top, and gives that back.
+        // A reader is granted the other lock on top, and gives that back.
         let reads: (Fields<'_>, Leases<'_>) =
             (&[("mode", "read"), ("c1:1", "1"), ("c2:1", "1")], &[("c1:1", 1, 800), ("c2:1", 1, 800)]);
         let both: (Fields<'_>, Leases<'_>) =

@@ -1,5 +1,5 @@
-//! The expirable semaphore: a sorted set with the ids of the permits that are out, each with its
-//! deadline, and beside it how many are left.
+//! The expirable semaphore: a sorted set with the id and deadline of each permit that is taken, and
+//! a key with the number of permits left.
 
 use lockstorm_client::wire;
 
@@ -11,7 +11,7 @@ use crate::judge::{
 
 #[derive(Debug)]
 pub(super) struct PermitSemaphore {
-    /// How many there are.
+    /// The total number of permits.
     pub(super) permits: u32,
 }
 
@@ -21,13 +21,14 @@ impl Object for PermitSemaphore {
     }
 
     fn keys(&self, name: &str) -> Keys {
-        // The number of those that are left stays when none is out.
+        // The number of permits left stays in Redis when none is taken.
         Keys::new(name, [(wire::permit_deadlines(name), Role::Holders), (name.to_owned(), Role::Token)])
     }
 
-    /// A key expires after the millisecond that its expiry names; a permit is over in the one of
-    /// its deadline, as in Redisson, and so up to a millisecond before its lease. Each permit is a
-    /// hold of its own. One whose deadline is over may stay until the next command takes it back.
+    /// Each permit is a hold of its own. A key expires after the millisecond that its expiry names.
+    /// A permit ends in the millisecond that its deadline names, as in Redisson, so up to a
+    /// millisecond before its lease. A permit past its deadline may remain until the next command
+    /// takes it back.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let Some(Content::Ranked(deadlines)) = values.first().map(|value| &value.content) else {
             return Holding::default();

@@ -1,6 +1,5 @@
-//! The rate limiter: a sorted set of the window's grants, in the order of their time. Where each
-//! client has a rate by itself there is one for each, and a grant belongs to the client whose
-//! command it was.
+//! The rate limiter: a sorted set of the window's grants, ordered by time. If each client has its
+//! own rate, each client has a set, and a grant belongs to the client whose command it was.
 
 use lockstorm_client::wire;
 
@@ -24,7 +23,7 @@ impl Object for Rate {
         Keys::new(name, [(wire::rate_grants(name), Role::Holders)]).with_those_of_clients()
     }
 
-    /// What is granted is not held: it ends with the window.
+    /// Grants are not holds: they end with the window.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let sets = values.iter().flat_map(|value| {
             let of_all = match &value.content {
@@ -45,7 +44,7 @@ impl Object for Rate {
     }
 }
 
-/// How many permits a grant is: the last four bytes of its member, the lowest first.
+/// Returns the number of permits of a grant: the last four bytes of its member, little-endian.
 fn permits(member: &[u8]) -> u32 {
     member.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }

@@ -1,9 +1,9 @@
-//! The read-write lock: a hash that counts the levels of each owner, and a key for the lease of
+//! The read-write lock: a hash with the number of levels of each owner, and a key for the lease of
 //! each level of a reader.
 //!
-//! An owner that writes has a field of its own, so that one that does both has two holds. A
-//! reader's field may stay when its leases have ended, while others keep the hash: it holds nothing
-//! then.
+//! A writer has a field of its own, so that an owner that reads and writes has two holds. A
+//! reader's field may remain after its leases have ended, while others keep the hash alive; such a
+//! field is no hold.
 
 use lockstorm_sim::time::Wall;
 
@@ -13,10 +13,10 @@ use crate::judge::history::{self, Mode, SAME_END};
 #[derive(Debug)]
 pub(super) struct ReadWrite;
 
-/// The field that says whether the lock is shared.
+/// The field that contains the mode of the lock.
 pub(super) const MODE: &str = "mode";
 
-/// The owner that a field is of, and whether it shares the lock.
+/// Splits the name of a field into its owner and mode.
 fn named(field: &str) -> (&str, Mode) {
     history::LockKind::ReadWrite.named(field)
 }
@@ -51,16 +51,17 @@ impl Object for ReadWrite {
     }
 }
 
-/// What a reader has: the levels from the lowest that has not ended, until the last of them ends,
-/// or the hash.
+/// Returns the hold of a reader: the levels from the lowest that has not ended upwards. It expires
+/// with the last of their leases, or with the hash if that is earlier.
 fn read(value: &Value, field: &str, levels: u32) -> Option<Hold> {
     let leases = value.leases.range((field.to_owned(), 0)..=(field.to_owned(), levels));
     let leases: Vec<(u32, Option<i64>)> = leases.map(|((_, level), ends)| (*level, *ends)).collect();
     let (lowest, _) = *leases.first()?;
     let last = |one: Option<i64>, other: Option<i64>| Some(one?.max(other?));
     let longest = leases.into_iter().map(|(_, ends)| ends).reduce(last).flatten();
-    // The clock of a real server goes on within a script: the two ends that a reader was given may
-    // be apart, and the hash's is not what becomes later when another one comes in.
+    // The clock of a real server advances within a script. So the reader's lease key and the hash
+    // may have got ends up to `SAME_END` apart. The lease key's counts, because the hash's changes
+    // when another reader comes in.
     let expires_ms = match (longest, value.expires_ms) {
         (Some(lease), Some(hash)) if Wall::from_millis(hash) + SAME_END < Wall::from_millis(lease) => {
             Some(hash)
@@ -74,8 +75,8 @@ fn read(value: &Value, field: &str, levels: u32) -> Option<Hold> {
 mod tests {
     use super::*;
 
-    /// Who holds the lock, how often and until when, by the fields of the hash, which expires at
-    /// 900, and the leases of levels.
+    /// Rows: the fields of the hash, which expires at 900, the leases of levels, and the expected
+    /// holds.
     #[test]
     fn an_owner_holds_what_its_fields_and_leases_say() {
         type Row<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, u32, i64)], &'a [(&'a str, Mode, u32, i64)]);
@@ -93,17 +94,18 @@ mod tests {
                 &[("c1:1", 1, 400), ("c2:1", 1, 900), ("c2:1", 2, 300)],
                 &[("c1:1", reads, 1, 400), ("c2:1", reads, 2, 900)],
             ),
-            // The leases of one reader are over while another keeps the hash.
+            // The leases of one reader are over while another keeps the hash alive.
             (
                 &[("mode", "read"), ("c1:1", "1"), ("c2:1", "1")],
                 &[("c2:1", 1, 900)],
                 &[("c2:1", reads, 1, 900)],
             ),
-            // A level that has ended counts as long as one below it has not.
+            // A level that has ended counts as long as a lower one has not.
             (&[("mode", "read"), ("c1:1", "3")], &[("c1:1", 2, 800)], &[("c1:1", reads, 2, 800)]),
             // The hash ends first.
             (&[("mode", "read"), ("c1:1", "1")], &[("c1:1", 1, 5_000)], &[("c1:1", reads, 1, 900)]),
-            // It was given the same end, in the next millisecond.
+            // The hash and the lease got the same end, but the clock advanced by a millisecond in
+            // between.
             (&[("mode", "read"), ("c1:1", "1")], &[("c1:1", 1, 901)], &[("c1:1", reads, 1, 901)]),
         ];
         for (fields, leases, expected) in rows {

@@ -1,4 +1,4 @@
-//! What is in a key of a lock, on a simulated node and on a real one.
+//! The contents of a lock's keys, on a simulated node and on a real one.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,32 @@ use lockstorm_sim::{
     node::{Node, Purpose},
 };
 
-/// What a key holds, and until when.
+/// The contents of a key, and its expiry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Value {
     pub(crate) content: Content,
-    /// When the key expires, by the node's wall clock.
+    /// The expiry of the key by the node's wall clock.
     pub(crate) expires_ms: Option<i64>,
-    /// Of a hash whose fields have a key for the lease of each of their levels: when each of those
-    /// keys expires that is there.
+    /// For a hash with lease keys: the expiry of each lease key that exists.
     pub(crate) leases: Leases,
-    /// Of a sorted set beside which each client may have one of its own: what is in those, by the
-    /// ids of the clients.
+    /// For a sorted set with clients' own sets beside it: the members of these, by client id.
     pub(crate) of_clients: BTreeMap<String, Members>,
 }
 
-/// The score of each member of a sorted set.
+/// The members of a sorted set, with their scores.
 pub(crate) type Members = BTreeMap<Vec<u8>, i64>;
 
-/// When the lease of a level of a field ends, by the node's wall clock.
+/// The end of the lease of each field and level, by the node's wall clock.
 pub(crate) type Leases = BTreeMap<(String, u32), Option<i64>>;
 
-/// No lock is nested so deep, and a count that any client may have written must not keep the
-/// recorder busy.
+/// The most levels for which the recorder looks for leases. No lock is nested this deep, and any
+/// client may have written a huge count, which must not keep the recorder busy.
 pub(super) const LEVELS_MAX: u32 = 1_000;
 
-/// What a key holds.
+/// The contents of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// There is no such key, or it is of no type that a lock uses.
+    /// The key does not exist, or has a type that no lock uses.
     #[default]
     Nothing,
     /// A string.
@@ -48,15 +46,15 @@ pub(crate) enum Content {
     Ranked(Members),
 }
 
-/// The keyspace of a node. One that starts and still reads its data has it already: no command can
-/// change it meanwhile, and nothing of it is lost.
+/// Returns the keyspace of a node. A node that starts and is still loading returns the data being
+/// loaded: no command can change it before loading ends, and none of it is lost.
 pub(crate) fn keyspace_of(node: &Node) -> Option<&Db> {
     let loading = node.loading.as_ref().filter(|loading| loading.purpose == Purpose::Start);
     loading.map_or(&node.dbs, |loading| &loading.dbs).first()
 }
 
 impl Value {
-    /// What a simulated node has in this key, whether or not its time has come.
+    /// Reads a key of a simulated node, including a value that has expired but still exists.
     pub(crate) fn of(node: &Node, key: &[u8]) -> Value {
         let Some(entry) = keyspace_of(node).and_then(|db| db.get(key)) else { return Value::default() };
         let content = match &entry.value {
@@ -73,8 +71,8 @@ impl Value {
         Value { content, expires_ms: entry.expires_ms(), ..Value::default() }
     }
 
-    /// The same with what is in the sorted sets of single clients, of which `client_of` says by
-    /// their names whose they are.
+    /// Adds the members of the clients' own sorted sets. `client_of` returns the id of the client
+    /// from the name of such a set.
     pub(super) fn with_those_of_clients(
         mut self,
         node: &Node,
@@ -91,7 +89,7 @@ impl Value {
         self
     }
 
-    /// The same with the leases of the levels, whose keys begin with this tag.
+    /// Adds the leases of the levels, whose keys begin with this tag.
     pub(super) fn with_leases(mut self, node: &Node, tag: &str) -> Value {
         let (Content::Fields(fields), Some(db)) = (&self.content, keyspace_of(node)) else { return self };
         for (field, count) in fields {
@@ -104,8 +102,8 @@ impl Value {
         self
     }
 
-    /// What a server said that it has: the key's type as TYPE has it, the words in it, PEXPIRETIME,
-    /// and field, level and PEXPIRETIME of each lease.
+    /// Builds a value from a server's replies: the key's type as TYPE returns it, its elements,
+    /// PEXPIRETIME, and field, level and PEXPIRETIME of each lease.
     pub(crate) fn answered(
         kind: &str,
         words: Vec<Vec<u8>>,
@@ -120,7 +118,7 @@ impl Value {
                 Content::Fields(pairs.collect())
             }
             "list" => Content::List(words.iter().map(|word| text(word)).collect()),
-            // Each member is followed by its score, which is whole.
+            // Each member is followed by its score, an integer.
             "zset" => {
                 let pairs = words
                     .chunks_exact(2)
@@ -133,13 +131,13 @@ impl Value {
         Value { content, expires_ms: time(expires_ms), leases: leases.collect(), ..Value::default() }
     }
 
-    /// Whether another reading of the key differs in times alone.
+    /// Returns true if another reading of the key differs at most in expiries.
     pub(crate) fn is_like(&self, other: &Value) -> bool {
         self.content == other.content && self.leases.keys().eq(other.leases.keys())
     }
 
-    /// Has what was to expire when it does in `kept` expire when it does in `read`, which is like
-    /// it; whether there was anything.
+    /// Replaces each expiry that equals the one in `kept` by the one in `read`, a reading that is
+    /// like `kept`. Returns true if any expiry was equal.
     pub(crate) fn correct(&mut self, kept: &Value, read: &Value) -> bool {
         let mut any = self.expires_ms == kept.expires_ms;
         if any {
@@ -156,7 +154,7 @@ impl Value {
         any
     }
 
-    /// The commands that give a key this value, which has none, and their keys to its leases.
+    /// Returns the commands that give an absent key this value, and create its lease keys.
     pub(crate) fn commands(&self, key: &Bytes, tag: &str) -> Vec<Vec<Bytes>> {
         let command = |name: &'static str, words: Vec<String>| {
             [Bytes::from(name), key.clone()].into_iter().chain(words.into_iter().map(Bytes::from)).collect()
@@ -189,12 +187,12 @@ impl Value {
         commands
     }
 
-    /// The keys of its leases.
+    /// Returns the names of the lease keys.
     pub(crate) fn lease_keys(&self, tag: &str) -> impl Iterator<Item = Bytes> {
         self.leases.keys().map(move |(field, level)| lease_key(tag, field, *level).into())
     }
 
-    /// The number in a string.
+    /// Parses the number in a string; `None` for other contents.
     pub(super) fn number<T: std::str::FromStr>(&self) -> Option<T> {
         match &self.content {
             Content::Text(text) => text.parse().ok(),
@@ -202,7 +200,7 @@ impl Value {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list; `None` for other contents.
     pub(super) fn list(&self) -> Option<&[String]> {
         match &self.content {
             Content::List(items) => Some(items),
@@ -211,12 +209,12 @@ impl Value {
     }
 }
 
-/// The key of the lease of a level, by Redisson's name.
+/// Returns the name of the key for the lease of a level, as Redisson forms it.
 fn lease_key(tag: &str, field: &str, level: u32) -> String {
     format!("{tag}:{field}{LEASE}{level}")
 }
 
-/// What stands in such a name between the owner and the level.
+/// The part of such a name between the owner and the level.
 pub(super) const LEASE: &str = ":rwlock_timeout:";
 
 fn text(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! Redlock: the same key on independent masters, of which a majority must have granted it.
+//! Redlock: the same key on independent masters, granted once a majority of them has granted it.
 
 use super::Object;
 use crate::judge::history::{self, Authority, Drift, Host};

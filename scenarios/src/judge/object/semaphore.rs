@@ -1,11 +1,11 @@
-//! The semaphore: a string with the number of permits that are left.
+//! The semaphore: a string with the number of permits left.
 
 use super::{Counts, Holding, Known, Object, Value, alone, exclusive};
 use crate::judge::history;
 
 #[derive(Debug)]
 pub(super) struct Semaphore {
-    /// How many there are.
+    /// The total number of permits.
     pub(super) permits: u32,
 }
 
@@ -14,16 +14,15 @@ impl Object for Semaphore {
         history::LockKind::Semaphore { permits: self.permits }
     }
 
-    /// The key does not contain the holders of permits: each change of their number belongs to the
-    /// owner that made it. A permit that an owner gives back and did not have is one more than
-    /// there should be, and the one that takes it has it all the same.
+    /// The key does not contain the holders, so each change of the number is credited to the owner
+    /// that made it. A permit released by an owner that has none is an extra permit; the owner that
+    /// takes it counts as a holder like any other.
     fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
         let holding = exclusive::holding(values);
         let Some(left) = values.first().and_then(Value::number) else {
             return Holding { holds: alone(Counts::new(), None), ..holding };
         };
-        // A semaphore that is not set yet is set to this by the first that takes a permit of it, or
-        // before.
+        // The first owner to take a permit, or somebody before, sets the semaphore to this number.
         let had = before.left.unwrap_or_else(|| self.permits.into());
         let expires_ms = values.first().and_then(|value| value.expires_ms);
         let counts = moved(&before.counts, had - left, by);
@@ -31,7 +30,8 @@ impl Object for Semaphore {
     }
 }
 
-/// Who has how many permits when the owner that took so many, or gave them back, is known.
+/// Returns the permits of each owner after `by` took `taken` permits; a negative number is a
+/// release.
 fn moved(before: &Counts, taken: i64, by: Option<&str>) -> Counts {
     let mut counts = before.clone();
     let Some(name) = by else { return counts };
@@ -55,10 +55,10 @@ mod tests {
             ("2", Some("c1"), vec![("c1", 1)]),
             ("0", Some("c2"), vec![("c1", 1), ("c2", 2)]),
             ("-1", Some("c3"), vec![("c1", 1), ("c2", 2), ("c3", 1)]),
-            // A change by an unknown owner leaves the permits of all owners as they are.
+            // A change by an unknown owner leaves the permits of all owners unchanged.
             ("1", None, vec![("c1", 1), ("c2", 2), ("c3", 1)]),
             ("2", Some("c1"), vec![("c2", 2), ("c3", 1)]),
-            // Given back by an owner that has none: one too many, and the owner that gets it is
+            // Released by an owner that has none: one too many, and the owner that takes it is
             // counted.
             ("3", Some("c1"), vec![("c2", 2), ("c3", 1)]),
             ("2", Some("c4"), vec![("c2", 2), ("c3", 1), ("c4", 1)]),

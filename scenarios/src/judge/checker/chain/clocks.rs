@@ -1,5 +1,5 @@
-//! Clocks that were wrong while they decided: when a key expired, until when an owner believed,
-//! when a waiter tried again, in whose turn a waiter was thrown out.
+//! Clocks that were wrong when they decided: when a key expired, how long an owner believed, when a
+//! waiter tried again, which waiter lost its place in a queue.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use lockstorm_sim::time::True;
 use super::{Chain, What, gives};
 use crate::judge::history::{ClockId, Event, EventKind, Fault, Host, Lock, LossCause, Owner, Reason, Wake};
 
-/// From so much on a clock is wrong for what is counted in milliseconds.
+/// The error from which on a clock is wrong for leases, which count milliseconds.
 const WRONG: Duration = Duration::from_millis(1);
 
-/// A timer that is wrong by one part in so many is late for what its client meant to do several
-/// times meanwhile.
+/// A timer is wrong if its error is at least one part in this many of the elapsed time. A client
+/// acts several times in that time, so a smaller error does not make it late.
 const LATE_PART: u32 = 10;
 
-/// A clock counted another time than has passed.
+/// A clock that counted another time than passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shown {
     /// The instant up to which it counted.
@@ -24,19 +24,18 @@ pub(crate) struct Shown {
     pub(crate) clock: ClockId,
     /// The instant from which it counted.
     pub(crate) since: True,
-    /// By whose clock it was that instant: a replica counts from when its master says, and a client
-    /// from when another one said.
+    /// The host whose clock showed the instant `since`: a replica counts from its master's time,
+    /// and a client from that of another client.
     pub(crate) of: Host,
-    /// How much passed by the clock, in nanoseconds; less than nothing if it is behind that of the
-    /// other.
+    /// The time that passed by the clock, in nanoseconds; negative if the clock is behind that of
+    /// `of`.
     pub(crate) passed: i64,
     /// The event from which it counted.
     from_event: usize,
 }
 
 impl Chain<'_> {
-    /// Notes a clock that counted wrong from an event on, by so much at least, and the event that
-    /// came of it.
+    /// Records and returns the clock if its count since an event is wrong by at least `least`.
     fn find_clock(
         &mut self,
         host: Host,
@@ -58,7 +57,8 @@ impl Chain<'_> {
         })
     }
 
-    /// As [`Chain::find_clock`], for what came of it.
+    /// Like [`Chain::find_clock`], but records also that the clock and the faults on it led to
+    /// `event`.
     fn find_clock_before(
         &mut self,
         event: usize,
@@ -77,7 +77,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Finds the clocks by which this event came about.
+    /// Adds the wrong clocks that led to this event.
     pub(super) fn find_clocks_before(&mut self, at: usize) {
         let Event { host, ref kind, .. } = self.history.events[at];
         let owner = kind.owner();
@@ -90,7 +90,7 @@ impl Chain<'_> {
                 };
                 let (by, since) = (self.history.events[given].host, self.history.events[given].at);
                 self.find_clock_before(at, host, ClockId::Wall, given, by, WRONG);
-                // The holder would have extended it several times.
+                // With a right timer, the holder would have extended it several times.
                 let (client, passed) =
                     (self.history.client_of(owner), self.history.events[at].at.since(since));
                 let late = (passed / LATE_PART).max(WRONG);
@@ -121,8 +121,8 @@ impl Chain<'_> {
         }
     }
 
-    /// A place in a queue has a deadline by the wall clock of its client, which another client
-    /// compares with its own.
+    /// Adds the wrong clocks that removed waiters from a queue. A place has a deadline by the wall
+    /// clock of its client, which another client compares with its own clock.
     fn find_clocks_of_queue(&mut self, at: usize, lock: Lock) {
         let (history, host) = (self.history, self.history.events[at].host);
         let before = |event: &Event| {
@@ -145,7 +145,7 @@ impl Chain<'_> {
         }
     }
 
-    /// How the clock went by which an owner believes, up to an instant.
+    /// Adds the clock by which an owner believes, if it was wrong up to an instant.
     pub(super) fn find_clock_of_belief(&mut self, belief: usize, until: True) {
         let Event { host, ref kind, at } = self.history.events[belief];
         let EventKind::Believes { until: Some(deadline), .. } = *kind else { return };
@@ -156,7 +156,7 @@ impl Chain<'_> {
         }
     }
 
-    /// How the clock went by which a waiter waits to try again.
+    /// Adds the clock by which a waiter waits until it tries again, if it was wrong.
     pub(super) fn find_clock_of_wait(&mut self, owner: Owner, acted: usize, until: True) {
         let client = self.history.client_of(owner);
         let late = (until.since(self.history.events[acted].at) / LATE_PART).max(WRONG);
@@ -165,7 +165,7 @@ impl Chain<'_> {
         }
     }
 
-    /// How the clock of the node went by which the lease of an owner runs, up to an instant.
+    /// Adds the node's clock by which an owner's lease runs, if it was wrong up to an instant.
     pub(super) fn find_clock_of_lease(&mut self, owner: Owner, before: usize, until: True) {
         let given = self.last(before, |event| self.is_about(event, owner) && gives(event));
         let Some(given) = given else { return };
@@ -175,7 +175,7 @@ impl Chain<'_> {
         }
     }
 
-    /// How the clock went by which a rate limiter counts the permits in its window.
+    /// Adds the clock by which a rate limiter counts the permits in its window, if it was wrong.
     pub(super) fn find_clock_of_window(&mut self, oldest: usize, newest: usize, window_ms: u64) {
         let events = &self.history.events;
         if events[newest].at.since(events[oldest].at) > Duration::from_millis(window_ms) {
@@ -191,7 +191,8 @@ impl Chain<'_> {
         }
     }
 
-    /// What was done to the clock meanwhile; where two clocks were compared, at any time before.
+    /// Returns the faults that changed the clock while it counted; if two clocks were compared,
+    /// also those before.
     fn faults_of_clock(&self, shown: &Shown) -> Vec<usize> {
         let compared = shown.host != shown.of;
         let changes = |host: Host, at: True| {
@@ -213,8 +214,7 @@ impl Chain<'_> {
         faults.filter(|(_, fault)| meanwhile(fault)).map(|(number, _)| number).collect()
     }
 
-    /// What a clock that was wrong came of: the event from which it counted, and what was done to
-    /// it.
+    /// Returns the causes of a wrong clock: the faults on it and the event from which it counted.
     pub(super) fn causes_of_clock(&self, shown: &Shown) -> Vec<What> {
         let faults = self.faults_of_clock(shown).into_iter().map(What::Fault);
         faults.chain([What::Event(shown.from_event)]).collect()

@@ -1,14 +1,15 @@
-//! What a violation came of: the causal chain from the first call to the instant at which two
-//! owners held a lock.
+//! The causal chain of a violation, from the first call to the instant at which two owners held a
+//! lock.
 //!
-//! What happens on one host happens in an order. What a client asked happens before what a node did
-//! about it, and that before what the client made of the reply: *happens-before* of Lamport, "Time,
-//! Clocks, and the Ordering of Events in a Distributed System" (1978). Much more happened before a
-//! violation than led to it. A chain has, from the end to the beginning, what each event needed: a
-//! belief the grants that it is made of, a grant the call and the end of the hold that was in its
-//! way, an end the grant that ended and what promoted the node, a wake-up its message. A fault is
-//! in it if it was in force on a host between an event and what that needed, and a clock if it was
-//! wrong meanwhile and decided ([`clocks`]). Where a chain begins to be followed, [`roots`] says.
+//! Events on one host have an order. A client's request happens before the node's action, and that
+//! before the client's reaction to the reply: *happens-before* of Lamport, "Time, Clocks, and the
+//! Ordering of Events in a Distributed System" (1978). Much more happens before a violation than
+//! leads to it. A chain is followed from the end to the beginning and has only the events that each
+//! event needed. A belief needs its grants. A grant needs the call and the end of the hold that was
+//! in its way. An end needs the grant that ended and the promotion of the node. A wake-up needs its
+//! message. A fault is in the chain if it was in force on a host between an event and an event it
+//! needed. A clock is in it if it was wrong during that time and decided ([`clocks`]). [`roots`]
+//! selects the events from which a chain is followed.
 
 mod clocks;
 mod roots;
@@ -30,17 +31,16 @@ use crate::judge::{
 
 pub(crate) use clocks::Shown;
 
-/// How many events and clocks a chain may have: the latest.
+/// The most events and clocks of a chain; the latest are kept.
 const LINKS_MAX: usize = 24;
 
-/// How many faults a chain may have of those that led to these events: the latest.
+/// The most faults of a chain among those that led to its events; the latest are kept.
 const FAULTS_MAX: usize = 24;
 
-/// So long ago is what an order, or a fault that is over, has done to a host that does something by
-/// itself.
+/// The time for which an order, or a fault that is over, still explains what a host does by itself.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
-/// An event or a fault of a history, by its place there, or a clock that was wrong.
+/// A link of a chain: an event or a fault, by its index in the history, or a clock that was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
     Fault(usize),
@@ -48,7 +48,7 @@ pub(crate) enum What {
     Event(usize),
 }
 
-/// What happened, and which links of the chain it came of, by their places.
+/// A link with its time and the indexes of the links that caused it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) at: True,
@@ -56,13 +56,14 @@ pub(crate) struct Link {
     pub(crate) after: Vec<usize>,
 }
 
-/// The chain of a witness, in the order of true time. Empty where the witness is about no lock.
+/// Returns the chain of a witness, in the order of true time. Empty if the witness concerns no
+/// lock.
 pub(crate) fn of_witness(history: &History, witness: &Witness) -> Vec<Link> {
     Chain::of(history, witness).map_or_else(Vec::new, |chain| chain.links())
 }
 
-/// The faults in the chain of a witness, by their places in the history and so in the order they
-/// began, each with the end of its effect.
+/// Returns the faults in the chain of a witness, by their indexes in the history and thus in the
+/// order of their beginnings, each with the end of its effect.
 pub(super) fn faults(history: &History, witness: &Witness) -> BTreeMap<usize, True> {
     let Some(chain) = Chain::of(history, witness) else { return BTreeMap::new() };
     let of_link = |link: Link| if let What::Fault(number) = link.what { Some(number) } else { None };
@@ -70,33 +71,34 @@ pub(super) fn faults(history: &History, witness: &Witness) -> BTreeMap<usize, Tr
     faults.map(|number| (number, chain.in_force_until[number])).collect()
 }
 
-/// A chain on its way from the end to the beginning.
+/// A chain under construction, from the end to the beginning.
 struct Chain<'a> {
     history: &'a History,
     lock: Lock,
-    /// Where the call begins of which the first owner has its hold: what led to that is another
-    /// story.
+    /// The index of the call by which the first owner got its hold. The chain leaves out the causes
+    /// of that call.
     begin: usize,
-    /// Whether it is about what became of one owner's hold, and not about two at once.
+    /// True if the chain concerns the fate of one owner's hold, not two holds at once.
     is_of_one: bool,
-    /// Until when each fault of the history was in force.
+    /// The end of the effect of each fault of the history.
     in_force_until: Vec<True>,
-    /// By the place of each event those that it needed.
+    /// The events needed by each event, by index.
     events: BTreeMap<usize, Vec<usize>>,
-    /// By each fault the events that came of it.
+    /// The events caused by each fault.
     faults: BTreeMap<usize, BTreeSet<usize>>,
-    /// By each clock that was wrong the events that came of it.
+    /// The events caused by each clock that was wrong.
     clocks: BTreeMap<Shown, BTreeSet<usize>>,
 }
 
 impl<'a> Chain<'a> {
-    /// What led to a violation; nothing where its witness is about no lock.
+    /// Builds the chain of a violation; `None` if its witness concerns no lock.
     fn of(history: &'a History, witness: &Witness) -> Option<Self> {
         let lock = witness.lock?;
         Some(Chain::to(history, lock, &witness.owners, witness.from, witness.until))
     }
 
-    /// What led to the state of these owners' holds at `from`, and to what happened until `until`.
+    /// Builds the chain of the state of these owners' holds at `from` and of the events until
+    /// `until`.
     fn to(history: &'a History, lock: Lock, owners: &[Owner], from: True, until: True) -> Self {
         let (events, faults, clocks) = Default::default();
         let is_of_one = false;
@@ -125,28 +127,27 @@ impl<'a> Chain<'a> {
         self.is_about(event, owner) && matches!(event.kind, EventKind::Granted { .. })
     }
 
-    /// Whether an event says who waits for the lock in a queue.
+    /// Returns true if the event is a change of the lock's queue.
     fn is_queue(&self, event: &Event) -> bool {
         event.kind.lock() == Some(self.lock) && matches!(event.kind, EventKind::Queue { .. })
     }
 
-    /// The nodes of the lock.
     fn nodes(&self) -> impl Iterator<Item = Host> + use<'a> {
         self.history.lock(self.lock).authority.groups.iter().flatten().copied()
     }
 
-    /// The last event before a place that is like this.
+    /// Returns the last event before an index that meets a condition.
     fn last(&self, before: usize, is: impl Fn(&Event) -> bool) -> Option<usize> {
         self.history.events[..before].iter().rposition(is)
     }
 
-    /// As [`Chain::last`], of what happened within the chain's time.
+    /// Like [`Chain::last`], but returns no event before the chain's beginning.
     fn last_within(&self, before: usize, is: impl Fn(&Event) -> bool) -> Option<usize> {
         self.last(before, is).filter(|at| *at >= self.begin)
     }
 
-    /// Where an owner called last to have the lock. Where each hold has a name of its own, it is
-    /// its client that calls.
+    /// Returns the owner's last call to acquire the lock. If each hold has a name of its own, a
+    /// call by the owner's client counts.
     fn call(&self, before: usize, owner: Owner) -> Option<usize> {
         let of_client = self.history.lock(self.lock).names_its_holds();
         let calls = |event: &Event| {
@@ -159,7 +160,7 @@ impl<'a> Chain<'a> {
         self.last(before, calls)
     }
 
-    /// What an event could not have been without.
+    /// Returns the events without which this one could not have happened.
     fn needed(&self, at: usize) -> Vec<usize> {
         let Event { host, kind, .. } = &self.history.events[at];
         let on_host = |event: &Event| event.host == *host;
@@ -211,8 +212,8 @@ impl<'a> Chain<'a> {
             EventKind::Extended { .. } => {
                 self.last(at, |event| on_host(event) && of(event) && has(event)).into_iter().collect()
             }
-            // It has what was granted before, and not what came after: by its disk, or by what had
-            // reached it.
+            // The node has the earlier grant without the later end, from its disk or by
+            // replication.
             EventKind::Regained { how, .. } => {
                 let granted = self.last(at, |event| of(event) && gives(event));
                 let ended = self.last(at, |event| of(event) && ends(event));
@@ -262,7 +263,7 @@ impl<'a> Chain<'a> {
             }
             EventKind::Write { .. } => {
                 let believes = |event: &Event| of(event) && matches!(event.kind, EventKind::Believes { .. });
-                // A client of other people may not say what it believes.
+                // A peer's client may not report its beliefs.
                 let grants = |event: &Event| of(event) && gives(event);
                 let since = self.last(at, believes).or_else(|| self.last(at, grants));
                 since.or(call).into_iter().collect()
@@ -271,7 +272,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// As [`Chain::needed`], of what is about no owner.
+    /// Like [`Chain::needed`], for an event without an owner.
     fn needed_by_group(&self, at: usize, host: Host, kind: &EventKind) -> Vec<usize> {
         let latest = |is: &dyn Fn(&Event) -> bool| self.last(at, is);
         match kind {
@@ -313,8 +314,8 @@ impl<'a> Chain<'a> {
             EventKind::Queue { waiters, .. } => {
                 let queue = |event: &Event| self.is_queue(event);
                 let here = latest(&|event| event.host == host && queue(event));
-                // A node that has replaced another one goes on from the queue that it had got of
-                // that one.
+                // A node that replaced another one continues with the queue that it had received
+                // from it.
                 let is_later = |promoted: usize| here.is_none_or(|here| here < promoted);
                 let took_over = here.is_none() || self.promoted(at, host).is_some_and(is_later);
                 let elsewhere = latest(&queue).filter(|_| took_over);
@@ -350,8 +351,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The latest grant to another owner, which a refused one waits for, unless that hold has
-    /// ended.
+    /// Returns the latest grant to another owner, for whose end a refused owner waits, unless that
+    /// hold has ended.
     fn in_the_way(&self, before: usize, owner: Owner) -> Option<usize> {
         let grants = |event: &Event| {
             let of_other = event.kind.owner() != Some(owner) && event.kind.lock() == Some(self.lock);
@@ -364,7 +365,7 @@ impl<'a> Chain<'a> {
         (!self.history.events[grant..before].iter().any(is_over)).then_some(grant)
     }
 
-    /// What a client believed when it gave back what was another one's.
+    /// Returns the belief by which a client released a hold of another owner.
     fn belief_of(&self, call: usize, by: Party) -> Option<usize> {
         let releases =
             matches!(self.history.events[call].kind, EventKind::Invoke { call: Call::Release, .. });
@@ -376,9 +377,9 @@ impl<'a> Chain<'a> {
         if releases { self.last(call, believes) } else { None }
     }
 
-    /// What a node had counted last of a hold, where that is what the chain is about or where its
-    /// owner believed to have it still: a nested grant and a release count on from it, and what is
-    /// lost meanwhile is lost to both.
+    /// Returns the node's previous count of the owner's hold, if the chain concerns that hold alone
+    /// or its owner still believed in it. A nested grant and a release continue from that count,
+    /// and a loss in between affects both.
     fn counted_before(&self, at: usize, owner: Owner) -> Option<usize> {
         let host = self.history.events[at].host;
         let counts = |event: &Event| {
@@ -396,7 +397,7 @@ impl<'a> Chain<'a> {
         goes_on.then_some(before)
     }
 
-    /// The owners in a queue as an event says it.
+    /// Returns the owners in the queue of a queue event.
     fn waiters(&self, at: usize) -> &'a [Owner] {
         match &self.history.events[at].kind {
             EventKind::Queue { waiters, .. } => waiters,
@@ -404,7 +405,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Where a node came back from its last crash, without what it had not stored.
+    /// Returns the node's restart after its last crash, in which it lost what it had not stored.
     fn restarted(&self, before: usize, node: Host) -> Option<usize> {
         let lives = |event: &Event| {
             event.host == node && matches!(event.kind, EventKind::Life { life: Life::Started })
@@ -412,24 +413,25 @@ impl<'a> Chain<'a> {
         self.last_within(before, lives).filter(|at| self.history.events[*at].at > True::ZERO)
     }
 
-    /// Where a node became the master, if it was not one from the start. That may have been before
-    /// the first owner's call: the other one has its hold of it all the same.
+    /// Returns the node's promotion to master, if it was not a master from the start. It may
+    /// precede the first owner's call, since the other owner's hold depends on it all the same.
     fn promoted(&self, before: usize, node: Host) -> Option<usize> {
         let became =
             |event: &Event| event.host == node && event.kind == EventKind::Became { role: Role::Master };
         self.last(before, became).filter(|at| self.history.events[*at].at > True::ZERO)
     }
 
-    /// Finds the faults that were in force on the hosts of an event and of what it needed, from the
-    /// one to the other.
+    /// Adds the faults in force on the hosts of an event and of the events that it needed, between
+    /// the two.
     fn find_faults_before(&mut self, at: usize, needed: &[usize]) {
         let event = &self.history.events[at];
         let mut hosts = vec![event.host];
-        // A hold ends as its client does not extend it, and a write leaves when its client goes on.
+        // A hold ends because its client does not extend it, and a write leaves only when its
+        // client runs.
         if matches!(event.kind, EventKind::Vanished { .. } | EventKind::Write { .. }) {
             hosts.extend(event.kind.owner().map(|owner| self.history.client_of(owner)));
         }
-        // A master is given up for what happens to it.
+        // A master is replaced because of faults on it.
         let is_about_masters = matches!(
             event.kind,
             EventKind::Sentinel { .. } | EventKind::Cluster { .. } | EventKind::Became { .. }
@@ -437,14 +439,14 @@ impl<'a> Chain<'a> {
         if is_about_masters {
             hosts.extend(self.nodes().filter(|node| self.history.was_master(self.lock, *node, at)));
         }
-        // What a node or a Sentinel does by itself has its reasons in what has just happened to it.
+        // An action of a node or a Sentinel by itself depends on what has just happened to it.
         if needed.is_empty() && event.kind.owner().is_none() {
             self.find_faults(&hosts, event.at - JUST_NOW, event.at, at);
         }
         for needed in needed {
             let before = &self.history.events[*needed];
             let mut both: Vec<Host> = hosts.iter().copied().chain([before.host]).collect();
-            // Who waits for a hold to end waits for its client.
+            // A waiter for the end of a hold waits for the holder's client.
             if matches!(event.kind, EventKind::Waiting { .. }) && gives(before) {
                 both.extend(before.kind.owner().map(|owner| self.history.client_of(owner)));
             }
@@ -459,8 +461,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The nodes of all locks that a client called for at once: several that are taken together
-    /// fail together.
+    /// Returns the nodes of all locks that a client called for at the instant of this call: locks
+    /// that are taken together fail together.
     fn nodes_called_with(&self, call: &Event) -> Vec<Host> {
         let events = &self.history.events;
         let at_once = events.partition_point(|event| event.at < call.at)
@@ -471,8 +473,8 @@ impl<'a> Chain<'a> {
         locks.flat_map(|lock| self.history.lock(lock).authority.groups.concat()).collect()
     }
 
-    /// Finds the commands after which these nodes answered otherwise than before: until they are
-    /// changed back, they may turn away what comes later.
+    /// Adds the faults that changed the later replies of these nodes. Until a change is undone, the
+    /// nodes may refuse later requests because of it.
     fn find_commands_before(&mut self, nodes: &[Host], until: True, event: usize) {
         let given = |fault: &Fault| fault.reconfigures && fault.from <= until;
         for (number, fault) in self.history.faults.iter().enumerate().filter(|(_, fault)| given(fault)) {
@@ -520,17 +522,17 @@ impl<'a> Chain<'a> {
                 }
             };
             let all = causes.into_iter().filter_map(|what| places.get(&what).copied());
-            // A fault that begins while a belief goes on is why it has lasted, and not why it
-            // began.
+            // A fault that begins during a belief explains why the belief lasted, not why it began.
             all.filter(|cause| *cause < places[what]).collect()
         };
         order.iter().map(|(at, what)| Link { at: *at, what: *what, after: after(what) }).collect()
     }
 }
 
-/// Until when a fault had its effect. What is done at once has one for as long as hosts are down
-/// for it, and else until a call has ended that it may have been done to: a message is lost when
-/// there is one. What is done to a clock is over at once, and told of the clock.
+/// Returns the end of a fault's effect. A crash has an effect until its hosts have started again. A
+/// change of a clock ends at once; the link of the clock covers it. Any other instantaneous fault
+/// may hit a message, so it has an effect until the next return of a call by a targeted client, or
+/// by any client if none is targeted.
 fn in_force_until(history: &History, fault: &Fault) -> True {
     if fault.until.is_some() || fault.lasts {
         return fault.until.unwrap_or(True::MAX);
@@ -539,7 +541,7 @@ fn in_force_until(history: &History, fault: &Fault) -> True {
     let is_life = |event: &Event, host: Host, of: Life| {
         event.host == host && matches!(event.kind, EventKind::Life { life } if life == of)
     };
-    // In real time a crash is seen some time after it was ordered.
+    // In real time a crash is observed some time after its order.
     let ordered = || after(fault.from).iter().take_while(|event| event.at <= fault.from + JUST_NOW);
     let is_down = |host: &&Host| ordered().any(|event| is_life(event, **host, Life::Crashed));
     let starts = |host: &Host| {
@@ -563,23 +565,23 @@ fn in_force_until(history: &History, fault: &Fault) -> True {
     after(fault.from).iter().find(returns).map_or(True::MAX, |event| event.at)
 }
 
-/// Whether an event begins or ends a belief.
+/// Returns true if the event begins or ends a belief.
 fn is_of_belief(event: &Event) -> bool {
     matches!(event.kind, EventKind::Believes { .. } | EventKind::Disbelieves { .. })
 }
 
-/// Whether an event gives an owner a hold, or a longer one.
+/// Returns true if the event gives an owner a hold, or a longer one.
 fn gives(event: &Event) -> bool {
     has(event) || matches!(event.kind, EventKind::Extended { .. })
 }
 
-/// Whether an owner has a hold on a node from this event on: the node grants it, or comes back with
-/// it.
+/// Returns true if an owner has a hold on a node from this event on: the node granted it, or came
+/// back with it.
 fn has(event: &Event) -> bool {
     matches!(event.kind, EventKind::Granted { .. } | EventKind::Regained { .. })
 }
 
-/// Whether an event ends a hold of its owner on its node.
+/// Returns true if the event ends its owner's hold on its node.
 pub(super) fn ends(event: &Event) -> bool {
     matches!(event.kind, EventKind::Vanished { .. } | EventKind::Released { left: 0, .. })
 }

@@ -1,5 +1,5 @@
-//! From which events a chain is followed: what the owners of a witness have and did at its
-//! instants.
+//! The roots of a chain: the events from which it is followed. They show what the owners of a
+//! witness have and did at its instants.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,15 @@ use lockstorm_sim::time::True;
 use super::{Chain, ends, has};
 use crate::judge::history::{Call, Event, EventKind, Host, HostKind, LockKind, Outcome, Owner, Role};
 
-/// The most grants of a rate limiter that a chain follows: the latest.
+/// The most grants of a rate limiter that a chain follows; the latest are kept.
 const PASSED_MAX: usize = 6;
 
 impl Chain<'_> {
-    /// What these owners have at `from`, and what they wrote until `until`. Of one that has
-    /// nothing, for what it waits and how long; of a witness that is about no two holds at once,
-    /// what happened at its instants. Where it names no owner, those that waited then, or those of
-    /// what was left.
+    /// Returns the roots: the holds of these owners at `from` and their writes until `until`. For
+    /// an owner without a hold it adds the hold that the owner waits for, and the faults and clocks
+    /// that kept it waiting. For a witness that does not concern two holds at once it adds the
+    /// events at its instants. A witness without owners concerns the owners that waited then, or
+    /// those whose keys remained.
     pub(super) fn roots(&mut self, owners: &[Owner], from: True, until: True) -> Vec<usize> {
         let history = self.history;
         let end = history.events.partition_point(|event| event.at <= from);
@@ -24,7 +25,7 @@ impl Chain<'_> {
         let owners = if owners.is_empty() { &found[..] } else { owners };
         self.is_of_one = owners.len() == 1;
         let earliest = owners.iter().filter_map(|owner| self.call(end, *owner)).min().unwrap_or(0);
-        // What led to the first hold is another story.
+        // The chain leaves out the causes of the first hold.
         let granted =
             |owner: &Owner| self.last(end, |event| self.grants(event, *owner)).unwrap_or(usize::MAX);
         let first = owners.iter().min_by_key(|owner| granted(owner)).and_then(|owner| self.call(end, *owner));
@@ -59,8 +60,8 @@ impl Chain<'_> {
         roots
     }
 
-    /// The belief, the grants and the ends of the holds of an owner that has asked for them, and
-    /// its last write.
+    /// Returns an owner's latest belief or call, the grants since its call, the ends of its holds,
+    /// and its last write.
     fn of_owner(&mut self, owner: Owner, end: usize, late: usize, from: True) -> Vec<usize> {
         let history = self.history;
         let of = |event: &Event| event.kind.lock() == Some(self.lock) && event.kind.owner() == Some(owner);
@@ -72,13 +73,14 @@ impl Chain<'_> {
             let on = |event: &Event| of(event) && event.host == node;
             let granted = |event: &Event| on(event) && has(event);
             roots.extend(self.last(end, granted).filter(|at| *at > called));
-            // What is wrong about one hold may be how it ended.
+            // A witness about one hold may concern its end, which comes after `from`.
             let end = if self.is_of_one { late } else { end };
             roots.extend(self.last(end, |event| on(event) && ends(event)).filter(|at| *at > self.begin));
         }
         let wrote = |event: &Event| of(event) && matches!(event.kind, EventKind::Write { .. });
         roots.extend(self.last(late, wrote).filter(|at| *at > called));
-        // Its holder went on believing up to here, or had asked for it, unless it had done with it.
+        // The owner's belief or request lasted until `from`, unless the owner had released the lock
+        // or stopped believing.
         let is_over = |at: usize| {
             let kind = &history.events[at].kind;
             matches!(kind, EventKind::Disbelieves { .. } | EventKind::Invoke { call: Call::Release, .. })
@@ -90,8 +92,8 @@ impl Chain<'_> {
         roots
     }
 
-    /// The promotion since an owner's last grant, in the group of the node that granted it: its
-    /// hold is on the new master as that had got it.
+    /// Returns the promotion since the owner's last grant in the group of the granting node: the
+    /// new master has the hold as far as it was replicated.
     fn carried_over(&self, owner: Owner, before: usize) -> Option<usize> {
         let authority = &self.history.lock(self.lock).authority;
         let granted = self.last(before, |event| self.grants(event, owner))?;
@@ -102,7 +104,7 @@ impl Chain<'_> {
         self.last(before, promoted).filter(|promoted| *promoted > granted)
     }
 
-    /// What an owner did last of what goes before a hold: it called, it waited or it was woken.
+    /// Returns the owner's last step towards a hold: a call, a wait or a wake-up.
     fn acted(&self, owner: Owner, before: usize) -> Option<usize> {
         let acts = |event: &Event| {
             let asks = match event.kind {
@@ -115,8 +117,8 @@ impl Chain<'_> {
         self.last(before, acts)
     }
 
-    /// Where the latest of an owner's calls for the lock came back with an error, if it has not
-    /// been granted the lock since.
+    /// Returns the latest error of the owner's calls about the lock, if no grant to the owner
+    /// followed.
     fn turned_away(&self, owner: Owner, before: usize) -> Option<usize> {
         let events = &self.history.events;
         let granted = self.last(before, |event| self.grants(event, owner)).unwrap_or(0);
@@ -129,9 +131,9 @@ impl Chain<'_> {
         events[granted..before].iter().rposition(fails).map(|at| granted + at)
     }
 
-    /// Where the place in the queue was lost that an owner has had since it called: its node
-    /// dropped it, or another node that has none for it took over. Nothing where it left the queue
-    /// because its turn had come.
+    /// Returns the event by which the owner lost the queue place that it had since its call: its
+    /// node dropped it, or a node without it took over. `None` if the owner left the queue because
+    /// its turn had come.
     fn lost_place(&self, owner: Owner, before: usize) -> Option<usize> {
         let events = &self.history.events;
         let had = |at: &usize| self.is_queue(&events[*at]) && self.waiters(*at).contains(&owner);
@@ -140,8 +142,8 @@ impl Chain<'_> {
         (!events[had..=lost].iter().any(|event| self.grants(event, owner))).then_some(lost)
     }
 
-    /// What was done to the client of an owner that waited, to those of whom it waited for and to
-    /// the nodes of the lock, and how its clock went.
+    /// Adds the faults on the client of a waiting owner, on the clients that it waited for and on
+    /// the lock's nodes, and the client's clock if it was wrong.
     fn kept_waiting(&mut self, owner: Owner, acted: Option<usize>, from: True, until: True) {
         let Some(acted) = acted else { return };
         let since = self.history.events[acted].at.min(from);
@@ -149,7 +151,7 @@ impl Chain<'_> {
         let mut hosts: Vec<Host> = owners.map(|owner| self.history.client_of(owner)).collect();
         hosts.extend(self.nodes());
         self.find_faults(&hosts, since, until, acted);
-        // What no node has answered yet may be held up, as CLIENT PAUSE does.
+        // A request without a reply may be held up by a command such as CLIENT PAUSE.
         if !matches!(self.history.events[acted].kind, EventKind::Waiting { .. }) {
             let nodes: Vec<Host> = self.nodes().collect();
             self.find_commands_before(&nodes, until, acted);
@@ -157,8 +159,8 @@ impl Chain<'_> {
         self.find_clock_of_wait(owner, acted, until);
     }
 
-    /// Whom an owner waits for at an instant: the head of the queue, for which alone the lock is
-    /// free, and who was granted the lock last.
+    /// Returns the owners that an owner waits for at an instant: the head of the queue, for which a
+    /// free lock is reserved, and the latest holder.
     fn waits_for(&self, owner: Owner, at: True) -> impl Iterator<Item = Owner> {
         let end = self.history.events.partition_point(|event| event.at <= at);
         let queue = self.last(end, |event| self.is_queue(event));
@@ -167,7 +169,7 @@ impl Chain<'_> {
         head.into_iter().chain(holder).filter(move |other| *other != owner)
     }
 
-    /// What was done to the nodes of the lock since what is told of it last.
+    /// Adds the faults on the lock's nodes since the last root.
     fn find_faults_on_nodes(&mut self, roots: &[usize], end: usize, from: True, until: True) {
         let Some(last) = roots.iter().copied().filter(|root| *root < end).max() else { return };
         let nodes: Vec<Host> = self.nodes().collect();
@@ -175,7 +177,8 @@ impl Chain<'_> {
         self.find_faults(&nodes, since, until, last);
     }
 
-    /// What happened to the lock at these instants, of these owners or of none.
+    /// Returns the events about the lock at these instants that concern these owners or no owner.
+    /// Without owners, events of all owners count.
     fn at_instants(&self, owners: &[Owner], instants: [True; 2]) -> Vec<usize> {
         let (events, lock) = (&self.history.events, self.lock);
         let about = |event: &Event| match event.kind.owner() {
@@ -204,7 +207,7 @@ impl Chain<'_> {
         self.history.events.iter().any(call)
     }
 
-    /// The latest of what is about the lock and not about one owner's hold: how it became free, the
+    /// Returns the latest events that concern the lock as a whole: the end that freed it, the
     /// message, the count, the permits in one window.
     fn latest(&mut self, end: usize, late: usize) -> Vec<usize> {
         let events = &self.history.events;
@@ -229,14 +232,14 @@ impl Chain<'_> {
         found
     }
 
-    /// Which owner a node has granted the lock last.
+    /// Returns the owner that a node granted the lock last, or came back with.
     fn holder(&self, before: usize, node: Host) -> Option<Owner> {
         let grants = |event: &Event| has(event) && event.host == node && event.kind.lock() == Some(self.lock);
         self.history.events[self.last(before, grants)?].kind.owner()
     }
 
-    /// Those that a witness without owners is about: who waited at its instant, or who has left a
-    /// key at the end.
+    /// Returns the owners that a witness without owners concerns: those that waited at its instant,
+    /// or those that left a key at the end.
     fn concerned(&self, end: usize, from: True) -> Vec<Owner> {
         let history = self.history;
         let mut waiting = BTreeSet::new();
