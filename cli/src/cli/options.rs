@@ -90,6 +90,7 @@ impl Jobs {
 pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
     let about = [
         (Engine::Event, "lockstorm's own timeline, which jumps from event to event"),
+        #[cfg(feature = "turmoil")]
         (
             Engine::Turmoil,
             "The `turmoil` crate, which runs every host once in each millisecond: slower, to check the other by",

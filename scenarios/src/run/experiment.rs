@@ -81,7 +81,7 @@ impl fmt::Debug for Failed {
 }
 
 fn located(error: &ScenarioError) -> String {
-    let help = miette::Diagnostic::help(error).map_or(String::new(), |help| format!("\nhelp: {help}"));
+    let help = error.help().map_or(String::new(), |help| format!("\nhelp: {help}"));
     format!("{error}{help}")
 }
 

@@ -11,6 +11,7 @@ mod test_server;
 mod wire;
 
 pub mod tokio;
+#[cfg(feature = "turmoil")]
 pub mod turmoil;
 
 use std::{

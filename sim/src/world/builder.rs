@@ -11,6 +11,8 @@ use std::{
 
 use turmoil_net::{HostId, KernelConfig, Net};
 
+#[cfg(feature = "turmoil")]
+use super::turmoil::Turmoil;
 use super::{
     clock::Clock,
     conn::Sent,
@@ -25,7 +27,6 @@ use super::{
     sleeper::Sleeper,
     timeline::{Hook, StateHook, World},
     trace::{Record, Trace, TraceRetention},
-    turmoil::Turmoil,
 };
 use crate::time::{Boottime, Monotonic, True, Wall};
 
@@ -187,6 +188,7 @@ impl Builder {
         let names = self.hosts.iter().map(|(name, _)| name.as_str());
         let (fabric, addresses) = match self.engine {
             Engine::Event => events(names),
+            #[cfg(feature = "turmoil")]
             Engine::Turmoil => {
                 let (turmoil, addresses) = Turmoil::new(self.seed, names);
                 let addresses = addresses.into_iter().map(|address| (None, address)).collect();

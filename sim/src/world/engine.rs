@@ -9,7 +9,8 @@ pub enum Engine {
     Event,
     /// `turmoil`, which runs every host once in each millisecond. A world behaves as on lockstorm's
     /// timeline, with a precision of a millisecond; this engine is slower, and exists to check the
-    /// other.
+    /// other. With the feature `turmoil` alone.
+    #[cfg(feature = "turmoil")]
     Turmoil,
     /// Real time and the sockets of this machine, for code that talks to real servers. The links
     /// carry all data between hosts. The clocks of code can be changed as in virtual time, but
@@ -20,12 +21,18 @@ pub enum Engine {
 
 impl Engine {
     /// All engines.
-    pub const ALL: &[Engine] = &[Engine::Event, Engine::Turmoil, Engine::Real];
+    pub const ALL: &[Engine] = &[
+        Engine::Event,
+        #[cfg(feature = "turmoil")]
+        Engine::Turmoil,
+        Engine::Real,
+    ];
 
     /// Returns the name in commands and files.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Event => "event",
+            #[cfg(feature = "turmoil")]
             Engine::Turmoil => "turmoil",
             Engine::Real => "real",
         }

@@ -2,11 +2,13 @@
 
 use turmoil_net::EnterGuard;
 
+#[cfg(feature = "turmoil")]
 use super::turmoil::Turmoil;
 
 /// The engine of one world.
 pub(super) enum Fabric {
     Event(EnterGuard),
+    #[cfg(feature = "turmoil")]
     Turmoil(Box<Turmoil>),
     Real,
 }

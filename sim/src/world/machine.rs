@@ -13,11 +13,10 @@ use std::{
     task::{Wake, Waker},
 };
 
-use tokio::{
-    io::DuplexStream,
-    sync::{Notify, mpsc::UnboundedSender},
-};
+use tokio::sync::Notify;
 
+#[cfg(feature = "turmoil")]
+use super::wire::OnTurmoil;
 use super::{
     clock::Clock,
     conn::{Conn, Sent},
@@ -28,7 +27,6 @@ use super::{
     rule::Rules,
     sleeper::Sleeper,
     trace::{Event, HostName, Trace},
-    wire::Wire,
 };
 use crate::time::{Monotonic, True};
 
@@ -125,10 +123,8 @@ pub(super) struct Machine {
     pub(super) next_number: AtomicU64,
     pub(super) random: Mutex<Stream>,
     pub(super) queued: AtomicBool,
-    /// The host's ends of connections, on `turmoil`.
-    pub(super) wires: Mutex<Vec<Weak<Wire>>>,
-    /// The host's listeners, for connections to itself, on `turmoil`.
-    pub(super) loopback: Mutex<BTreeMap<u16, UnboundedSender<DuplexStream>>>,
+    #[cfg(feature = "turmoil")]
+    pub(super) on_turmoil: OnTurmoil,
 }
 
 impl Machine {
@@ -145,8 +141,8 @@ impl Machine {
             next_number: AtomicU64::new(0),
             random,
             queued: AtomicBool::new(false),
-            wires: Mutex::default(),
-            loopback: Mutex::default(),
+            #[cfg(feature = "turmoil")]
+            on_turmoil: OnTurmoil::default(),
         }
     }
 

@@ -39,8 +39,11 @@ mod sleeper;
 mod socket;
 mod timeline;
 mod trace;
+#[cfg(feature = "turmoil")]
 mod turmoil;
+#[cfg(feature = "turmoil")]
 mod turmoil_world;
+#[cfg(feature = "turmoil")]
 mod wire;
 
 #[cfg(test)]

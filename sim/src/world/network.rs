@@ -25,6 +25,7 @@ impl World {
     pub(super) fn collect(&mut self) {
         let net = match &self.fabric {
             Fabric::Event(net) => net,
+            #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => return self.collect_from_turmoil(),
             Fabric::Real => return self.collect_from_real(),
         };
@@ -103,6 +104,7 @@ impl World {
             match (&mut self.fabric, head.parcel) {
                 (Fabric::Event(_), Parcel::Packet(packet)) if resets_half_open(&packet) => {}
                 (Fabric::Event(net), Parcel::Packet(packet)) => net.deliver(packet),
+                #[cfg(feature = "turmoil")]
                 (Fabric::Turmoil(turmoil), _) => turmoil.release(head.number),
                 (Fabric::Real, Parcel::Real(conn, carried)) => match index % self.hosts.len() == conn.to {
                     true => {
@@ -179,10 +181,15 @@ impl World {
             }
             return;
         }
-        let Fabric::Event(net) = &self.fabric else {
-            let wires = lock(&self.hosts[host].machine.wires).clone();
-            let wires = wires.iter().filter_map(std::sync::Weak::upgrade);
-            return wires.filter(|wire| which(wire.peer())).for_each(|wire| wire.abort());
+        let net = match &self.fabric {
+            Fabric::Event(net) => net,
+            #[cfg(feature = "turmoil")]
+            Fabric::Turmoil(_) => {
+                let wires = lock(&self.hosts[host].machine.on_turmoil.wires).clone();
+                let wires = wires.iter().filter_map(std::sync::Weak::upgrade);
+                return wires.filter(|wire| which(wire.peer())).for_each(|wire| wire.abort());
+            }
+            Fabric::Real => unreachable!("the connections of real time were closed above"),
         };
         let sockets = turmoil_net::netstat(self.hosts[host].address).entries;
         for (local, peer) in sockets.into_iter().filter_map(|socket| Some((socket.local, socket.peer?))) {

@@ -12,6 +12,7 @@ pub(super) enum Parcel {
     /// The packet itself.
     Packet(Packet),
     /// `turmoil` holds the packet itself; the link knows only its number.
+    #[cfg(feature = "turmoil")]
     OnTurmoil,
     /// A part of a connection in real time.
     Real(Arc<Conn>, Carried),

@@ -1,16 +1,19 @@
 //! The sockets of a host, over the network of the world's engine.
 
+#[cfg(feature = "turmoil")]
+use std::{future::poll_fn, sync::Mutex};
 use std::{
-    future::poll_fn,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
 };
 
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+#[cfg(feature = "turmoil")]
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf},
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
     sync::mpsc::UnboundedReceiver,
 };
 use turmoil_net::shim::tokio::net as events;
@@ -20,8 +23,10 @@ use super::{
     engine::Engine,
     lock::lock,
     machine::{Machine, RealListener},
-    wire::Wire,
 };
+
+#[cfg(feature = "turmoil")]
+use super::wire::Wire;
 
 /// A connection between two hosts, or of a host with itself.
 #[derive(Debug)]
@@ -30,6 +35,7 @@ pub struct TcpStream(Kind);
 #[derive(Debug)]
 enum Kind {
     Events(events::TcpStream),
+    #[cfg(feature = "turmoil")]
     Turmoil(turmoil::net::TcpStream, Arc<Wire>),
     /// A connection within a host, or one accepted by a listener, in real time.
     Real(tokio::net::TcpStream),
@@ -37,51 +43,29 @@ enum Kind {
     Dialed(Dialed),
     /// A connection from a host to itself on `turmoil`. `turmoil`'s own loopback takes a tick,
     /// while a kernel takes no time.
+    #[cfg(feature = "turmoil")]
     Loopback(DuplexStream, IpAddr),
 }
 
 /// The buffer size in bytes of a connection from a host to itself.
+#[cfg(feature = "turmoil")]
 const LOOPBACK: usize = 1 << 20;
 
 /// The first byte that an acceptor sends on `turmoil`. `turmoil` establishes a connection as soon
 /// as the request has arrived, but the connecting side must not see it before an answer can have
 /// come back.
+#[cfg(feature = "turmoil")]
 const GREETING: u8 = b'!';
 
 impl TcpStream {
     pub(super) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
         let host = &*machine.shared.dialed_by(host);
         match machine.shared.engine {
-            Engine::Event => {
-                return Ok(TcpStream(Kind::Events(events::TcpStream::connect((host, port)).await?)));
-            }
-            Engine::Real if host == &*machine.name => return TcpStream::connect_within(machine, port).await,
-            Engine::Real => {
-                return Ok(TcpStream(Kind::Dialed(Dialed::open(machine.conn_to(host, port)?).await?)));
-            }
-            Engine::Turmoil => {}
-        }
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}"));
-        let address = host.parse().ok().or_else(|| {
-            let names = lock(&machine.shared.names);
-            names.iter().find(|(_, name)| ***name == *host).map(|(address, _)| *address)
-        });
-        let address: IpAddr = address.ok_or_else(unknown)?;
-        if host == &*machine.name {
-            let (one, other) = tokio::io::duplex(LOOPBACK);
-            let listener = lock(&machine.loopback).get(&port).cloned();
-            let handed = listener.map(|listener| listener.send(other));
-            let refused = io::ErrorKind::ConnectionRefused;
-            return match handed {
-                Some(Ok(())) => Ok(TcpStream(Kind::Loopback(one, address))),
-                _ => Err(refused.into()),
-            };
-        }
-        let stream = turmoil::net::TcpStream::connect(SocketAddr::new(address, port)).await?;
-        let mut stream = TcpStream::on_turmoil(machine, stream)?;
-        match stream.read_u8().await {
-            Ok(GREETING) => Ok(stream),
-            _ => Err(io::ErrorKind::ConnectionReset.into()),
+            Engine::Event => Ok(TcpStream(Kind::Events(events::TcpStream::connect((host, port)).await?))),
+            Engine::Real if host == &*machine.name => TcpStream::connect_within(machine, port).await,
+            Engine::Real => Ok(TcpStream(Kind::Dialed(Dialed::open(machine.conn_to(host, port)?).await?))),
+            #[cfg(feature = "turmoil")]
+            Engine::Turmoil => TcpStream::connect_on_turmoil(machine, host, port).await,
         }
     }
 
@@ -104,9 +88,36 @@ impl TcpStream {
         Ok(TcpStream(Kind::Real(stream)))
     }
 
+    #[cfg(feature = "turmoil")]
+    async fn connect_on_turmoil(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}"));
+        let address = host.parse().ok().or_else(|| {
+            let names = lock(&machine.shared.names);
+            names.iter().find(|(_, name)| ***name == *host).map(|(address, _)| *address)
+        });
+        let address: IpAddr = address.ok_or_else(unknown)?;
+        if host == &*machine.name {
+            let (one, other) = tokio::io::duplex(LOOPBACK);
+            let listener = lock(&machine.on_turmoil.loopback).get(&port).cloned();
+            let handed = listener.map(|listener| listener.send(other));
+            let refused = io::ErrorKind::ConnectionRefused;
+            return match handed {
+                Some(Ok(())) => Ok(TcpStream(Kind::Loopback(one, address))),
+                _ => Err(refused.into()),
+            };
+        }
+        let stream = turmoil::net::TcpStream::connect(SocketAddr::new(address, port)).await?;
+        let mut stream = TcpStream::on_turmoil(machine, stream)?;
+        match stream.read_u8().await {
+            Ok(GREETING) => Ok(stream),
+            _ => Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+
+    #[cfg(feature = "turmoil")]
     fn on_turmoil(machine: &Machine, stream: turmoil::net::TcpStream) -> io::Result<TcpStream> {
         let wire = Arc::new(Wire::to(stream.peer_addr()?.ip()));
-        let mut wires = lock(&machine.wires);
+        let mut wires = lock(&machine.on_turmoil.wires);
         wires.retain(|wire| wire.strong_count() > 0);
         wires.push(Arc::downgrade(&wire));
         drop(wires);
@@ -120,9 +131,11 @@ impl TcpStream {
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Kind::Events(stream) => stream.peer_addr(),
+            #[cfg(feature = "turmoil")]
             Kind::Turmoil(stream, _) => stream.peer_addr(),
             Kind::Real(stream) => stream.peer_addr(),
             Kind::Dialed(stream) => stream.peer_addr(),
+            #[cfg(feature = "turmoil")]
             Kind::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
         }
     }
@@ -134,9 +147,11 @@ impl TcpStream {
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match &self.0 {
             Kind::Events(stream) => stream.local_addr(),
+            #[cfg(feature = "turmoil")]
             Kind::Turmoil(stream, _) => stream.local_addr(),
             Kind::Real(stream) => stream.local_addr(),
             Kind::Dialed(stream) => stream.local_addr(),
+            #[cfg(feature = "turmoil")]
             Kind::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
         }
     }
@@ -152,7 +167,9 @@ impl AsyncRead for TcpStream {
             Kind::Events(stream) => Pin::new(stream).poll_read(cx, buf),
             Kind::Real(stream) => Pin::new(stream).poll_read(cx, buf),
             Kind::Dialed(stream) => Pin::new(stream).poll_read(cx, buf),
+            #[cfg(feature = "turmoil")]
             Kind::Loopback(stream, _) => Pin::new(stream).poll_read(cx, buf),
+            #[cfg(feature = "turmoil")]
             Kind::Turmoil(stream, wire) => {
                 wire.check(cx, &wire.reader)?;
                 Pin::new(stream).poll_read(cx, buf)
@@ -167,7 +184,9 @@ impl AsyncWrite for TcpStream {
             Kind::Events(stream) => Pin::new(stream).poll_write(cx, buf),
             Kind::Real(stream) => Pin::new(stream).poll_write(cx, buf),
             Kind::Dialed(stream) => Pin::new(stream).poll_write(cx, buf),
+            #[cfg(feature = "turmoil")]
             Kind::Loopback(stream, _) => Pin::new(stream).poll_write(cx, buf),
+            #[cfg(feature = "turmoil")]
             Kind::Turmoil(stream, wire) => {
                 wire.check(cx, &wire.writer)?;
                 Pin::new(stream).poll_write(cx, buf)
@@ -180,7 +199,9 @@ impl AsyncWrite for TcpStream {
             Kind::Events(stream) => Pin::new(stream).poll_flush(cx),
             Kind::Real(stream) => Pin::new(stream).poll_flush(cx),
             Kind::Dialed(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "turmoil")]
             Kind::Loopback(stream, _) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "turmoil")]
             Kind::Turmoil(stream, _) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -190,7 +211,9 @@ impl AsyncWrite for TcpStream {
             Kind::Events(stream) => Pin::new(stream).poll_shutdown(cx),
             Kind::Real(stream) => Pin::new(stream).poll_shutdown(cx),
             Kind::Dialed(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "turmoil")]
             Kind::Loopback(stream, _) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "turmoil")]
             Kind::Turmoil(stream, wire) => {
                 wire.check(cx, &wire.writer)?;
                 Pin::new(stream).poll_shutdown(cx)
@@ -202,12 +225,17 @@ impl AsyncWrite for TcpStream {
 /// Accepts connections to one port of a host.
 pub struct TcpListener {
     kind: Listening,
+    #[cfg(feature = "turmoil")]
     machine: Arc<Machine>,
 }
 
 enum Listening {
     Events(events::TcpListener),
-    Turmoil { listener: turmoil::net::TcpListener, own: Mutex<UnboundedReceiver<DuplexStream>> },
+    #[cfg(feature = "turmoil")]
+    Turmoil {
+        listener: turmoil::net::TcpListener,
+        own: Mutex<UnboundedReceiver<DuplexStream>>,
+    },
     Real(tokio::net::TcpListener),
 }
 
@@ -216,10 +244,11 @@ impl TcpListener {
         let address = (IpAddr::from([0, 0, 0, 0]), port);
         let kind = match machine.shared.engine {
             Engine::Event => Listening::Events(events::TcpListener::bind(address).await?),
+            #[cfg(feature = "turmoil")]
             Engine::Turmoil => {
                 let listener = turmoil::net::TcpListener::bind(address).await?;
                 let (sender, own) = tokio::sync::mpsc::unbounded_channel();
-                lock(&machine.loopback).insert(port, sender);
+                lock(&machine.on_turmoil.loopback).insert(port, sender);
                 Listening::Turmoil { listener, own: Mutex::new(own) }
             }
             Engine::Real => {
@@ -232,7 +261,11 @@ impl TcpListener {
                 Listening::Real(listener)
             }
         };
-        Ok(TcpListener { kind, machine: machine.clone() })
+        Ok(TcpListener {
+            kind,
+            #[cfg(feature = "turmoil")]
+            machine: machine.clone(),
+        })
     }
 
     /// Returns the next connection, and the address of its peer.
@@ -250,6 +283,7 @@ impl TcpListener {
                 stream.set_nodelay(true)?;
                 Ok((TcpStream(Kind::Real(stream)), peer))
             }
+            #[cfg(feature = "turmoil")]
             Listening::Turmoil { listener, own } => {
                 let (stream, peer) = tokio::select! {
                     biased;

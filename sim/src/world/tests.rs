@@ -544,6 +544,7 @@ fn a_half_open_connection_kept_the_port_of_a_host_that_crashed() {
     assert_eq!(observed(&world, "it"), "given up: true, again: true@220");
 }
 
+#[cfg(feature = "turmoil")]
 #[test]
 fn turmoil_tells_the_same_story_to_the_millisecond() {
     let rows: [&[(i64, &str)]; 12] = [
@@ -573,6 +574,7 @@ fn turmoil_tells_the_same_story_to_the_millisecond() {
     }
 }
 
+#[cfg(feature = "turmoil")]
 #[test]
 fn a_host_on_turmoil_reaches_itself_at_once() {
     let mut world = World::builder(1)
@@ -591,6 +593,7 @@ fn a_host_on_turmoil_reaches_itself_at_once() {
     assert_eq!(observed(&world, "it"), "answered@5");
 }
 
+#[cfg(feature = "turmoil")]
 #[test]
 fn code_on_turmoil_that_wakes_itself_for_ever_ends_the_run() {
     let mut world = World::builder(1)

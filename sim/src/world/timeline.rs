@@ -126,7 +126,7 @@ impl World {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         match fabric {
             Fabric::Real => runtime.enable_all(),
-            Fabric::Event(_) | Fabric::Turmoil(_) => runtime.enable_time().start_paused(true),
+            _ => runtime.enable_time().start_paused(true),
         };
         let runtime = runtime.build().expect("the system has what a runtime needs");
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
@@ -153,7 +153,8 @@ impl World {
             last_polled: 0,
             fabric,
         };
-        if let Fabric::Turmoil(_) = world.fabric {
+        if world.runs_in_ticks() {
+            #[cfg(feature = "turmoil")]
             world.enter_turmoil();
         } else {
             let runtime = world.runtime.clone();
@@ -208,6 +209,7 @@ impl World {
     /// With the panic of any code that ran on a host.
     pub fn run(&mut self, until: True) -> Result<End, WorldError> {
         (0..self.hosts.len()).for_each(|host| self.note_state(host));
+        #[cfg(feature = "turmoil")]
         if let Fabric::Turmoil(_) = self.fabric {
             return self.run_in_ticks(until);
         }
@@ -289,10 +291,16 @@ impl World {
         }
     }
 
+    /// Returns true if `turmoil` runs the hosts, tick by tick.
+    fn runs_in_ticks(&self) -> bool {
+        !matches!(self.fabric, Fabric::Event(_) | Fabric::Real)
+    }
+
     /// Starts the software of a host.
     pub(super) fn start(&mut self, host: usize) {
         match &self.fabric {
             Fabric::Event(_) | Fabric::Real => self.hosts[host].start(),
+            #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => self.start_on_turmoil(host),
         }
         self.note_state(host);
@@ -300,6 +308,7 @@ impl World {
 
     /// Drops the software of a host.
     pub(super) fn end(&mut self, host: usize, how: &'static str) {
+        #[cfg(feature = "turmoil")]
         if let Fabric::Turmoil(_) = self.fabric {
             self.end_on_turmoil(host);
         }

@@ -1,16 +1,28 @@
 //! One end of a connection on `turmoil`, which faults can abort.
 
 use std::{
+    collections::BTreeMap,
     io,
     net::IpAddr,
     sync::{
-        Mutex,
+        Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Waker},
 };
 
+use tokio::{io::DuplexStream, sync::mpsc::UnboundedSender};
+
 use super::lock::lock;
+
+/// The connections of one host on `turmoil`.
+#[derive(Debug, Default)]
+pub(super) struct OnTurmoil {
+    /// The host's ends of connections.
+    pub(super) wires: Mutex<Vec<Weak<Wire>>>,
+    /// The host's listeners, by port, for connections to itself.
+    pub(super) loopback: Mutex<BTreeMap<u16, UnboundedSender<DuplexStream>>>,
+}
 
 /// One end of a connection on `turmoil`, for faults: they can abort it, which `turmoil` itself
 /// cannot.

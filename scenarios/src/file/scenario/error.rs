@@ -1,14 +1,13 @@
 //! Errors about a scenario file: the place, the mistake, the expected input and the nearest name.
 
-use miette::{Diagnostic, NamedSource, SourceSpan};
+use std::ops::Range;
 
 use super::form::{self, Keys};
 
 /// A mistake in a scenario file, with its place. A mistake in a request about the whole file has no
 /// place in it.
-#[derive(Debug, Clone, thiserror::Error, Diagnostic)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{file}{place}: {message}", place = place(*.line, *.column))]
-#[diagnostic(code(scenario))]
 pub struct ScenarioError {
     /// The path of the file, as the caller gave it.
     pub file: String,
@@ -18,15 +17,25 @@ pub struct ScenarioError {
     pub column: usize,
     /// The mistake, and the expected input.
     pub message: String,
-    #[source_code]
-    source_code: Option<NamedSource<String>>,
-    #[label("here")]
-    span: Option<SourceSpan>,
-    #[help]
+    /// The file with the mistake, and the bytes of the mistake in it.
+    pub(super) excerpt: Option<(Text, Range<usize>)>,
     help: Option<String>,
 }
 
+/// The text of a file, with its name.
+#[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "miette"), expect(dead_code, reason = "only miette shows it"))]
+pub(super) struct Text {
+    pub(super) file: String,
+    pub(super) text: String,
+}
+
 impl ScenarioError {
+    /// Returns the hint that follows the message, such as the nearest name.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
     /// Makes the error that neither a file nor a stock scenario has this name.
     pub(crate) fn absent<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> ScenarioError {
         let help = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
@@ -40,19 +49,19 @@ impl ScenarioError {
 /// A mistake whose file is not known yet.
 #[derive(Debug, Clone)]
 pub(super) struct Mistake {
-    pub(super) span: std::ops::Range<usize>,
+    pub(super) span: Range<usize>,
     pub(super) message: String,
     pub(super) help: Option<String>,
 }
 
 impl Mistake {
-    pub(super) fn at(span: std::ops::Range<usize>, message: impl Into<String>) -> Mistake {
+    pub(super) fn at(span: Range<usize>, message: impl Into<String>) -> Mistake {
         Mistake { span, message: message.into(), help: None }
     }
 
     /// Makes the mistake that a name refers to nothing, with the nearest name that exists.
     pub(super) fn unknown<'a>(
-        span: std::ops::Range<usize>,
+        span: Range<usize>,
         what: &str,
         name: &str,
         known: impl Iterator<Item = &'a str>,
@@ -89,8 +98,7 @@ impl Mistake {
             line,
             column,
             message: self.message,
-            source_code: Some(NamedSource::new(file, text.to_owned())),
-            span: Some((start, end - start).into()),
+            excerpt: Some((Text { file: file.to_owned(), text: text.to_owned() }, start..end)),
             help: self.help,
         }
     }
@@ -102,8 +110,7 @@ impl Mistake {
             line: 0,
             column: 0,
             message: self.message,
-            source_code: None,
-            span: None,
+            excerpt: None,
             help: self.help,
         }
     }

@@ -7,6 +7,8 @@ mod address;
 mod boundary;
 mod builder;
 pub(crate) mod cluster;
+#[cfg(feature = "miette")]
+mod diagnostic;
 mod driver;
 mod error;
 mod form;

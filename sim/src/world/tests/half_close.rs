@@ -13,7 +13,7 @@ async fn count(ctx: HostCtx) {
 
 #[test]
 fn the_other_side_reads_the_end_and_can_still_answer() {
-    for engine in [Engine::Event, Engine::Turmoil, Engine::Real] {
+    for &engine in Engine::ALL {
         let mut world = World::builder(1)
             .engine(engine)
             .host("s", count)
