@@ -125,9 +125,8 @@ impl Config {
         Ok(())
     }
 
-    /// Returns names of this client's deployment, to detect that two clients of a Redlock share one
-    /// and thus are not independent. The names are the endpoints; with Sentinels each is prefixed
-    /// with the name of the master.
+    /// Returns the names by which two clients are found to use the same servers: the endpoints,
+    /// each prefixed with the name of the master if they are Sentinels.
     pub(crate) fn deployment(&self) -> impl Iterator<Item = String> + '_ {
         let master = match &self.topology {
             Topology::Sentinel { master, .. } => format!("{master} by "),
