@@ -33,8 +33,8 @@ use crate::task::answer_of;
 /// # Ok(()) }
 /// ```
 ///
-/// Dropping a guard releases the lock in the background, if the runtime still runs. At the end of
-/// `main` it does not: the lock then remains until its lease ends, after up to 30 s by default.
+/// Dropping a guard starts the release in the background. At the end of `main` the runtime ends
+/// before that is done: the lock then remains until its lease ends, after up to 30 s by default.
 /// Await [`Client::close`](crate::Client::close) at the end to wait for such releases.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard<G = ()> {
