@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 /// use TLS:
 ///
 /// * `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db][?sentinel_username=..&sentinel_password=..]`
-/// names the Sentinels (default port 26379) of the master `name`. User and password are for the
-/// master and its replicas; the login of the Sentinels is given by the parameters after the `?`.
-/// [`Sentinels`] does the same, with more settings.
+///   names the Sentinels (default port 26379) of the master `name`. User and password are for the
+///   master and its replicas; the login of the Sentinels is given by the parameters after the `?`.
+///   [`Sentinels`] does the same, with more settings.
 /// * `redis+cluster://[user[:password]@]host[:port][,host[:port]..][/]` names some nodes of a Redis
 ///   Cluster, through which the client finds the others.
 ///   [`Builder::cluster`](crate::Builder::cluster) does the same for other forms of address.

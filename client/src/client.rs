@@ -70,7 +70,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Sets up a [`Client`].
+/// Builds a [`Client`].
 ///
 /// ```
 /// # use std::time::Duration;

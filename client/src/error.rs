@@ -1,4 +1,4 @@
-//! Errors, each with a flag for whether the lock may have changed all the same.
+//! The errors of operations, each with a flag for the case that the lock may have changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,8 +102,8 @@ pub enum ErrorKind {
     /// has become the master.
     #[error("the connection ended before the reply came: {0}")]
     Disconnected(String),
-    /// The reply came from a server that has since been replaced as master. The change it reports
-    /// may be lost, and the server takes no more part.
+    /// The reply came from a server that has since been replaced as master. The change that it
+    /// reports may be lost. The request is finished and has no further effect.
     #[error("{endpoint} is no master any more")]
     Replaced {
         /// `host:port`.
@@ -167,7 +167,7 @@ pub enum ErrorKind {
         /// The limiter's key.
         limiter: String,
     },
-    /// More permits were requested at once than the rate of the limiter, which never grants that.
+    /// One request asked for more permits than the rate of the limiter, which never grants that.
     #[error("{limiter} never grants {permits} permits at once: its rate is lower")]
     OverRate {
         /// The limiter's key.

@@ -177,7 +177,7 @@ impl<O: Object> Handle<O> {
     /// as held if one holder has a majority of the servers.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn is_locked(&self) -> Result<bool> {
         self.0.is_locked().await
     }
@@ -187,7 +187,7 @@ impl<O: Object> Handle<O> {
     /// client.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         self.0.hold_count(owner).await
     }
@@ -197,7 +197,7 @@ impl<O: Object> Handle<O> {
     /// servers stays taken.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn remaining(&self) -> Result<Option<Duration>> {
         self.0.remaining().await
     }
@@ -206,7 +206,7 @@ impl<O: Object> Handle<O> {
     /// are lost immediately; other clients notice at their next renewal.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn force_release(&self) -> Result<bool> {
         self.0.force_release().await
     }
@@ -226,7 +226,7 @@ impl FencedLock {
     /// Returns the fencing token of the last grant, or `None` if the lock was never granted.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn last_token(&self) -> Result<Option<u64>> {
         let key = &self.0.key;
         read_number(&self.0.router()?.ask(key.slot(), redis::cmd("GET").arg(fencing_token(key))).await?)

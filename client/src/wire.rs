@@ -102,8 +102,8 @@ pub fn rate_permits(name: &str) -> String {
 }
 
 /// Returns the key of the sorted set of grants of the rate limiter `name` to all clients together.
-/// A member has 21 bytes, the last four of which are the number of permits. The score is the time
-/// of the grant in Unix milliseconds.
+/// A member has 21 bytes; the last four are the number of permits. The score is the time of the
+/// grant in Unix milliseconds.
 pub fn rate_grants(name: &str) -> String {
     suffixed(name, "permits")
 }

@@ -16,7 +16,7 @@ use crate::wire::drift_margin;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// An environment with nothing but clocks, all of which show the time that was set.
+/// An environment with only clocks, which all show the time that was set.
 #[derive(Default)]
 pub(crate) struct HandClock(Mutex<Duration>);
 

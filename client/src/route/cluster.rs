@@ -425,7 +425,7 @@ mod tests {
         Told { host: "a".to_owned(), view: View { epoch, ranges, fallen }, is_sharded: false }
     }
 
-    /// Where nodes refuse connections a refresh ends immediately, so only the pauses separate it
+    /// If nodes refuse connections a refresh ends immediately, so only the pauses separate it
     /// from the next one.
     #[test]
     fn pauses_double_twice_while_no_node_answers() {

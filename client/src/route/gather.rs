@@ -1,4 +1,4 @@
-//! Asks several servers in parallel, some of which may be silent.
+//! Asks several servers in parallel. Some may be silent.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -26,8 +26,8 @@ pub(crate) struct Wakes {
     /// True if a grant leaves nothing for another waiter. False for permits and read holds, where a
     /// grant may leave some, and messages that arrive together count as one.
     pub(crate) exclusive: bool,
-    /// True if a message reaches waiters of several clients of which only one can be granted: they
-    /// take turns.
+    /// True if a message reaches waiters of several clients but only one of them can be granted:
+    /// they take turns.
     pub(crate) in_turns: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Turns among clients that one message wakes and of which only one can get the lock.
+//! Turns among the clients that one message wakes, if only one of them can get the lock.
 //!
 //! If all of them asked immediately, the clients to which the server publishes first would always
 //! win. It publishes in a fixed order, so of five contenders three might get nothing for as long as

@@ -135,7 +135,7 @@ impl Latch {
     /// is open.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn count(&self) -> Result<u64> {
         Ok(u64::try_from(self.0.left().await?).unwrap_or(0))
     }

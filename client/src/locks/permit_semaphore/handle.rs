@@ -98,7 +98,7 @@ impl PermitGuard {
 pub struct PermitSemaphore(Counter);
 
 impl PermitSemaphore {
-    /// Waits until `permits` permits are available and takes them all at once, at most 10,000. If
+    /// Waits until `permits` permits are available and takes them all together, at most 10,000. If
     /// no [lease](AcquirePermits::lease) is set, the watchdog renews them until their release.
     /// Waiters are served in no particular order.
     ///
@@ -160,7 +160,7 @@ impl PermitSemaphore {
     /// updated.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn update_lease(&self, permit: PermitId, lease: Duration) -> Result<bool> {
         LEASE.check(lease)?;
         let call = UPDATE.call([permit_deadlines(self.key())]).arg(millis(lease)).bytes(*permit.as_bytes());
@@ -171,7 +171,7 @@ impl PermitSemaphore {
     /// not exist; negative if more permits are held than exist.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn available(&self) -> Result<i64> {
         self.count().await.map(|(available, _)| available)
     }
@@ -179,7 +179,7 @@ impl PermitSemaphore {
     /// Returns the number of permits that are held and have not expired.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn acquired(&self) -> Result<u64> {
         self.count().await.map(|(_, acquired)| acquired)
     }

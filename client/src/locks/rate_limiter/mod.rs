@@ -166,7 +166,7 @@ impl RateLimiter {
     /// Returns the rate, or `None` if none is set.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn config(&self) -> Result<Option<RateConfig>> {
         let mut question = redis::cmd("HMGET");
         let reply = self.0.ask(question.arg(self.key()).arg(&["rate", "interval", "type"])).await?;
@@ -186,13 +186,13 @@ impl RateLimiter {
     /// Returns the number of permits that could be taken now.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRate`], and when Redis cannot be asked.
+    /// [`ErrorKind::NoRate`], and when no server answers in time or the server refuses the query.
     pub async fn available(&self) -> Result<u32> {
         let left = read_count(&self.0.run_repeatable(&self.call(&AVAILABLE)).await?)?;
         u32::try_from(left).map_err(|_| self.no_rate())
     }
 
-    /// Waits until `permits` permits are available and takes them all at once. Waiters are served
+    /// Waits until `permits` permits are available and takes them all together. Waiters are served
     /// in no particular order.
     ///
     /// # Cancel safety

@@ -27,7 +27,7 @@ pub(super) struct Tally {
     nodes: usize,
     pub(super) yes: usize,
     no: usize,
-    /// The errors of the other nodes, some of which may have executed the request.
+    /// The errors of the other nodes. Some of these may have executed the request.
     failures: Vec<Error>,
 }
 

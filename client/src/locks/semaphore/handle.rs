@@ -59,7 +59,7 @@ impl Client {
 pub struct Semaphore(Counter);
 
 impl Semaphore {
-    /// Waits until `permits` permits are available and takes them all at once. Waiters are served
+    /// Waits until `permits` permits are available and takes them all together. Waiters are served
     /// in no particular order: one that wants fewer may be served before one that wants more.
     ///
     /// # Cancel safety
@@ -123,7 +123,7 @@ impl Semaphore {
     /// more permits are held than exist.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn available(&self) -> Result<i64> {
         self.0.left().await
     }
