@@ -13,14 +13,14 @@ type LabelOf = Box<dyn Fn(&str) -> String + Send + Sync>;
 /// `metrics`. Pass it to [`Builder::observer`](crate::Builder::observer). Needs the feature
 /// `metrics`.
 ///
-/// | metric | kind | unit | labels | what it is |
+/// | metric | kind | unit | labels | meaning |
 /// | --- | --- | --- | --- | --- |
-/// | `lockstorm_attempts` | counter | count | | requests for locks that were sent, with repeats |
+/// | `lockstorm_attempts` | counter | count | | attempts to acquire locks, with retries |
 /// | `lockstorm_acquisitions` | counter | count | `outcome`: `granted`, `taken`, `failed` | acquisitions that have ended |
-/// | `lockstorm_wait_seconds` | histogram | seconds | `outcome` | how long they took |
-/// | `lockstorm_wakeups` | counter | count | `by`: `message`, `timer` | what ended the sleep of waiters |
+/// | `lockstorm_wait_seconds` | histogram | seconds | `outcome` | the time that acquisitions took |
+/// | `lockstorm_wakeups` | counter | count | `by`: `message`, `timer` | ended sleeps of waiters |
 /// | `lockstorm_holds` | gauge | count | | locks that the client believes it holds |
-/// | `lockstorm_hold_seconds` | histogram | seconds | | how long it held them |
+/// | `lockstorm_hold_seconds` | histogram | seconds | | the time for which the client believed it held a lock |
 /// | `lockstorm_renewals` | counter | count | `outcome`: `ok`, `failed` | renewals of leases |
 /// | `lockstorm_losses` | counter | count | `cause`: `expired`, `not_held`, `no_quorum` | holds that ended without a release |
 /// | `lockstorm_releases` | counter | count | `outcome`: `ok`, `failed` | releases |
