@@ -1,4 +1,4 @@
-//! Getting a lock on one master: one request at a time, and a guard from what it grants.
+//! Acquires a lock on one master: sends one request at a time, and makes a guard of a grant.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use crate::wake::Subscription;
 use crate::wire::{Slot, drift_margin};
 
-/// All there is to know to get a lock.
+/// The parameters of an acquisition.
 pub(crate) struct Request<G: 'static> {
     pub(crate) session: Arc<Session>,
     pub(crate) kind: Arc<dyn Kind<Got = G>>,
     pub(crate) key: Key,
     pub(crate) owner: String,
-    /// `None` leaves the lease to the watchdog, of kinds that have one.
+    /// `None`: the watchdog renews the lease, for kinds that have a renewal.
     pub(crate) lease: Option<Duration>,
     pub(crate) limit: WaitLimit,
 }
 
-/// Gets the lock, or `None` when the caller's time ends first.
+/// Acquires the lock. Returns `None` if the caller's time ends first.
 pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<G>>> {
     if let Some(lease) = request.lease {
         LEASE.check(lease)?;
@@ -46,8 +46,9 @@ pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<
     wait(&session, limit, Acquisition::new(request)).await
 }
 
-/// A guard for a level that the owner has by the server and that no guard of this client stands
-/// for. Its lease becomes the watchdog's, unless what is left is longer.
+/// Makes a guard for a level that the owner has on the server and that no guard of this client
+/// represents. The watchdog renews it from then on. The lease is set to the watchdog's unless the
+/// rest is longer.
 pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     let mut adoption = Acquisition::new(request);
     let (session, owner) = (adoption.request.session.clone(), adoption.owner.clone());
@@ -61,7 +62,7 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
         return Err(session.config.no_reply().made_definite());
     };
-    // Whatever may be a level of this client is none to adopt.
+    // Exclude every level that this client may have: only a level beyond them can be adopted.
     let mut levels = owner.levels(&kind.parts(), session.env().boottime());
     levels.iter_mut().for_each(|levels| levels.least = levels.most);
     let mut answers = Vec::new();
@@ -85,11 +86,11 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
 struct Acquisition<G: 'static> {
     request: Request<G>,
     owner: Arc<OwnerState>,
-    /// The wait with which it is queued, in kinds that have a queue.
+    /// The wait in ms with which the owner is queued, for kinds that have a queue.
     wait_ms: u64,
-    /// When the request was sent.
+    /// The time at which the last request was sent.
     sent: Boottime,
-    /// A request that may have put the owner into the queue was sent.
+    /// Set once a request was sent that may have put the owner into the queue.
     queued: bool,
     backoff: Backoff,
     spins: Spins,
@@ -124,19 +125,19 @@ impl<G: Got> Acquisition<G> {
         self.request.lease.unwrap_or(self.request.session.config.watchdog_timeout)
     }
 
-    /// Whether the owner can have no level of what is asked for, as far as this client knows.
+    /// Returns true if, as far as this client knows, the owner can have no level.
     fn has_nothing(&self) -> bool {
         let levels = self.owner.levels(&self.request.kind.parts(), self.env().boottime());
         levels.iter().all(|levels| levels.most == 0)
     }
 
-    /// Whether a grant never ends by itself.
+    /// Returns true if grants of this kind never expire.
     fn is_endless(&self) -> bool {
         self.request.kind.renewal().is_none()
     }
 
-    /// For how long it is of use to find out what became of a request: until what it set ends by
-    /// itself, or the server has forgotten it.
+    /// Returns the time for which the outcome of a request is worth finding out: until the grant
+    /// expires or the server has forgotten the request.
     fn patience(&self) -> Duration {
         if self.is_endless() { PERMIT_PATIENCE } else { self.lease() }
     }
@@ -154,7 +155,7 @@ impl<G: Got> Acquisition<G> {
         }
     }
 
-    /// Makes a reply an answer.
+    /// Converts a reply to an answer.
     async fn settle(
         &self,
         caller: &Caller<Guard<G>>,
@@ -164,7 +165,7 @@ impl<G: Got> Acquisition<G> {
             Answer::Busy(busy) => Ok(Answer::Busy(busy)),
             Answer::Got(got) => {
                 if let Err(error) = node.acknowledged(acked, needed) {
-                    // The caller's time may end before the grant is undone.
+                    // Record the error first: the caller's time may end before the grant is undone.
                     caller.progress.failed(&error);
                     return Err(Box::pin(self.undone(error)).await);
                 }
@@ -173,26 +174,27 @@ impl<G: Got> Acquisition<G> {
         }
     }
 
-    /// Makes a grant a guard, unless its lease is over already: the reply was long under way, or
-    /// this process stood still.
+    /// Makes a guard of a grant. If the lease is already over, because the reply took long or this
+    /// process was paused, undoes the grant.
     async fn accept(
         &self,
         caller: &Caller<Guard<G>>,
         deadline: Boottime,
         got: G,
     ) -> Result<Answer<Guard<G>>> {
-        // A caller that has gone would have its guard dropped and released in its own time; the
-        // owner's next request must not find that level still counted.
+        // If the caller is gone, undo the grant here. A dropped guard would be released later, and
+        // the owner's next request must not still count that level.
         if caller.is_gone() || self.env().boottime() >= deadline {
-            // Rare, and larger than all the rest: not a part of every acquisition's memory.
+            // Boxed because it is rare and its future is large: it must not enlarge every
+            // acquisition.
             Box::pin(self.undo()).await;
             return Ok(Answer::Busy(Sleep::Left(Duration::ZERO)));
         }
         Ok(Answer::Got(self.grant(deadline, got)))
     }
 
-    /// Until when the lease counts that the request was granted. The server's lease began after it
-    /// was sent, so that this is on the safe side.
+    /// Returns the end of the lease, if the request is granted. It is a safe bound: the lease began
+    /// on the server after the request was sent.
     fn deadline(&self) -> Boottime {
         self.sent + self.lease().saturating_sub(drift_margin(self.lease()))
     }
@@ -217,7 +219,7 @@ impl<G: Got> Acquisition<G> {
         Guard::new(hold, keeper, got, session.ctx.env.clone())
     }
 
-    /// What became of a request whose reply did not come, which is `error`.
+    /// Finds out the outcome of a request whose reply was lost with `error`.
     async fn resolve(
         &self,
         caller: &mut Caller<Guard<G>>,
@@ -230,8 +232,8 @@ impl<G: Got> Acquisition<G> {
             questions: kind.probe(&self.request()),
             read: |answers: &[Value], asked: Boottime| {
                 let now = session.env().boottime();
-                // A machine that was suspended asks late: what the server has forgotten it may
-                // still have obeyed.
+                // A machine that was suspended asks late. The server may have executed the request
+                // and forgotten it since.
                 if self.is_endless() && now >= self.sent + PERMIT_MEMORY {
                     return Err(session.config.no_reply());
                 }
@@ -245,7 +247,7 @@ impl<G: Got> Acquisition<G> {
         };
         match pending.recover(session, caller, &error, self.patience(), probe).await {
             Recovered::Replied(replied) => self.settle(caller, replied).await,
-            // Whether the replicas have it is not known, so that it does not count.
+            // It is not known if the replicas have the grant, so it does not count.
             Recovered::Obeyed(..) if session.config.replica_wait != ReplicaWait::None => {
                 Err(self.undone(error).await)
             }
@@ -254,7 +256,7 @@ impl<G: Got> Acquisition<G> {
                 self.accept(caller, self.deadline().min(until), got).await
             }
             Recovered::Never => Err(error.made_definite()),
-            // What an owner has that had nothing before is this grant, if anything.
+            // The owner had nothing before, so anything that it has now is this grant.
             Recovered::Untold { is_fenced } if self.has_nothing() && !self.is_endless() => {
                 let undone = self.undone(error.clone()).await;
                 Err(if is_fenced { undone } else { error })
@@ -264,7 +266,7 @@ impl<G: Got> Acquisition<G> {
         }
     }
 
-    /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
+    /// Undoes a grant that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
         self.may_have_been_obeyed();
         let lasts = self.deadline();
@@ -272,21 +274,21 @@ impl<G: Got> Acquisition<G> {
         give_back(session, &**kind, &self.owner, Confirm::No, lasts).await.is_ok()
     }
 
-    /// The request may have made the owner's older levels last longer, whatever comes of it.
+    /// Notes that the request may have extended the owner's older levels, whatever its outcome.
     fn may_have_been_obeyed(&self) {
         let patience = self.env().boottime() - self.sent;
         self.owner.may_last(self.sent, patience, self.lease());
     }
 
-    /// `error`, by which the request was refused, with the right that the user lacks, if that is
-    /// why.
+    /// Adds the missing right to `error`, a refusal of the request, if the user lacks one.
     async fn explained(&self, error: Error) -> Error {
         let Request { session, kind, key, .. } = &self.request;
         let call = kind.call(&self.request());
         explained(session, kind.rights(), key, call.keys(), error).await
     }
 
-    /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.
+    /// As [`Acquisition::undo`]. Returns `error`, the reason, and makes it definite if the undo
+    /// succeeded.
     async fn undone(&self, error: Error) -> Error {
         if self.undo().await { error.made_definite() } else { error }
     }
@@ -300,14 +302,14 @@ impl<G: Got> Wanted for Acquisition<G> {
         let (session, owner, kind) =
             (self.request.session.clone(), self.owner.clone(), self.request.kind.clone());
         let config = &session.config;
-        // Until the outcome is known, no other request of this owner may change the count that
-        // tells it.
+        // Until the outcome is known, no other request of this owner may change the level count by
+        // which a probe decides.
         let limit = session.env().now() + config.response_limit();
         let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
             return Err(owner.trouble.last().unwrap_or_else(|| config.no_reply()).made_definite());
         };
         let _turn = caller.turn(&session).await?;
-        // What the call says may depend on what the nodes are.
+        // The call may depend on the servers, for example on their publish command.
         session.router.ready().await?;
         let call = kind.call(&self.request());
         let lane = session.router.lane_of(&call).await?;
@@ -322,7 +324,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         let mut pending = Pending::send(&session, lane, call, wait);
         let answer = match pending.reply().await {
             Ok(replied) => self.settle(caller, replied).await,
-            // As rare as an undo.
+            // Boxed because it is as rare as an undo.
             Err(error) if error.is_definite() => return Err(Box::pin(self.explained(error)).await),
             Err(error) => Box::pin(self.resolve(caller, pending, error)).await,
         };
@@ -345,8 +347,8 @@ impl<G: Got> Wanted for Acquisition<G> {
         if self.request.kind.abandon().is_none() {
             return sleep;
         }
-        // A place in a queue is kept by asking often enough, and no wait is so short that it is
-        // asked for without a pause.
+        // The waiter keeps its place in the queue by asking often enough. A very short wait must
+        // still not make it ask without a pause.
         sleep.min((Duration::from_millis(self.wait_ms) / 2).max(Backoff::FIRST))
     }
 
@@ -376,7 +378,7 @@ impl<G: Got> Wanted for Acquisition<G> {
     }
 }
 
-/// Decides how long a waiter sleeps before it asks again unbidden.
+/// Decides how long a waiter sleeps before it asks again without a message.
 #[derive(Default)]
 struct Backoff {
     idle: u32,
@@ -388,14 +390,14 @@ impl Backoff {
 
     fn sleep(&mut self, busy: Sleep, unknown: Duration) -> Duration {
         match busy {
-            // Free, but another's turn, which may be dead: look now and then instead of without
-            // pause.
+            // The lock is free, but it is the turn of another waiter, which may be dead. Poll with
+            // a growing delay.
             Sleep::Left(Duration::ZERO) => {
                 let sleep = Self::FIRST.saturating_mul(1 << self.idle.min(10)).min(Self::LAST);
                 self.idle += 1;
                 sleep
             }
-            // Redis expires a key when its time is past, not when it is reached.
+            // Redis expires a key only after its time has passed, so sleep 1 ms longer.
             Sleep::Left(left) => {
                 self.idle = 0;
                 left + Duration::from_millis(1)
@@ -409,8 +411,8 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    /// Redis expires a key when its time is past: a waiter that asks at the very millisecond finds
-    /// it, with 0 ms left, takes that for another's turn, and comes again after 50 ms.
+    /// Redis expires a key after its time has passed. A waiter that asks in that very millisecond
+    /// sees the key with 0 ms left. It takes that for another waiter's turn and sleeps 50 ms.
     #[test]
     fn a_waiter_sleeps_until_the_lease_is_past() {
         let (ms, unknown) = (Duration::from_millis, Duration::from_secs(30));

@@ -1,29 +1,28 @@
-//! What an application calls a deployment: one server, the Sentinels of a master, or nodes of a
-//! cluster.
+//! The ways in which an application names a deployment: one server, the Sentinels of a master, or
+//! nodes of a cluster.
 
 use redis::ConnectionInfo;
 
 use crate::endpoint::{Credentials, Endpoint, Provider};
 use crate::error::{Error, Result};
 
-/// Names a server, for [`Client::connect`](crate::Client::connect) and
+/// The address of a server, for [`Client::connect`](crate::Client::connect) and
 /// [`Builder::endpoint`](crate::Builder::endpoint).
 ///
-/// It is made of a URL, `redis://[user[:password]@]host[:port][/db]`, `rediss://..` for TLS
-/// (feature `tls`) or `redis+unix:///path[?db=..&user=..&pass=..]`; or of a
-/// [`redis::ConnectionInfo`], of whose settings those of TCP and the name of the library do not
-/// count.
+/// It is made from a URL: `redis://[user[:password]@]host[:port][/db]`, `rediss://..` for TLS
+/// (feature `tls`), or `redis+unix:///path[?db=..&user=..&pass=..]`. It can also be made from a
+/// [`redis::ConnectionInfo`], whose TCP settings and library name are ignored.
 ///
-/// Two URLs name a deployment of several servers, which `rediss` in the place of `redis` reaches by
-/// TLS:
+/// Two forms of URL name a deployment of several servers. With `rediss` in place of `redis` they
+/// use TLS:
 ///
 /// * `redis+sentinel://[user[:password]@]host[:port][,host[:port]..]/name[/db][?sentinel_username=..&sentinel_password=..]`
-///   names the Sentinels (port 26379) of the master `name`. User and password are those of the
-///   master and its replicas; what Sentinels want stands behind the `?`. [`Sentinels`] says the
-///   same, and more.
+///   names the Sentinels (default port 26379) of the master `name`. User and password are for the
+///   master and its replicas; the login of the Sentinels is given by the parameters after the `?`.
+///   [`Sentinels`] does the same, with more settings.
 /// * `redis+cluster://[user[:password]@]host[:port][,host[:port]..][/]` names some nodes of a Redis
-///   Cluster, by which the others are found. [`Builder::cluster`](crate::Builder::cluster) says the
-///   same of other addresses.
+///   Cluster, through which the client finds the others.
+///   [`Builder::cluster`](crate::Builder::cluster) does the same for other forms of address.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -73,7 +72,7 @@ impl From<ConnectionInfo> for Address {
 }
 
 impl std::fmt::Debug for Address {
-    /// Without the password that may be in it.
+    /// Leaves out the contents, which may include a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Address").finish_non_exhaustive()
     }
@@ -85,7 +84,7 @@ impl From<Sentinels> for Address {
     }
 }
 
-/// The Sentinels of a master, by which its present address is found: an [`Address`] like a URL.
+/// The Sentinels of a master, which know its current address. Can be used as an [`Address`].
 ///
 /// ```no_run
 /// # async fn connect() -> lockstorm_client::Result<()> {
@@ -101,9 +100,9 @@ impl From<Sentinels> for Address {
 /// ```
 ///
 /// A user of the Sentinels needs `+sentinel|master` and `+sentinel|get-master-addr-by-name`. With
-/// `+subscribe` and `&+switch-master` the client hears of a failover and need not ask for it, with
-/// `+sentinel|sentinels` it finds Sentinels that were not named, and with `+sentinel|myid` it knows
-/// one that has two addresses.
+/// `+subscribe` and `&+switch-master` the client is notified of a failover instead of having to
+/// poll. With `+sentinel|sentinels` it finds Sentinels that were not named. With `+sentinel|myid`
+/// it recognizes a Sentinel that has two addresses.
 #[derive(Clone)]
 #[must_use = "it does nothing until a client is made of it"]
 pub struct Sentinels {
@@ -115,33 +114,33 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// Of the master that they call `master`.
+    /// Names the master as the Sentinels do.
     pub fn of(master: impl Into<String>) -> Self {
         Self { master: master.into(), at: Vec::new(), credentials: None, database: 0, tls: false }
     }
 
-    /// Adds a Sentinel, with its own login; the port must be named where it is not 6379. More of
-    /// them are found by those that answer.
+    /// Adds a Sentinel with its own login. State the port unless it is 6379. The client finds
+    /// further Sentinels through those that answer.
     pub fn at(mut self, sentinel: impl Into<Address>) -> Self {
         self.at.push(sentinel.into());
         self
     }
 
-    /// The login of the master and its replicas.
-    /// [`Builder::credentials`](crate::Builder::credentials) is for those that change.
+    /// Sets the login of the master and its replicas. For credentials that change use
+    /// [`Builder::credentials`](crate::Builder::credentials).
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = Some(credentials);
         self
     }
 
-    /// The number of the database. Default 0.
+    /// Sets the number of the database. Default 0.
     pub fn database(mut self, number: u32) -> Self {
         self.database = number.into();
         self
     }
 
-    /// Has connections to the master and its replicas made with TLS; those to Sentinels are as
-    /// their URLs say.
+    /// Uses TLS for connections to the master and its replicas. The URL of each Sentinel decides
+    /// for the connection to it.
     pub fn tls(mut self) -> Self {
         self.tls = true;
         self
@@ -154,24 +153,24 @@ impl std::fmt::Debug for Sentinels {
     }
 }
 
-/// How the servers of a client belong together, which says what its endpoints are.
+/// The kind of deployment, which determines what the endpoints are.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Topology {
-    /// The endpoints are all servers there are: one alone, or a replicated set.
+    /// The endpoints are all servers: a single one, or a replicated set.
     #[default]
     Set,
     /// The endpoints are Sentinels.
     Sentinel {
-        /// What they call the master.
+        /// The name of the master in the Sentinels.
         master: String,
-        /// How to log in at the master and its replicas, wherever they are.
+        /// An endpoint with the login of the master and its replicas; its host is replaced.
         nodes: Box<Endpoint>,
     },
     /// The endpoints are some nodes of a cluster.
     Cluster,
 }
 
-/// The endpoints that `addresses` name, and how they belong together.
+/// Returns the endpoints that `addresses` name, and the kind of deployment.
 pub(crate) fn read(addresses: Vec<Address>, is_cluster: bool) -> Result<(Vec<Endpoint>, Topology)> {
     let several = addresses.len() > 1;
     let (mut endpoints, mut clusters, mut singles) = (Vec::new(), 0, 0);
@@ -239,13 +238,13 @@ fn of_sentinels(sentinels: Sentinels) -> Result<(Vec<Endpoint>, Topology)> {
     if endpoints.iter().any(|endpoint| endpoint.host().is_none()) {
         return Err(Error::config("Sentinels are reached by TCP, and not by a Unix socket"));
     }
-    // The place is another one each time.
+    // Only the login counts: the host is replaced at each use.
     let nodes = Box::new(first.clone().with_login(credentials, database).with_tls(tls)?);
     Ok((endpoints, Topology::Sentinel { master, nodes }))
 }
 
 impl Topology {
-    /// Has `provider` name the user and the password of the servers that have the keys.
+    /// Sets `provider` as the source of the credentials for the servers that hold the keys.
     pub(crate) fn with_provider(&mut self, endpoints: &mut [Endpoint], provider: &Provider) -> Result<()> {
         match self {
             Self::Set | Self::Cluster => {
@@ -256,12 +255,12 @@ impl Topology {
     }
 }
 
-/// A URL of several hosts, in its parts.
+/// A URL with several hosts, split into its parts.
 struct Deployment<'a> {
     sentinel: bool,
-    /// The scheme of each of its servers alone.
+    /// The scheme of a URL for each single server.
     scheme: &'a str,
-    /// With its `@`.
+    /// Includes the `@`.
     login: &'a str,
     hosts: Vec<&'a str>,
     path: Vec<&'a str>,
@@ -269,7 +268,7 @@ struct Deployment<'a> {
 }
 
 impl<'a> Deployment<'a> {
-    /// `None` when it is a URL of one server.
+    /// Returns `None` for a URL of one server.
     fn split(url: &'a str) -> Result<Option<Self>> {
         let Some((scheme, rest)) = url.split_once("://") else { return Ok(None) };
         let (scheme, sentinel) = match scheme {
@@ -335,7 +334,7 @@ impl<'a> Deployment<'a> {
             let info = Endpoint::parse(&format!("{}://{host}", self.scheme))?;
             sentinels = sentinels.at(Address(Written::Endpoint(Box::new(info.with_login(login.clone(), 0)))));
         }
-        // Of any host: only its login counts.
+        // Only the login counts, so any host will do.
         let nodes = Endpoint::parse(&format!("redis://{}localhost", self.login))?;
         if let Some(credentials) = nodes.credentials() {
             sentinels = sentinels.credentials(credentials);
@@ -352,15 +351,15 @@ impl<'a> Deployment<'a> {
     }
 }
 
-/// Where Sentinels listen if nothing else is said.
+/// The default port of Sentinels.
 const SENTINEL_PORT: u16 = 26379;
 
-/// Whether a port stands behind a host, which may be an IPv6 address in brackets.
+/// Returns true if a port follows the host, which may be an IPv6 address in brackets.
 fn has_port(host: &str) -> bool {
     host.rsplit_once(':').is_some_and(|(before, _)| !before.starts_with('[') || before.ends_with(']'))
 }
 
-/// The parameters of a URL, decoded.
+/// Decodes the parameters of a URL.
 fn pairs(query: &str) -> Result<Vec<(String, String)>> {
     let url = redis::parse_redis_url(&format!("redis://localhost?{query}"));
     let url = url.ok_or_else(|| Error::config("bad redis URL: its parameters do not parse"))?;
@@ -432,7 +431,7 @@ mod tests {
         }
     }
 
-    /// A Sentinel behind TLS may watch nodes that have none, and the other way round.
+    /// The Sentinels may use TLS while their nodes do not, and vice versa.
     #[cfg(feature = "tls")]
     #[test]
     fn sentinels_and_their_nodes_are_secured_each_by_themselves() {

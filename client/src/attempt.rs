@@ -1,5 +1,5 @@
-//! What a kind of lock on one master says about itself: how it is asked for, and how it is kept and
-//! given back. Pure: it writes calls and reads replies, and others send them.
+//! The traits that a kind of lock on one master implements: how it is acquired, kept and released.
+//! Pure: implementations write calls and read replies; other modules send them.
 
 use std::time::Duration;
 
@@ -13,22 +13,21 @@ use crate::script::{Call, Script};
 use crate::spin::SpinBackoff;
 use crate::wake::Wakes;
 
-/// One request for an object.
+/// The arguments of one request for an object.
 pub(crate) struct Ask<'a> {
     pub(crate) key: &'a str,
-    /// The owner field.
     pub(crate) owner: &'a str,
     pub(crate) lease_ms: u64,
-    /// The caller waits when it is refused. Otherwise it must not be queued.
+    /// True if the caller waits after a refusal. If false, the owner must not be queued.
     pub(crate) waits: bool,
-    /// How long a queued waiter counts as alive.
+    /// The time in ms for which a queued waiter counts as alive.
     pub(crate) wait_ms: u64,
-    /// This client's wall clock.
+    /// This client's wall clock in ms.
     pub(crate) now_ms: u64,
-    /// Of kinds whose grants never end by themselves: how long the server remembers that the
-    /// request was obeyed.
+    /// For kinds whose grants never expire: the time in ms for which the server remembers that it
+    /// executed the request.
     pub(crate) memory_ms: u64,
-    /// The command that publishes a message.
+    /// The command that publishes a message: `PUBLISH` or `SPUBLISH`.
     pub(crate) publish: &'a str,
 }
 
@@ -36,168 +35,169 @@ pub(crate) struct Ask<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer<G> {
     Got(G),
-    /// Another owner has it.
+    /// Another owner has it, or another waiter comes first.
     Busy(Sleep),
 }
 
-/// How long a refused waiter may sleep if no message wakes it.
+/// The time that a refused waiter may sleep if no message wakes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sleep {
-    /// The holder has this left. Zero when it is free, but another waiter's turn.
+    /// The rest of the holder's lease. Zero if the lock is free, but it is another waiter's turn.
     Left(Duration),
-    /// Its key has no time to live.
+    /// The key has no TTL.
     Unknown,
 }
 
-/// A grant that was found after its reply was lost.
+/// A grant that was found by a probe after the reply was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found<G> {
     pub(crate) got: G,
-    /// The rest of the lease.
     pub(crate) left: Duration,
 }
 
-/// Waiters that leave a queue.
+/// The arguments of a call that removes waiters from a queue.
 pub(crate) struct Leave<'a> {
     pub(crate) key: &'a str,
-    /// The owner field of each, and the `wait_ms` that it asked with.
+    /// The owner field of each waiter, with the `wait_ms` of its requests.
     pub(crate) waiters: &'a [(&'a str, u64)],
     pub(crate) now_ms: u64,
-    /// The command that publishes a message.
+    /// As [`Ask::publish`].
     pub(crate) publish: &'a str,
 }
 
-/// Gives places in a queue back.
+/// Writes the call that gives up places in a queue.
 pub(crate) type Abandon = fn(&Leave<'_>) -> Call;
 
-/// Something that a server can be asked for, and waited for.
+/// An object that a caller can request and wait for.
 pub(crate) trait Attempt: Send + Sync + 'static {
-    /// What a grant brings.
+    /// The value that a grant brings besides the object.
     type Got;
 
-    /// Takes it or, in a waiting request to a kind that has one, a place in the queue.
+    /// Writes the call that takes the object. If the caller waits and the kind has a queue, a
+    /// refused owner gets a place in it.
     fn call(&self, ask: &Ask<'_>) -> Call;
 
     /// Reads the reply to [`Attempt::call`].
     fn read(&self, reply: &Value) -> Result<Answer<Self::Got>>;
 
-    /// The messages that may end the wait of `owner`. `None` of kinds that publish none, whose
-    /// waiters [spin](Attempt::spin_backoff).
+    /// Returns the channel whose messages may end the wait of `owner`. `None` for kinds that
+    /// publish none; their waiters [spin](Attempt::spin_backoff).
     fn wakes(&self, key: &str, owner: &str) -> Option<Wakes>;
 
-    /// Of kinds whose waiters ask again and again: after which delays.
+    /// Returns the backoff of kinds whose waiters poll.
     fn spin_backoff(&self) -> Option<SpinBackoff> {
         None
     }
 
-    /// Of kinds that publish a number of permits: this waiter wants more than one, so that a
-    /// message may be too little for it and enough for another.
+    /// For kinds that publish a number of permits: returns true if this waiter wants more than one.
+    /// A message may then be too little for it and enough for another.
     fn wants_several(&self) -> bool {
         false
     }
 
-    /// The questions whose answers tell, after a lost reply, whether the request was obeyed.
+    /// Returns the queries that show, after a lost reply, if the request was executed.
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd>;
 
-    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` is
-    /// what this client knows of the owner's levels, at each of the [parts](Lease::parts).
+    /// Reads the answers to [`Attempt::probe`]: the grant, if the request was executed. `known`
+    /// holds the owner's levels as far as this client knows them, for each of the
+    /// [parts](Lease::parts).
     fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<Self::Got>>>;
 
-    /// Of kinds whose waiters get a place in a queue, which they keep by asking again within their
-    /// wait: how it is given back.
+    /// For kinds with a queue, whose waiters keep their place by asking again within their wait:
+    /// returns the function that gives the place up.
     fn abandon(&self) -> Option<Abandon> {
         None
     }
 }
 
-/// One level of a hold to give back.
+/// The arguments of a call that gives back one level of a hold.
 pub(crate) struct Unlock<'a> {
     pub(crate) key: &'a str,
-    /// The owner field.
     pub(crate) owner: &'a str,
-    /// The id of the request, the same for all repeats of one unlock.
+    /// The id of the request, the same in all retries of one unlock.
     pub(crate) request: &'a str,
-    /// Of kinds whose levels have keys of their own: for how long the longest of those that remain
-    /// lasts when the request is written. The script gives it no more than the key that it deletes
-    /// has left.
+    /// For kinds whose levels have keys of their own: the rest, in ms, of the longest lease among
+    /// the remaining levels, when the request is written. The script never sets more than the
+    /// deleted key had left.
     pub(crate) remaining_ms: u64,
-    /// How long the result is remembered for repeats.
+    /// The time in ms for which the result is remembered for retries.
     pub(crate) latch_ms: u64,
-    /// The latches of earlier unlocks, which are of no more use.
+    /// The latches of earlier unlocks, which are not needed any more.
     pub(crate) spent: &'a [String],
     pub(crate) now_ms: u64,
-    /// The command that publishes a message.
+    /// As [`Ask::publish`].
     pub(crate) publish: &'a str,
 }
 
-/// What a grant brings: it lasts until a time, and is released.
+/// A grant that lasts for a time and is then released.
 pub(crate) trait Lease: Send + Sync + 'static {
-    /// The script with which the watchdog extends it. `None` of kinds whose grants never end by
-    /// themselves: what no release gives back is gone for good, so that a server remembers requests
-    /// for as long as their clients ask what became of them.
+    /// Returns the script with which the watchdog extends the lease. `None` for kinds whose grants
+    /// never expire. Such a grant is lost for good if no release gives it back, so the server
+    /// remembers a request for as long as its client asks about the outcome.
     fn renewal(&self) -> Option<&'static RenewalScript>;
 
-    /// What of the key a grant is of.
+    /// Returns the parts of the key that a grant covers.
     fn parts(&self) -> Parts {
         Parts::WHOLE
     }
 
-    /// Gives one level back. Replies 1 or more when it is free now, 0 when a level remains, nil
-    /// when it was not held. The last key, before the spent latches, is the latch.
+    /// Writes the call that gives one level back. It replies 1 or more if the lock is free now, 0
+    /// if a level remains, nil if the lock was not held. The latch is the last key before the spent
+    /// latches.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
 
-    /// The same for a user who may not use the latch. `None` of kinds that no such user can
-    /// acquire.
+    /// Returns the script for a user who may not use the latch. `None` for kinds that such a user
+    /// cannot acquire in the first place.
     fn release_without_latch(&self) -> Option<&'static Script>;
 
-    /// What the user must be allowed to do.
+    /// Returns the rights that the user needs.
     fn rights(&self) -> &'static Rights;
 
-    /// Of kinds whose reply to a release that frees it is 1 and the number of clients that the
-    /// message has reached: its channel.
+    /// For kinds that reply to a final release with 1 plus the number of clients that the message
+    /// has reached: returns the channel of that message.
     fn counted(&self, _key: &str) -> Option<String> {
         None
     }
 }
 
-/// A kind of object on one master whose grants are guards.
+/// A kind of object on one master whose grants become guards.
 pub(crate) trait Kind: Attempt + Lease {}
 
 impl<K: Attempt + Lease> Kind for K {}
 
-/// How a key is taken that several kinds share.
+/// The state of a key that several kinds share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// By the kind that looks.
+    /// True if it is taken in the way of the kind that asks.
     pub(crate) is_locked: bool,
-    /// A forced release of that kind frees it.
+    /// True if a forced release of that kind frees it.
     pub(crate) is_forcible: bool,
 }
 
-/// Something that has owners, and can be freed for all of them.
+/// An object that has owners and can be freed for all of them.
 pub(crate) trait ForceRelease {
-    /// Why it cannot be used as the application has set it up.
+    /// Returns an error if the object cannot be used as the application has set it up.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there
-    /// was anything to free.
+    /// Writes the call that frees the object for all owners, and publishes that with the command
+    /// `publish`. It replies 1 if there was anything to free.
     fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
 
-    /// The field of an owner, which `owner` is in most kinds.
+    /// Maps an owner to its field. In most kinds they are the same.
     fn owner_field(&self, owner: String) -> String {
         owner
     }
 
-    /// The question for the milliseconds that are left of the lease, answered as by PTTL.
+    /// Returns the query for the rest of the lease in ms. The answer is that of PTTL.
     fn ask_left(&self, key: &str) -> Cmd {
         let mut left = redis::cmd("PTTL");
         left.arg(key);
         left
     }
 
-    /// The question how many levels an owner, by its field, holds.
+    /// Returns the query for the number of levels that an owner, given by its field, holds.
     fn ask_levels(&self, key: &str, owner: &str) -> Cmd {
         let mut levels = redis::cmd("HGET");
         levels.arg(key).arg(owner);
@@ -209,8 +209,8 @@ pub(crate) trait ForceRelease {
         Ok(read_number(answer)?.unwrap_or(0))
     }
 
-    /// Of kinds that share their key: the script that tells how it is taken. The key of others is
-    /// there while they are held.
+    /// For kinds that share their key: returns the script that reads how the key is taken. The key
+    /// of any other kind exists exactly while the lock is held.
     fn look(&self, _key: &str) -> Option<Call> {
         None
     }
@@ -226,19 +226,20 @@ pub(crate) trait LockKind: Kind + ForceRelease {}
 
 impl<K: Kind + ForceRelease> LockKind for K {}
 
-/// A PTTL reply as the time that the holder has left.
+/// Converts a PTTL reply to the time for which a waiter may sleep.
 pub(crate) fn sleep_for(pttl: i64) -> Sleep {
     remaining(pttl).map_or(Sleep::Unknown, Sleep::Left)
 }
 
-/// A PTTL reply: negative when there is no time to live.
+/// Converts a PTTL reply to a duration; `None` if it is negative, which means no TTL.
 pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
     u64::try_from(pttl).ok().map(Duration::from_millis)
 }
 
-/// The questions for a level of a lock that is a hash with a field for each owner: the time to live
-/// and the count. In this order: no request that adds a level is under way, so that what the owner
-/// has at the second question it had at the first one, and both are of the same key.
+/// Returns the queries for a level of a lock that is a hash with a field for each owner: the TTL,
+/// then the count. The order matters. No request that adds a level is under way, so every level
+/// that the second answer counts already existed at the first, and both answers describe the same
+/// key.
 pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
     let (mut left, mut count) = (redis::cmd("PTTL"), redis::cmd("HGET"));
     left.arg(ask.key);
@@ -246,8 +247,8 @@ pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
     vec![left, count]
 }
 
-/// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has a level more
-/// than are `known`.
+/// Reads the answers to [`probe_hash`]. The request was executed if the owner has one level more
+/// than `known`; the result then carries the rest of the lease.
 pub(crate) fn found_in_hash(answers: &[Value], known: &Known) -> Result<Told<Duration>> {
     let [left, count, ..] = answers else { return Err(Error::unexpected(&Value::Nil)) };
     let count = read_number(count)?.unwrap_or(0);
@@ -255,7 +256,7 @@ pub(crate) fn found_in_hash(answers: &[Value], known: &Known) -> Result<Told<Dur
     known.told(&[count], remaining(*left).unwrap_or_default()).ok_or_else(|| Error::unexpected(&Value::Nil))
 }
 
-/// Reads a number that Redis keeps as text; `None` when there is none.
+/// Reads a number that Redis stores as text. `None` if the reply is nil.
 pub(crate) fn read_number(reply: &Value) -> Result<Option<u64>> {
     match reply {
         Value::Nil => Ok(None),
@@ -286,7 +287,7 @@ mod tests {
             ([Value::Int(500), count("1")], 0, ms(500)),
             ([Value::Int(500), count("1")], 1, Told::NotObeyed),
             ([Value::Int(500), count("2")], 1, ms(500)),
-            // The lease ended between the two questions.
+            // The lease ended between the two queries.
             ([Value::Int(500), Value::Nil], 0, Told::NotObeyed),
         ] {
             assert_eq!(found_in_hash(&answers, &levels(known)).unwrap(), found, "{answers:?} {known}");

@@ -1,4 +1,4 @@
-//! The client for programs without a runtime: its tasks run on a thread of their own (feature
+//! The client for programs without a runtime: a separate thread runs its tasks (feature
 //! `blocking`).
 //!
 //! ```
@@ -24,16 +24,16 @@ use crate::client::Builder;
 use crate::close::Unfinished;
 use crate::error::{Error, Result};
 
-/// A [`Client`](crate::Client), whose locks and other objects it has, and the thread that its tasks
-/// run on.
+/// A [`Client`](crate::Client) with a thread that runs its tasks. It dereferences to that client,
+/// which creates the locks and other objects.
 ///
-/// Each asynchronous call of theirs is made with [`Client::wait`]. Guards are the same, too: one
-/// that is dropped is released by that thread. The client itself, when it is dropped, gives back
-/// what is held still, and waits for that.
+/// Make each of their asynchronous calls with [`Client::wait`]. Guards are the same as well; the
+/// thread releases a guard that is dropped. Dropping the client gives back everything that it still
+/// holds, and waits for that.
 pub struct Client {
     client: crate::Client,
     runtime: Handle,
-    /// Ends the thread.
+    /// Dropping the sender ends the thread.
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -42,15 +42,15 @@ impl Client {
     /// As [`Client::connect`](crate::Client::connect).
     ///
     /// # Errors
-    /// When the server cannot be reached or named so, or the thread cannot be started.
+    /// When the address is invalid, the server cannot be reached, or the thread cannot be started.
     ///
     /// # Panics
-    /// On a thread that runs asynchronous tasks, which it would stall.
+    /// Panics on a thread that runs asynchronous tasks, which it would stall.
     pub fn connect(server: impl Into<Address>) -> Result<Self> {
         Self::of(crate::Client::builder().endpoint(server))
     }
 
-    /// A connected client with these settings.
+    /// Returns a connected client with these settings.
     ///
     /// ```
     /// # fn main() -> lockstorm_client::Result<()> {
@@ -70,7 +70,7 @@ impl Client {
     /// As [`Builder::connect`], and when the thread cannot be started.
     ///
     /// # Panics
-    /// On a thread that runs asynchronous tasks, which it would stall.
+    /// Panics on a thread that runs asynchronous tasks, which it would stall.
     pub fn of(settings: Builder) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::config(format!("no thread for the client: {error}")).caused_by(error)
@@ -89,30 +89,29 @@ impl Client {
     /// Waits for the outcome of an asynchronous call.
     ///
     /// # Panics
-    /// On a thread that runs asynchronous tasks, which it would stall.
+    /// Panics on a thread that runs asynchronous tasks, which it would stall.
     pub fn wait<F: IntoFuture>(&self, call: F) -> F::Output {
         self.runtime.block_on(call.into_future())
     }
 
-    /// As [`Client::close`](crate::Client::close), which is also what happens when the client is
-    /// dropped.
+    /// As [`Client::close`](crate::Client::close). Dropping the client does the same.
     ///
     /// # Errors
     /// [`Unfinished`] when something could not be given back, or not in time.
     ///
     /// # Panics
-    /// On a thread that runs asynchronous tasks, which it would stall.
+    /// Panics on a thread that runs asynchronous tasks, which it would stall.
     pub fn close(self) -> Result<(), Unfinished> {
         self.wait(self.client.close())
     }
 }
 
-/// Runs the client's tasks until the client is dropped, and then until nothing is held any more.
+/// Runs the client's tasks until the client is dropped, then closes it.
 fn drive(runtime: &Runtime, ended: oneshot::Receiver<()>, client: &crate::Client) {
     runtime.block_on(async {
-        // An error is an end as well.
+        // A dropped sender ends the client as well.
         let _ = ended.await;
-        // No caller is left to tell.
+        // No caller exists to report the outcome to.
         let _ = client.close().await;
     });
 }
@@ -135,7 +134,7 @@ impl Drop for Client {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A panic was printed by the thread itself.
+            // The thread has printed a panic itself.
             let _ = thread.join();
         }
     }
@@ -155,7 +154,7 @@ mod tests {
         let (mine, other) = (Client::connect(server.url()).unwrap(), Client::connect(server.url()).unwrap());
         let guard = mine.wait(mine.lock("stock").acquire()).unwrap();
         assert!(other.wait(other.lock("stock").try_acquire()).unwrap().is_none());
-        // The waiter is on its own thread, and is woken by the release that the drop begins.
+        // The waiter is on its own thread. The release that the drop begins wakes it.
         let theirs = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| other.wait(other.lock("stock").acquire()));
             drop(guard);

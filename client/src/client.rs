@@ -1,4 +1,4 @@
-//! A client and how it is set up.
+//! The client and its builder.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to a server, by a URL such as `redis://user:password@host:6379/0` or otherwise as
-    /// [`Address`] says, with the default settings.
+    /// Connects to a server with the default settings. The server is named by a URL such as
+    /// `redis://user:password@host:6379/0`, or by any other form of [`Address`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -43,7 +43,7 @@ impl Client {
         Self::builder().endpoint(server).connect().await
     }
 
-    /// Settings that differ from the defaults.
+    /// Returns a builder, for settings that differ from the defaults.
     pub fn builder() -> Builder {
         Builder {
             servers: Vec::new(),
@@ -58,7 +58,7 @@ impl Client {
         }
     }
 
-    /// The id that the owner fields of this client begin with.
+    /// Returns the client id, with which the owner fields of this client begin.
     pub fn id(&self) -> &str {
         &self.session.client_id
     }
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// Sets up a [`Client`].
+/// Builds a [`Client`].
 ///
 /// ```
 /// # use std::time::Duration;
@@ -101,32 +101,34 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a server. Several are one replicated set, whose master is found by asking for their
-    /// roles; those of `redis+cluster://` are one cluster. [`Sentinels`](crate::Sentinels) and
-    /// `redis+sentinel://` stand alone.
+    /// Adds a server. Several servers form one replicated set; the client finds its master by
+    /// asking each for its role. Several `redis+cluster://` URLs name nodes of one cluster.
+    /// [`Sentinels`](crate::Sentinels) or a `redis+sentinel://` URL must be the only endpoint.
     pub fn endpoint(mut self, server: impl Into<Address>) -> Self {
         self.servers.push(server.into());
         self
     }
 
-    /// The endpoints are nodes of one Redis Cluster, by which the others are found.
+    /// Declares the endpoints to be nodes of one Redis Cluster. The client finds the other nodes
+    /// through them.
     pub fn cluster(mut self) -> Self {
         self.is_cluster = true;
         self
     }
 
-    /// How often Sentinels or nodes of a cluster are asked where the masters are, besides when a
-    /// request or an event gives reason to. Default 1 s for Sentinels and 5 s for a cluster.
+    /// Sets the interval at which Sentinels or cluster nodes are asked for the masters. The client
+    /// asks in addition whenever a request or an event gives a reason. Default 1 s for Sentinels
+    /// and 5 s for a cluster.
     pub fn scan_interval(mut self, interval: Duration) -> Self {
         self.config.scan_interval = Some(interval);
         self
     }
 
-    /// Has `provider` name the user and the password whenever a connection is made, for those that
-    /// change: passwords that are rotated, tokens that expire. It is asked within
-    /// [`Builder::connect_timeout`], and once more when the server says `WRONGPASS`: the password
-    /// may have changed in between. While it fails there is no connection, and calls are repeated
-    /// as when the server cannot be reached.
+    /// Calls `provider` for the user and password each time a connection is made. Use it for
+    /// credentials that change: rotated passwords, expiring tokens. Its time counts towards
+    /// [`Builder::connect_timeout`]. It is called once more if the server answers `WRONGPASS`,
+    /// because the password may have changed in between. While it fails, no connection is made and
+    /// calls are retried as for an unreachable server.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -156,133 +158,133 @@ impl Builder {
         self
     }
 
-    /// How long a call waits for its outcome, with all repeats, before it ends with an error.
-    /// Default 10 s.
+    /// Sets the time after which a call, with all its retries, ends with an error. Default 10 s.
     ///
     /// Waiting for a lock that another owner holds does not count:
-    /// [`Handle::acquire`](crate::Handle::acquire) ends when no server has answered for this long,
-    /// and [`Handle::try_acquire_for`](crate::Handle::try_acquire_for) at the latest with its own
-    /// limit. What is under way then is finished or undone in the background.
+    /// [`Handle::acquire`](crate::Handle::acquire) ends when no server has answered for this long.
+    /// [`Handle::try_acquire_for`](crate::Handle::try_acquire_for) ends no later than its own
+    /// limit. Work that is then under way is finished or undone in the background.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.config.call_timeout = timeout;
         self
     }
 
-    /// How long to wait for a reply. Default 3 s.
+    /// Sets the time to wait for a reply. Default 3 s.
     ///
-    /// Once the client knows that Sentinels or a cluster have replaced a master it waits for a
-    /// quarter of a second more for replies of the old one, and for as long as replicas may take to
-    /// confirm.
+    /// Once the client knows that Sentinels or a cluster have replaced a master, it waits only 250
+    /// ms longer for replies of the old master, plus the replica timeout if replicas must confirm.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.config.response_timeout = timeout;
         self
     }
 
-    /// How long to wait for a connection, with its login. Default 10 s.
+    /// Sets the time to wait for a connection, including its login. Default 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = timeout;
         self
     }
 
-    /// How often at most to repeat what can be repeated. Default: as often as
-    /// [`Builder::call_timeout`] allows.
+    /// Sets the maximum number of retries of a call that can be retried. Default: as many as fit
+    /// into [`Builder::call_timeout`].
     ///
-    /// What gives something back is repeated in any case, also in the background:
-    /// [what servers refuse](crate#what-servers-refuse).
+    /// Calls that give something back are retried in any case, also in the background: [what
+    /// servers refuse](crate#what-servers-refuse).
     pub fn retry_attempts(mut self, attempts: u32) -> Self {
         self.config.retry_attempts = Some(attempts);
         self
     }
 
-    /// The delay between repeats: drawn from half of `first` to all of it, doubled each time up to
-    /// `most`. Default 1 s and 2 s.
+    /// Sets the backoff between retries. Each delay is drawn from half of the current maximum to
+    /// all of it. The maximum starts at `first` and doubles each time up to `most`. Default 1 s and
+    /// 2 s.
     pub fn retry_delay(mut self, first: Duration, most: Duration) -> Self {
         self.config.retry_delay = first;
         self.config.retry_delay_max = most;
         self
     }
 
-    /// The lease of locks that are acquired without one. It is renewed every third of this. Default
-    /// 30 s.
+    /// Sets the lease of locks that are acquired without one. The watchdog renews it every third of
+    /// this time. Default 30 s.
     pub fn watchdog_timeout(mut self, timeout: Duration) -> Self {
         self.config.watchdog_timeout = timeout;
         self
     }
 
-    /// How long a waiter of a fair lock that set no limit of its own counts as alive in the queue.
-    /// Default 300 s.
+    /// Sets the time for which a waiter of a fair lock counts as alive in the queue, if it set no
+    /// limit of its own. Default 300 s.
     pub fn fair_wait_timeout(mut self, timeout: Duration) -> Self {
         self.config.fair_wait_timeout = timeout;
         self
     }
 
-    /// How long to wait for the confirmation of a subscription. Default 7.5 s.
+    /// Sets the time to wait for the confirmation of a subscription. Default 7.5 s.
     pub fn subscription_timeout(mut self, timeout: Duration) -> Self {
         self.config.subscription_timeout = timeout;
         self
     }
 
-    /// How long [`Client::close`] waits. Default 10 s.
+    /// Sets the maximum time that [`Client::close`] waits. Default 10 s.
     pub fn close_timeout(mut self, timeout: Duration) -> Self {
         self.config.close_timeout = timeout;
         self
     }
 
-    /// How many replicas must confirm each change. Default none.
+    /// Sets which replicas must confirm each change. Default none.
     pub fn replica_wait(mut self, wait: ReplicaWait) -> Self {
         self.config.replica_wait = wait;
         self
     }
 
-    /// How long to wait for the replicas. Default 1 s.
+    /// Sets the time to wait for the replicas. Default 1 s.
     pub fn replica_timeout(mut self, timeout: Duration) -> Self {
         self.config.replica_timeout = timeout;
         self
     }
 
-    /// The client's id, instead of a random UUID. No two clients that run at once may share one.
+    /// Sets the client id, instead of a random UUID. Two clients that run at the same time must not
+    /// share one.
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
         self.client_id = Some(id.into());
         self
     }
 
-    /// Puts `prefix` before each name.
+    /// Prefixes each name with `prefix`.
     pub fn name_prefix(self, prefix: impl Into<String>) -> Self {
         let prefix = prefix.into();
         self.name_mapper(move |name| format!("{prefix}{name}"))
     }
 
-    /// Turns the names of the application into keys.
+    /// Sets the function that maps the application's lock names to Redis keys.
     pub fn name_mapper(mut self, mapper: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.config.name_mapper = Some(Arc::new(mapper));
         self
     }
 
-    /// The clocks, random numbers, connections and tasks to use, instead of those of the tokio
+    /// Sets the clocks, random numbers, connections and tasks to use, instead of those of the tokio
     /// runtime.
     pub fn env(mut self, env: Arc<dyn Env>) -> Self {
         self.env = Some(env);
         self
     }
 
-    /// Adds a receiver of the events of the locks. Default none.
+    /// Adds an observer, which receives the events of the locks. Default none.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.add(observer);
         self
     }
 
-    /// How to secure the connections, which then must all be so. Default: a `rediss://` server must
-    /// have a certificate of an authority that this system trusts.
+    /// Sets how connections are secured. All endpoints must then use TLS. Default: a `rediss://`
+    /// server must show a certificate of an authority that this system trusts.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// A client that connects when it is first used.
+    /// Builds a client that connects when it is first used.
     ///
     /// # Errors
-    /// When the settings cannot work.
+    /// When the settings are invalid.
     pub fn build(self) -> Result<Client> {
         let Self { servers, is_cluster, credentials, mut config, client_id, env, observers, .. } = self;
         (config.endpoints, config.topology) = address::read(servers, is_cluster)?;
@@ -303,12 +305,12 @@ impl Builder {
         Ok(Client { session: Session::new(ctx, config, client_id) })
     }
 
-    /// A client that is connected. Of several endpoints, those that can be reached must be one
-    /// replicated set.
+    /// Builds a client and connects it. Of several endpoints, those that can be reached must form
+    /// one replicated set.
     ///
     /// # Errors
-    /// When the settings cannot work, no server can be reached, one is named twice under different
-    /// names, or two are masters of different data.
+    /// When the settings are invalid, no server can be reached, two endpoints are the same server
+    /// under different names, or two are masters of different data.
     pub async fn connect(self) -> Result<Client> {
         let client = self.build()?;
         client.session.router.connect().await?;

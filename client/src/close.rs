@@ -1,4 +1,4 @@
-//! The end of a client: everything is given back.
+//! Closes a client: everything is given back.
 
 use std::pin::pin;
 
@@ -6,8 +6,8 @@ use crate::client::Client;
 use crate::env::within;
 use crate::keeper::delete_latches;
 
-/// What [`Client::close`] could not do in its time. It ends by itself: locks with their leases,
-/// places in queues with their deadlines.
+/// The work that [`Client::close`] could not finish in its time. It resolves by itself: locks end
+/// with their leases, places in queues with their deadlines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the client is closed, and {} may still be held, with {others} other calls without an outcome: {}",
     match locks.len() { 1 => "1 lock".to_owned(), n => format!("{n} locks") },
@@ -16,20 +16,22 @@ use crate::keeper::delete_latches;
 pub struct Unfinished {
     /// The keys of locks whose release has failed or was not answered, once for each level.
     pub locks: Vec<String>,
-    /// How many acquisitions and departures from queues have no outcome.
+    /// The number of acquisitions and departures from queues without an outcome.
     pub others: usize,
 }
 
 impl Client {
-    /// Gives back all that this client holds, ends what waits, and waits until nothing of the
-    /// client is under way, for at most [`Builder::close_timeout`](crate::Builder::close_timeout).
-    /// To be awaited before the runtime ends: a guard that is dropped at the end of `main` has no
-    /// runtime left to release its lock, which then stays until its lease ends.
+    /// Gives back everything that this client holds, ends its waiting calls, and waits until none
+    /// of its work is under way, for at most
+    /// [`Builder::close_timeout`](crate::Builder::close_timeout). Await it before the runtime ends:
+    /// a guard that is dropped at the end of `main` has no runtime left to release its lock, which
+    /// then remains until its lease ends.
     ///
-    /// Guards that the application still has are released: they are not valid any more, and to
-    /// release them once more is [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). Acquisitions,
-    /// also later ones, fail with [`ErrorKind::Closed`](crate::ErrorKind::Closed). A Redlock
-    /// belongs to the first of its clients, which is to be closed first.
+    /// Guards that the application still has are released. They are not valid any more, and
+    /// releasing them again fails with [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld).
+    /// Acquisitions, including later ones, fail with
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed). A Redlock belongs to the first of its
+    /// clients: close that one first.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -53,11 +55,11 @@ impl Client {
         ctx.work.close();
         let limit = env.now() + session.config.close_timeout;
         let closing = async {
-            // A grant that was under way may come meanwhile.
+            // A grant that was under way may arrive during this.
             while ctx.ledger.give_all_back(env) > 0 || ctx.work.under_way() > 0 {
                 ctx.work.done().await;
             }
-            // They end by themselves on a server that does not answer.
+            // On a server that does not answer, the latches expire.
             let latches = pin!(delete_latches(session));
             within(env, env.now() + session.config.response_timeout, latches).await;
         };

@@ -1,4 +1,4 @@
-//! Settings and their defaults, which are Redisson's where Redisson has the setting.
+//! Settings and their defaults, which match Redisson's where Redisson has the setting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,53 +13,54 @@ use crate::limits;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-/// How many replicas must confirm a change before it counts.
+/// The number of replicas that must confirm a change before it counts.
 ///
-/// Each change is followed by `WAIT` on the same connection. No setting makes Redis linearizable: a
-/// replica that has not confirmed may still be the one that is promoted, unless it is
-/// [`ReplicaWait::All`].
+/// The client sends `WAIT` after each change, on the same connection. No setting makes Redis
+/// linearizable. Except with [`ReplicaWait::All`], a replica that has not confirmed the change may
+/// be the one that is promoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplicaWait {
-    /// Do not ask.
+    /// Requires no confirmation.
     #[default]
     None,
-    /// One confirmation, when the master has any connected replica (Redisson's
-    /// `checkLockSyncedSlaves`). A replica that has become the master has none until the others
-    /// have found it: what it grants by then is not confirmed.
+    /// Requires one confirmation if the master has any connected replica (Redisson's
+    /// `checkLockSyncedSlaves`). A newly promoted master has no replicas until the others have
+    /// found it; until then its grants are not confirmed.
     Synced,
-    /// As many as make a majority of all nodes together with the master. Replicas that are down
-    /// count: while too few are there, nothing is granted.
+    /// Requires as many confirmations as, together with the master, make a majority of all nodes.
+    /// Replicas that are down count as nodes: while too few are connected, nothing is granted.
     Majority,
-    /// Every replica, also those that are down: while one is missing, nothing is granted.
+    /// Requires a confirmation of every replica, also of those that are down: while one is missing,
+    /// nothing is granted.
     All,
 }
 
-/// Turns the name the application uses into the one in Redis.
+/// Maps the application's lock name to the Redis key.
 pub(crate) type NameMapper = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) endpoints: Vec<Endpoint>,
-    /// What the endpoints are.
     pub(crate) topology: Topology,
-    /// How often Sentinels or nodes of a cluster are asked for the masters, if the default does not
-    /// do.
+    /// The interval at which Sentinels or cluster nodes are asked for the masters. `None`: the
+    /// default of the topology.
     pub(crate) scan_interval: Option<Duration>,
-    /// How long the caller of one operation waits for its outcome.
+    /// The time that the caller of one operation waits for its outcome.
     pub(crate) call_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) connect_timeout: Duration,
-    /// `None`: as many as the time of a call allows.
+    /// `None`: as many as fit into `call_timeout`.
     pub(crate) retry_attempts: Option<u32>,
-    /// The delay before the first repeat is drawn from half of this to all of it; it doubles up to
-    /// `retry_delay_max`.
+    /// The delay before the first retry is drawn from half of this to all of it; it doubles with
+    /// each retry up to `retry_delay_max`.
     pub(crate) retry_delay: Duration,
     pub(crate) retry_delay_max: Duration,
-    /// The lease that the watchdog writes; it renews every third of it.
+    /// The lease that the watchdog sets. It renews the lease every third of this time.
     pub(crate) watchdog_timeout: Duration,
-    /// Locks per renewal script.
+    /// The maximum number of locks per renewal script.
     pub(crate) renew_batch: usize,
-    /// How long a queued waiter of a fair lock counts as alive when it gave no wait of its own.
+    /// The time for which a queued waiter of a fair lock counts as alive if it set no limit of its
+    /// own.
     pub(crate) fair_wait_timeout: Duration,
     pub(crate) subscription_timeout: Duration,
     pub(crate) ping_interval: Duration,
@@ -95,7 +96,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Has connections to the `rediss://` endpoints made as `tls` says, or by default.
+    /// Secures the connections to the `rediss://` endpoints with the settings `tls`, or with the
+    /// defaults.
     #[cfg(feature = "tls")]
     pub(crate) fn secure(&mut self, tls: Option<&Tls>, env: &Arc<dyn Env>) -> Result<()> {
         let nodes = match &mut self.topology {
@@ -123,9 +125,8 @@ impl Config {
         Ok(())
     }
 
-    /// The deployments that two clients have in common make them no independent ones. What names
-    /// this one: its servers or, where Sentinels or nodes of a cluster tell which these are, what
-    /// they are asked for.
+    /// Returns the names by which two clients are found to use the same servers: the endpoints,
+    /// each prefixed with the name of the master if they are Sentinels.
     pub(crate) fn deployment(&self) -> impl Iterator<Item = String> + '_ {
         let master = match &self.topology {
             Topology::Sentinel { master, .. } => format!("{master} by "),
@@ -134,7 +135,7 @@ impl Config {
         self.endpoints.iter().map(move |endpoint| format!("{master}{endpoint}"))
     }
 
-    /// The number of the database that has the keys.
+    /// Returns the number of the database that holds the keys.
     pub(crate) fn database(&self) -> i64 {
         match &self.topology {
             Topology::Sentinel { nodes, .. } => nodes.db(),
@@ -164,8 +165,8 @@ impl Config {
         Ok(())
     }
 
-    /// The delay before repeat number `attempt`, which counts from 0: equal jitter, half fixed and
-    /// half drawn.
+    /// Returns the delay before retry `attempt`, counted from 0. Equal jitter: half is fixed and
+    /// half is drawn.
     pub(crate) fn retry_delay(&self, env: &dyn Env, attempt: u32) -> Duration {
         let half = self.retry_delay_ceiling(attempt) / 2;
         half + Duration::from_micros(draw(env, u64::try_from(half.as_micros()).unwrap_or(u64::MAX)))
@@ -175,12 +176,12 @@ impl Config {
         self.retry_delay.saturating_mul(1 << attempt.min(20)).min(self.retry_delay_max)
     }
 
-    /// How long one request may take, with the confirmations of its replicas.
+    /// Returns the time limit of one request, including the confirmations of its replicas.
     pub(crate) fn response_limit(&self) -> Duration {
         self.response_timeout + self.confirmation_limit()
     }
 
-    /// How much longer a request may take because replicas confirm it.
+    /// Returns the extra time that a request may take for the confirmations of replicas.
     pub(crate) fn confirmation_limit(&self) -> Duration {
         match self.replica_wait {
             ReplicaWait::None => Duration::ZERO,
@@ -188,33 +189,35 @@ impl Config {
         }
     }
 
-    /// The error of a request that took longer than [`Config::response_limit`].
+    /// Returns the error of a request that took longer than [`Config::response_limit`].
     pub(crate) fn no_reply(&self) -> Error {
         Error::indefinite(ErrorKind::ResponseTimeout(self.response_limit()))
     }
 
-    /// How long an unlock's result is remembered: longer than it is repeated once a reply was lost.
+    /// Returns the time for which a server remembers the result of an unlock. It exceeds the time
+    /// for which the client retries after a lost reply.
     pub(crate) fn latch_ttl(&self) -> Duration {
         let repeats = self.retry_attempts.unwrap_or(REPEATS_OF_LOST);
         let once = self.response_limit() + self.retry_delay_ceiling(repeats);
         once.saturating_mul(repeats.max(1)).max(Duration::from_millis(1))
     }
 
-    /// Whether a call is repeated once more that was repeated so often.
+    /// Returns true if a call that was retried `repeats` times may be retried once more.
     pub(crate) fn may_repeat(&self, repeats: u32) -> bool {
         self.retry_attempts.is_none_or(|most| repeats < most)
     }
 }
 
-/// How long a server remembers that it has granted or taken back permits that never end by
-/// themselves.
+/// The time for which a server remembers that it has granted or taken back permits that never
+/// expire.
 pub(crate) const PERMIT_MEMORY: Duration = Duration::from_secs(600);
 
-/// How many repeats with time-outs fit into the memory of an unlock.
+/// The number of retries, each with a timeout, that fit into the memory of an unlock.
 const REPEATS_OF_LOST: u32 = 4;
 
-/// How long a client asks what became of such a request, or repeats it: well within the time for
-/// which the server knows. No release of whatever is repeated for longer.
+/// The time for which a client asks about the outcome of a request for a permit that never expires,
+/// or retries it. It is well below the time for which the server remembers ([`PERMIT_MEMORY`]). No
+/// release of any kind is retried for longer.
 pub(crate) const PERMIT_PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) fn millis(duration: Duration) -> u64 {
@@ -237,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Four repeats of 3 s for the reply and 2 s of delay.
+    /// Four retries of 3 s for the reply and 2 s of delay.
     #[test]
     fn an_unlock_is_remembered_for_all_its_repeats() {
         assert_eq!(Config::default().latch_ttl(), Duration::from_secs(20));

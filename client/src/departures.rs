@@ -1,9 +1,8 @@
-//! Leaving the queues of fair locks: the places of waiters that no longer wait are given back
-//! together.
+//! Leaves the queues of fair locks: gives up the places of waiters that no longer wait, in batches.
 //!
-//! A script that takes waiters out walks the queue once, however many they are. Each lock has one
-//! such script under way at a time, and those that leave meanwhile go together in the next. One
-//! that fails is repeated.
+//! A script that removes waiters walks the queue once, for any number of them. Each lock has at
+//! most one such script under way. Waiters that leave during that time go together into the next
+//! script. A failed script is retried.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -20,17 +19,18 @@ use crate::mutex::locked;
 use crate::route::Router;
 use crate::work::{Token, Work};
 
-/// How many waiters one script takes out: few enough that it does not keep a server busy for long.
+/// The maximum number of waiters that one script removes, so that it does not keep a server busy
+/// for long.
 const AT_ONCE: usize = 200;
 
-/// How many queues are left at a time.
+/// The maximum number of queues that are left in parallel.
 const WORKERS: usize = 16;
 
-/// How many places a client remembers to give back while it cannot. Those beyond end with their
+/// The maximum number of places that a client remembers to give up. Further places end with their
 /// deadlines.
 const MOST: usize = 50_000;
 
-/// The waiters of one client that have left, and whose places are still to be given back.
+/// The waiters of one client that have left but still have places.
 pub(crate) struct Departures {
     env: Arc<dyn Env>,
     config: Arc<Config>,
@@ -43,33 +43,33 @@ pub(crate) struct Departures {
 
 #[derive(Default)]
 struct State {
-    /// By lock.
+    /// The waiting departures of each lock.
     lines: BTreeMap<Key, Line>,
-    /// The lock that was served last: the one behind it is next, so that none waits forever.
+    /// The lock that was served last. The one after it is next, so that none waits forever.
     last: Option<Key>,
     workers: usize,
-    /// In all lines.
+    /// The number of departures waiting in all lines.
     waiting: usize,
 }
 
 /// The waiters that leave one queue.
 struct Line {
     abandon: Abandon,
-    /// By owner.
+    /// The departures that wait for a script, by owner.
     waiting: BTreeMap<String, Place>,
-    /// The owners that the script under way takes out.
+    /// The owners that the script under way removes.
     sent: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy)]
 struct Place {
-    /// What the waiter had asked with.
+    /// The `wait_ms` of the waiter's requests.
     wait_ms: u64,
-    /// The place is as good as over then, given back or not.
+    /// The time by which the place has practically ended in any case.
     over: Monotonic,
 }
 
-/// One script's worth.
+/// The waiters that one script removes.
 struct Batch {
     abandon: Abandon,
     lock: Key,
@@ -86,7 +86,7 @@ impl Departures {
         Arc::new(Self { env, config, router, work, state: Mutex::default(), settled: Notify::new() })
     }
 
-    /// Gives the place of `owner` back, who asked with `wait_ms`. The work is done in the
+    /// Gives up the place of `owner`, whose requests had `wait_ms`. The work is done in the
     /// background.
     pub(crate) fn leave(self: &Arc<Self>, abandon: Abandon, lock: &Key, owner: &str, wait_ms: u64) {
         let counts_for = self.config.fair_wait_timeout.max(Duration::from_millis(wait_ms));
@@ -112,11 +112,11 @@ impl Departures {
         }
     }
 
-    /// Completes when no place of `owner` is to be given back any more, for an owner that asks
-    /// anew: it keeps the place that it was about to leave.
+    /// Completes when no departure of `owner` is pending, for an owner that asks again. If its
+    /// departure was not sent yet, it is cancelled and the owner keeps its place.
     pub(crate) async fn stay(&self, lock: &Key, owner: &str) {
         loop {
-            // In line before the look, so that an end in between is not missed.
+            // Register for the notification before checking, or an end in between is lost.
             let mut settled = std::pin::pin!(self.settled.notified());
             settled.as_mut().enable();
             {
@@ -133,13 +133,13 @@ impl Departures {
         }
     }
 
-    /// How many places are still to be given back.
+    /// Returns the number of places that still have to be given up.
     pub(crate) fn left(&self) -> usize {
         let state = locked(&self.state);
         state.waiting + state.lines.values().map(|line| line.sent.len()).sum::<usize>()
     }
 
-    /// Sends one script after the other until all have left.
+    /// Sends one script after the other until no departures remain.
     async fn serve(self: Arc<Self>, _under_way: Token) {
         let mut failures = 0;
         while let Some(Batch { abandon, lock, waiters }) = self.next() {
@@ -152,7 +152,8 @@ impl Departures {
             let error = self.router.run_unconfirmed(&abandon(&leave)).await.err();
             let fails = error.is_some_and(|error| !error.is_final());
             if fails {
-                // Still as those of this worker, so that the others do not ask the same in vain.
+                // Keep the batch during the pause, so that other workers do not send the same in
+                // vain.
                 pause(&*self.env, self.config.retry_delay(&*self.env, failures)).await;
             }
             failures = if fails { failures + 1 } else { 0 };
@@ -160,7 +161,7 @@ impl Departures {
         }
     }
 
-    /// The next waiters to leave. Without any the worker ends.
+    /// Returns the next batch. `None` if there is none, which ends the worker.
     fn next(&self) -> Option<Batch> {
         let now = self.env.now();
         let mut state = locked(&self.state);
@@ -193,7 +194,7 @@ impl Departures {
         }
     }
 
-    /// The script has ended; those of `again` are still in the queue.
+    /// Notes that the script has ended; the waiters in `again` are still in the queue.
     fn settle(&self, lock: &Key, again: Vec<(String, Place)>) {
         {
             let mut state = locked(&self.state);

@@ -1,4 +1,4 @@
-//! Where a server is, and how to log in there.
+//! The address of a server and its login.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionI
 use crate::error::{Error, ErrorKind, Result};
 use crate::tls::Connector;
 
-/// A user and a password, as [`Builder::credentials`](crate::Builder::credentials) asks for them.
+/// A user and a password, as returned by the provider of
+/// [`Builder::credentials`](crate::Builder::credentials).
 #[derive(Clone)]
 pub struct Credentials {
     username: Option<String>,
@@ -17,12 +18,12 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Of a user (ACL).
+    /// Credentials of a named ACL user.
     pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
         Self { username: Some(username.into()), password: password.into() }
     }
 
-    /// Of the user `default`, as `requirepass` has it.
+    /// Credentials of the user `default`, as set by `requirepass`.
     pub fn password(password: impl Into<String>) -> Self {
         Self { username: None, password: password.into() }
     }
@@ -39,10 +40,10 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// What an application's own code may fail with.
+/// The error type of the application's own code.
 pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Names the user and the password whenever a connection is made.
+/// Calls the application for the user and the password of each new connection.
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<dyn Fn() -> BoxFuture<'static, Result<Credentials, AnyError>> + Send + Sync>);
 
@@ -62,49 +63,49 @@ impl std::fmt::Debug for Provider {
     }
 }
 
-/// Where a server listens.
+/// The address at which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Tcp {
         host: String,
         port: u16,
     },
-    /// A socket in the file system of this machine.
+    /// A Unix socket on this machine.
     Unix(PathBuf),
 }
 
-/// Whether connections to a server are made with TLS.
+/// The TLS setting of the connections to a server.
 #[derive(Debug, Clone)]
 pub(crate) enum Security {
     None,
-    /// As the settings of the client say, which are not known yet. No connection is made without
-    /// them.
+    /// TLS with the client's settings, which are not known yet. No connection is made until they
+    /// are.
     Wanted,
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no connector"))]
     By(Connector),
 }
 
-/// Where a server is, and how to log in there.
+/// The address of a server and its login.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     pub(crate) place: Place,
     pub(crate) security: Security,
     login: RedisConnectionInfo,
-    /// Who names the user and the password, instead of `login`.
+    /// Provides the user and the password, instead of `login`.
     provider: Option<Provider>,
 }
 
 impl Endpoint {
-    /// Whether both lead to the same port of the same host, or to the same socket, as they are
-    /// written.
+    /// Returns true if both have the same host and port, or the same socket path. Compares them as
+    /// written, without resolving names.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
         self.place == other.place
     }
 
     /// # Errors
-    /// When it cannot be a server that this client talks to.
+    /// When the URL is not of a server that this client supports.
     pub(crate) fn parse(url: &str) -> Result<Self> {
-        // The URL may hold a password, so that errors do not repeat it.
+        // The URL may hold a password: do not repeat it in errors.
         let bad = |error: &str| Error::config(format!("bad redis URL: {error}"));
         let mut parsed = redis::parse_redis_url(url).ok_or_else(|| bad("it does not parse"))?;
         let parameters: &[_] = match parsed.scheme() {
@@ -112,7 +113,8 @@ impl Endpoint {
             _ => &["protocol", "db", "user", "pass"],
         };
         for (name, _) in parsed.query_pairs() {
-            // A parameter that means nothing here would be taken for one that works.
+            // Refuse unknown parameters: a setting that has no effect would look like one that
+            // works.
             if !parameters.contains(&&*name) {
                 let known = parameters.join("`, `");
                 return Err(Error::config(format!(
@@ -123,8 +125,8 @@ impl Endpoint {
         if parsed.fragment().is_some() {
             return Err(Error::config("a redis URL has no part behind `#`"));
         }
-        // Which TLS there is depends on our features and not on those of the crate that reads the
-        // rest.
+        // TLS depends on the features of this crate, not of `redis`. So parse the URL without its
+        // TLS scheme.
         let secure = matches!(parsed.scheme(), "rediss" | "valkeys");
         if secure {
             parsed.set_scheme("redis").map_err(|()| bad("its scheme does not fit"))?;
@@ -157,15 +159,15 @@ impl Endpoint {
         }
     }
 
-    /// Whether it leads to this port of this host, as they are written.
+    /// Returns true if the endpoint has this host and port. Compares the host as written.
     pub(crate) fn is_at(&self, host: &str, port: u16) -> bool {
         matches!(&self.place, Place::Tcp { host: own, port: own_port } if own == host && *own_port == port)
     }
 
-    /// The same login at another server.
+    /// Returns an endpoint at another host and port with the same login and TLS settings.
     ///
     /// # Errors
-    /// When `host` is no name that a TLS server can have.
+    /// When `host` cannot be the name of a TLS server.
     pub(crate) fn at(&self, host: &str, port: u16) -> Result<Self> {
         let security = match &self.security {
             Security::By(connector) => Security::By(connector.to(host)?),
@@ -175,7 +177,7 @@ impl Endpoint {
         Ok(Self { place, security, login: self.login.clone(), provider: self.provider.clone() })
     }
 
-    /// The same server with another login and database.
+    /// Replaces the login and the database.
     pub(crate) fn with_login(mut self, credentials: Option<Credentials>, db: i64) -> Self {
         self.login = RedisConnectionInfo::default().set_db(db);
         if let Some(Credentials { username, password }) = credentials {
@@ -187,12 +189,12 @@ impl Endpoint {
         self
     }
 
-    /// The same server without TLS, or with as much as is to be set up.
+    /// Sets if connections use TLS; its settings are added later.
     pub(crate) fn with_tls(self, tls: bool) -> Result<Self> {
         if tls { self.secured() } else { Ok(Self { security: Security::None, ..self }) }
     }
 
-    /// Its host, if it has one.
+    /// Returns the host, or `None` for a Unix socket.
     pub(crate) fn host(&self) -> Option<&str> {
         match &self.place {
             Place::Tcp { host, .. } => Some(host),
@@ -200,7 +202,7 @@ impl Endpoint {
         }
     }
 
-    /// The user and the password of its login, if it has any.
+    /// Returns the user and password of the login, or `None` if it has no password.
     pub(crate) fn credentials(&self) -> Option<Credentials> {
         let (username, password) = (self.login.username(), self.login.password());
         let username = username.map(ToOwned::to_owned);
@@ -214,7 +216,8 @@ impl Endpoint {
         Ok(Self { security: Security::Wanted, ..self })
     }
 
-    /// Has `provider` name the user and the password.
+    /// Sets `provider` as the source of the user and the password. An error if the URL has a login
+    /// as well.
     pub(crate) fn with_provider(&mut self, provider: &Provider) -> Result<()> {
         if self.login.username().is_some() || self.login.password().is_some() {
             return Err(Error::config(format!(
@@ -225,17 +228,17 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The number of the database.
     pub(crate) fn db(&self) -> i64 {
         self.login.db()
     }
 
-    /// Whether another login may be had by asking again.
+    /// Returns true if a provider exists, so that a new login may succeed where this one was
+    /// refused.
     pub(crate) fn has_provider(&self) -> bool {
         self.provider.is_some()
     }
 
-    /// How to log in now.
+    /// Returns the login for a new connection; asks the provider if there is one.
     pub(crate) async fn login(&self) -> Result<RedisConnectionInfo> {
         let login = self.login.clone().set_skip_set_lib_name();
         let Some(provider) = &self.provider else { return Ok(login) };
@@ -290,7 +293,7 @@ mod tests {
         }
     }
 
-    /// `redis://host?timeout=5` looked as if it set something.
+    /// The parameter in `redis://host?timeout=5` was ignored silently.
     #[test]
     fn unknown_url_parameters_were_accepted() {
         Endpoint::parse("redis://10.0.0.1?protocol=resp3").unwrap();

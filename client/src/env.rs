@@ -1,5 +1,5 @@
-//! The seam to the world: clocks, random numbers, connections and tasks reach the client through
-//! [`Env`] and in no other way.
+//! The interface to the outside: clocks, random numbers, connections and tasks reach the client
+//! only through [`Env`].
 
 use std::future::Future;
 use std::io;
@@ -16,12 +16,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::error::{Error, Result};
 use crate::mutex::locked;
 
-/// A moment of a clock that never steps and stands still while the machine is suspended
-/// (`CLOCK_MONOTONIC`). Time-outs are measured with it. The origin is arbitrary.
+/// A moment of a clock that never steps and stops while the machine is suspended
+/// (`CLOCK_MONOTONIC`). Timeouts are measured with it. The origin is arbitrary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(pub Duration);
 
-/// An instant of a clock that never steps and continues while the machine is suspended
+/// A moment of a clock that never steps and continues while the machine is suspended
 /// (`CLOCK_BOOTTIME`). Leases are measured with it, because the server's clock continues as well.
 /// The origin is arbitrary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,14 +36,14 @@ macro_rules! moment {
     ($name:ident) => {
         impl Add<Duration> for $name {
             type Output = Self;
-            /// Saturates: a moment too far to write down is as good as never.
+            /// Saturates: a moment beyond the range never comes.
             fn add(self, more: Duration) -> Self {
                 Self(self.0.saturating_add(more))
             }
         }
         impl Sub<$name> for $name {
             type Output = Duration;
-            /// The time from `earlier` to `self`, zero when `earlier` is the later one.
+            /// Returns the time from `earlier` to `self`; zero if `earlier` is later.
             fn sub(self, earlier: Self) -> Duration {
                 self.0.saturating_sub(earlier.0)
             }
@@ -54,32 +54,33 @@ moment!(Monotonic);
 moment!(Boottime);
 moment!(Wall);
 
-/// A two-way stream of bytes.
+/// A bidirectional byte stream.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// A connection to a server, as [`Env::dial`] returns it.
 pub type BoxStream = Box<dyn Stream>;
 
-/// The world as the client sees it.
+/// The environment of a client.
 ///
-/// [`TokioEnv`] is the real one and the default, so that most users never meet this trait. A
-/// simulator implements it to own every clock, every random draw, every packet and every task of
-/// the client.
+/// [`TokioEnv`] is the real environment and the default, so most users never need this trait. A
+/// simulator implements it to control every clock, random number, packet and task of the client.
 pub trait Env: Send + Sync + 'static {
-    /// The monotonic clock, for time-outs.
+    /// Returns the time of the monotonic clock, for timeouts.
     fn now(&self) -> Monotonic;
-    /// The clock that continues during suspend, for leases.
+    /// Returns the time of the clock that continues during suspend, for leases.
     fn boottime(&self) -> Boottime;
-    /// The wall clock.
+    /// Returns the time of the wall clock.
     fn wall(&self) -> Wall;
     /// Completes when [`Env::now`] has reached `deadline`.
     fn sleep_until(&self, deadline: Monotonic) -> BoxFuture<'static, ()>;
-    /// 64 random bits. They name owners and requests, so they must not repeat between processes.
+    /// Returns 64 random bits. They name owners and requests, so they must not repeat between
+    /// processes.
     fn random(&self) -> u64;
     /// Opens a connection. The client limits the time itself.
     fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<BoxStream>>;
-    /// Opens a connection to a Unix socket. The default is an error, as a world may have none.
+    /// Opens a connection to a Unix socket. By default returns an error, for environments without
+    /// such sockets.
     fn dial_unix(&self, _path: &Path) -> BoxFuture<'static, io::Result<BoxStream>> {
         let none = io::Error::new(io::ErrorKind::Unsupported, "there are no Unix sockets here");
         Box::pin(std::future::ready(Err(none)))
@@ -88,26 +89,26 @@ pub trait Env: Send + Sync + 'static {
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
-/// The real world, on a tokio runtime.
+/// The real environment, on a tokio runtime.
 ///
-/// A copy of the process's memory (after a fork, or in a snapshot of a machine that is started
-/// twice) draws the same random numbers for a while, and so names owners alike: make the client
+/// A copy of the process's memory (after a fork, or in a machine snapshot that is started twice)
+/// draws the same random numbers for a while, and so gives owners the same names. Create the client
 /// after that.
 #[derive(Debug, Clone)]
 pub struct TokioEnv {
-    // Kept, because a guard may be dropped outside of the runtime and must still be able to release
+    // Kept, because a guard that is dropped outside of the runtime must still be able to release
     // its lock.
     runtime: tokio::runtime::Handle,
     drawn: Arc<Mutex<Drawn>>,
 }
 
-/// Random numbers that no one has been given yet. A lock takes two, and a system call for each
-/// would be a twentieth of its cost.
+/// Random numbers drawn in advance. A lock takes two, and a system call for each would be a
+/// twentieth of its cost.
 #[derive(Default)]
 struct Drawn(Vec<u64>);
 
 impl Drawn {
-    /// How many are drawn at once.
+    /// The number of values drawn in one system call.
     const AT_ONCE: usize = 64;
 
     fn next(&mut self) -> u64 {
@@ -124,13 +125,13 @@ impl Drawn {
 
 impl std::fmt::Debug for Drawn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The numbers are not shown: owners will be named by them.
+        // Hide the numbers: they will name owners.
         f.write_str("Drawn")
     }
 }
 
 impl TokioEnv {
-    /// The runtime that the caller runs on.
+    /// Uses the runtime on which the caller runs.
     ///
     /// # Errors
     /// When the caller does not run on a tokio runtime.
@@ -143,7 +144,7 @@ impl TokioEnv {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const BOOTTIME: rustix::time::ClockId = rustix::time::ClockId::Boottime;
-// Darwin's CLOCK_MONOTONIC continues during sleep; elsewhere it is the best there is.
+// Darwin's CLOCK_MONOTONIC continues during sleep; elsewhere no better clock exists.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const BOOTTIME: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
@@ -203,11 +204,11 @@ impl Env for TokioEnv {
     }
 }
 
-/// The outcome of `work`, or `None` when `limit` comes first. Work that is done at once costs no
-/// timer.
+/// Returns the outcome of `work`, or `None` if `limit` comes first. Work that is already done needs
+/// no timer.
 ///
-/// The caller pins the work: a future that is moved into an async function takes its room there
-/// twice, so that four such functions within each other would need sixteen times the room.
+/// The caller pins the work. A future that is moved into an async function takes its memory there
+/// twice; four nested functions would take sixteen times the memory.
 pub(crate) async fn within<T>(
     env: &dyn Env,
     limit: Monotonic,
@@ -229,7 +230,7 @@ pub(crate) async fn pause(env: &dyn Env, wait: Duration) {
     env.sleep_until(env.now() + wait).await;
 }
 
-/// A number drawn evenly from `0..=most`.
+/// Returns a number drawn evenly from `0..=most`.
 ///
 /// The modulus favours small numbers by less than one part in 2^40 for the delays it is used for.
 pub(crate) fn draw(env: &dyn Env, most: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! What can go wrong, and whether the lock may have changed all the same.
+//! The errors of operations, each with a flag for the case that the lock may have changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use crate::refusal;
 /// The result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed.
+/// The error of an operation.
 ///
-/// The question that matters to a lock is [`Error::is_definite`]: may the operation have taken
-/// effect although it failed? A reply that was lost says nothing about what the server did.
+/// [`Error::is_definite`] answers the question that matters for a lock: may the operation have
+/// taken effect although it failed? A lost reply says nothing about what the server did.
 ///
-/// Its [source](std::error::Error::source) is
+/// The [source](std::error::Error::source) depends on the kind:
 ///
-/// * of a connection that could not be made, the [`std::io::Error`];
-/// * of one that broke, the [`redis::RedisError`];
-/// * of a missing master or quorum, the [`Error`] of one of the servers;
-/// * of several locks, the [`Error`] of the first that failed.
+/// * of a connection that could not be made: the [`std::io::Error`];
+/// * of a connection that broke: the [`redis::RedisError`];
+/// * of a missing master or quorum: the [`Error`] of one of the servers;
+/// * of an operation on several locks: the [`Error`] of the first that failed.
 #[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     definite: bool,
-    /// Requests take another way from now on.
+    /// Set if the route has changed since, so that the same request may succeed when sent again.
     redirected: bool,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
@@ -40,11 +40,11 @@ impl std::error::Error for Error {
     }
 }
 
-/// The kinds of [`Error`].
+/// The kind of an [`Error`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The configuration cannot work: an address that does not parse, a list without members, a
+    /// The configuration is invalid: an address that does not parse, a list without members, a
     /// lease of zero.
     #[error("bad configuration: {0}")]
     Config(String),
@@ -53,33 +53,33 @@ pub enum ErrorKind {
     Connect {
         /// `host:port`.
         endpoint: String,
-        /// What the operating system or the server said.
+        /// The message of the operating system or the server.
         reason: String,
     },
-    /// Client and server do not accept each other's certificates, or do not both speak TLS.
+    /// Client and server do not accept each other's certificates, or one of them does not use TLS.
     #[error("no TLS connection to {endpoint}: {reason}")]
     Tls {
         /// `host:port`.
         endpoint: String,
-        /// What this side found, or the other one said.
+        /// The reason that this side found or the other side sent.
         reason: String,
     },
-    /// None of the endpoints says that it is a master.
+    /// None of the endpoints reports to be a master.
     #[error("no master among {endpoints}: {reason}")]
     NoMaster {
         /// The endpoints that were asked.
         endpoints: String,
-        /// What the last of them said.
+        /// The last failure of one of them.
         reason: String,
     },
-    /// None of the Sentinels can be asked.
+    /// None of the Sentinels answers.
     #[error("no Sentinel of {endpoints} can be asked for {master}: {reason}")]
     NoSentinel {
         /// The Sentinels that were tried.
         endpoints: String,
-        /// What they are to be asked for.
+        /// The name of the master that they were to be asked for.
         master: String,
-        /// What came of one of them.
+        /// The failure of one of them.
         reason: String,
     },
     /// The Sentinels that answer watch no master of this name.
@@ -87,53 +87,53 @@ pub enum ErrorKind {
     UnknownMaster {
         /// The Sentinels that answered.
         endpoints: String,
-        /// What they were asked for.
+        /// The name of the master that they were asked for.
         master: String,
     },
-    /// The server answered with an error.
+    /// The server replied with an error.
     #[error("the server refused: {code} {message}")]
     Server {
         /// The first word of the error reply, such as `WRONGTYPE`.
         code: String,
-        /// The rest of it.
+        /// The rest of the error reply.
         message: String,
     },
-    /// The connection ended while a reply was awaited, or the client ended it because another
-    /// server has become the master.
+    /// The connection ended before the reply came, or the client closed it because another server
+    /// has become the master.
     #[error("the connection ended before the reply came: {0}")]
     Disconnected(String),
-    /// The reply came from a server that another one has replaced meanwhile. What it says may be
-    /// lost, and it does nothing more.
+    /// The reply came from a server that has since been replaced as master. The change that it
+    /// reports may be lost. The request is finished and has no further effect.
     #[error("{endpoint} is no master any more")]
     Replaced {
         /// `host:port`.
         endpoint: String,
     },
-    /// No reply within the response time-out, or within the time of the whole call.
+    /// No reply came within the response timeout, or within the time of the whole call.
     #[error("no reply within {0:?}")]
     ResponseTimeout(Duration),
     /// The subscription that a waiter needs was not confirmed in time.
     #[error("the subscription was not confirmed within {0:?}")]
     SubscribeTimeout(Duration),
-    /// Fewer replicas than asked for have acknowledged the change.
+    /// Fewer replicas than required have acknowledged the change.
     #[error("{acked} replicas acknowledged the change, {needed} were needed")]
     NotReplicated {
-        /// Acknowledgements that came within the replica time-out.
+        /// The number of acknowledgements within the replica timeout.
         acked: usize,
-        /// Acknowledgements that the configuration asks for.
+        /// The number of acknowledgements that the configuration requires.
         needed: usize,
     },
-    /// Too few nodes of a Redlock gave an answer to decide anything.
+    /// Too few nodes of a Redlock answered to reach a decision.
     #[error("{answered} nodes answered, {quorum} are a quorum: {reason}")]
     NoQuorum {
-        /// Nodes that granted or refused within the node time-out.
+        /// The number of nodes that granted or refused within the node timeout.
         answered: usize,
-        /// Nodes that make a majority.
+        /// The number of nodes that make a majority.
         quorum: usize,
-        /// What one of the others said.
+        /// The failure of one of the other nodes.
         reason: String,
     },
-    /// The owner does not hold the lock (any more).
+    /// The owner does not, or no longer, hold the lock.
     #[error("{lock} is not held by {owner}")]
     NotHeld {
         /// The lock's key.
@@ -141,73 +141,74 @@ pub enum ErrorKind {
         /// The owner field.
         owner: String,
     },
-    /// An operation on all locks of a [`MultiLock`](crate::MultiLock) has failed for some of them.
-    /// For the others it succeeded.
+    /// An operation on all locks of a [`MultiLock`](crate::MultiLock) failed for some of them. It
+    /// succeeded for the others.
     #[error("{} of {of} locks failed: {}", failed.len(), failed.iter().map(|(key, error)| format!("{key}: {error}"))
         .collect::<Vec<_>>().join("; "))]
     Members {
-        /// The key of each for which it failed, with its error.
+        /// The keys of the locks for which it failed, each with its error.
         failed: Vec<(String, Error)>,
-        /// How many locks there are.
+        /// The number of all locks.
         of: usize,
     },
-    /// The owner holds the lock already, and it is one that does not nest.
+    /// The owner already holds the lock, which is of a kind that does not nest.
     #[error("the owner holds the lock already, and it does not nest")]
     AlreadyHeld,
-    /// The lock was released, but the server refused to publish that: waiters find out by
-    /// themselves.
+    /// The lock was released, but the server refused to publish the release. Waiters notice only
+    /// when they next ask.
     #[error("the lock was released, but its waiters could not be notified: {reason}")]
     NotPublished {
-        /// What the server said.
+        /// The server's refusal.
         reason: String,
     },
-    /// No rate was set for the rate limiter, or it has expired.
+    /// The rate limiter has no rate: none was set, or it has expired.
     #[error("{limiter} has no rate")]
     NoRate {
         /// The limiter's key.
         limiter: String,
     },
-    /// A rate limiter never grants more permits at once than its rate.
+    /// One request asked for more permits than the rate of the limiter, which never grants that.
     #[error("{limiter} never grants {permits} permits at once: its rate is lower")]
     OverRate {
         /// The limiter's key.
         limiter: String,
-        /// The permits that were asked for.
+        /// The number of permits that were requested.
         permits: u32,
     },
-    /// The reply is none that the script can give.
+    /// The reply is not one that the command or script can return.
     #[error("unexpected reply: {0}")]
     UnexpectedReply(String),
-    /// The client [is closed](crate::Client::close), and takes no new work.
+    /// The client [is closed](crate::Client::close) and accepts no new work.
     #[error("the client is closed")]
     Closed,
-    /// The task that did the work was dropped: the runtime on which the client was built has shut
-    /// down.
+    /// The task that did the work was dropped, because the runtime on which the client was built
+    /// has shut down.
     #[error("the runtime on which the client was built has shut down, and the work with it")]
     Shutdown,
-    /// The task that did the work panicked, which is how an [`Observer`](crate::Observer) that
-    /// panics ends.
+    /// The task that did the work panicked. A panic in an [`Observer`](crate::Observer) ends this
+    /// way.
     #[error("the work panicked, in an observer or in the client: {0}")]
     Panicked(String),
 }
 
 impl Error {
-    /// The kind, for matching.
+    /// Returns the kind, for matching.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
-    /// True when the lock certainly did not change; false when the operation may have taken effect.
+    /// Returns true if the lock certainly did not change; false if the operation may have taken
+    /// effect.
     ///
-    /// An acquire that fails indefinitely never leaves a lock that is renewed: the client finds out
-    /// in the background whether it was granted, and gives it back.
+    /// An acquisition that fails indefinitely never leaves a lock that is renewed: the client finds
+    /// out in the background if it was granted, and gives it back.
     pub fn is_definite(&self) -> bool {
         self.definite
     }
 
-    /// True when the same operation may succeed a little later: the server is loading, failing
-    /// over, busy, out of memory or unable to write. The documentation of the crate [has the
-    /// refusals that pass](crate#what-servers-refuse).
+    /// Returns true if the same operation may succeed a little later: the server is loading,
+    /// failing over, busy, out of memory or unable to write. The crate documentation [lists the
+    /// transient refusals](crate#what-servers-refuse).
     pub fn is_transient(&self) -> bool {
         if self.redirected {
             return true;
@@ -220,24 +221,24 @@ impl Error {
             | ErrorKind::NotReplicated { .. }
             | ErrorKind::NoQuorum { .. } => true,
             ErrorKind::Server { code, .. } => refusal::passes(code),
-            // A lost reply can be retried only if the command is known not to have run.
+            // After a lost reply, retry only if the command certainly did not run.
             ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => self.definite,
             _ => false,
         }
     }
 
-    /// True when nothing was done, and to repeat the operation does not help: a wrong password, a
-    /// command that is forbidden.
+    /// Returns true if nothing was changed and retrying does not help: a wrong password, a
+    /// forbidden command.
     pub(crate) fn is_final(&self) -> bool {
         self.definite && !self.is_transient()
     }
 
-    /// True when the server may yet obey what was sent.
+    /// Returns true if the server may still execute the request that was sent.
     pub(crate) fn is_lost_reply(&self) -> bool {
         !self.definite && matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
     }
 
-    /// True when no server has said anything.
+    /// Returns true if no server has replied.
     pub(crate) fn is_silence(&self) -> bool {
         matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
     }
@@ -254,7 +255,8 @@ impl Error {
         Self { kind, definite: false, redirected: false, source: None }
     }
 
-    /// Too few nodes of a Redlock that answered, and what one of the others said.
+    /// Makes the error of a Redlock without enough answers; `failure` is the error of one of the
+    /// other nodes.
     pub(crate) fn no_quorum(answered: usize, quorum: usize, failure: Option<&Self>) -> Self {
         let reason = failure.map_or_else(|| "no answer in time".to_owned(), ToString::to_string);
         let error = Self::indefinite(ErrorKind::NoQuorum { answered, quorum, reason });
@@ -264,8 +266,8 @@ impl Error {
         }
     }
 
-    /// What came of an operation on each of several locks, by their keys. Definite when each of the
-    /// errors is.
+    /// Combines the outcomes of an operation on several locks, given by key. The error is definite
+    /// if each of the errors is.
     pub(crate) fn of_members<'a>(outcomes: impl IntoIterator<Item = (&'a str, Result<()>)>) -> Result<()> {
         let (mut failed, mut of, mut definite) = (Vec::new(), 0, true);
         for (key, outcome) in outcomes {
@@ -284,18 +286,18 @@ impl Error {
         Err(error.caused_by(first))
     }
 
-    /// The same, of an operation that may have taken effect.
+    /// Marks the operation as one that may have taken effect.
     pub(crate) fn made_indefinite(self) -> Self {
         Self { definite: false, ..self }
     }
 
-    /// The same, of an operation that may have taken effect if `other` may.
+    /// Makes the error as definite as `other`.
     pub(crate) fn made_as_definite_as(self, other: &Self) -> Self {
         Self { definite: other.definite, ..self }
     }
 
-    /// The same, of an operation that may succeed when it is sent again, because requests take
-    /// another way now.
+    /// Marks the error as transient: requests take another route now, so the same request may
+    /// succeed when sent again.
     pub(crate) fn made_transient(self) -> Self {
         Self { redirected: true, ..self }
     }
@@ -304,12 +306,12 @@ impl Error {
         Self { source: Some(Arc::new(source)), ..self }
     }
 
-    /// As [`Error::caused_by`], of an error of the application's own code.
+    /// As [`Error::caused_by`], for an error of the application's own code.
     pub(crate) fn caused_by_any(self, source: Box<dyn std::error::Error + Send + Sync>) -> Self {
         Self { source: Some(source.into()), ..self }
     }
 
-    /// The same refusal, with a word on what it is about.
+    /// Appends the explanation `what` to the message of a refusal.
     pub(crate) fn explained(mut self, what: &str) -> Self {
         if let ErrorKind::Server { message: text, .. } | ErrorKind::NotPublished { reason: text } =
             &mut self.kind
@@ -319,7 +321,7 @@ impl Error {
         self
     }
 
-    /// The same, of an operation that changed nothing or was undone.
+    /// Marks the operation as one that changed nothing or was undone.
     pub(crate) fn made_definite(self) -> Self {
         Self { definite: true, ..self }
     }

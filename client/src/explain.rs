@@ -1,4 +1,4 @@
-//! Which right it is that the user of the server lacks: its refusal does not say.
+//! Names the right that the user of the server lacks, because the refusal does not.
 
 use std::pin::pin;
 
@@ -9,8 +9,8 @@ use crate::rights::Rights;
 use crate::route::Request;
 use crate::session::Session;
 
-/// `error` of a request for the object `name` with these keys, with the right that is missing, if
-/// that is what the error is about. Of several keys the server is asked which of them it refuses.
+/// Adds the missing right to `error`, a refusal of a request for the object `name` with these keys,
+/// if a right is missing. If a key was refused, asks the server which one.
 pub(crate) async fn explained(
     session: &Session,
     rights: &Rights,
@@ -33,7 +33,7 @@ pub(crate) async fn explained(
     error.explained(&format!("{} needs {missing}", rights.object))
 }
 
-/// As [`explained`], of a request for a channel or for the object's own key.
+/// As [`explained`], for a request that involves a channel or only the object's own key.
 pub(crate) fn explained_alone(rights: &Rights, name: &Key, error: Error) -> Error {
     let missing = match Lack::of(&error) {
         Some(Lack::Channel) => rights.all_channels(name),
@@ -44,7 +44,7 @@ pub(crate) fn explained_alone(rights: &Rights, name: &Key, error: Error) -> Erro
     error.explained(&format!("{} needs {missing}", rights.object))
 }
 
-/// What a user may not use.
+/// The kind of right that a user lacks.
 #[derive(Debug, PartialEq)]
 enum Lack {
     Key,
@@ -53,26 +53,28 @@ enum Lack {
 }
 
 impl Lack {
-    /// What a refusal is about, to a request or to a command of a script.
+    /// Returns the kind of right that a refusal is about. The refusal may be of a request or of a
+    /// command within a script.
     fn of(error: &Error) -> Option<Self> {
         let text = match error.kind() {
             ErrorKind::Server { code, message } if code == "NOPERM" || is_of_script(message) => message,
             ErrorKind::NotPublished { reason } if reason.contains("NOPERM") || is_of_script(reason) => reason,
             _ => return None,
         };
-        // A refusal of keys also has the word command.
+        // A refusal of keys also contains the word "command", so check that last.
         let parts = [(" channel", Self::Channel), (" key", Self::Key), (" command", Self::Command)];
         parts.into_iter().find(|(word, _)| text.contains(word)).map(|(_, lack)| lack)
     }
 }
 
-/// How a server begins a refusal in the middle of a script, before version 7.2 without `NOPERM`.
+/// Returns true for the refusal of a command within a script, which has no `NOPERM` before version
+/// 7.2.
 fn is_of_script(text: &str) -> bool {
     text.contains("The user executing the script can't")
 }
 
-/// The first of the keys that the server refuses to this user. To name a key to a script that does
-/// nothing takes the same right as to use it in one.
+/// Returns the first of the keys that the server refuses to this user. Passing a key to an empty
+/// script takes the same right as using it in one.
 async fn refused_key<'k>(session: &Session, keys: &'k [String]) -> Option<&'k str> {
     for key in keys {
         let mut question = redis::cmd("EVAL");

@@ -1,4 +1,4 @@
-//! A held lock in the hand of the application.
+//! The guard: a held lock as the application sees it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::limits::LEASE;
 use crate::observer::LossCause;
 use crate::task::answer_of;
 
-/// Proof that a lock was granted, and the means to give it back.
+/// Proof that a lock was granted, and the means to release it.
 ///
-/// A lease can end before the guard does: the process may stand still, or Redis be out of reach,
-/// for longer than the lease. [`Guard::lost`] tells when that happens; work that must not go on
-/// without the lock runs beside it:
+/// A lease can end before the guard does: the process may be paused, or Redis be unreachable, for
+/// longer than the lease. [`Guard::lost`] completes when that happens. Run work that must stop with
+/// the lock beside it:
 ///
 /// ```
 /// # async fn work() {}
@@ -33,9 +33,9 @@ use crate::task::answer_of;
 /// # Ok(()) }
 /// ```
 ///
-/// Dropping a guard releases the lock in the background, as well as that is possible. At the end of
-/// `main` it is not: the runtime ends, and the lock stays until its lease does, 30 s without one.
-/// [`Client::close`](crate::Client::close), awaited at the end, waits for such releases.
+/// Dropping a guard starts the release in the background. At the end of `main` the runtime ends
+/// before that is done: the lock then remains until its lease ends, after up to 30 s by default.
+/// Await [`Client::close`](crate::Client::close) at the end to wait for such releases.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard<G = ()> {
     hold: Arc<Hold>,
@@ -50,14 +50,14 @@ pub type LockGuard = Guard<()>;
 /// The guard of a fenced lock.
 pub type FencedGuard = Guard<Token>;
 
-/// A fencing token: larger for each later grant of a fenced lock, so that a resource can refuse the
-/// holders of earlier ones. It starts again when Redis loses its data.
+/// A fencing token: it grows with each grant of a fenced lock, so that a resource can refuse
+/// holders of earlier grants. It starts again when Redis loses its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u64);
 
-/// What a grant brings beside the lock.
+/// The value that a grant carries besides the lock.
 pub trait Got: Clone + Send + Sync + std::fmt::Debug + 'static {
-    /// The fencing token, if that is what it brings.
+    /// Returns the fencing token, if the value is one.
     fn token(&self) -> Option<u64>;
 }
 
@@ -73,7 +73,8 @@ impl Got for Token {
     }
 }
 
-/// What the grant of a lock brings, and not that of permits. Only this crate's locks have it.
+/// The value that a grant of a lock carries, as opposed to a grant of permits. Only this crate
+/// implements it.
 pub trait OfLock: Got {}
 
 impl OfLock for () {}
@@ -81,8 +82,8 @@ impl OfLock for () {}
 impl OfLock for Token {}
 
 impl FencedGuard {
-    /// The fencing token: larger for each later grant, so that a resource can refuse holders that
-    /// come too late. It starts again when Redis loses its data.
+    /// Returns the fencing token: it grows with each grant, so that a resource can refuse holders
+    /// of earlier grants. It starts again when Redis loses its data.
     pub fn token(&self) -> u64 {
         self.got.0
     }
@@ -93,30 +94,30 @@ impl<G> Guard<G> {
         Self { hold, keeper, got, env }
     }
 
-    /// What the grant brought beside the lock.
+    /// Returns the value that the grant carried besides the lock.
     pub(crate) fn got(&self) -> &G {
         &self.got
     }
 
-    /// The error of a lock that is lost.
+    /// Makes the error of a lost lock.
     pub(crate) fn not_held(&self) -> Error {
         not_held(&self.hold)
     }
 
-    /// Gives the lock back; of a nested hold, one level.
+    /// Releases the lock; of a nested hold, one level.
     ///
-    /// After a lost reply it is repeated with the same request id, which cannot release twice, on a
-    /// connection before which the old one was ended on the server, so that no copy arrives late
-    /// and releases the owner's next hold. A server that refuses CLIENT KILL to this user is
-    /// trusted to deliver what it was sent within the time for which it remembers the request, 20 s
-    /// by default. The work goes on in the background when this future is dropped, and when the
-    /// client's [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// After a lost reply the release is retried with the same request id, so that it cannot
+    /// release twice. Before a retry uses a new connection, the client ends the old one on the
+    /// server, so that no late copy releases the owner's next hold. If the server denies this user
+    /// CLIENT KILL, the client relies on the server to receive every copy within the time for which
+    /// it remembers the request, 20 s by default. The release continues in the background when this
+    /// future is dropped or the client's [`call_timeout`](crate::Builder::call_timeout) is over.
     ///
     /// # Errors
-    /// [`ErrorKind::NotHeld`] when the owner did not hold the lock any more, and whatever kept the
-    /// last repeat from succeeding, which may [pass](crate#what-servers-refuse) while the work goes
-    /// on; otherwise the lock ends with its lease. [`ErrorKind::NotPublished`] when the lock was
-    /// released, but the user may not publish that.
+    /// [`ErrorKind::NotHeld`] if the owner did not hold the lock any more.
+    /// [`ErrorKind::NotPublished`] if the lock was released, but the user may not publish that.
+    /// Otherwise the error of the last retry. That error may [pass](crate#what-servers-refuse)
+    /// while the release continues in the background; if it does not, the lock ends with its lease.
     pub async fn release(self) -> Result<()> {
         if !self.hold.releasing() {
             return Err(not_held(&self.hold));
@@ -131,7 +132,7 @@ impl<G> Guard<G> {
         released.unwrap_or_else(|| Err(self.keeper.overdue(time)))
     }
 
-    /// What was granted is renewed no more, and no client gives it back.
+    /// Stops the renewal without a release: no client gives the grant back.
     pub(crate) fn forgotten(self) {
         let forgetting = self.keeper.clone().forget(self.hold.clone());
         self.hold.forget();
@@ -140,7 +141,7 @@ impl<G> Guard<G> {
         }
     }
 
-    /// Extends the lease to `lease` from now, once. A lease that is longer already stays.
+    /// Extends the lease once, to `lease` from now. Never shortens a longer lease.
     ///
     /// # Errors
     /// [`ErrorKind::NotHeld`] when the lock is lost, and the errors of the connection.
@@ -152,53 +153,54 @@ impl<G> Guard<G> {
         self.keeper.clone().extend(self.hold.clone(), lease).await
     }
 
-    /// How long the lock is still held for sure, by this client's clock, if it is not renewed; zero
-    /// when it is lost.
+    /// Returns the time for which the lock is certainly held by this client's clock, if it is not
+    /// renewed; zero if it is lost.
     ///
-    /// Counted from before the request that was granted or renewed, and shorter than the lease by 1
-    /// % and 2 ms for clocks that run at different rates.
+    /// Counted from before the grant or renewal was requested, and less than the lease by 1 % and 2
+    /// ms, the allowance for clocks of different rates.
     pub fn validity(&self) -> Duration {
         self.hold.validity()
     }
 
-    /// Whether the lock is held for sure now. Exact also right after the machine was suspended.
+    /// Returns true if the lock is certainly held now. Exact also right after the machine was
+    /// suspended.
     pub fn is_valid(&self) -> bool {
         self.hold.is_valid()
     }
 
-    /// Completes when the lock is lost, before another owner can get it as far as this client's
-    /// clock can tell: at the deadline if the lease was not renewed, or when the server says that
-    /// the lock is not held.
+    /// Completes when the lock is lost: at the deadline if the lease was not renewed, or when the
+    /// server says that the lock is not held. As far as this client's clock can tell, that is
+    /// before another owner can get the lock.
     ///
-    /// After the machine was suspended this takes up to a second to be noticed; [`Guard::is_valid`]
-    /// knows at once.
+    /// After the machine was suspended this may take up to a second to notice; [`Guard::is_valid`]
+    /// is exact immediately.
     pub fn lost(&self) -> impl Future<Output = LossCause> + Send + 'static {
         let hold = self.hold.clone();
         async move { hold.lost().await }
     }
 
-    /// The lock's key in Redis.
+    /// Returns the lock's key in Redis.
     pub fn key(&self) -> &str {
         &self.hold.key
     }
 
-    /// The owner as Redis knows it.
+    /// Returns the owner field in Redis.
     pub fn owner(&self) -> &str {
         &self.hold.owner
     }
 
-    /// The lease that was asked for.
+    /// Returns the lease with which the lock was acquired.
     pub fn lease(&self) -> Duration {
         self.hold.lease
     }
 }
 
 impl<G: OfLock> Guard<G> {
-    /// Leaves the lock as it is: it is renewed no more, no client gives it back, and it ends with
-    /// its lease.
+    /// Stops the renewal without a release. The lock remains until its lease ends; no client gives
+    /// it back.
     ///
-    /// Until then another process may [adopt](crate::Handle::adopt) it. A level of a nested hold
-    /// stays for as long as the others are renewed.
+    /// Until then another process may [adopt](crate::Handle::adopt) it. A forgotten level of a
+    /// nested hold remains as long as the other levels are renewed.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -225,7 +227,7 @@ impl<G> Drop for Guard<G> {
         if self.hold.releasing() {
             let releasing = self.keeper.clone().release(self.hold.clone());
             self.env.spawn(Box::pin(async move {
-                // The outcome was emitted; there is no caller to return it to.
+                // The outcome was emitted as an event; no caller awaits it.
                 let _ = releasing.await;
             }));
         }

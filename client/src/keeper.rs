@@ -1,4 +1,4 @@
-//! Giving back and extending the holds of single-server locks.
+//! Releases and extends the holds of locks on one master.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::script::Call;
 use crate::session::Session;
 use crate::wire::{self, Slot};
 
-/// Keeps the holds of one owner on one lock.
+/// The keeper of the holds of one owner on one lock.
 pub(crate) struct Held {
     pub(crate) session: Arc<Session>,
     pub(crate) kind: Arc<dyn Lease>,
@@ -80,13 +80,13 @@ impl Held {
     }
 }
 
-/// Gives one level of what `owner` has back; false when it had none. Called with its `serial`, when
-/// the level is no longer counted there. It is repeated until a server has nothing left to give
-/// back, which is at `lasts`: of kinds that never end by themselves for as long as the server
-/// remembers.
+/// Gives back one level of the owner `of`. Returns false if the server has none. The caller holds
+/// the owner's `serial`, and has already stopped counting the level. Retries until the server has
+/// nothing left to give back: until `lasts`, or, for kinds whose grants never expire, for a time in
+/// which the server still remembers the request.
 ///
-/// To take a grant back that does not count, no replica needs to confirm it: there may be none,
-/// which is why.
+/// To undo a grant that does not count, pass [`Confirm::No`]: the missing confirmation by replicas
+/// may be the reason for the undo.
 pub(crate) async fn give_back(
     session: &Session,
     kind: &dyn Lease,
@@ -103,7 +103,7 @@ pub(crate) async fn give_back(
     let until = if kind.renewal().is_none() {
         most
     } else {
-        // The caller is told what the servers say, even when the lease is over meanwhile.
+        // The caller still gets the servers' error, even if the lease ends before that.
         lasts.max(now + session.config.call_timeout).min(most)
     };
     let failed = |error: &Error| trouble.failed(error);
@@ -123,7 +123,7 @@ pub(crate) async fn give_back(
     let counted = kind.counted(key).map(|channel| (session.hub.listening(&channel), channel));
     let mut done = run_with_spent(session, slot, confirm, &persistence, call).await;
     if let (true, Some(script)) = (is_refused(&done), kind.release_without_latch()) {
-        // Rare, and not a part of every release's memory.
+        // Boxed because it is rare: it must not enlarge every release.
         let call = call(&[]).without_latch(script);
         let is_last = of.levels(&kind.parts(), now).iter().all(|levels| levels.most == 0);
         done = Box::pin(give_back_without_latch(session, &call, confirm, &persistence, is_last)).await;
@@ -141,8 +141,8 @@ pub(crate) async fn give_back(
             if let (Some((listening, channel)), 1..) = (&counted, freed) {
                 session.hub.released(channel, u32::try_from(freed - 1).unwrap_or(u32::MAX), *listening);
             }
-            // Where a request may still be on its way, it must find the result of the one that was
-            // faster.
+            // If an earlier request may still be in transit, keep the latch: that request must find
+            // the result.
             if done.is_final {
                 let latch = wire::unlock_latch(key, &request);
                 session.latches.add(slot, latch, session.env().now(), memory);
@@ -158,9 +158,9 @@ fn is_refused(done: &Result<Remembered>) -> bool {
     matches!(done, Err(error) if error.is_server("NOPERM") && error.is_definite())
 }
 
-/// Runs a release of which the server remembers nothing. Without another level of the owner a
-/// repeat does no harm, once the one before cannot be obeyed any more; with others it would take
-/// one of them.
+/// Runs a release that the server does not remember. If the owner has no other level, a retry does
+/// no harm once the earlier request cannot be executed any more. If it has others, a retry would
+/// take one of them, so no retry follows a lost reply.
 async fn give_back_without_latch(
     session: &Session,
     call: &Call,
@@ -175,14 +175,14 @@ async fn give_back_without_latch(
         let once = Persistence { memory: Duration::ZERO, ..*persistence };
         router.run_remembered(call, confirm, &once).await?
     };
-    // What is not there after a lost reply was given back by the request before.
+    // If nothing is held after a lost reply, the earlier request has given it back.
     let reply = if done.was_lost && done.reply == Value::Nil { Value::Int(1) } else { done.reply };
     Ok(Remembered { reply, is_final: false, ..done })
 }
 
-/// Runs a call that the server remembers, and that deletes the spent latches it is written with.
-/// They are those of other locks too, which this user may have lost the right to: such a refusal
-/// says nothing about the call, which is then sent without them.
+/// Runs a call that the server remembers and that also deletes spent latches. These may belong to
+/// other locks, to which this user may have lost the right. Such a refusal says nothing about the
+/// call itself, which is then sent without them.
 pub(crate) async fn run_with_spent(
     session: &Session,
     slot: Slot,
@@ -199,13 +199,12 @@ pub(crate) async fn run_with_spent(
     };
     let without = call(&[]);
     let done = router.run_remembered(&without, confirm, persistence).await?;
-    // A request before the refused one may have gone without a reply.
+    // The reply to a request before the refused one may have been lost.
     let is_final = done.is_final && refused.is_definite();
     Ok(Remembered { is_final, ..done })
 }
 
-/// Deletes the latches that no further release will delete. Those that this does not reach end by
-/// themselves.
+/// Deletes the latches that no further release will delete. Any that remain expire.
 pub(crate) async fn delete_latches(session: &Session) {
     while let Some(slot) = session.latches.any_slot() {
         let spent = session.latches.take(slot, session.env().now());

@@ -1,4 +1,4 @@
-//! The key of an object in Redis, with the slot that decides which node has it.
+//! The key of an object in Redis, with its slot, which decides the node.
 
 use std::fmt;
 use std::ops::Deref;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::wire::Slot;
 
-/// A key. Its companions (channels, queues, latches) are named so that they have its slot.
+/// A key. Its companions (channels, queues, latches) have names in the same slot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     name: Arc<str>,

@@ -1,6 +1,5 @@
-//! The latches of releases that have their final reply. They are deleted by the release that comes
-//! next, so that a lock that is taken and released costs two commands; those of the last releases
-//! end by themselves.
+//! The latches of releases whose final reply has come. The next release deletes them, so that
+//! acquiring and releasing a lock takes two commands. The latches of the last releases expire.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,29 +9,29 @@ use crate::env::Monotonic;
 use crate::mutex::locked;
 use crate::wire::Slot;
 
-/// How many latches one release deletes: few enough that it does not take longer for it.
+/// The maximum number of latches that one release deletes, so that it does not take longer.
 const AT_ONCE: usize = 16;
 
-/// How many latches a client remembers. Those beyond end by themselves.
+/// The maximum number of latches that a client remembers. Further ones expire.
 const MOST: usize = 4096;
 
-/// The latches of one client that are of no more use.
+/// The latches of one client that are not needed any more.
 #[derive(Default)]
 pub(crate) struct SpentLatches(Mutex<Spent>);
 
 #[derive(Default)]
 struct Spent {
-    /// By the slot that stands for those which may share a script, with the moment at which each
-    /// has ended by itself.
+    /// The latches with the time at which each has expired. The slot represents all slots that may
+    /// share a script.
     by_slot: BTreeMap<Slot, Vec<(String, Monotonic)>>,
     count: usize,
-    /// When the first remembered latch ends, as of the last check of all of them.
+    /// The time at which the first remembered latch expires, as of the last check of all of them.
     first_end: Option<Monotonic>,
 }
 
 impl Spent {
-    /// Forgets those that have ended, in all slots: a slot without releases would remember its own
-    /// forever.
+    /// Removes expired latches from all slots. Otherwise a slot without further releases would keep
+    /// its latches forever.
     fn forget_ended(&mut self, now: Monotonic) {
         if self.first_end.is_some_and(|end| end > now) {
             return;
@@ -47,7 +46,8 @@ impl Spent {
 }
 
 impl SpentLatches {
-    /// `latch` was set no later than `now`, for `life`, and is of no more use.
+    /// Adds `latch`, which is not needed any more. It was set no later than `now`, with the TTL
+    /// `life`.
     pub(crate) fn add(&self, slot: Slot, latch: String, now: Monotonic, life: Duration) {
         let mut spent = locked(&self.0);
         if spent.count == MOST {
@@ -60,7 +60,7 @@ impl SpentLatches {
         }
     }
 
-    /// Latches to delete with the next script of `slot`. They are remembered no more.
+    /// Takes out latches to delete with the next script of `slot`.
     pub(crate) fn take(&self, slot: Slot, now: Monotonic) -> Vec<String> {
         let mut spent = locked(&self.0);
         let Some(of_slot) = spent.by_slot.get_mut(&slot) else { return Vec::new() };
@@ -76,7 +76,7 @@ impl SpentLatches {
         taken
     }
 
-    /// A slot that has any.
+    /// Returns a slot that has latches.
     pub(crate) fn any_slot(&self) -> Option<Slot> {
         locked(&self.0).by_slot.keys().next().copied()
     }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(spent.any_slot(), None);
     }
 
-    /// A store that is full has room again for as many as were taken.
+    /// A full store has room again for as many latches as were taken.
     #[test]
     fn what_is_taken_makes_room() {
         let spent = SpentLatches::default();
@@ -122,7 +122,7 @@ mod tests {
         let at = |secs| Monotonic(Duration::from_secs(secs));
         let spent = SpentLatches::default();
         let life = Duration::from_secs(20);
-        // One slot in two has latches that last longer.
+        // The latches of every second slot have a longer TTL.
         for n in 0..MOST {
             let slot = u16::try_from(n).unwrap();
             let life = if n.is_multiple_of(2) { life } else { 2 * life };

@@ -14,72 +14,73 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A lease is a promise about time, and no client can keep it while it stands still.
-//! [`Guard::lost`] and [`Guard::validity`] say when the promise ends by this client's clock; what
-//! must be right even then needs a [fencing token](FencedGuard::token) that the guarded resource
+//! A lease is a promise about time, and no client can keep it while it is paused. [`Guard::lost`]
+//! and [`Guard::validity`] report the end of the promise by this client's clock. Data that must
+//! stay correct even then needs a [fencing token](FencedGuard::token) that the guarded resource
 //! checks.
 //!
-//! # Where this differs from Redisson
+//! # Differences from Redisson
 //!
-//! Keys, fields, channels and messages are the same, so that both can share a lock.
-//! `tests/clients/shared` has processes of both do so: they exclude, wake, outlive and queue behind
-//! each other as their own kind. On purpose different:
+//! Keys, fields, channels and messages are the same, so that both can share a lock. The tests in
+//! `tests/clients/shared` run processes of both kinds: they exclude each other, wake each other,
+//! outlive each other and share queues as if they were of one kind. These differences are
+//! intentional:
 //!
-//! * A lease is never shortened: neither by a nested acquisition with a shorter one nor by a
+//! * A lease is never shortened, neither by a nested acquisition with a shorter lease nor by a
 //!   renewal.
 //! * An acquisition without an owner never nests; owners are named, not implied by a thread.
-//! * A request whose reply was lost is not sent again blindly. The client ends the old connection
-//!   on the server, looks at its own count, and goes on from what it finds. Where the user may not
-//!   do that (`+client|kill`, `+client|info`), an acquisition or forced release whose reply was
-//!   lost is an error, and a release relies on the server to remember it.
-//! * Giving one level back leaves the lease of the others as it is; Redisson sets it anew.
-//! * A call ends with an error when no server answers within [`Builder::call_timeout`]; `None`
-//!   always means another owner.
-//! * A caller that gives up leaves nothing behind: what was granted too late is given back, a place
-//!   in a queue is left.
+//! * A request whose reply was lost is not blindly sent again. The client ends the old connection
+//!   on the server, looks at the owner's level count, and continues from there. Where the user may
+//!   not do that (`+client|kill`, `+client|info`), an acquisition or forced release whose reply was
+//!   lost returns an error, and a release relies on the server to remember the request.
+//! * Giving back one level does not change the lease of the others; Redisson sets a new lease.
+//! * A call returns an error if no server answers within [`Builder::call_timeout`]; `None` always
+//!   means another owner.
+//! * A caller that gives up leaves nothing behind: a late grant is given back, and its place in a
+//!   queue is given up.
 //! * The holder is notified when its lease has run out by its own clock.
-//! * The fair lock: the wait is in milliseconds whatever the lease, a waiter that gives up gives
-//!   back the wait it asked with, a place without a deadline counts as dead, and releasing a free
-//!   lock is an error.
-//! * The fair lock, again: a head that asks has its wait anew, so that no live waiter loses its
-//!   place to the clock, and those behind it, Redisson's among them, get theirs later by as much.
-//!   Redisson's waiters do not do so: as the head each of them loses its place as among its own
-//!   kind.
-//! * An owner of a [non-reentrant lock](Client::non_reentrant_lock) whose first reply was lost gets
-//!   its lock, and no error.
-//! * A waiter of a [spin lock](Client::spin_lock) ends with its limit, not after one more delay.
+//! * The fair lock: the wait is in milliseconds, independent of the lease. A waiter that gives up
+//!   gives back the wait with which it asked. A place without a deadline counts as dead. Releasing
+//!   a free lock is an error.
+//! * The fair lock, queue: a head that asks gets its full wait again, so no live waiter loses its
+//!   place to the clock. The waiters behind it, Redisson's included, get the lock later by the same
+//!   time. Redisson's waiters do not renew their deadlines: as the head, such a waiter loses its
+//!   place as it would among its own kind.
+//! * The owner of a [non-reentrant lock](Client::non_reentrant_lock) whose first reply was lost
+//!   gets its lock instead of an error.
+//! * A waiter of a [spin lock](Client::spin_lock) ends at its limit, not after one more delay.
 //! * The [read-write lock](Client::rw_lock): a nested write hold keeps the longer lease, where
-//!   Redisson adds the two; a read hold that is given back never shortens the writer's lease, and
-//!   ends the renewal of no write hold; each level of a read hold keeps its own lease, in whichever
-//!   order they are given back; a downgrade and a shortened lease wake waiters; a plain lock of the
-//!   same name excludes readers and writers; releasing a free lock publishes nothing.
-//! * A [`MultiLock`] gives back what it got before it waits for what it did not get, notices that a
-//!   member is lost, and releases all members even if one of them fails.
-//! * A [faster multi-lock](Client::faster_multi_lock): the server's clock says until when a value
-//!   is held, where each of Redisson's clients goes by its own, and a value that is lost all the
-//!   same makes its guard lost. An owner holds its values or does not; Redisson leaves the first of
-//!   them out of the question, and releases a value that was taken from its owner. A release of
-//!   what is partly lost gives the rest back, once. All waiters look at a message.
-//! * A [semaphore](Client::semaphore) publishes no total without permits, at which Redisson's
-//!   listeners fail or wake no waiter, and its waiters look at any message. Waiters of one client
-//!   for several permits keep none from those that one permit serves. No change of it drops the
-//!   time to live of its key.
-//! * An [expirable semaphore](Client::permit_semaphore): the server's clock says when a permit
-//!   expires, where each of Redisson's clients goes by its own. A permit without a lease is renewed
-//!   by the watchdog, where Redisson's never ends. Permits are given back by their ids all or none,
-//!   be they one or several, and expired ones are not given back.
-//! * A [count-down latch](Client::latch) that vanishes, by its deletion, expiry or FLUSHALL, lets
-//!   its waiters go; Redisson's wait on. Its deletion is published as an opening, so that
-//!   Redisson's waiters, too, go on. Its channel is no key of the scripts: of a name with braces it
-//!   has another slot, at which Redisson's fail in a cluster.
-//! * A [rate limiter](Client::rate_limiter) goes by the server's clock, where each of Redisson's
-//!   clients goes by its own. A new rate does not forget what was granted in the window, and a
-//!   waiter asks again when there will be enough permits.
-//! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain
-//!   locks. The two exclude each other, but neither receives the other's release messages: its
-//!   waiters ask again and again.
+//!   Redisson adds the two. Giving back a read hold never shortens the writer's lease, and ends the
+//!   renewal of no write hold. Each level of a read hold keeps its own lease, in whatever order the
+//!   levels are given back. A downgrade and a shortened lease wake waiters. A plain lock of the
+//!   same name excludes readers and writers. Releasing a free lock publishes nothing.
+//! * A [`MultiLock`] gives back what it was granted before it waits for the rest, notices the loss
+//!   of a member, and releases all members even if one release fails.
+//! * A [faster multi-lock](Client::faster_multi_lock): the server's clock decides how long a value
+//!   is held, where each Redisson client uses its own. If a value is lost all the same, its guard
+//!   is lost. An owner holds either all of its values or none; Redisson does not check the first of
+//!   them, and releases a value that was taken from its owner. Releasing a partly lost hold gives
+//!   the rest back, once. A message makes all waiters look.
+//! * A [semaphore](Client::semaphore) never publishes a total without permits, on which Redisson's
+//!   listeners fail or wake no waiter; and its waiters look at any message. Of the waiters of one
+//!   client, those that want several permits do not block those that one permit serves. No change
+//!   removes the TTL of its key.
+//! * An [expirable semaphore](Client::permit_semaphore): the server's clock decides when a permit
+//!   expires, where each Redisson client uses its own. The watchdog renews a permit without a
+//!   lease, where Redisson's never ends. Permits are released by their ids all or none, for one id
+//!   as for several, and expired ones are not released.
+//! * A [count-down latch](Client::latch) that vanishes, by deletion, expiry or FLUSHALL, lets its
+//!   waiters continue; Redisson's keep waiting. Its deletion is published as an opening, so that
+//!   Redisson's waiters continue, too. Its channel is not declared as a key of the scripts: for a
+//!   name with braces it is in another slot, which makes Redisson's scripts fail in a cluster.
+//! * A [rate limiter](Client::rate_limiter) uses the server's clock, where each Redisson client
+//!   uses its own. A new rate does not forget the grants of the window, and a waiter asks again
+//!   when enough permits will be available.
+//! * [`Redlock`] is the published algorithm, with a value on each server; Redisson's consists of
+//!   its plain locks. The two exclude each other, but neither receives the other's release
+//!   messages: waiters of this one poll.
 //!
-//! What its users know by other names:
+//! Redisson's names and their counterparts here:
 //!
 //! * `getLock`, `getFairLock`, `getFencedLock`: [`Client::lock`], [`Client::fair_lock`],
 //!   [`Client::fenced_lock`];
@@ -118,8 +119,8 @@
 //! * `lockAsync(threadId)`: [`acquire().owner(..)`](Acquire::owner);
 //! * `unlock()`, `forceUnlock()`: [`Guard::release`], [`Handle::force_release`];
 //! * `isHeldByCurrentThread()`, `isLocked()`: [`Guard::is_valid`], [`Handle::is_locked`];
-//! * without a counterpart: [`Guard::forget`] and [`adopt`](Handle::adopt) hand a hold over to
-//!   another process, [`with`](Handle::with) releases whatever happens;
+//! * without a counterpart in Redisson: [`Guard::forget`] and [`adopt`](Handle::adopt) hand a hold
+//!   over to another process, and [`with`](Handle::with) releases the lock in any case;
 //! * `getHoldCount()`, `remainTimeToLive()`: [`Handle::hold_count`], [`Handle::remaining`];
 //! * `lockAndGetToken()`: [`FencedGuard::token`];
 //! * `lockWatchdogTimeout`, `fairLockWaitTimeout`: [`Builder::watchdog_timeout`],
@@ -131,61 +132,62 @@
 //!
 //! # Topologies
 //!
-//! | deployment | its URL | how the master of a lock is found |
+//! | deployment | its URL | search for the master of a lock |
 //! | --- | --- | --- |
 //! | one server | `redis://host:6379` | |
-//! | a replicated set | several [endpoints](Builder::endpoint) | all are asked for their roles, whenever a connection is made |
-//! | Sentinel | `redis+sentinel://h1:26379,h2:26379/mymaster` | all Sentinels are asked, when they announce another master, when a request fails, and once a second; the newest configuration counts, and the server must say itself that it is a master |
-//! | Redis Cluster | `redis+cluster://h1:7000,h2:7001` | CLUSTER SLOTS of a few nodes, when a request is sent elsewhere (MOVED, ASK) or fails, every 0.1 to 0.5 s while a call waits for a new master, and every five seconds; the newest configuration counts |
+//! | a replicated set | several [endpoints](Builder::endpoint) | asks all for their roles whenever a connection is made |
+//! | Sentinel | `redis+sentinel://h1:26379,h2:26379/mymaster` | asks all Sentinels when they announce another master, when a request fails, and once a second; the newest configuration counts, and the server must itself report to be a master |
+//! | Redis Cluster | `redis+cluster://h1:7000,h2:7001` | asks a few nodes for CLUSTER SLOTS: when a request is redirected (MOVED, ASK) or fails, every 0.1 to 0.5 s while a call waits for a new master, and every five seconds; the newest configuration counts |
 //!
-//! [`Address`] has the URLs in full. All objects are there on all of them. What is acquired,
-//! renewed, waited for and given back follows its master: after each change of a master all locks
-//! are renewed at once, so that the loss of one is noticed, and all waiters look. A reply of a
-//! server that another one has replaced meanwhile counts as lost. Sentinels and nodes that know an
-//! older configuration than this client are not believed, unless a majority of them has known
+//! [`Address`] documents the URLs in full. All objects are available in all topologies.
+//! Acquisitions, renewals, waits and releases follow their master. After each change of a master
+//! all locks are renewed immediately, so that a loss is noticed, and all waiters look. A reply of a
+//! server that was replaced before it arrived counts as lost. Sentinels and nodes with an older
+//! configuration than this client's are not believed, unless a majority of them has reported
 //! nothing newer for 30 s.
 //!
-//! Replication is asynchronous, so that no topology keeps what it has acknowledged. A lock is in
-//! danger of two owners where one server goes on granting after another has been promoted. With *D*
-//! for `down-after-milliseconds`, *NT* for `cluster-node-timeout`:
+//! Replication is asynchronous, so no topology keeps all acknowledged changes. A lock may get two
+//! owners if one server continues to grant after another has been promoted. In this table *D*
+//! stands for `down-after-milliseconds` and *NT* for `cluster-node-timeout`:
 //!
 //! | what happens | acknowledged changes that are lost | two servers grant |
 //! | --- | --- | --- |
 //! | the master crashes, on any topology with replicas | those of the last moments that the promoted replica has not received | no |
-//! | the master crashes, and is back before *D* or *NT* is over | those that its disk has not kept (`appendfsync`); without persistence all | no; but what it has forgotten it grants again, though the old lease runs |
-//! | Sentinel: the master is cut off together with clients | all from the cut until about 11 s after it heals | from about *D* + 1 s after the cut until then; with `min-replicas-to-write` from 1 on until 12 s after the cut at most |
+//! | the master crashes, and is back before *D* or *NT* is over | those that its disk has not kept (`appendfsync`); without persistence all | no; but it grants forgotten locks again, although their old leases still run |
+//! | Sentinel: the master is cut off together with clients | all from the cut until about 11 s after it heals | from about *D* + 1 s after the cut until then; with `min-replicas-to-write` of 1 or more, until at most 12 s after the cut |
 //! | Sentinel: the master freezes, and goes on after the failover | all from then on for about 11 s | the same time |
-//! | Sentinel: the master is cut off from the Sentinels only | those on the old master from the promotion until 10 to 12 s after a Sentinel reaches it | the same time, for clients that do not leave; this one leaves when the first Sentinel tells |
-//! | SENTINEL FAILOVER | those on the old master for 10 to 12 s; with `min-replicas-to-write` hardly any | the same time, for clients that do not leave; this one leaves when the first Sentinel tells |
-//! | Cluster: the master is cut off together with clients and a minority | all until it stops, 1 to 1.5 *NT* after the cut | half of *NT* at most |
-//! | Cluster: the master freezes, and goes on after the failover | what waits in its sockets | for milliseconds |
+//! | Sentinel: the master is cut off from the Sentinels only | those on the old master from the promotion until 10 to 12 s after a Sentinel reaches it | the same time, for clients that stay with it; this one leaves at the first report of a Sentinel |
+//! | SENTINEL FAILOVER | those on the old master for 10 to 12 s; with `min-replicas-to-write` hardly any | the same time, for clients that stay with it; this one leaves at the first report of a Sentinel |
+//! | Cluster: the master is cut off together with clients and a minority | all until it stops, 1 to 1.5 *NT* after the cut | at most half of *NT* |
+//! | Cluster: the master freezes, and goes on after the failover | requests that wait in its sockets | for milliseconds |
 //! | Cluster: a master sees the majority but not its replica, and crashes later | all since the link to the replica broke, which may be about 10 s + 11 *NT*; after that the replica is not elected, and nothing grants (`cluster-replica-validity-factor`) | no |
 //! | Cluster: CLUSTER FAILOVER | none | no |
 //! | Cluster: CLUSTER FAILOVER with FORCE or TAKEOVER | those of a moment; if the old master is cut off, all until it stops, 1 to 1.5 *NT* after the cut | for milliseconds; if the old master is cut off, until it stops |
-//! | Cluster: a slot moves | none; those still at the old node if the slot is handed over before they have moved | no; if the node it leaves fails over meanwhile, until that is mended |
+//! | Cluster: a slot moves | none; if the slot is handed over before all keys have moved, those still at the old node | no; if the old node fails over during the move, until that is repaired |
 //!
-//! [`ReplicaWait`] has each change confirmed by replicas before it counts: with
-//! [`All`](ReplicaWait::All) a grant survives any one failover, with
-//! [`Majority`](ReplicaWait::Majority) one in which the promoted replica is among those that have
-//! confirmed, which Sentinel and Cluster prefer and do not promise. How many replicas there are the
-//! servers say: the endpoints of a replicated set, the Sentinels, which forget none that is down,
-//! or the nodes of the cluster. None of this helps against a server that grants although it has
-//! been replaced. Only a [fencing token](FencedGuard::token) does, as long as the counter is not
-//! lost in the same way.
+//! [`ReplicaWait`] makes replicas confirm each change before it counts. With
+//! [`All`](ReplicaWait::All) a grant survives any single failover. With
+//! [`Majority`](ReplicaWait::Majority) it survives a failover that promotes one of the replicas
+//! that have confirmed; Sentinel and Cluster prefer those but do not promise it. The number of
+//! replicas is taken from the endpoints of a replicated set, from the Sentinels (which also count
+//! those that are down), or from the nodes of the cluster. None of this helps against a server that
+//! grants although it has been replaced. Only a [fencing token](FencedGuard::token) does, as long
+//! as its counter is not lost in the same way.
 //!
-//! A cluster keeps the keys of a lock in the slot of its name, which is a hash tag in the names of
-//! its other keys. A name with a brace but without a tag (`a{b`) divides them; the kinds of locks
-//! with several keys then refuse it. While a slot is being moved, what needs several keys is
-//! refused by the nodes (TRYAGAIN): locks are acquired and renewed, but releases wait until the
-//! slot has moved, and are repeated [as all releases are](#what-servers-refuse). From Redis 7 on
-//! messages are published within the node of the lock's slot (SPUBLISH), as Redisson chooses by the
-//! same test, since waiters of the one kind do not hear the other; before, to all nodes.
+//! A cluster keeps the keys of a lock in the slot of its name, which is the hash tag in the names
+//! of its other keys. A name with a brace but without a tag (`a{b`) puts its keys into different
+//! slots; kinds of locks with several keys refuse it. While a slot is being moved, nodes refuse
+//! requests with several keys (TRYAGAIN). Locks can then be acquired and renewed, but releases wait
+//! until the slot has moved, and are retried [as all releases are](#what-servers-refuse). From
+//! Redis 7 on messages stay within the node of the lock's slot (SPUBLISH); before, they go to all
+//! nodes. Redisson decides by the same test, which matters because a waiter of the one kind does
+//! not receive messages of the other.
 //!
 //! # Features
 //!
-//! None is on by default.
+//! No feature is on by default.
 //!
-//! | what it adds | feature | with it |
+//! | what it adds | feature | items |
 //! | --- | --- | --- |
 //! | TLS, by rustls: authorities, client certificates, names of servers | `tls` | `rediss://`, [`Tls`] |
 //! | locks as spans and events of the crate tracing | `tracing` | [`TracingObserver`] |
@@ -196,81 +198,81 @@
 //!
 //! A client has one connection for requests and, while it waits for locks, one for messages, to
 //! each master whose locks it uses; and one to each Sentinel, or to a few nodes of a cluster. It
-//! makes them itself, and does not take a connection that an application has, such as a
-//! `MultiplexedConnection` or a `ConnectionManager`. Its promises need a connection of its own:
-//! when a reply does not come it ends the connection on the server (CLIENT KILL), which would end
-//! the application's requests as well, and a connection that reconnects by itself, or that others
-//! select a database on, is not the one that the request went over. An application's own settings
-//! serve for both: [`Client::connect`] takes its [`redis::ConnectionInfo`].
+//! makes them itself, and does not accept an application's connection, such as a
+//! `MultiplexedConnection` or a `ConnectionManager`. Its promises need a connection of its own.
+//! When a reply does not come it ends the connection on the server (CLIENT KILL), which would also
+//! end the application's requests. Besides, a connection that reconnects by itself, or on which
+//! others select a database, may not be the one that carried the request. The application's
+//! settings can be reused: [`Client::connect`] accepts its [`redis::ConnectionInfo`].
 //!
-//! Passwords that change are asked for whenever a connection is made: [`Builder::credentials`].
+//! For passwords that change, [`Builder::credentials`] provides one whenever a connection is made.
 //!
 //! # Servers
 //!
-//! | server | tested with | what is different there |
+//! | server | tested with | differences |
 //! | --- | --- | --- |
 //! | Redis 7.0 | all tests, always | |
 //! | Redis 6.2 | 6.2.5 and 6.2.14, waiting and connecting | |
 //! | Valkey 9 | 9.1.2, waiting and connecting | |
-//! | Redis 6.0 | nothing | it has no CLIENT INFO: what is said above of users without it holds for all |
-//! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait for a message gets an error that says so. A [spin lock](Client::spin_lock), a [rate limiter](Client::rate_limiter) and a [`Redlock`] wait without messages |
+//! | Redis 6.0 | nothing | it has no CLIENT INFO: the statements above about users without that right apply to all users |
+//! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait for a message returns an error that says so. A [spin lock](Client::spin_lock), a [rate limiter](Client::rate_limiter) and a [`Redlock`] wait without messages |
 //!
-//! The tests of this crate run on another server when `LOCKSTORM_REDIS_SERVER` names one:
+//! The tests of this crate run against another server if `LOCKSTORM_REDIS_SERVER` names one:
 //! `LOCKSTORM_REDIS_SERVER=/opt/valkey/bin/valkey-server cargo test -p lockstorm-client --test
 //! client -- waiting:: connections::`.
 //!
-//! # What goes on in the background
+//! # Background work
 //!
-//! An acquisition whose caller is gone sends nothing more. What it has sent is followed up until
-//! its outcome is known, and what was granted is given back. At most 1,024 acquisitions of a client
-//! are on the wire at a time, with its looks at latches and its requests to rate limiters; others
-//! wait for their turn. Places in queues are given back 200 to a script, of 16 locks at a time, and
-//! again until that has worked; a client remembers 50,000 of them, beyond which places end with
-//! their deadlines. A node of a Redlock that leaves 1,024 requests unanswered counts as silent
+//! An acquisition whose caller is gone sends no new requests. Requests that were sent are followed
+//! up until their outcome is known, and a grant is given back. At most 1,024 acquisitions of a
+//! client are on the wire at a time, including its queries of latches and requests to rate
+//! limiters; others wait for their turn. Places in queues are given up 200 per script, for 16 locks
+//! in parallel, with retries until that succeeds. A client remembers 50,000 such places; further
+//! places end with their deadlines. A node with 1,024 unanswered Redlock requests counts as silent
 //! until some of them are settled.
 //!
-//! All of it ends with the runtime. [`Client::close`], awaited before, releases what is held and
+//! All of this ends with the runtime. Await [`Client::close`] before: it releases all holds and
 //! waits for the rest.
 //!
 //! # Map of the code
 //!
 //! In reading order; a module imports only those above it.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! | --- | --- |
-//! | `refusal` | what servers refuse with, and which of that passes |
-//! | `error`, `mutex`, [`limits`], `env` | what fails, how mutexes are locked, what is taken of each quantity, the seam to the world |
+//! | `refusal` | the error replies of servers, and which of them are transient |
+//! | `error`, `mutex`, [`limits`], `env` | errors, locking of mutexes, the accepted range of each quantity, the interface to the outside |
 //! | `tls/` | TLS between the client and its servers |
-//! | `endpoint`, `address` | where a server is, and how to log in there; what an application calls a deployment |
+//! | `endpoint`, `address` | the address of a server and its login; an application's name for a deployment |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
-//! | `rights` | what each object needs the user of the server to be allowed |
+//! | `rights` | the rights that the user of the server needs for each object |
 //! | `config`, `owner` | the settings, the fields of owners |
-//! | `observer/` | the events of locks, and their way into `tracing` and `metrics` |
+//! | `observer/` | the events of locks, and their report to `tracing` and `metrics` |
 //! | `key`, `script` | keys and their slots, Lua scripts and calls of them |
-//! | `work` | what a client has under way |
-//! | `hold/` | what this client believes of each granted lock, and the one ledger of them |
-//! | `task`, `progress` | work that goes on without its caller, and the caller's answer |
-//! | `route/` | connections, which node has a key (the topologies), redirections, WAIT, safe repetition |
+//! | `work` | the background work of a client |
+//! | `hold/` | the client's belief in each granted lock, and the ledger of all of them |
+//! | `task`, `progress` | work that continues without its caller, and the caller's answer |
+//! | `route/` | connections, the node of each key (the topologies), redirections, WAIT, safe retries |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
-//! | `spin` | the delays of waiters that no message wakes |
-//! | `attempt` | what a kind of lock says about itself: how it is asked for, kept and given back |
+//! | `spin` | the backoff of waiters that no message wakes |
+//! | `attempt` | the traits of a kind of lock: how it is acquired, kept and released |
 //! | `departures` | leaving the queues of fair locks |
 //! | `latches` | the latches of earlier releases, which the next release deletes |
-//! | `session` | what all locks of a client share |
-//! | `explain` | which right it is that the user lacks |
-//! | `wait` | the wait loop, which knows no lock |
-//! | `recover` | what became of a request whose reply is lost |
-//! | `guard`, `keeper` | a held lock, and giving it back |
-//! | `acquire` | getting a lock on one master |
-//! | `lock`, `client`, `close` | the handles, and their end |
+//! | `session` | the state that all locks of a client share |
+//! | `explain` | names the right that the user lacks |
+//! | `wait` | the wait loop, independent of the kind of lock |
+//! | `recover` | the outcome of a request whose reply is lost |
+//! | `guard`, `keeper` | a held lock, and its release |
+//! | `acquire` | acquiring a lock on one master |
+//! | `lock`, `client`, `close` | the handles, the client and its end |
 //! | `blocking` | the client for programs without a runtime |
 //! | `locks/` | one folder per kind: Rust and Lua side by side |
 //!
 //! To add a lock, add a folder under `locks/` that implements `attempt::Attempt`, `attempt::Lease`
 //! and `attempt::ForceRelease`, and a constructor on [`Client`].
 
-// Says on docs.rs which items need which feature.
+// Makes docs.rs show the feature that an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod refusal;
@@ -342,7 +344,7 @@ pub use spin::SpinBackoff;
 #[cfg(feature = "tls")]
 pub use tls::Tls;
 
-/// The examples of the README work.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,7 +1,7 @@
-//! The least and the most that the client takes of each quantity.
+//! The minimum and maximum that the client accepts for each quantity.
 //!
-//! One table, by which every call checks what it is given, for programs that check settings before
-//! they make a client of them.
+//! Every call checks its arguments by this table. Programs can use it to check settings before they
+//! create a client.
 //!
 //! ```
 //! use lockstorm_client::limits;
@@ -14,19 +14,19 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// The least and the most that the client takes of a quantity.
+/// The minimum and maximum that the client accepts for a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits<T> {
-    /// The quantity, as errors call it.
+    /// The name of the quantity in errors.
     pub what: &'static str,
-    /// The least that is taken.
+    /// The smallest accepted value.
     pub least: T,
-    /// The most that is taken.
+    /// The largest accepted value.
     pub most: T,
 }
 
 impl<T: Copy + PartialOrd> Limits<T> {
-    /// Tells if the client takes so much.
+    /// Returns true if the client accepts `value`.
     pub fn takes(&self, value: T) -> bool {
         self.least <= value && value <= self.most
     }
@@ -41,64 +41,64 @@ impl Limits<Duration> {
     }
 }
 
-/// Redis counts whole milliseconds, a lease of zero would delete the key, and of one as short as
-/// [`drift_margin`](crate::wire::drift_margin) nothing is left to hold.
+/// 10 ms. Redis counts whole milliseconds, and a lease of zero would delete the key. A lease as
+/// short as its [`drift_margin`](crate::wire::drift_margin) leaves no time to hold the lock.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// Ten years. What is longer was written in another unit than was meant, and the server's clock
-/// must not overflow.
+/// Ten years. A longer time was probably given in the wrong unit, and the server's clock must not
+/// overflow.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 const fn length(what: &'static str) -> Limits<Duration> {
     Limits { what, least: SHORTEST, most: LONGEST }
 }
 
-/// The lease of an acquisition, of an extension and of a permit.
+/// Limits the lease of an acquisition, of an extension and of a permit.
 pub const LEASE: Limits<Duration> = length("lease");
 
-/// [`Builder::watchdog_timeout`](crate::Builder::watchdog_timeout), the lease that the watchdog
-/// renews.
+/// Limits [`Builder::watchdog_timeout`](crate::Builder::watchdog_timeout), the lease that the
+/// watchdog renews.
 pub const WATCHDOG_TIMEOUT: Limits<Duration> = length("watchdog time-out");
 
-/// [`Builder::call_timeout`](crate::Builder::call_timeout).
+/// Limits [`Builder::call_timeout`](crate::Builder::call_timeout).
 pub const CALL_TIMEOUT: Limits<Duration> = length("call time-out");
 
-/// [`Builder::response_timeout`](crate::Builder::response_timeout).
+/// Limits [`Builder::response_timeout`](crate::Builder::response_timeout).
 pub const RESPONSE_TIMEOUT: Limits<Duration> = length("response time-out");
 
-/// [`Builder::connect_timeout`](crate::Builder::connect_timeout).
+/// Limits [`Builder::connect_timeout`](crate::Builder::connect_timeout).
 pub const CONNECT_TIMEOUT: Limits<Duration> = length("connect time-out");
 
-/// [`Builder::subscription_timeout`](crate::Builder::subscription_timeout).
+/// Limits [`Builder::subscription_timeout`](crate::Builder::subscription_timeout).
 pub const SUBSCRIPTION_TIMEOUT: Limits<Duration> = length("subscription time-out");
 
-/// [`Builder::scan_interval`](crate::Builder::scan_interval).
+/// Limits [`Builder::scan_interval`](crate::Builder::scan_interval).
 pub const SCAN_INTERVAL: Limits<Duration> = length("scan interval");
 
-/// The interval of a [`RateLimiter`](crate::RateLimiter).
+/// Limits the interval of a [`RateLimiter`](crate::RateLimiter).
 pub const RATE_INTERVAL: Limits<Duration> = length("interval");
 
-/// The permits that a [`RateLimiter`](crate::RateLimiter) grants in an interval, which Redisson
-/// counts in 32 bits with a sign.
+/// Limits the permits that a [`RateLimiter`](crate::RateLimiter) grants in an interval. Redisson
+/// counts them in 32 bits with a sign.
 pub const RATE: Limits<u32> = Limits { what: "rate", least: 1, most: i32::MAX.unsigned_abs() };
 
-/// The permits that a [`Semaphore`](crate::Semaphore) is asked for at once.
+/// Limits the permits of one request to a [`Semaphore`](crate::Semaphore).
 pub const PERMITS: Limits<u32> = Limits { what: "number of permits", least: 1, most: u32::MAX };
 
-/// The permits that a [`PermitSemaphore`](crate::PermitSemaphore) is asked for at once: few enough
-/// that the script which writes their ids does not keep a server busy for long.
+/// Limits the permits of one request to a [`PermitSemaphore`](crate::PermitSemaphore), so that the
+/// script that writes their ids does not keep a server busy for long.
 pub const PERMITS_WITH_IDS: Limits<u32> = Limits { what: "number of permits", least: 1, most: 10_000 };
 
-/// The count of a [`Latch`](crate::Latch) that is set: one of zero is open already.
+/// Limits the count to which a [`Latch`](crate::Latch) is set: with zero it would be open already.
 pub const LATCH_COUNT: Limits<u32> = Limits { what: "count of the latch", least: 1, most: u32::MAX };
 
-/// The values that are [locked together](crate::Client::faster_multi_lock): few enough that scripts
-/// do not keep a server busy for long.
+/// Limits the number of values that are [locked together](crate::Client::faster_multi_lock), so
+/// that scripts do not keep a server busy for long.
 pub const VALUES: Limits<usize> = Limits { what: "number of values", least: 1, most: 1_000 };
 
-/// The bytes of the name of a lock, as the application has it and as the [name
-/// mapper](crate::Builder::name_mapper) makes it: a lock without a name would be one that all who
-/// forget theirs share. The most is up to the server.
+/// Limits the bytes of the name of a lock, both as the application gives it and as the [name
+/// mapper](crate::Builder::name_mapper) returns it. An empty name is refused because all callers
+/// that forget to name their lock would share it. The maximum is up to the server.
 pub const NAME_LENGTH: Limits<usize> = Limits { what: "length of the name", least: 1, most: usize::MAX };
 
 #[cfg(test)]

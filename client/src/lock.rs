@@ -1,4 +1,4 @@
-//! The handles of locks: the calls that every kind answers to.
+//! Lock handles: the calls that all kinds of lock have in common.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::session::Session;
 use crate::wait::WaitLimit;
 use crate::wire::fencing_token;
 
-/// What a [`Handle`] is the handle of. The kinds of this crate implement it, and no others can. It
-/// is also what makes code generic over locks:
+/// A kind of lock that a [`Handle`] can stand for. The trait is sealed: only the kinds of this
+/// crate implement it. Use it as a bound to write code that is generic over locks:
 ///
 /// ```
 /// # use std::time::Duration;
@@ -54,7 +54,7 @@ pub(crate) mod sealed {
     use crate::lock::{AcquireOptions, Sessions};
     use crate::owner::OwnerId;
 
-    /// What differs from one object to the next.
+    /// The operations in which one kind of lock differs from another.
     pub trait Acquirable: Clone + Send + Sync + 'static {
         type Got: OfLock;
 
@@ -73,8 +73,8 @@ pub(crate) mod sealed {
     }
 }
 
-/// A lock, by name. Cheap to clone; holds nothing by itself. All kinds answer to the same calls:
-/// [`Lock`], [`FencedLock`], [`Redlock`](crate::Redlock).
+/// A handle on a named lock. Cheap to clone; it holds nothing by itself. All kinds of lock have the
+/// same calls: [`Lock`], [`FencedLock`], [`Redlock`](crate::Redlock).
 #[derive(Clone)]
 pub struct Handle<O: Object>(pub(crate) O);
 
@@ -82,18 +82,17 @@ pub struct Handle<O: Object>(pub(crate) O);
 /// [`Client::fair_lock`](crate::Client::fair_lock).
 pub type Lock = Handle<OnMaster<()>>;
 
-/// The handle of a lock whose guards have a fencing token:
+/// The handle of a lock whose guards carry a fencing token:
 /// [`Client::fenced_lock`](crate::Client::fenced_lock).
 pub type FencedLock = Handle<OnMaster<Token>>;
 
 impl<O: Object> Handle<O> {
-    /// Waits until the lock is granted, however long that takes. Without a lease the watchdog
-    /// renews it, every third of [`watchdog_timeout`](crate::Builder::watchdog_timeout), until
-    /// release.
+    /// Waits until the lock is granted, without a time limit. If no lease is set, the watchdog
+    /// renews the lock every third of [`watchdog_timeout`](crate::Builder::watchdog_timeout) until
+    /// it is released.
     ///
-    /// The wait may be given up by dropping the future, as `tokio::time::timeout`, `tokio::select!`
-    /// and a `CancellationToken` of tokio-util do: what was asked for is then undone in the
-    /// background.
+    /// To give up the wait, drop the future, as `tokio::time::timeout`, `tokio::select!` and a
+    /// `CancellationToken` of tokio-util do. The client then undoes the request in the background.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -114,36 +113,40 @@ impl<O: Object> Handle<O> {
     /// ```
     ///
     /// # Errors
-    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
-    /// or for all the attempts that its configuration allows, and when the server refuses what
-    /// waiting needs: a user without the right to the lock's channel gets `NOPERM` from it. Of a
-    /// [`Redlock`](crate::Redlock) [`ErrorKind::NoQuorum`](crate::ErrorKind::NoQuorum), when too
-    /// few servers answer for all attempts that the first client's configuration allows in a row,
-    /// and at once what so many of them refuse for good that the others are no quorum.
+    /// Returns an error in these cases:
+    ///
+    /// * No server answers within the client's [`call_timeout`](crate::Builder::call_timeout), or
+    ///   within the number of attempts that its configuration allows.
+    /// * The server refuses something that waiting needs. For example, a user without the right to
+    ///   the lock's channel gets `NOPERM`.
+    /// * [`Redlock`](crate::Redlock) only: [`ErrorKind::NoQuorum`](crate::ErrorKind::NoQuorum) when
+    ///   too few servers answer in each of as many consecutive attempts as the first client's
+    ///   configuration allows. If so many servers refuse for good that the others are no quorum,
+    ///   their refusal is returned without further attempts.
     pub fn acquire(&self) -> Acquire<O::Got> {
         Acquire(self.pending(WaitLimit::Unbounded))
     }
 
-    /// Takes the lock if it is free now.
+    /// Takes the lock if it is free now, without waiting.
     ///
     /// # Errors
-    /// As [`Handle::acquire`]; of a [`Redlock`](crate::Redlock) after one attempt.
+    /// As [`Handle::acquire`]; a [`Redlock`](crate::Redlock) fails after one attempt.
     pub fn try_acquire(&self) -> TryAcquire<O::Got> {
         TryAcquire(self.pending(WaitLimit::NoWait))
     }
 
-    /// Waits for the lock, for at most `wait`. `None` means that another owner has it; a request
-    /// that was under way when the time ran out is undone in the background.
+    /// Waits for the lock, for at most `wait`. Returns `None` if another owner has it. A request
+    /// that is under way when the time runs out is undone in the background.
     ///
     /// # Errors
-    /// As [`Handle::acquire`], and when no server has answered by the end of `wait`.
+    /// As [`Handle::acquire`], and when no server has answered within `wait`.
     pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire<O::Got> {
         TryAcquire(self.pending(WaitLimit::For(wait)))
     }
 
-    /// Waits for the lock, for at most `wait`, and does `work` under it. It is released whatever
-    /// happens: also when `work` panics, or when this future is dropped. `None` means that another
-    /// owner has it, and that nothing was done.
+    /// Waits for the lock, for at most `wait`, runs `work` under it, and releases it. The lock is
+    /// also released when `work` panics or this future is dropped. Returns `None`, without running
+    /// `work`, if another owner has the lock.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -161,7 +164,7 @@ impl<O: Object> Handle<O> {
     /// ```
     ///
     /// # Errors
-    /// As [`Handle::try_acquire_for`]; nothing was done then.
+    /// As [`Handle::try_acquire_for`]; `work` has then not run.
     pub async fn with<T>(
         &self,
         wait: Duration,
@@ -170,44 +173,45 @@ impl<O: Object> Handle<O> {
         self.try_acquire_for(wait).with(work).await
     }
 
-    /// Whether the lock is held, by any owner of any client. A [`Redlock`](crate::Redlock) is when
-    /// a majority of the servers is taken by one and the same holder.
+    /// Returns true if any owner of any client holds the lock. A [`Redlock`](crate::Redlock) counts
+    /// as held if one holder has a majority of the servers.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn is_locked(&self) -> Result<bool> {
         self.0.is_locked().await
     }
 
-    /// How many levels `owner`, an owner of this client, holds; zero when it does not hold the
-    /// lock. The owners of a [`Redlock`](crate::Redlock) are those of its first client.
+    /// Returns the number of levels that `owner`, an owner of this client, holds; zero if it does
+    /// not hold the lock. The owners of a [`Redlock`](crate::Redlock) are those of its first
+    /// client.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         self.0.hold_count(owner).await
     }
 
-    /// The lease that is left by the server's clock; `None` when the lock is free, or held without
-    /// a time to live. Of a [`Redlock`](crate::Redlock): for how long a majority of the servers is
-    /// taken.
+    /// Returns the rest of the lease by the server's clock. `None` if the lock is free, or is held
+    /// without a TTL. For a [`Redlock`](crate::Redlock): the time for which a majority of the
+    /// servers stays taken.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn remaining(&self) -> Result<Option<Duration>> {
         self.0.remaining().await
     }
 
-    /// Frees the lock, which any owner may hold; true when one did. Holds of this client are lost
-    /// at once, those of others learn of it at their next renewal.
+    /// Frees the lock, whichever owner holds it. Returns true if it was held. Holds of this client
+    /// are lost immediately; other clients notice at their next renewal.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn force_release(&self) -> Result<bool> {
         self.0.force_release().await
     }
 
-    /// The lock's key in Redis.
+    /// Returns the lock's key in Redis.
     pub fn key(&self) -> &str {
         self.0.key()
     }
@@ -219,10 +223,10 @@ impl<O: Object> Handle<O> {
 }
 
 impl FencedLock {
-    /// The fencing token of the last grant; `None` when there was none.
+    /// Returns the fencing token of the last grant, or `None` if the lock was never granted.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn last_token(&self) -> Result<Option<u64>> {
         let key = &self.0.key;
         read_number(&self.0.router()?.ask(key.slot(), redis::cmd("GET").arg(fencing_token(key))).await?)
@@ -235,7 +239,7 @@ impl<O: Object> std::fmt::Debug for Handle<O> {
     }
 }
 
-/// A lock without a name would be one that all who forget theirs share.
+/// Refuses an empty name: all callers that forget to name their lock would share it.
 pub(crate) fn check_name(name: &str, key: &str) -> Result<()> {
     if !NAME_LENGTH.takes(name.len()) || !NAME_LENGTH.takes(key.len()) {
         return Err(Error::config("the name of the lock is empty"));
@@ -243,12 +247,12 @@ pub(crate) fn check_name(name: &str, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// A lock on one master, whose grants bring a `G`.
+/// A lock on one master. Its grants carry a `G`.
 pub struct OnMaster<G: 'static> {
     session: Arc<Session>,
     kind: Arc<dyn LockKind<Got = G>>,
     key: Key,
-    /// The application gave a name, and its name mapper left something of it.
+    /// False if the application gave an empty name or its name mapper returned one.
     is_named: bool,
 }
 
@@ -272,14 +276,13 @@ impl<G: OfLock> Handle<OnMaster<G>> {
 }
 
 impl<G: OfLock> Handle<OnMaster<G>> {
-    /// A guard for a hold that has none here: one that another process has
-    /// [forgotten](Guard::forget), or that this one had before it started anew. `owner` is the
-    /// owner as Redis knows it, which is [`Guard::owner`].
+    /// Returns a guard for a hold that has no guard in this process: another process has
+    /// [forgotten](Guard::forget) it, or this process had it before a restart. `owner` is the owner
+    /// field in Redis, as [`Guard::owner`] returns it.
     ///
-    /// The server is asked whether the owner holds the lock, and the watchdog renews it from here
-    /// on. Of several levels each has to be adopted by itself. The process that had the guard must
-    /// not use it any more: two processes that both take themselves for the owner do not exclude
-    /// each other.
+    /// Asks the server if the owner holds the lock, and has the watchdog renew it from then on.
+    /// Each level of a nested hold must be adopted separately. The process that had the guard must
+    /// not use it any more: two processes that act as the same owner do not exclude each other.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -297,8 +300,8 @@ impl<G: OfLock> Handle<OnMaster<G>> {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) when the owner does not hold the lock, or
-    /// no more levels of it than there are guards here. The errors of the connection.
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) if the owner does not hold the lock, or
+    /// holds no more levels than this client already has guards for. Connection errors.
     pub async fn adopt(&self, owner: &str) -> Result<Guard<G>> {
         self.0.router()?;
         let OnMaster { session, kind, key, .. } = self.0.clone();
@@ -308,15 +311,16 @@ impl<G: OfLock> Handle<OnMaster<G>> {
 }
 
 impl<G> OnMaster<G> {
-    /// How the key is taken, of kinds that share it.
+    /// For a kind that shares its key with others: asks how the key is taken. `None` for other
+    /// kinds.
     async fn look(&self) -> Result<Option<Taken>> {
         let Some(look) = self.kind.look(&self.key) else { return Ok(None) };
         let looked = self.router()?.run_unconfirmed(&look).await;
         self.kind.read_look(&self.or_explained(look.keys(), looked).await?).map(Some)
     }
 
-    /// What came of a request with these keys, with the right that the user lacks, if that is why
-    /// it failed.
+    /// Passes `done` through. If it is an error that the user's missing rights to `keys` explain,
+    /// adds the missing right to the error.
     async fn or_explained(&self, keys: &[String], done: Result<Value>) -> Result<Value> {
         match done {
             Err(error) => {
@@ -327,7 +331,7 @@ impl<G> OnMaster<G> {
         }
     }
 
-    /// The answer to a question for the key itself.
+    /// Sends a read-only command about the lock's own key and returns the reply.
     async fn ask(&self, question: &Cmd) -> Result<Value> {
         let asked = self.router()?.ask(self.key.slot(), question).await;
         self.or_explained(&[self.key.to_string()], asked).await
@@ -383,14 +387,14 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 
     async fn force_release(&self) -> Result<bool> {
         let router = self.router()?;
-        // What is published how depends on what the servers are.
+        // The publish command depends on the servers, so find out first what they are.
         router.made_ready().await?;
-        // What it does not free is not lost.
+        // If the release would not free the lock, do not mark any hold lost.
         if self.look().await?.is_some_and(|taken| !taken.is_forcible) {
             return Ok(false);
         }
         let parts = self.kind.parts();
-        // What is lost is not renewed either.
+        // Mark the holds lost first, so that the watchdog does not renew them.
         self.session.ctx.ledger.lose_all(&self.key, &parts, LossCause::NotHeld);
         let now_ms = millis(self.session.env().wall().0);
         let call = self.kind.force_release(&self.key, now_ms, router.publish());
@@ -402,10 +406,10 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
     }
 }
 
-/// The clients that a lock is asked for through, one of each.
+/// The clients through which a lock is requested.
 pub struct Sessions<'a>(pub(crate) &'a [Arc<Session>]);
 
-/// What an acquisition asks for.
+/// The options of an acquisition.
 #[derive(Debug, Clone, Copy)]
 pub struct AcquireOptions {
     pub(crate) owner: Option<OwnerId>,
@@ -415,7 +419,7 @@ pub struct AcquireOptions {
 
 type Run<T> = Box<dyn FnOnce(AcquireOptions) -> BoxFuture<'static, Result<Option<T>>> + Send + Sync>;
 
-/// An acquisition that is being set up, of what a guard `T` stands for.
+/// An acquisition that is being configured. `T` is the guard that it returns.
 pub(crate) struct PendingAcquire<T> {
     run: Run<T>,
     pub(crate) options: AcquireOptions,
@@ -435,35 +439,33 @@ impl<T> PendingAcquire<T> {
         }
     }
 
-    /// What comes of it; `None` when the caller's time ends first.
+    /// Runs the acquisition. Returns `None` if the caller's time ends first.
     pub(crate) fn run(self) -> BoxFuture<'static, Result<Option<T>>> {
         (self.run)(self.options)
     }
 
-    /// What comes of one without a limit, which does not come to nothing.
+    /// Runs an acquisition without a time limit, which returns a guard or an error.
     pub(crate) async fn run_unbounded(self) -> Result<T> {
         self.run().await?.ok_or_else(Error::shutdown)
     }
 }
 
-/// An acquisition that waits until it is granted. Await it, after setting what differs from the
-/// defaults.
+/// An acquisition that waits until the lock is granted. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct Acquire<G = ()>(PendingAcquire<Guard<G>>);
 
-/// An acquisition that may come to nothing. Await it, after setting what differs from the defaults.
+/// An acquisition that may end without the lock. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct TryAcquire<G = ()>(PendingAcquire<Guard<G>>);
 
-/// What came of work under a lock.
+/// The outcome of work under a lock.
 #[derive(Debug)]
 #[must_use = "the lock may have been lost while the work was done"]
 pub struct Done<T> {
-    /// What the work returned.
+    /// The value that the work returned.
     pub value: T,
-    /// What came of the release, as of [`Guard::release`]: with
-    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) the lock was lost before the work was
-    /// done.
+    /// The outcome of the release, as for [`Guard::release`]. With
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) the lock was lost before the work ended.
     pub released: Result<()>,
 }
 
@@ -473,22 +475,21 @@ async fn work_under<G, T>(guard: Guard<G>, work: impl AsyncFnOnce(&Guard<G>) -> 
 }
 
 impl<G: Got> Acquire<G> {
-    /// Waits for the lock, does `work` under it, and releases it whatever happens, as
-    /// [`Handle::with`].
+    /// Waits for the lock, runs `work` under it, and releases it in any case, as [`Handle::with`].
     ///
     /// # Errors
-    /// As [`Handle::acquire`]; nothing was done then.
+    /// As [`Handle::acquire`]; `work` has then not run.
     pub async fn with<T>(self, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Result<Done<T>> {
         Ok(work_under(self.await?, work).await)
     }
 }
 
 impl<G: Got> TryAcquire<G> {
-    /// Does `work` under the lock if it is got, and releases it whatever happens, as
+    /// Runs `work` under the lock if it is granted, and releases it in any case, as
     /// [`Handle::with`].
     ///
     /// # Errors
-    /// As [`Handle::try_acquire_for`]; nothing was done then.
+    /// As [`Handle::try_acquire_for`]; `work` has then not run.
     pub async fn with<T>(self, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Result<Option<Done<T>>> {
         let Some(guard) = self.await? else { return Ok(None) };
         Ok(Some(work_under(guard, work).await))
@@ -498,15 +499,15 @@ impl<G: Got> TryAcquire<G> {
 macro_rules! options {
     ($($name:tt)+) => {
         impl $($name)+ {
-            /// Holds the lock for `lease` and does not renew it. Without this the watchdog renews
+            /// Holds the lock for `lease` without renewal. If no lease is set, the watchdog renews
             /// it until release.
             pub fn lease(mut self, lease: std::time::Duration) -> Self {
                 self.0.options.lease = Some(lease);
                 self
             }
 
-            /// Acquires for this owner; acquisitions of one owner nest. Without this the owner is a
-            /// new one.
+            /// Acquires for this owner; acquisitions of one owner nest. If no owner is set, the
+            /// client creates one for this acquisition.
             pub fn owner(mut self, owner: $crate::owner::OwnerId) -> Self {
                 self.0.options.owner = Some(owner);
                 self

@@ -1,4 +1,4 @@
-//! Owners of locks.
+//! The owners of locks, and their fields in Redis.
 
 use std::fmt;
 
@@ -6,9 +6,8 @@ use crate::env::Env;
 
 /// Identifies a holder among all users of one client.
 ///
-/// Acquisitions by the same owner nest. An acquisition that names no owner gets a new one, so that
-/// it never nests by accident: tasks, unlike the threads of Redisson, have no identity of their
-/// own.
+/// Acquisitions by the same owner nest. An acquisition without an owner gets a new one, so it never
+/// nests by accident: unlike Redisson's threads, tasks have no identity.
 ///
 /// ```
 /// use lockstorm_client::OwnerId;
@@ -19,18 +18,18 @@ use crate::env::Env;
 pub struct OwnerId(i64);
 
 impl OwnerId {
-    /// An owner with a number of the application's choice; in Redisson this is the thread id.
+    /// Makes an owner with a number chosen by the application. In Redisson this is the thread id.
     pub fn new(id: i64) -> Self {
         Self(id)
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> i64 {
         self.0
     }
 
-    /// An owner that no other acquisition has. It is negative, where an application's own numbers
-    /// rarely are.
+    /// Makes an owner that no other acquisition has. Its number is negative, which an application's
+    /// own numbers rarely are.
     pub(crate) fn fresh(env: &dyn Env) -> Self {
         Self((env.random() | 1 << 63).cast_signed())
     }
@@ -48,7 +47,7 @@ impl fmt::Display for OwnerId {
     }
 }
 
-/// A random version 4 UUID: the default id of a client.
+/// Makes the default id of a client: a random version 4 UUID.
 pub(crate) fn client_id(env: &dyn Env) -> String {
     let (high, low) = (env.random() & !0xf000 | 0x4000, env.random() & !(0b11 << 62) | 0b10 << 62);
     format!(
@@ -61,12 +60,12 @@ pub(crate) fn client_id(env: &dyn Env) -> String {
     )
 }
 
-/// The field that stands for an owner in a lock's hash: `<client id>:<owner id>`.
+/// Returns the field of an owner in a lock's hash: `<client id>:<owner id>`.
 pub(crate) fn field(client_id: &str, owner: OwnerId) -> String {
     format!("{client_id}:{owner}")
 }
 
-/// One per unlock: 16 random bytes as 32 hexadecimal digits.
+/// Makes the id of one unlock request: 16 random bytes as 32 hexadecimal digits.
 pub(crate) fn request_id(env: &dyn Env) -> String {
     format!("{:016x}{:016x}", env.random(), env.random())
 }

@@ -1,4 +1,4 @@
-//! How far an acquisition has come, for a caller whose time ends before the work does.
+//! Tracks the progress of an acquisition, for a caller whose time ends before the work does.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::mutex::locked;
 pub(crate) struct Progress(Mutex<State>);
 
 struct State {
-    /// Since when there is a question without an answer; `None` while a waiter sleeps.
+    /// The time since which the current query has no answer; `None` while a waiter sleeps.
     asking_since: Option<Monotonic>,
-    /// The question that is open may have reached a server.
+    /// True if the current query may have reached a server.
     sent: bool,
-    /// What became of the last try, when that was no answer.
+    /// The error of the last failed attempt, if no answer has come since.
     failure: Option<Error>,
-    /// A server has answered that another owner has the lock.
+    /// True if a server has answered that another owner has the lock.
     refused: bool,
 }
 
@@ -26,45 +26,46 @@ impl Progress {
         Self(Mutex::new(State { asking_since: Some(begun), sent: false, failure: None, refused: false }))
     }
 
-    /// A question begins, with as many tries as it takes.
+    /// Begins a query, which may take several attempts.
     pub(crate) fn asking(&self, now: Monotonic) {
         let mut state = locked(&self.0);
         state.asking_since.get_or_insert(now);
         state.sent = false;
     }
 
-    /// A request is under way.
+    /// Notes that a request is under way.
     pub(crate) fn sent(&self) {
         locked(&self.0).sent = true;
     }
 
-    /// A try came to nothing.
+    /// Notes that an attempt failed.
     pub(crate) fn failed(&self, error: &Error) {
         let mut state = locked(&self.0);
         state.sent = !error.is_definite();
-        // What a server has said outlasts the want of a reply.
+        // Keep an earlier error reply of a server rather than a missing reply.
         if state.failure.is_none() || !error.is_silence() {
             state.failure = Some(error.clone());
         }
     }
 
-    /// What became of the last try, when that was no answer.
+    /// Returns the error of the last failed attempt, if no answer has come since.
     pub(crate) fn last_failure(&self) -> Option<Error> {
         locked(&self.0).failure.clone()
     }
 
-    /// Until when the caller waits for the answer to the question that is open, if it waits for no
-    /// more than `patience`.
+    /// Returns the time until which the caller waits for the answer to the current query, if it
+    /// waits at most `patience`. `None` if no query is under way.
     pub(crate) fn waits_until(&self, patience: Duration) -> Option<Monotonic> {
         locked(&self.0).asking_since.map(|since| since + patience)
     }
 
-    /// The answer: another owner has the lock.
+    /// Notes the answer that another owner has the lock.
     pub(crate) fn refused(&self) {
         *locked(&self.0) = State { asking_since: None, sent: false, failure: None, refused: true };
     }
 
-    /// Why there is no answer after `time`; `Ok` when that is because another owner has the lock.
+    /// Returns the error if no answer came within `time`; `Ok` if the reason is that another owner
+    /// has the lock.
     fn excuse(&self, time: Duration) -> Result<()> {
         let state = locked(&self.0);
         let error = match &state.failure {
@@ -75,9 +76,9 @@ impl Progress {
         Err(if state.sent { error.made_indefinite() } else { error.made_definite() })
     }
 
-    /// The outcome of an acquisition that began at `begun`: what `answered` says, `None` when
-    /// `wait` is over and another owner has the lock, and an error when a question stays without an
-    /// answer until then, or for as long as `patience`.
+    /// Returns the outcome of an acquisition that began at `begun`. Normally that is `answered`. It
+    /// is `None` if `wait` is over and another owner has the lock. It is an error if a query is
+    /// unanswered at the end of `wait`, or for as long as `patience`.
     pub(crate) async fn outcome<T>(
         &self,
         env: &dyn Env,
@@ -100,7 +101,7 @@ impl Progress {
             {
                 return self.excuse(wait).map(|()| None);
             }
-            // Looked at again: the question may have been answered meanwhile, and another asked.
+            // Check again: the query may have been answered and another one begun.
             let asking_since = locked(&self.0).asking_since;
             if asking_since.is_some_and(|since| now >= since + patience) {
                 self.excuse(patience)?;

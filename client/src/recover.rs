@@ -1,4 +1,4 @@
-//! A request whose reply may be lost, and what became of it. Knows no lock.
+//! Finds out the outcome of a request whose reply may be lost. Knows no kind of lock.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -18,57 +18,58 @@ use crate::session::Session;
 use crate::wait::Caller;
 use crate::wire::Slot;
 
-/// A reply that may still come; pending forever once it has failed.
+/// A reply that may still come. Pending forever once it has failed.
 type Reply = Fuse<BoxFuture<'static, Result<Replied>>>;
 
 /// A request under way.
 pub(crate) struct Pending {
-    /// Where it was sent last.
+    /// The lane on which the request was last sent.
     lane: Arc<Mutex<Lane>>,
     reply: Reply,
 }
 
-/// A reply and who confirmed it.
+/// A reply and its confirmations.
 pub(crate) struct Replied {
     pub(crate) value: Value,
-    /// How many replicas acknowledged, and how many had to.
+    /// The number of replicas that acknowledged, and the number that had to.
     pub(crate) acked: usize,
     pub(crate) needed: usize,
     /// The node that replied.
     pub(crate) node: Arc<Node>,
 }
 
-/// What became of a request without a reply.
+/// The outcome of a request without a reply.
 pub(crate) enum Recovered<F> {
     /// The reply came late.
     Replied(Replied),
-    /// It was obeyed, by the answers to questions that were asked from this moment on.
+    /// The request was executed, according to the answers to queries that were sent from this
+    /// moment on.
     Obeyed(F, Boottime),
-    /// It was not obeyed, and never will be.
+    /// The request was not executed, and never will be.
     Never,
-    /// It may have been obeyed, or may yet be, on a server that lets us end no connection.
+    /// Unknown: the request may have been executed or may still be. The server does not let this
+    /// user end connections.
     Unknown,
-    /// It may have been obeyed: the server refuses to be asked, or its answers tell nothing, and
-    /// asking again would not help.
+    /// Undecided: the request may have been executed. The server refuses the queries, or its
+    /// answers do not decide, and further queries would not help.
     Untold {
-        /// It will not be obeyed any more.
+        /// True if the request cannot be executed any more.
         is_fenced: bool,
     },
 }
 
-/// How to find out whether a request was obeyed.
+/// The queries that show if a request was executed.
 pub(crate) struct Probe<R> {
     pub(crate) slot: Slot,
-    /// Questions that change nothing.
+    /// Read-only commands.
     pub(crate) questions: Vec<Cmd>,
-    /// Reads the answers to questions that were asked from this moment on. After an error asking
-    /// again would not help.
+    /// Reads the answers to queries that were sent from the given moment on. After an error,
+    /// further queries would not help.
     pub(crate) read: R,
 }
 
 impl Pending {
-    /// Sends `call`, followed by a wait for so many of its replicas, and again where nodes say that
-    /// it belongs.
+    /// Sends `call`, followed by the WAIT for its replicas, and follows redirections.
     pub(crate) fn send(session: &Session, lane: Lane, call: Call, wait: Option<(Cmd, usize)>) -> Self {
         let (at, router) = (Arc::new(Mutex::new(lane.clone())), session.router.clone());
         let last = at.clone();
@@ -90,7 +91,7 @@ impl Pending {
         Self { lane: at, reply: reply.boxed().fuse() }
     }
 
-    /// The reply. After an indefinite error [`Pending::recover`] goes on.
+    /// Returns the reply. After an indefinite error call [`Pending::recover`].
     pub(crate) async fn reply(&mut self) -> Result<Replied> {
         let node = locked(&self.lane).node.clone();
         let replied = node.reply_in_time(|| locked(&self.lane).replaced(), &mut self.reply).await;
@@ -98,9 +99,8 @@ impl Pending {
         lane.verified(replied)
     }
 
-    /// The reply did not come, which is `error`: finds out what became of the request. The caller
-    /// gets the error after a while. What the request set, if it was obeyed, ends by itself after
-    /// `lease`.
+    /// Finds out the outcome after the request failed with `error`. If that takes long, the caller
+    /// gets an error first. The effect of the request, if it was executed, expires after `lease`.
     pub(crate) async fn recover<T, F, R>(
         mut self,
         session: &Session,
@@ -118,19 +118,19 @@ impl Pending {
         let clear = begun + session.config.response_timeout;
         let until = caller.progress.waits_until(session.config.call_timeout).unwrap_or(clear).max(clear);
         let progress = caller.progress.clone();
-        // The last word of the servers is what the caller gets at the end of its time.
+        // The caller gets the last of these errors at the end of its time.
         let failed = |error: &Error| progress.failed(&error.clone().made_indefinite());
         let mut found =
             within(session.env(), until, pin!(self.find_out(session, &probe, Some(clear), &failed))).await;
         if found.is_none() {
             caller.answer(Err(progress.last_failure().unwrap_or_else(|| error.clone())));
-            // What was set before the connection was given up has ended by then.
+            // By this limit, anything that was set before the connection was given up has expired.
             let limit = session.env().now() + lease + session.config.response_timeout;
             found = within(session.env(), limit, pin!(self.find_out(session, &probe, None, &|_| ()))).await;
         }
         let is_fenced = locked(&self.lane).connection.is_fenced() || !error.is_lost_reply();
         match found {
-            // Asking again is safe now: the first request cannot happen any more.
+            // A new request is safe now: the first one cannot be executed any more.
             Some(Recovered::Unknown) if is_fenced => Recovered::Never,
             Some(Recovered::Untold { .. }) => Recovered::Untold { is_fenced },
             Some(found) => found,
@@ -138,8 +138,9 @@ impl Pending {
         }
     }
 
-    /// Waits for the late reply, and meanwhile tries to ask on a new connection; until `clear`
-    /// again for answers that tell nothing yet: all else that the owner asks for waits, too.
+    /// Waits for the late reply, and in parallel tries to query on a new connection. Undecided
+    /// answers are queried again only until `clear`, because the owner's other requests have to
+    /// wait.
     async fn find_out<F, R>(
         &mut self,
         session: &Session,
@@ -171,7 +172,7 @@ impl Pending {
     }
 }
 
-/// Asks on a connection before which the old one was ended. An error is one that may pass.
+/// Queries on a connection that was made after the old one was ended. An error is transient.
 async fn ask_on_new_connection<F, R>(
     session: &Session,
     probe: &Probe<R>,

@@ -1,35 +1,37 @@
-//! What servers refuse requests with: which refusals pass by themselves, whether anything was done,
-//! and where to ask next. The one place that knows these codes; the documentation of the crate has
+//! The codes with which servers refuse requests: for each, if it is transient, if anything was
+//! executed, and where to ask next. These codes are known only here; the crate documentation has
 //! the same table.
 
-/// Where a request that was refused goes next.
+/// The destination of a refused request when it is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// To the same server.
+    /// The same server.
     Same,
-    /// The server is no master: to the one that is, on another connection.
+    /// The server that is the master, over another connection: this one is no master.
     Another,
-    /// To the node that will have all of its keys, when they have moved.
+    /// The node that will have all keys of the request once they have moved.
     Moving,
-    /// The server does without a part of what it needs, which a look at the whole may explain.
+    /// The same server, after a look at the deployment: the server lacks something it needs, which
+    /// the look may explain.
     Look,
-    /// To the node that the refusal names.
+    /// The node that the refusal names.
     Named,
-    /// To the same server, with the text of the script.
+    /// The same server, with the text of the script.
     Spelled,
 }
 
-/// An error reply, by its first word.
+/// An error reply, identified by its first word.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: &'static str,
-    /// When servers say so.
+    /// The situation in which servers send it.
     #[cfg_attr(not(test), expect(dead_code, reason = "the documentation has it"))]
     when: &'static str,
-    /// The same request may succeed a little later without any change by an operator.
+    /// True if the same request may succeed a little later without any change by an operator.
     pub(crate) passes: bool,
-    /// At a command of a script it comes before the script has changed anything: the server refuses
-    /// all writes, or the first one; and our scripts read a key before they write to it.
+    /// True if this reply to a command within a script means that the script has changed nothing
+    /// yet. Either the server refuses all writes, so the first one; or our scripts read a key
+    /// before they write to it.
     pub(crate) is_before_writes: bool,
     pub(crate) next: Next,
 }
@@ -42,7 +44,7 @@ const fn lasting(code: &'static str, when: &'static str, is_before_writes: bool,
     Refusal { code, when, passes: false, is_before_writes, next }
 }
 
-/// All that are told apart. Others do not pass.
+/// All codes that are distinguished. All others are permanent.
 static ALL: [Refusal; 18] = [
     passing("LOADING", "the server reads its data after a start", false, Next::Look),
     passing("BUSY", "a script keeps the server busy", false, Next::Same),
@@ -64,12 +66,12 @@ static ALL: [Refusal; 18] = [
     lasting("CROSSSLOT", "the keys have several slots", false, Next::Same),
 ];
 
-/// What an error reply that begins with `code` means, if it is one of those that are told apart.
+/// Returns the refusal with this code, or `None` if the code is not distinguished.
 pub(crate) fn of(code: &str) -> Option<&'static Refusal> {
     ALL.iter().find(|refusal| refusal.code == code)
 }
 
-/// Whether a refusal passes by itself.
+/// Returns true if a refusal is transient.
 pub(crate) fn passes(code: &str) -> bool {
     of(code).is_some_and(|refusal| refusal.passes)
 }
@@ -78,7 +80,7 @@ pub(crate) fn passes(code: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// The rows of `refusals.md`.
+    /// Returns the rows of `refusals.md`.
     fn printed() -> String {
         let row = |refusal: &Refusal| {
             let Refusal { code, when, passes, .. } = refusal;

@@ -1,30 +1,31 @@
-//! What the user of the server must be allowed to do for each object: keys, channels and commands.
-//! The one table of it, which the documentation of the crate prints, and of which errors name what
-//! is missing.
+//! The rights that the user of the server needs for each object: keys, channels and commands. This
+//! is the only table of them. The crate documentation prints it, and errors name the missing right
+//! from it.
 
 use crate::wire::{
     fair_alive, fair_deadlines, fair_queue, fencing_token, latch_channel, lock_channel, permit_deadlines,
     rate_grants, rate_permits, rw_channel, semaphore_channel, suffix_tag, unlock_latches,
 };
 
-/// The pattern of keys or channels that belongs to an object of this name.
+/// Makes the pattern of keys or channels that belong to an object of this name.
 type Pattern = fn(&str) -> String;
 
-/// What one object needs.
+/// The rights that one object needs.
 #[derive(Debug)]
 pub(crate) struct Rights {
-    /// The object, as a sentence has it.
+    /// The object with its article, for use in a sentence.
     pub(crate) object: &'static str,
     keys: &'static [Pattern],
     channels: &'static [Pattern],
-    /// Besides [`EVERY`] and, where there are channels, [`LISTENING`].
+    /// The commands in addition to [`EVERY`] and, if the object has channels, [`LISTENING`].
     commands: &'static str,
 }
 
-/// The commands that every object needs. Without the last two a reply that is lost may stay so.
+/// The commands that every object needs. Without the last two the outcome of a request with a lost
+/// reply may stay unknown.
 const EVERY: &str = "eval evalsha client|info client|kill";
 
-/// The commands of those who wait for messages.
+/// The commands that waiting for messages needs.
 const LISTENING: &str = "publish subscribe unsubscribe ping";
 
 fn own(name: &str) -> String {
@@ -51,7 +52,7 @@ fn grants_of_clients(name: &str) -> String {
     format!("{}*", rate_grants(name))
 }
 
-// Scripts declare channels as keys, so that a cluster finds the slot.
+// The scripts declare channels as keys, so that a cluster finds the slot.
 
 pub(crate) static LOCK: Rights = Rights {
     object: "a lock",
@@ -127,7 +128,7 @@ pub(crate) static REDLOCK: Rights =
     Rights { object: "a Redlock", keys: &[own], channels: &[], commands: "get set del pttl pexpire" };
 
 impl Rights {
-    /// The pattern that allows `key` to the object `name`, or the key itself.
+    /// Returns the pattern that allows `key` for the object `name`, or the key itself if none does.
     pub(crate) fn key(&self, name: &str, key: &str) -> String {
         let patterns = self.keys.iter().map(|pattern| pattern(name));
         let mut allowing = patterns.filter(|pattern| match pattern.strip_suffix('*') {
@@ -137,12 +138,12 @@ impl Rights {
         allowing.next().unwrap_or_else(|| key.to_owned())
     }
 
-    /// The patterns of all keys of the object `name`.
+    /// Returns the patterns of all keys of the object `name`.
     pub(crate) fn all_keys(&self, name: &str) -> String {
         words(self.keys.iter().map(|pattern| format!("~{}", pattern(name))))
     }
 
-    /// The patterns of the channels of the object `name`.
+    /// Returns the patterns of the channels of the object `name`.
     pub(crate) fn all_channels(&self, name: &str) -> String {
         words(self.channels.iter().map(|pattern| format!("&{}", pattern(name))))
     }
@@ -165,7 +166,7 @@ fn words(words: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
 
-    /// By the constructors of their handles.
+    /// The objects by the constructors of their handles.
     const OBJECTS: [(&str, &Rights); 13] = [
         ("Client::lock", &LOCK),
         ("Client::non_reentrant_lock", &LOCK),
@@ -182,7 +183,7 @@ mod tests {
         ("Redlock", &REDLOCK),
     ];
 
-    /// The rows of `rights.md`.
+    /// Returns the rows of `rights.md`.
     fn printed() -> String {
         let row = |(constructor, rights): &(&str, &Rights)| {
             let (keys, channels) = (rights.all_keys("stock"), rights.all_channels("stock"));
@@ -196,7 +197,7 @@ mod tests {
     fn the_documentation_has_the_table() {
         let documented = include_str!("rights.md");
         for text in [&printed(), &allowed(EVERY), &allowed(LISTENING)] {
-            // Wherever the lines of the text end.
+            // Line breaks may be anywhere in the text.
             assert!(
                 documented.replace('\n', " ").contains(&text.replace('\n', " ")),
                 "it should have\n{text}"

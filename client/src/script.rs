@@ -1,10 +1,10 @@
-//! Lua scripts and the calls of them.
+//! Lua scripts, and calls of them.
 
 use redis::Cmd;
 
 use crate::wire::Slot;
 
-/// A script and the name under which a server caches it.
+/// A script and the hash under which a server caches it.
 pub(crate) struct Script {
     text: &'static str,
     sha: String,
@@ -15,13 +15,13 @@ impl Script {
         Self { text, sha: redis::Script::new(text).get_hash().to_owned() }
     }
 
-    /// A call of this script with these keys; arguments follow with [`Call::arg`].
+    /// Makes a call of this script with these keys; add arguments with [`Call::arg`].
     pub(crate) fn call<K: Into<String>>(&'static self, keys: impl IntoIterator<Item = K>) -> Call {
         Call { script: self, keys: keys.into_iter().map(Into::into).collect(), args: Vec::new() }
     }
 }
 
-/// One run of a script: what to send, and again when a reply was lost.
+/// One call of a script: the request to send, and to send again after a lost reply.
 #[derive(Clone)]
 pub(crate) struct Call {
     script: &'static Script,
@@ -34,13 +34,13 @@ impl Call {
         self.bytes(arg.to_string())
     }
 
-    /// An argument that need not be text.
+    /// Adds an argument that need not be text.
     pub(crate) fn bytes(mut self, arg: impl Into<Vec<u8>>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// The slot of the keys, all of which have the same.
+    /// Returns the slot of the keys, which all have the same.
     pub(crate) fn slot(&self) -> Slot {
         self.keys.first().map_or(Slot(0), |key| Slot::of(key))
     }
@@ -49,8 +49,8 @@ impl Call {
         &self.keys
     }
 
-    /// This call of a release script, whose last key is the latch, as one of `script`, which is the
-    /// same with `without_latch.lua` before it.
+    /// Turns this call of a release script, whose last key is the latch, into a call of `script`:
+    /// the same script with `without_latch.lua` before it.
     pub(crate) fn without_latch(self, script: &'static Script) -> Self {
         let count = self.keys.len();
         let mut keys = self.keys.into_iter();
@@ -60,18 +60,19 @@ impl Call {
         Self { script, keys: own, args }
     }
 
-    /// Two of the keys that have different slots, if there are any.
+    /// Returns two of the keys that have different slots, if any.
     pub(crate) fn divided(&self) -> Option<(&str, &str)> {
         let other = self.keys.iter().find(|key| Slot::of(key) != self.slot())?;
         Some((self.keys.first()?, other))
     }
 
-    /// By the name in the server's cache: the usual way.
+    /// Makes the command with the script's hash, which is the usual way.
     pub(crate) fn evalsha(&self) -> Cmd {
         self.command("EVALSHA", &self.script.sha)
     }
 
-    /// With the text, for a server that does not know the script; from then on it does.
+    /// Makes the command with the script's text, for a server that does not know the script yet. It
+    /// caches the script.
     pub(crate) fn eval(&self) -> Cmd {
         self.command("EVAL", self.script.text)
     }
@@ -79,7 +80,7 @@ impl Call {
     fn command(&self, name: &str, script: &str) -> Cmd {
         let arguments = 3 + self.keys.len() + self.args.len();
         let texts = self.keys.iter().map(String::len).chain(self.args.iter().map(Vec::len));
-        // The number of keys is the only one that is not here yet.
+        // The rest is the number of keys: reserve 8 bytes for it.
         let size = name.len() + script.len() + texts.sum::<usize>() + 8;
         let mut command = Cmd::with_capacity(arguments, size);
         command.arg(name).arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
@@ -88,7 +89,7 @@ impl Call {
 }
 
 /// Declares a script beside the code that calls it: `script!(ACQUIRE, "acquire.lua")`. Several
-/// files are joined.
+/// files are concatenated.
 macro_rules! script {
     ($vis:vis $name:ident, $($file:literal),+ $(,)?) => {
         $vis static $name: std::sync::LazyLock<$crate::script::Script> =
@@ -101,7 +102,7 @@ pub(crate) use script;
 mod tests {
     use super::*;
 
-    /// By the hash tag, or by all of a key.
+    /// The slot is that of the hash tag, or of the whole key.
     #[test]
     fn keys_of_different_slots_divide_a_call() {
         let script: &'static Script = Box::leak(Box::new(Script::new("return 1")));

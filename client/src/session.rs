@@ -1,4 +1,4 @@
-//! What the locks of one client share.
+//! The state that all locks of one client share.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::renew::Watchdog;
 use crate::route::Router;
 use crate::wake::Hub;
 
-/// How many acquisitions of one client are under way on the wire at a time. A caller who goes
-/// before the turn of its request has come leaves nothing to do; what was sent is followed up until
-/// its outcome is known, and no more than this.
+/// The maximum number of acquisitions of one client on the wire. A caller that leaves before its
+/// request is sent causes no work. So only requests that were sent are followed up until their
+/// outcome is known, and never more than this number.
 const ASKS_AT_ONCE: usize = 1024;
 
-/// How many nodes' worth of Redlocks may be unanswered by this client's server. It counts as silent
-/// for those beyond.
+/// The maximum number of unanswered Redlock requests at this client's server. Beyond it the server
+/// counts as silent.
 const CLAIMS_AT_ONCE: usize = 1024;
 
 /// The state behind all handles of one client.
@@ -34,9 +34,9 @@ pub(crate) struct Session {
     pub(crate) watchdog: Arc<Watchdog>,
     pub(crate) departures: Arc<Departures>,
     pub(crate) latches: SpentLatches,
-    /// Permits to ask for a lock, a latch or a rate.
+    /// Permits to send a request for a lock, a latch or a rate.
     pub(crate) asks: Semaphore,
-    /// Permits to ask this client's server for its part of a Redlock.
+    /// Permits to send a Redlock request to this client's server.
     pub(crate) claims: Arc<Semaphore>,
 }
 
@@ -47,7 +47,7 @@ impl Session {
         Self::with(ctx, config, client_id, router)
     }
 
-    /// As [`Session::new`], on a route of the caller's choice.
+    /// As [`Session::new`], with the given router.
     pub(crate) fn with(
         ctx: ClientContext,
         config: Arc<Config>,
@@ -68,7 +68,7 @@ impl Session {
         &*self.ctx.env
     }
 
-    /// The name in Redis of what the application calls `name`.
+    /// Maps the application's `name` to the key in Redis.
     pub(crate) fn key(&self, name: &str) -> Key {
         self.config.name_mapper.as_ref().map_or_else(|| Key::new(name), |mapper| Key::new(&mapper(name)))
     }

@@ -1,10 +1,11 @@
-//! The delays of waiters that no message wakes.
+//! The backoff of waiters that no message wakes.
 
 use std::time::Duration;
 
 use crate::env::{Env, draw};
 
-/// How long a waiter of a [spin lock](crate::Client::spin_lock) sleeps before it asks again.
+/// The backoff of a waiter of a [spin lock](crate::Client::spin_lock): the delays between its
+/// requests.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,31 +23,31 @@ pub struct SpinBackoff {
 }
 
 impl SpinBackoff {
-    /// No waiter asks without a pause.
+    /// Every waiter pauses at least this long.
     const LEAST: Duration = Duration::from_millis(1);
 
-    /// Sleeps for `first`, and each time for `factor` times as long as before, up to `most`. To
-    /// each delay but the first and those of `most` a random number of milliseconds is added, less
-    /// than there were refusals, so that waiters that began together do not keep asking together.
-    /// Delays are 1 ms at least.
+    /// Sleeps for `first`, then each time for `factor` times as long as before, up to `most`. Each
+    /// delay except the first, and except those at `most`, gets a random number of milliseconds
+    /// added, less than the number of refusals so far. So waiters that began together do not keep
+    /// asking together. Delays are at least 1 ms.
     pub fn exponential(first: Duration, factor: u32, most: Duration) -> Self {
         Self { first, factor, most }
     }
 
-    /// Sleeps for `delay` each time, 1 ms at least.
+    /// Sleeps for `delay` each time, at least 1 ms.
     pub fn constant(delay: Duration) -> Self {
         Self { first: delay, factor: 1, most: delay }
     }
 }
 
 impl Default for SpinBackoff {
-    /// From 1 ms to 128 ms, twice as long each time, as in Redisson.
+    /// From 1 ms to 128 ms, doubled each time, as in Redisson.
     fn default() -> Self {
         Self::exponential(Duration::from_millis(1), 2, Duration::from_millis(128))
     }
 }
 
-/// The delays of one waiter so far.
+/// The state of one waiter's backoff.
 #[derive(Debug, Default)]
 pub(crate) struct Spins {
     refusals: u64,
@@ -54,12 +55,12 @@ pub(crate) struct Spins {
 }
 
 impl Spins {
-    /// The delay after one more refusal.
+    /// Returns the delay after one more refusal.
     pub(crate) fn next(&mut self, backoff: SpinBackoff, env: &dyn Env) -> Duration {
         let SpinBackoff { first, factor, most } = backoff;
         let next = match self.refusals {
             0 => first,
-            // At the limit there is nothing to draw.
+            // At the limit no jitter is added.
             _ if self.last >= most => most,
             refusals => {
                 let jitter = Duration::from_millis(draw(env, refusals - 1));
@@ -81,8 +82,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Each delay is factor times the one before and less than the number of refusals more; the
-    /// limit stays once it is reached, and no delay is nothing.
+    /// Each delay is `factor` times the one before plus less than the number of refusals in ms. The
+    /// limit stays once it is reached, and no delay is zero.
     #[tokio::test]
     async fn delays_grow_to_the_limit() {
         let env = TokioEnv::current().unwrap();

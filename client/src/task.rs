@@ -1,5 +1,5 @@
-//! Work that goes on in a task of its own when its caller is gone, and the caller's answer when the
-//! task dies.
+//! Runs work in its own task, which continues when the caller is gone, and returns an error to the
+//! caller if the task dies.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Runs `work` in a task, which is handed the sender of its answer, and waits for that.
+/// Runs `work` in a task with the sender of its answer, and waits for that answer.
 pub(crate) fn answer_of<T, W>(
     env: &dyn Env,
     work: impl FnOnce(oneshot::Sender<Result<T>>) -> W,
@@ -21,7 +21,7 @@ where
 {
     let (answer, answered) = oneshot::channel();
     let (last_words, death) = oneshot::channel();
-    // Not in an async block, which would have room for the work twice.
+    // Not in an async block, which would take the memory of the work twice.
     let work = AssertUnwindSafe(work(answer)).catch_unwind().map(|ended| {
         if let Err(panic) = ended {
             // The caller may be gone.
@@ -29,7 +29,7 @@ where
             std::panic::resume_unwind(panic);
         }
     });
-    // What the caller is doing is what its events belong to.
+    // Events of the work belong to the caller's current span.
     #[cfg(feature = "tracing")]
     let work = tracing::Instrument::in_current_span(work);
     env.spawn(Box::pin(work));

@@ -1,7 +1,7 @@
-//! The wait loop of every acquisition: attempt, wait, attempt again. Knows no lock.
+//! The wait loop of every acquisition: attempt, wait, attempt again. It knows no kind of lock.
 //!
-//! The work runs in a task of its own, so that when a caller drops the future in the middle of a
-//! request the reply is still read, and what was granted is given back.
+//! The work runs in its own task. If the caller drops its future in the middle of a request, the
+//! task still reads the reply and gives back what was granted.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use crate::wake::{RoundTrip, Subscription};
 use crate::wire::Slot;
 use crate::work::Token;
 
-/// How long a caller is ready to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitLimit {
     NoWait,
@@ -30,7 +29,7 @@ pub(crate) enum WaitLimit {
 }
 
 impl WaitLimit {
-    /// The time after which a caller that waits for a while gets its answer.
+    /// Returns the time of a caller that waits for a limited, non-zero time.
     fn time(self) -> Option<Duration> {
         match self {
             Self::For(wait) if !wait.is_zero() => Some(wait),
@@ -39,41 +38,41 @@ impl WaitLimit {
     }
 }
 
-/// An acquisition that is attempted until it is granted.
+/// An object that is requested until it is granted.
 pub(crate) trait Wanted: Send + 'static {
     type Got: Send + 'static;
 
-    /// Attempts once. A grant for a caller that [is gone](Caller::is_gone) is released before this
+    /// Attempts once. If the caller [is gone](Caller::is_gone), a grant is released before this
     /// returns.
     fn ask(
         &mut self,
         caller: &mut Caller<Self::Got>,
     ) -> impl Future<Output = Result<Answer<Self::Got>>> + Send;
 
-    /// Listens for the messages that may end the wait. `None` when there are none, and it is asked
-    /// for again and again.
+    /// Subscribes to the messages that may end the wait. `None` if no messages exist and the waiter
+    /// polls.
     fn listen(&self) -> Option<Subscription> {
         None
     }
 
-    /// How long to sleep after this answer if no message comes.
+    /// Returns the time to sleep after this answer if no message comes.
     fn sleep(&mut self, busy: Sleep) -> Duration;
 
-    /// The delay before a question is repeated after a transient error, of which there were
-    /// `repeats` before. `None` when it is repeated no more.
+    /// Returns the delay before an attempt is retried after a transient error, given the number of
+    /// earlier retries. `None` ends the retries.
     fn repeat_delay(&self, repeats: u32) -> Option<Duration>;
 
-    /// The slot of what is asked for, where one master has all of it.
+    /// Returns the slot of the object, if one master has all of it.
     fn slot(&self) -> Option<Slot> {
         None
     }
 
-    /// No more questions are asked, although the caller would wait.
+    /// Returns true if no further attempt is made, although the caller would wait.
     fn is_exhausted(&self) -> bool {
         false
     }
 
-    /// A refusal to let the waiter listen, with what it is about.
+    /// Adds an explanation to a refused subscription.
     fn explained(&self, refusal: Error) -> Error {
         refusal
     }
@@ -81,11 +80,11 @@ pub(crate) trait Wanted: Send + 'static {
     /// Emits an event of the wait.
     fn emit(&self, _kind: EventKind<'_>) {}
 
-    /// The wait ends without it.
+    /// Called when the wait ends without a grant.
     fn give_up(&mut self) {}
 }
 
-/// Gets `wanted`, or `None` when the caller's time ends first.
+/// Gets `wanted`. Returns `None` if the caller's time ends first.
 pub(crate) async fn wait<W: Wanted>(
     session: &Arc<Session>,
     limit: WaitLimit,
@@ -97,17 +96,17 @@ pub(crate) async fn wait<W: Wanted>(
     let seen = progress.clone();
     let answered =
         answer_of(&*env, |answer| Caller::new(session, limit, begun, progress, answer).serve(wanted));
-    // What is under way when the time is over is undone by the task.
+    // If the time ends first, the task undoes the request that is under way.
     seen.outcome(&*env, begun, limit.time(), session.config.call_timeout, answered).await
 }
 
-/// The caller that the work is done for, as the task sees it.
+/// The caller of an acquisition, as seen by the task that does the work.
 pub(crate) struct Caller<T> {
     session: Arc<Session>,
     limit: WaitLimit,
     begun: Monotonic,
     end: Option<Monotonic>,
-    /// Taken when the caller gets its answer, which can be before the work is done.
+    /// Taken when the caller gets its answer, which may be before the work is done.
     answer: Option<oneshot::Sender<Result<Option<T>>>>,
     pub(crate) progress: Arc<Progress>,
     _under_way: Token,
@@ -141,27 +140,27 @@ impl<T: Send + 'static> Caller<T> {
         self.session.env()
     }
 
-    /// Whether no result can reach the caller any more.
+    /// Returns true if no result can reach the caller any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
 
-    /// Answers the caller. A guard that is not received is dropped and thereby released.
+    /// Answers the caller. A guard that the caller does not receive is dropped and thus released.
     pub(crate) fn answer(&mut self, outcome: Result<Option<T>>) {
         if let Some(answer) = self.answer.take() {
             drop(answer.send(outcome));
         }
     }
 
-    /// Whether the caller is no longer interested, its time is up, or the client is closed.
+    /// Returns true if the caller is gone, its time is up, or the client is closing.
     fn has_given_up(&self) -> bool {
         let is_late = self.end.is_some_and(|end| self.env().now() >= end);
         is_late || self.is_gone() || self.session.ctx.work.is_closing()
     }
 
-    /// The turn of a request, of which so many may be on the wire at once. A caller that is gone
-    /// before its turn sends nothing; one who waits for no time at all asks once if it is its turn
-    /// already.
+    /// Waits for a permit to send a request; the number of requests on the wire is limited. If the
+    /// caller is gone before it gets one, nothing is sent. A caller with a wait of zero still sends
+    /// one request if a permit is free immediately.
     pub(crate) async fn turn<'s>(&mut self, session: &'s Session) -> Result<impl Drop + Send + 's> {
         let is_instant = self.limit == WaitLimit::For(Duration::ZERO);
         let is_over = self.is_gone() || session.ctx.work.is_closing();
@@ -174,7 +173,7 @@ impl<T: Send + 'static> Caller<T> {
         Ok(self.unless_given_up(session.asks.acquire()).await?.expect("never closed"))
     }
 
-    /// What comes of work before anything is sent, unless the caller [gives
+    /// Returns the outcome of `work`, which sends nothing, unless the caller [gives
     /// up](Caller::has_given_up) first.
     pub(crate) async fn unless_given_up<W>(&mut self, work: impl Future<Output = W>) -> Result<W> {
         tokio::select! {
@@ -196,7 +195,7 @@ impl<T: Send + 'static> Caller<T> {
         let gone = async {
             match &mut self.answer {
                 Some(answer) => answer.closed().await,
-                // The caller has its answer; the rest of the work ends by itself.
+                // The caller has its answer; the remaining work ends by itself.
                 None => std::future::pending().await,
             }
         };
@@ -219,7 +218,7 @@ impl<T: Send + 'static> Caller<T> {
             return;
         }
         let outcome = match self.get(&mut wanted).await {
-            // The caller has not given up.
+            // The caller has not given up: the client is closing.
             Ok(None) if work.is_closing() => Err(Error::definite(ErrorKind::Closed)),
             outcome => outcome,
         };
@@ -243,12 +242,12 @@ impl<T: Send + 'static> Caller<T> {
         if self.limit == WaitLimit::NoWait || self.has_given_up() || wanted.is_exhausted() {
             return Ok(None);
         }
-        // A lock that is free is got without waiting: its acquisition does without the memory for
-        // that.
+        // Boxed so that the acquisition of a free lock does not pay the memory of a wait.
         Box::pin(self.keep_asking(wanted, busy)).await
     }
 
-    /// Attempts again, after each message and each sleep, until it is got or the caller gives up.
+    /// Attempts again after each message and each sleep, until a grant or until the caller gives
+    /// up.
     async fn keep_asking<W: Wanted<Got = T>>(
         &mut self,
         wanted: &mut W,
@@ -292,7 +291,7 @@ impl<T: Send + 'static> Caller<T> {
             if let Some(error) = subscription.refusal() {
                 return Err(wanted.explained(error));
             }
-            // A message may have been missed before the subscription stood.
+            // A message may have been missed before the subscription was confirmed.
             let asked = env.now();
             busy = match self.attempt(wanted).await? {
                 Answer::Got(got) => {
@@ -317,7 +316,7 @@ impl<T: Send + 'static> Caller<T> {
         }
     }
 
-    /// Asks until there is an answer, or an error that repeating does not mend.
+    /// Attempts until there is an answer or an error that a retry cannot mend.
     async fn attempt<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Result<Answer<T>> {
         let mut repeats = Repeats::default();
         self.progress.asking(self.env().now());
@@ -331,8 +330,8 @@ impl<T: Send + 'static> Caller<T> {
                 Err(error) => self.progress.failed(error),
             }
             if self.answer.is_none() {
-                // The caller has got an error; a guard that came of it all the same is released
-                // right here.
+                // The caller has already got an error. A guard that was granted all the same is
+                // dropped here and thus released.
                 return Err(done.err().unwrap_or_else(Error::shutdown));
             }
             let error = match done {

@@ -1,6 +1,6 @@
-//! What the processes that share a lock must agree on: the names of its keys and channels, and the
-//! part of a lease that none of them may use. The names are Redisson's, so that both kinds of
-//! clients can share a lock.
+//! The names and times that all processes sharing a lock must agree on: its keys, channels and
+//! slots, and the part of a lease that no holder may use. The names are Redisson's, so that both
+//! kinds of clients can share a lock.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use highway::{HighwayHash, HighwayHasher, Key};
 
-/// The name of the companion key `prefix` of `name`: `prefix:{name}`, with the name made a hash tag
-/// unless it holds a brace already, so that the companion keys of a lock live in its slot.
+/// Returns the name of the companion key `prefix` of `name`: `prefix:{name}`. The braces make the
+/// name a hash tag, so that the companion keys of a lock are in its slot. They are left out if the
+/// name already has a brace.
 ///
 /// ```
 /// use lockstorm_client::wire::prefixed;
@@ -20,69 +21,69 @@ pub fn prefixed(prefix: &str, name: &str) -> String {
     if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") }
 }
 
-/// The channel on which the release of the lock `name` is published.
+/// Returns the channel on which the release of the lock `name` is published.
 pub fn lock_channel(name: &str) -> String {
     prefixed("redisson_lock__channel", name)
 }
 
-/// The channel of one waiter in the queue of the fair lock `name`, on which its turn is published.
+/// Returns the channel of one waiter in the queue of the fair lock `name`, on which its turn is
+/// published.
 pub fn waiter_channel(name: &str, owner: &str) -> String {
     format!("{}:{owner}", lock_channel(name))
 }
 
-/// The key that keeps the result of one release request, for its repeats.
+/// Returns the key that stores the result of one release request, for its retries.
 pub fn unlock_latch(name: &str, request: &str) -> String {
     format!("{}{request}", unlock_latches(name))
 }
 
-/// What the keys of all release requests of the lock `name` begin with. Each has a time to live,
-/// and a later release may delete it earlier.
+/// Returns the prefix of the keys of all release requests of the lock `name`. Each has a TTL, and a
+/// later release may delete it earlier.
 pub fn unlock_latches(name: &str) -> String {
     prefixed("redisson_unlock_latch", name) + ":"
 }
 
-/// The counter of the fencing tokens of the fenced lock `name`.
+/// Returns the key of the counter of fencing tokens of the fenced lock `name`.
 pub fn fencing_token(name: &str) -> String {
     prefixed("redisson_lock_token", name)
 }
 
-/// The list of the owners that wait for the fair lock `name`; its head is next.
+/// Returns the key of the list of owners that wait for the fair lock `name`; its head is next.
 pub fn fair_queue(name: &str) -> String {
     prefixed("redisson_lock_queue", name)
 }
 
-/// The sorted set of the deadlines, in Unix milliseconds, until which each waiter of the fair lock
-/// `name` counts as alive.
+/// Returns the key of the sorted set of deadlines, in Unix milliseconds, until which each waiter of
+/// the fair lock `name` counts as alive.
 pub fn fair_deadlines(name: &str) -> String {
     prefixed("redisson_lock_timeout", name)
 }
 
-/// The sorted set of the times, in Unix milliseconds, by which each waiter of the fair lock `name`
-/// asks again if it is alive. Redisson has no such key, and leaves it alone. It lasts as long as
-/// the places in the queue.
+/// Returns the key of the sorted set of times, in Unix milliseconds, by which each living waiter of
+/// the fair lock `name` asks again. Redisson has no such key and does not touch it. It exists as
+/// long as the places in the queue.
 pub fn fair_alive(name: &str) -> String {
     prefixed("redisson_lock_alive", name)
 }
 
-/// The channel of the read-write lock `name`, which both modes share.
+/// Returns the channel of the read-write lock `name`, which both modes share.
 pub fn rw_channel(name: &str) -> String {
     prefixed("redisson_rwlock", name)
 }
 
-/// What the keys of the read holds of `owner` at the read-write lock `name` begin with: `:1`, `:2`
-/// and so on follow, one for each level. Each ends with its lease.
+/// Returns the prefix of the keys of the read holds of `owner` at the read-write lock `name`: `:1`,
+/// `:2` and so on follow, one for each level. Each key expires with its lease.
 pub fn read_holds(name: &str, owner: &str) -> String {
     suffixed(name, &format!("{owner}:rwlock_timeout"))
 }
 
-/// The channel on which the permits that the semaphore `name` has are published.
+/// Returns the channel on which the permits of the semaphore `name` are published.
 pub fn semaphore_channel(name: &str) -> String {
     prefixed("redisson_sc", name)
 }
 
-/// The channel on which the opening of the count-down latch `name` is published. It has braces of
-/// its own also around a name that has some, so that its slot is another one than that of the key
-/// then.
+/// Returns the channel on which the opening of the count-down latch `name` is published. It adds
+/// braces even around a name that already has some; its slot then differs from that of the key.
 ///
 /// ```
 /// use lockstorm_client::wire::{Slot, latch_channel};
@@ -94,26 +95,27 @@ pub fn latch_channel(name: &str) -> String {
     format!("redisson_countdownlatch__channel__{{{name}}}")
 }
 
-/// The number of permits that the rate limiter `name` has left for all clients together.
+/// Returns the key of the number of permits that the rate limiter `name` has left for all clients
+/// together.
 pub fn rate_permits(name: &str) -> String {
     suffixed(name, "value")
 }
 
-/// The sorted set of what the rate limiter `name` has granted to all clients together: 21 bytes
-/// each, of which the last four are the number of permits, by the time of the grant in Unix
-/// milliseconds.
+/// Returns the key of the sorted set of grants of the rate limiter `name` to all clients together.
+/// A member has 21 bytes; the last four are the number of permits. The score is the time of the
+/// grant in Unix milliseconds.
 pub fn rate_grants(name: &str) -> String {
     suffixed(name, "permits")
 }
 
-/// The sorted set of the permits that are out of the expirable semaphore `name`: the 16 bytes of
-/// each id, by its deadline in Unix milliseconds.
+/// Returns the key of the sorted set of held permits of the expirable semaphore `name`: the 16
+/// bytes of each id, by its deadline in Unix milliseconds.
 pub fn permit_deadlines(name: &str) -> String {
     suffixed(name, "timeout")
 }
 
-/// The name of the companion key `suffix` of `name`: `{name}:suffix`, with the name made a hash tag
-/// unless it holds a brace already.
+/// Returns the name of the companion key `suffix` of `name`: `{name}:suffix`. The braces, which
+/// make the name a hash tag, are left out if the name already has one.
 ///
 /// ```
 /// use lockstorm_client::wire::suffixed;
@@ -124,15 +126,15 @@ pub fn suffixed(name: &str, suffix: &str) -> String {
     format!("{}:{suffix}", suffix_tag(name))
 }
 
-/// What the companion keys of `name` with a suffix begin with: `name` made a hash tag, unless it
-/// holds a brace already.
+/// Returns the prefix of the companion keys of `name` that have a suffix: `name` as a hash tag, or
+/// `name` itself if it already has a brace.
 pub fn suffix_tag(name: &str) -> String {
     if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
 }
 
-/// The field that has the owner of a value in the hash of a faster multi-lock's group: the hash of
-/// the value as it is encoded, a `HighwayHash` of 128 bits with Redisson's key, in Base64. Of the
-/// owner's, `field:owner:expire_time` and `field:owner:lock_count` follow.
+/// Returns the field that stores the owner of a value in the hash of a faster multi-lock's group:
+/// the Base64 of the value's `HighwayHash`, 128 bits with Redisson's key, over its encoded bytes.
+/// Two more fields begin with it: `field:owner:expire_time` and `field:owner:lock_count`.
 ///
 /// ```
 /// assert_eq!(lockstorm_client::wire::group_field(b"f1"), "uxmtuxwbA6v+mqalmQLIOA");
@@ -144,14 +146,14 @@ pub fn group_field(encoded: &[u8]) -> String {
     STANDARD_NO_PAD.encode([high.to_be_bytes(), low.to_be_bytes()].concat())
 }
 
-/// The default allowance for clocks that run at different rates, in millionths of a lease: 1 %.
+/// The default allowance for clocks of different rates, in millionths of a lease: 1 %.
 pub const DRIFT_PPM: u32 = 10_000;
 
-/// The allowance for the granularity of Redis's expiry, on top of that for the clocks' rates.
+/// The allowance for the granularity of Redis's expiry, in addition to that for clock rates.
 pub const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
 
-/// The part of a lease that its holder gives up, so that it stops before the server does: 1 % for
-/// clocks that run at different rates and 2 ms for the granularity of Redis's expiry, as the
+/// Returns the part of a lease that its holder does not use, so that it stops before the server
+/// does: 1 % for clocks of different rates and 2 ms for the granularity of Redis's expiry, as the
 /// Redlock page proposes.
 ///
 /// ```
@@ -162,7 +164,7 @@ pub fn drift_margin(lease: Duration) -> Duration {
     drift_margin_of(lease, DRIFT_PPM)
 }
 
-/// As [`drift_margin`], with another allowance for the clocks' rates, in millionths.
+/// As [`drift_margin`], with another allowance for clock rates, in millionths.
 pub fn drift_margin_of(lease: Duration, ppm: u32) -> Duration {
     let (whole, rest) = (lease.as_secs(), u64::from(lease.subsec_nanos()));
     // Both products fit: the seconds saturate, and less than 10^9 ns times 2^32 is less than 2^63.
@@ -177,11 +179,11 @@ pub fn drift_margin_of(lease: Duration, ppm: u32) -> Duration {
 pub struct Slot(pub u16);
 
 impl Slot {
-    /// How many there are.
+    /// The number of slots.
     pub const COUNT: u16 = 16_384;
 
-    /// The slot of a key, by its hash tag if it has one: what stands between the first `{` and the
-    /// next `}`, if that is not empty.
+    /// Returns the slot of a key. It is computed from the hash tag, if the key has one: the text
+    /// between the first `{` and the next `}`, if that is not empty.
     ///
     /// ```
     /// use lockstorm_client::wire::{Slot, lock_channel};
@@ -195,7 +197,7 @@ impl Slot {
     }
 }
 
-/// CRC-16/XMODEM, which Redis Cluster specifies.
+/// Computes CRC-16/XMODEM, as Redis Cluster specifies.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(
@@ -216,7 +218,7 @@ mod tests {
         for (name, channel) in [
             ("lk", "redisson_lock__channel:{lk}"),
             ("a{tag}b", "redisson_lock__channel:a{tag}b"),
-            // Not a valid hash tag, but Redisson only looks for the brace.
+            // Not a valid hash tag, but Redisson only checks for the brace.
             ("a{b", "redisson_lock__channel:a{b"),
         ] {
             assert_eq!(lock_channel(name), channel);
@@ -235,8 +237,8 @@ mod tests {
         assert_eq!((rate_permits("r"), rate_grants("a{t}b")), ("{r}:value".into(), "a{t}b:permits".into()));
     }
 
-    /// As Redisson 4.7 writes them: the start of the alphabet, again and again, as its
-    /// `StringCodec` encodes it.
+    /// Observed from Redisson 4.7 with its `StringCodec`, for values that repeat the start of the
+    /// alphabet.
     #[test]
     fn fields_of_values() {
         for (length, field) in [
@@ -257,7 +259,7 @@ mod tests {
         }
     }
 
-    /// As CLUSTER KEYSLOT of a real server says.
+    /// Observed from CLUSTER KEYSLOT of a real server.
     #[test]
     fn slots() {
         for (key, slot) in [
@@ -266,7 +268,7 @@ mod tests {
             ("123456789", 0x31c3),
             ("{foo}bar", 12182),
             ("my{tag}", 8338),
-            // No tag: nothing between the braces, or no second one.
+            // No tag: nothing between the braces, or no closing brace.
             ("a{}b", 13694),
             ("a{b", 13340),
             ("a}{foo}", 12182),

@@ -1,4 +1,4 @@
-//! What a client has under way, and the end of it.
+//! The background work of a client, and its end when the client closes.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Something is under way until the token is dropped.
+    /// Registers work; dropping the token ends it.
     pub(crate) fn begin(self: &Arc<Self>) -> Token {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         Token(self.clone())
@@ -29,7 +29,7 @@ impl Work {
         self.under_way.load(Ordering::Acquire)
     }
 
-    /// From here on no lock is asked for.
+    /// Refuses new work from now on.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.changed.notify_waiters();
@@ -44,14 +44,14 @@ impl Work {
         self.until(|| self.is_closing()).await;
     }
 
-    /// Completes when nothing is under way.
+    /// Completes when no work is under way.
     pub(crate) async fn done(&self) {
         self.until(|| self.under_way() == 0).await;
     }
 
     async fn until(&self, condition: impl Fn() -> bool) {
         loop {
-            // In line before the look, so that a change in between is not missed.
+            // Register for the notification before checking, or a change in between is lost.
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             if condition() {
@@ -62,13 +62,14 @@ impl Work {
     }
 }
 
-/// What the last try of work that is repeated has come to, for a caller whose time ends before the
+/// The error of the last attempt of work that is retried, for a caller whose time ends before the
 /// work does.
 #[derive(Default)]
 pub(crate) struct Trouble(Mutex<Option<Box<Error>>>);
 
 impl Trouble {
-    /// A try came to nothing. What a server has said outlasts the want of a reply.
+    /// Notes a failed attempt. An earlier error reply of a server is kept rather than a missing
+    /// reply.
     pub(crate) fn failed(&self, error: &Error) {
         let mut last = locked(&self.0);
         if last.is_none() || !error.is_silence() {
@@ -76,7 +77,7 @@ impl Trouble {
         }
     }
 
-    /// The work is done.
+    /// Clears the error: the work is done.
     pub(crate) fn end(&self) {
         *locked(&self.0) = None;
     }
@@ -85,14 +86,14 @@ impl Trouble {
         locked(&self.0).as_deref().cloned()
     }
 
-    /// The error of work that may yet be done, after `time`.
+    /// Returns the error of work that is unfinished after `time`, but may still succeed.
     pub(crate) fn overdue(&self, time: Duration) -> Error {
         let last = self.last().map(Error::made_indefinite);
         last.unwrap_or_else(|| Error::indefinite(ErrorKind::ResponseTimeout(time)))
     }
 }
 
-/// See [`Work::begin`].
+/// Unfinished work: see [`Work::begin`].
 pub(crate) struct Token(Arc<Work>);
 
 impl Drop for Token {

@@ -1,4 +1,4 @@
-//! What one client holds: the one registry of its holds, by key and by owner.
+//! The registry of all holds of one client, by key and owner.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,30 +18,30 @@ pub(crate) struct Ledger(Mutex<Book>);
 
 #[derive(Default)]
 struct Book {
-    /// Holds granted so far, which numbers them.
+    /// The number of holds granted so far; numbers the holds.
     granted: u64,
-    /// Owners that named none so far.
+    /// The number of owners without a name so far.
     anonymous: u64,
-    /// An owner leaves when it is dropped.
+    /// An owner removes its entry when it is dropped.
     owners: BTreeMap<(Key, String), Weak<OwnerState>>,
     /// The keys of releases under way, by the number of the hold.
     releasing: BTreeMap<u64, Key>,
-    /// The keys of releases that have failed since the client was closed.
+    /// The keys of releases that failed after the client began to close.
     failed: Vec<Key>,
 }
 
 impl Ledger {
-    /// What this client knows of `owner` at `key`: the same for all requests while one of them
+    /// Returns the state of `owner` at `key`. All requests share one state as long as any of them
     /// keeps it.
     pub(crate) fn owner(self: &Arc<Self>, key: &Key, owner: &str) -> Arc<OwnerState> {
         self.entry(&mut locked(&self.0), key, owner.to_owned())
     }
 
-    /// As [`Ledger::owner`], of an owner that no other request has.
+    /// As [`Ledger::owner`], for a new owner that no other request shares.
     pub(crate) fn anonymous(self: &Arc<Self>, key: &Key) -> Arc<OwnerState> {
         let mut book = locked(&self.0);
         book.anonymous += 1;
-        // Without a colon, which every owner field has.
+        // The name has no colon. Every owner field has one, so the two never collide.
         let name = format!("anonymous {}", book.anonymous);
         self.entry(&mut book, key, name)
     }
@@ -71,7 +71,7 @@ impl Ledger {
         book.granted - 1
     }
 
-    /// Begins to release every hold that was not given back; how many there were.
+    /// Begins to release every hold that was not given back. Returns their number.
     pub(crate) fn give_all_back(&self, env: &dyn Env) -> usize {
         let owners: Vec<_> = locked(&self.0).owners.values().filter_map(Weak::upgrade).collect();
         let holds: Vec<_> = owners.iter().flat_map(|owner| owner.holds()).collect();
@@ -79,7 +79,7 @@ impl Ledger {
         let count = releases.len();
         for release in releases {
             env.spawn(Box::pin(async move {
-                // The outcome is noted here.
+                // The ledger records the outcome.
                 let _ = release.await;
             }));
         }
@@ -90,7 +90,7 @@ impl Ledger {
         locked(&self.0).releasing.insert(hold.number, hold.key.clone());
     }
 
-    /// With `note` the client is being closed, and the release has failed.
+    /// With `note` the failed release is recorded, because the client is closing.
     pub(super) fn release_ends(&self, hold: &Hold, note: bool) {
         let mut book = locked(&self.0);
         book.releasing.remove(&hold.number);
@@ -99,21 +99,21 @@ impl Ledger {
         }
     }
 
-    /// How many releases are under way.
+    /// Returns the number of releases under way.
     pub(crate) fn releasing(&self) -> usize {
         locked(&self.0).releasing.len()
     }
 
-    /// The keys whose release is under way, or has failed since the client was closed.
+    /// Returns the keys whose release is under way, or failed after the client began to close.
     pub(crate) fn unreleased(&self) -> Vec<String> {
         let book = locked(&self.0);
         book.failed.iter().chain(book.releasing.values()).map(ToString::to_string).collect()
     }
 
-    /// Settles that every hold of `key` is lost that has a part in common with `parts`.
+    /// Marks every hold of `key` as lost that has a part in common with `parts`.
     pub(crate) fn lose_all(&self, key: &Key, parts: &Parts, why: LossCause) {
-        // Not under the mutex: the observer may call back, and the last one to know an owner drops
-        // it.
+        // Not under the mutex: the observer may call back, and dropping the last reference to an
+        // owner takes the mutex.
         let owners: Vec<_> = {
             let book = locked(&self.0);
             let of_key = book.owners.range((key.clone(), String::new())..);
@@ -129,32 +129,32 @@ impl Ledger {
     }
 }
 
-/// One owner at one key.
+/// The state of one owner at one key.
 ///
-/// Its requests run one after another, so that after a lost reply the count in Redis can be
-/// compared with the holds known here: one more means that the request was obeyed.
+/// Requests of an owner run one after another. So after a lost reply the count in Redis can be
+/// compared with the holds known here: one more means that the request was executed.
 pub(crate) struct OwnerState {
     ledger: Arc<Ledger>,
     pub(crate) key: Key,
     pub(crate) owner: String,
-    /// Held while a request of the owner is under way.
+    /// Locked while a request of the owner is under way.
     pub(crate) serial: tokio::sync::Mutex<()>,
-    /// Of the release that is under way.
+    /// The failures of the release that is under way.
     pub(crate) trouble: Trouble,
     /// The levels that were not given back, by number.
     holds: Mutex<BTreeMap<u64, Weak<Hold>>>,
     lasts: Mutex<Lasts>,
 }
 
-/// Until when a server may have levels of an owner that are over by this client's clock. It is a
-/// bound where a request that was given up does not arrive later than its time-out, and where the
-/// server's wall clock neither stands still nor goes back: what is beyond that is taken for a grant
-/// when the reply to the owner's next request is lost. A level that was given back in vain is not
-/// counted.
+/// The time until which a server may still have levels of an owner that have ended by this client's
+/// clock. It is an upper bound if two assumptions hold: a request that was given up does not arrive
+/// after its timeout, and the server's wall clock neither stops nor goes back. If one fails, a
+/// leftover level may be mistaken for a grant when the reply to the owner's next request is lost. A
+/// level whose release has failed is not counted.
 #[derive(Clone, Copy)]
 struct Lasts {
     until: Boottime,
-    /// Levels with lower numbers are of a key that was gone before the last request.
+    /// Levels with lower numbers belong to a key that had expired before the last request.
     from: u64,
 }
 
@@ -167,31 +167,32 @@ impl OwnerState {
         locked(&self.holds).insert(hold.number, Arc::downgrade(hold));
     }
 
-    /// The hold is given back: it is not counted any more.
+    /// Stops counting the hold: it was given back.
     pub(crate) fn remove(&self, number: u64) {
         locked(&self.holds).remove(&number);
     }
 
-    /// The levels that were not given back, in the order in which they were granted.
+    /// Returns the levels that were not given back, in the order of their grants.
     pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
-        // Collected first: the last one to know a hold drops it, which takes this mutex.
+        // Collected while locked, dropped after: dropping the last reference to a hold takes this
+        // mutex.
         locked(&self.holds).values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The levels of just these parts that the watchdog is to renew.
+    /// Returns the levels of exactly these parts that the watchdog has to renew.
     pub(crate) fn renewed(&self, parts: &Parts) -> Vec<Arc<Hold>> {
         let mut holds = self.holds();
         holds.retain(|hold| hold.parts == *parts && hold.is_renewed());
         holds
     }
 
-    /// A request that was sent at `sent` sets the owner's lease to `lease`. It is obeyed within
-    /// `patience` from then on, if it ever is.
+    /// Notes that a request sent at `sent` sets the owner's lease to `lease`. If it is executed at
+    /// all, then within `patience`.
     ///
-    /// So are the levels that the same user has by a field that begins with this one: what an owner
-    /// reads keeps what it writes.
+    /// The same is noted for owners of the key whose field begins with this owner's field and a
+    /// colon: a renewed read hold also keeps the write hold of the same owner alive.
     pub(crate) fn may_last(&self, sent: Boottime, patience: Duration, lease: Duration) {
-        // Dropped outside of the mutex, which the last one to know an owner takes.
+        // Dropped outside the mutex, because dropping the last reference to an owner takes it.
         let (next, others) = {
             let book = locked(&self.ledger.0);
             let field = format!("{}:", self.owner);
@@ -212,14 +213,16 @@ impl OwnerState {
         lasts.until = lasts.until.max(sent + patience + lease.saturating_add(drift_margin(lease)));
     }
 
-    /// Until when a server may have any level of the owner, by all that was set until now.
+    /// Returns the time until which a server may have any level of the owner, given all requests so
+    /// far.
     pub(crate) fn lasts_until(&self) -> Boottime {
         locked(&self.lasts).until
     }
 
-    /// The levels that Redis counts for the owner at each of the parts, as far as this client knows
-    /// at `now`. A level does not end with its own lease, but with what it is of, which the longest
-    /// lease keeps. One that is over by this client's clock may be there still.
+    /// Returns the number of levels that Redis counts for the owner at each part, as far as this
+    /// client knows at `now`. A level does not end with its own lease but with the key or part,
+    /// which the longest lease keeps. A level that has ended by this client's clock may still exist
+    /// on the server.
     pub(crate) fn levels(&self, parts: &Parts, now: Boottime) -> Vec<Levels> {
         let holds = self.holds();
         let of_owner: Vec<_> = holds.iter().filter(|hold| hold.owner == self.owner).collect();
@@ -238,20 +241,20 @@ impl OwnerState {
         parts.iter().map(levels).collect()
     }
 
-    /// The hold that the next grant is inside of at a part, with which the key, or the part in it,
-    /// came into being: its number.
+    /// Returns the number of the hold with which the key, or this part of it, was created, if that
+    /// still exists. The next grant nests inside that hold.
     pub(super) fn outermost(&self, part: &str) -> Option<u64> {
         let holds = self.holds();
         holds.iter().filter(|hold| hold.keeps_the_key()).find_map(|hold| hold.outermost(part))
     }
 
-    /// How long the longest of the holds lasts, by this client's clock, if it is not renewed.
+    /// Returns the longest validity of the holds, if they are not renewed.
     pub(crate) fn longest_validity(&self) -> Duration {
         self.holds().iter().map(|hold| hold.validity()).max().unwrap_or_default()
     }
 
-    /// True when the owner took the lock anew after `hold` was over, and its key with it. To
-    /// release `hold` would then take a level away from the newer one.
+    /// Returns true if `hold` is lost, and the owner has since acquired the lock again, with a new
+    /// key. Releasing `hold` would then take a level from the newer hold.
     pub(crate) fn superseded(&self, hold: &Hold) -> bool {
         let holds = self.holds();
         let is_anew =
@@ -260,7 +263,7 @@ impl OwnerState {
     }
 }
 
-/// Whether another of the holds has kept the part since before this one was over.
+/// Returns true if another hold has kept the part since before this hold ended.
 fn is_kept(hold: &Hold, part: &str, holds: &[Arc<Hold>]) -> bool {
     holds.iter().any(|other| other.outermost(part) == hold.outermost(part) && other.keeps_the_key())
 }
@@ -269,7 +272,7 @@ impl Drop for OwnerState {
     fn drop(&mut self) {
         let mut book = locked(&self.ledger.0);
         let name = (self.key.clone(), std::mem::take(&mut self.owner));
-        // Another one may have taken the place meanwhile.
+        // Another state may have taken the entry since.
         if book.owners.get(&name).is_some_and(|state| state.strong_count() == 0) {
             book.owners.remove(&name);
         }

@@ -1,21 +1,23 @@
-//! How many levels Redis counts for an owner, as far as its client knows, and what a count tells of
-//! a request without a reply.
+//! Compares the level count in Redis with the levels that the client knows, to decide if a request
+//! without a reply was executed.
 
 use std::time::Duration;
 
-/// The levels that Redis counts for an owner at one part of a key, as far as the client knows.
+/// The number of levels that Redis counts for an owner at one part of a key, as far as the client
+/// knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Levels {
-    /// Those that the server must have.
+    /// The number that the server must have.
     pub(crate) least: usize,
-    /// With those that are over by the client's clock, which the server may still have: it counts a
-    /// lease from when it got the request, the client from when it sent it.
+    /// The same plus those that have ended by the client's clock but that the server may still
+    /// have. The server's lease begins when it gets the request; the client's begins when it sends
+    /// it.
     pub(crate) most: usize,
 }
 
 impl Levels {
-    /// Whether a request for one more was obeyed, by the count that followed; `None` if what is
-    /// more than `least` may be a level that is over.
+    /// Decides by the `count` that followed if a request for one more level was executed. `None` if
+    /// the difference to `least` may be a level that has ended.
     fn have_grown(self, count: u64) -> Option<bool> {
         match count {
             _ if count <= self.least as u64 => Some(false),
@@ -25,12 +27,12 @@ impl Levels {
     }
 }
 
-/// What the answers to questions tell of a request without a reply.
+/// The conclusion about a request without a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told<F> {
     Obeyed(F),
     NotObeyed,
-    /// Nothing yet. Later answers may tell, when what is over is gone.
+    /// Undecided so far. Later answers may decide, once the old levels are gone.
     Unclear,
 }
 
@@ -44,27 +46,27 @@ impl<F> Told<F> {
     }
 }
 
-/// What a client knows of an owner's levels when it asks what became of a request for one more.
+/// The client's knowledge of an owner's levels when it probes a request for one more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// The levels before the request, at each part that was asked for.
+    /// The levels before the request, at each part that was requested.
     pub(crate) levels: Vec<Levels>,
-    /// How much longer the levels that are over may last at most, from the questions on.
+    /// The longest time for which the ended levels may remain, from the queries on.
     pub(crate) old_left: Duration,
-    /// How much longer what was asked for would last at least, from the answers on.
+    /// The shortest time for which the requested level would remain, from the answers on.
     pub(crate) new_left: Duration,
 }
 
 impl Known {
-    /// What the counts at each part tell, and where they do not, the rest of the lease. `None` if
-    /// the parts are others.
+    /// Decides by the counts at each part and, if these do not decide, by the rest of the lease.
+    /// `None` if the number of parts differs.
     pub(crate) fn told(&self, counts: &[u64], left: Duration) -> Option<Told<Duration>> {
         if counts.len() != self.levels.len() {
             return None;
         }
         let grown: Vec<_> =
             self.levels.iter().zip(counts).map(|(levels, count)| levels.have_grown(*count)).collect();
-        // All parts are granted or none.
+        // Either all parts are granted or none.
         Some(if grown.contains(&Some(false)) {
             Told::NotObeyed
         } else if grown.contains(&Some(true)) || left > self.old_left {
@@ -86,7 +88,7 @@ mod tests {
     #[test]
     fn what_a_count_tells() {
         let (obeyed, not, unclear) = (Some(true), Some(false), None);
-        // For each count from 0 on.
+        // The expected result for each count from 0 on.
         for (least, most, told) in [
             (0, 0, &[not, obeyed, obeyed][..]),
             (1, 1, &[not, not, obeyed]),
@@ -108,7 +110,7 @@ mod tests {
     fn where_the_counts_do_not_tell_the_rest_of_the_lease_may() {
         let levels = |most| Levels { least: 0, most };
         let obeyed = |ms| Told::Obeyed(MS(ms));
-        // What is over lasts for 500 ms at most, and what was asked for 900 ms at least.
+        // The ended level remains for at most 500 ms, the requested one for at least 900 ms.
         for (name, most, counts, left, told) in [
             ("shorter than a new one", &[1][..], &[1][..], 400, Told::NotObeyed),
             ("longer than an old one", &[1], &[1], 900, obeyed(900)),
@@ -123,7 +125,7 @@ mod tests {
         }
     }
 
-    /// An old key that may last as long as a new one: later, it is gone or it is new.
+    /// An old key may last as long as a new one. Later it is either gone or new.
     #[test]
     fn neither_may_tell_yet() {
         let known = |old_left, new_left| Known {

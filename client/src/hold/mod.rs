@@ -1,5 +1,5 @@
-//! One granted lock as this client believes it: until when, and whether it is known to be lost; and
-//! the one ledger of all holds of a client.
+//! Granted locks as the client believes in them: the deadline of each, the loss of it, and the
+//! ledger of all holds.
 
 mod ledger;
 mod levels;
@@ -25,18 +25,18 @@ pub(crate) use ledger::{Ledger, OwnerState};
 pub(crate) use levels::{Known, Levels, Told};
 pub(crate) use parts::Parts;
 
-/// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still
-/// meanwhile.
+/// The maximum delay until a task notices that a suspended machine has resumed: tokio's timers stop
+/// during the suspend.
 const RESUME_CHECK: Duration = Duration::from_secs(1);
 
-/// What every hold needs to know of its client.
+/// The parts of a client that every hold uses.
 #[derive(Clone)]
 pub(crate) struct ClientContext {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) work: Arc<Work>,
-    /// How long the caller of one operation waits for its outcome.
+    /// The time that the caller of one operation waits for its outcome.
     pub(crate) call_timeout: Duration,
 }
 
@@ -46,36 +46,37 @@ impl ClientContext {
     }
 }
 
-/// How a hold is extended and given back: the kind of lock that granted it.
+/// Extends and releases holds; implemented by the kind of lock.
 pub(crate) trait Keeper: Any + Send + Sync {
-    /// Gives one level back, and emits what came of it.
+    /// Gives one level back, and emits the outcome.
     fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>>;
 
-    /// The error of a release that is under way still after `time`: what its last try has come to.
+    /// Returns the error of a release that is still under way after `time`: the error of its last
+    /// attempt.
     fn overdue(&self, time: Duration) -> Error;
 
-    /// Extends the lease of `hold`, and of the levels that share it, to `lease` from now. Settles
-    /// that they are lost when the servers say so.
+    /// Extends the lease of `hold`, and of the levels that share it, to `lease` from now. Marks
+    /// them as lost if the servers say so.
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>>;
 
-    /// `hold` is not given back, and ends with its lease. What is left to do for that, of kinds
-    /// that would give it back by themselves.
+    /// Lets `hold` end with its lease instead of releasing it. Returns the work that this takes,
+    /// for kinds that would otherwise release it by themselves.
     fn forget(self: Arc<Self>, _hold: Arc<Hold>) -> Option<BoxFuture<'static, ()>> {
         None
     }
 }
 
-/// What was granted.
+/// The terms of a grant.
 pub(crate) struct Grant {
-    /// Until when it counts by this client's clock.
+    /// The end of the client's belief in the grant, by its own clock.
     pub(crate) deadline: Boottime,
-    /// The lease that was asked for.
+    /// The requested lease.
     pub(crate) lease: Duration,
-    /// The watchdog renews it.
+    /// True if the watchdog renews it.
     pub(crate) renewed: bool,
-    /// The fencing token, of locks that have one.
+    /// The fencing token, if the lock has one.
     pub(crate) token: Option<u64>,
-    /// What of the key was granted.
+    /// The parts of the key that were granted.
     pub(crate) parts: Parts,
 }
 
@@ -84,19 +85,20 @@ pub(crate) struct Hold {
     ctx: ClientContext,
     pub(crate) number: u64,
     pub(crate) key: Key,
-    /// The owner as Redis knows it.
+    /// The owner field in Redis.
     pub(crate) owner: String,
     pub(crate) lease: Duration,
     renewed: bool,
-    /// Where it is counted.
+    /// The owner whose levels include this hold.
     pub(crate) of: Arc<OwnerState>,
-    /// Of the guard. A future that awaits the loss must not keep the client alive.
+    /// Weak, because a future that awaits the loss must not keep the client alive. The guard owns
+    /// it.
     keeper: Weak<dyn Keeper>,
     pub(crate) granted: Boottime,
-    /// What of the key it is of.
+    /// The parts of the key that this hold covers.
     pub(crate) parts: Parts,
-    /// For each part the first hold of those that were granted one inside the other, so that the
-    /// part has been held since: its number.
+    /// For each part the number of the first hold in the nesting, since whose grant the part has
+    /// been held.
     outermost: Vec<u64>,
     state: Mutex<State>,
     changed: Notify,
@@ -106,12 +108,12 @@ struct State {
     deadline: Boottime,
     lost: Option<LossCause>,
     released: bool,
-    /// While the release is under way.
+    /// Set while the release is under way.
     releasing: Option<Token>,
 }
 
 impl Hold {
-    /// A grant to the owner `of`, which Redis knows as `owner`.
+    /// Records a grant to the owner `of`, whose field in Redis is `owner`.
     pub(crate) fn granted(
         ctx: ClientContext,
         of: &Arc<OwnerState>,
@@ -141,25 +143,25 @@ impl Hold {
         hold
     }
 
-    /// The first hold of those that this one was granted inside of at a part; `None` when it is not
-    /// of that part.
+    /// Returns the number of the first hold in the nesting at a part; `None` if this hold does not
+    /// cover the part.
     pub(crate) fn outermost(&self, part: &str) -> Option<u64> {
         self.outermost.get(self.parts.position(part)?).copied()
     }
 
-    /// Begins to give it back, unless that was done before.
+    /// Begins the release, unless it has begun already.
     fn give_back(self: &Arc<Self>) -> Option<BoxFuture<'static, Result<()>>> {
         let keeper = self.keeper()?;
         self.releasing().then(|| keeper.release(self.clone()))
     }
 
-    /// What extends and releases it, while its guard is there.
+    /// Returns the keeper, which extends and releases the hold, while a guard exists.
     pub(crate) fn keeper(&self) -> Option<Arc<dyn Keeper>> {
         self.keeper.upgrade()
     }
 
-    /// Whether the watchdog is to renew it: it was granted without a lease of its own, and is
-    /// neither lost nor given back.
+    /// Returns true if the watchdog has to renew the hold: it was granted without a lease of its
+    /// own, and is neither lost nor given back.
     pub(crate) fn is_renewed(&self) -> bool {
         let state = locked(&self.state);
         self.renewed && state.lost.is_none() && !state.released
@@ -173,7 +175,7 @@ impl Hold {
         self.ctx.call_timeout
     }
 
-    /// The time left, zero when the hold is lost or released.
+    /// Returns the rest of the belief; zero if the hold is lost or released.
     pub(crate) fn validity(&self) -> Duration {
         let state = locked(&self.state);
         if state.lost.is_some() || state.released {
@@ -182,15 +184,15 @@ impl Hold {
         state.deadline - self.ctx.env.boottime()
     }
 
-    /// Whether the server must have the key still, given back or not: the hold is not lost, and its
-    /// lease is not over.
+    /// Returns true if the server must still have the key, even if this level was given back: the
+    /// hold is not lost and its lease has not ended.
     pub(crate) fn keeps_the_key(&self) -> bool {
         let state = locked(&self.state);
         state.lost.is_none() && state.deadline > self.ctx.env.boottime()
     }
 
-    /// True while the client may believe in the lock. The first look after the deadline settles
-    /// that it is lost.
+    /// Returns true while the client may believe in the lock. The first call after the deadline
+    /// marks the hold as lost.
     pub(crate) fn is_valid(&self) -> bool {
         if self.validity() > Duration::ZERO {
             return true;
@@ -199,18 +201,18 @@ impl Hold {
         false
     }
 
-    /// Why the hold is lost, if it is.
+    /// Returns the cause of the loss, if the hold is lost.
     pub(crate) fn why_lost(&self) -> Option<LossCause> {
         locked(&self.state).lost
     }
 
-    /// A renewal sent at `sent` succeeded. Never shortens the hold, and does not bring a lost one
-    /// back.
+    /// Records the success of a renewal sent at `sent`. Never shortens the hold, and does not bring
+    /// back a lost one.
     pub(crate) fn renewed(&self, sent: Boottime, lease: Duration) {
         self.renewed_until(sent + lease.saturating_sub(drift_margin(lease)));
     }
 
-    /// As [`Hold::renewed`], with the deadline already known.
+    /// As [`Hold::renewed`], for a given deadline.
     pub(crate) fn renewed_until(&self, until: Boottime) {
         if !self.is_valid() {
             return;
@@ -227,7 +229,7 @@ impl Hold {
         self.emit(EventKind::RenewFailed { hold: self.number, error });
     }
 
-    /// Settles that the lock is lost; the first reason stays.
+    /// Marks the hold as lost; the first cause is kept.
     pub(crate) fn lose(&self, why: LossCause) {
         {
             let mut state = locked(&self.state);
@@ -240,9 +242,10 @@ impl Hold {
         self.changed.notify_waiters();
     }
 
-    /// The application gives the lock back: its belief ends here. False when it has done so before.
+    /// Ends the belief because the application gives the lock back. Returns false if that has
+    /// happened before.
     pub(crate) fn releasing(&self) -> bool {
-        // A lease that ran out unnoticed is a loss, not a release.
+        // If the lease ran out unnoticed, record a loss before the release.
         self.is_valid();
         {
             let mut state = locked(&self.state);
@@ -258,7 +261,7 @@ impl Hold {
         true
     }
 
-    /// The application hands the hold over to another user, who gives it back.
+    /// Ends the belief because the application hands the hold over; its new user releases it.
     pub(crate) fn forget(&self) {
         self.is_valid();
         if std::mem::replace(&mut locked(&self.state).released, true) {
@@ -277,7 +280,7 @@ impl Hold {
         self.emit(EventKind::Released { hold: self.number, error });
     }
 
-    /// Completes when the hold is lost; never when it is released.
+    /// Completes when the hold is lost; never if it is released.
     pub(crate) async fn lost(&self) -> LossCause {
         loop {
             let changed = self.changed.notified();

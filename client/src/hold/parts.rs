@@ -1,17 +1,17 @@
-//! What of a key a hold is of.
+//! The parts of a key that a hold covers.
 
 use std::sync::Arc;
 
-/// The parts of a key that are locked together: of most kinds the key as a whole, of a faster
-/// multi-lock the values of its group, in order.
+/// The parts of a key that are locked together. Most kinds lock the key as a whole; a faster
+/// multi-lock locks some values of its group, which are kept sorted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Parts(Option<Arc<[String]>>);
 
 impl Parts {
-    /// The key as a whole, which is one part.
+    /// The key as a whole, which counts as one part.
     pub(crate) const WHOLE: Self = Self(None);
 
-    /// Some of the values that a key has; each counts once.
+    /// Some values of a group; duplicates count once.
     pub(crate) fn several(values: impl IntoIterator<Item = String>) -> Self {
         let mut values: Vec<String> = values.into_iter().collect();
         values.sort_unstable();
@@ -24,7 +24,7 @@ impl Parts {
         self.0.as_deref().unwrap_or(&WHOLE).iter().map(String::as_str)
     }
 
-    /// Where among the parts this one is.
+    /// Returns the index of `part`.
     pub(super) fn position(&self, part: &str) -> Option<usize> {
         match &self.0 {
             None => part.is_empty().then_some(0),
@@ -32,7 +32,7 @@ impl Parts {
         }
     }
 
-    /// Whether both have a part in common.
+    /// Returns true if the two have a part in common.
     pub(crate) fn overlap(&self, other: &Self) -> bool {
         self.iter().any(|part| other.position(part).is_some())
     }

@@ -1,4 +1,4 @@
-//! What a hold believes after renewals, losses and releases, by a clock that is moved by hand.
+//! The belief of a hold after renewals, losses and releases, by a clock that is set by hand.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use crate::wire::drift_margin;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// An environment of nothing but clocks, all of which show the time that was set.
+/// An environment with only clocks, which all show the time that was set.
 #[derive(Default)]
 pub(crate) struct HandClock(Mutex<Duration>);
 
@@ -50,7 +50,7 @@ impl Env for HandClock {
     }
 }
 
-/// The events of holds, in words; times in milliseconds.
+/// Records the events of holds as text, with times in milliseconds.
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
 
@@ -67,7 +67,7 @@ impl Observer for Told {
     }
 }
 
-/// Is never asked.
+/// A keeper that is never called.
 struct Idle;
 
 impl Keeper for Idle {
@@ -84,7 +84,7 @@ impl Keeper for Idle {
     }
 }
 
-/// One owner of one lock, and the clock that its holds are measured by.
+/// One owner of one lock, and the clock of its holds.
 pub(crate) struct Setting {
     pub(crate) clock: Arc<HandClock>,
     pub(crate) owner: Arc<OwnerState>,
@@ -107,12 +107,12 @@ impl Setting {
         Self { clock, owner, ctx, told, keeper: Arc::new(Idle) }
     }
 
-    /// A grant of half a minute, less the margin for drift, to be renewed by the watchdog.
+    /// Grants a hold of 30 s less the margin for drift, to be renewed by the watchdog.
     pub(crate) fn grant(&self) -> Arc<Hold> {
         self.grant_for(LEASE)
     }
 
-    /// How many levels the server must have, and how many it may have.
+    /// Returns the number of levels that the server must have and may have.
     fn levels(&self) -> (usize, usize) {
         let levels = self.owner.levels(&Parts::WHOLE, self.clock.boottime())[0];
         (levels.least, levels.most)
@@ -130,13 +130,13 @@ impl Setting {
     }
 }
 
-/// A hold of 30 s that was granted at 0; the margin for drift is 302 ms of them.
+/// A hold of 30 s that was granted at 0; the margin for drift takes 302 ms of that.
 struct Row {
     name: &'static str,
     happens: fn(&HandClock, &Hold),
-    /// What the observer is told after the grant.
+    /// The events after the grant.
     told: &'static [&'static str],
-    /// How long it is believed in from the last moment of the row, in milliseconds.
+    /// The validity at the last moment of the row, in milliseconds.
     validity: u128,
 }
 
@@ -277,9 +277,9 @@ fn the_watchdog_renews_what_has_no_lease_of_its_own_and_is_neither_lost_nor_give
     }
 }
 
-/// A level whose own lease was over was taken for one that the server does not count any more,
-/// although a longer lease kept the key: a request without a reply seemed to have been obeyed, and
-/// what was taken later kept the level from being given back.
+/// A longer lease kept the key, but a level whose own lease had ended was assumed to be gone from
+/// the server's count. A request without a reply then seemed to have been executed, and a later
+/// hold kept the level from being released.
 #[test]
 fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     let setting = Setting::new();
@@ -291,19 +291,18 @@ fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     let later = setting.grant();
     assert_eq!(setting.levels(), (3, 3));
     assert!(!setting.owner.superseded(&inner), "it is counted beside the later one");
-    // The later one keeps the key when the outer one is given back.
+    // The later hold keeps the key when the outer one is given back.
     assert!(outer.releasing());
     setting.owner.remove(outer.number);
     assert_eq!(setting.levels(), (2, 2));
-    // All are over, and the key with them: what is taken now is a key of its own.
+    // All leases and the key have ended: the next grant creates a new key.
     setting.clock.set(60_000);
     assert!(!later.is_valid());
     assert_eq!(setting.levels(), (0, 0));
     let anew = setting.grant();
     assert_eq!(setting.levels(), (1, 1));
     assert_eq!([&inner, &later, &anew].map(|hold| setting.owner.superseded(hold)), [true, true, false]);
-    // The server has said that the key is gone: there is none that an older level could be counted
-    // in.
+    // The server has said that the key is gone, so it counts no older level.
     anew.lose(LossCause::NotHeld);
     assert_eq!(setting.levels(), (0, 0));
     let last = setting.grant();
@@ -311,13 +310,13 @@ fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     assert!(!setting.owner.superseded(&last));
 }
 
-/// A level that was over by the client's clock was not known any more when a request got no reply,
-/// while the server, which counts a lease from when it got the request, still counted it: it was
-/// taken for the grant.
+/// A level that had ended by the client's clock was forgotten. The server still counted it, because
+/// its lease begins when it gets the request. When a request got no reply, that level was mistaken
+/// for the grant.
 #[test]
 fn a_level_that_is_over_may_be_counted_until_the_server_must_have_dropped_it() {
-    // Of a lease of 30 s, with a margin for drift of 302 ms. What happens before its end at 29,698
-    // ms puts off until when it may be there.
+    // The lease is 30 s and the margin for drift 302 ms. Events before the client's end of 29,698
+    // ms extend the time until which the server may have the level.
     type Happens = fn(&Setting);
     let rows: [(&str, Happens, u64); 4] = [
         ("a grant whose reply came at once", |_| (), 30_302),
@@ -348,7 +347,7 @@ fn a_level_that_is_over_may_be_counted_until_the_server_must_have_dropped_it() {
         happens(&setting);
         for (ms, levels) in [(29_697, (1, 1)), (29_698, (0, 1)), (until - 1, (0, 1)), (until, (0, 0))] {
             setting.clock.set(ms);
-            // Whether it is noticed makes no difference.
+            // Noticing the end makes no difference.
             assert_eq!(setting.levels(), levels, "{name}, at {ms} ms");
             hold.is_valid();
             assert_eq!(setting.levels(), levels, "{name}, at {ms} ms, noticed");
@@ -358,14 +357,14 @@ fn a_level_that_is_over_may_be_counted_until_the_server_must_have_dropped_it() {
     let hold = setting.grant();
     hold.lose(LossCause::NotHeld);
     assert_eq!(setting.levels(), (0, 0), "the server has said that it is gone");
-    // Another key of the same owner: what comes when all is over does not bring the old levels
-    // back.
+    // A later request of the same owner makes a new key. It does not bring back old levels that
+    // must be gone.
     let setting = Setting::new();
     let _hold = setting.grant();
     setting.clock.set(30_302);
     setting.owner.may_last(sent(30_302), Duration::ZERO, LEASE);
     assert_eq!(setting.levels(), (0, 0), "a request that was sent when they must be gone");
-    // What one reads keeps what it writes, and not the other way round.
+    // A read hold's lease keeps the owner's write hold, but not the other way round.
     for (field, lasts) in [("o:write", (0, 1)), ("o2", (0, 0)), ("write:o", (0, 0))] {
         let reader = Setting::new();
         let writer = Setting { owner: reader.ctx.ledger.owner(&Key::new("l"), field), ..reader };

@@ -1,5 +1,5 @@
-//! The kinds of locks, and what is like them: semaphores, latches, rate limiters. Each is a folder:
-//! its Rust, its scripts, its constructor on [`Client`](crate::Client).
+//! The kinds of locks, and related objects: semaphores, latches, rate limiters. Each is a folder
+//! with its Rust, its scripts, and its constructor on [`Client`](crate::Client).
 
 mod reentrant;
 mod fenced;

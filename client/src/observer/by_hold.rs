@@ -1,10 +1,10 @@
-//! What an observer keeps for each hold while it lasts.
+//! Values that an observer keeps for the time of each hold.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A value for each hold, by its owner and number: numbers distinguish the holds of one client
-/// only.
+/// A value for each hold. The key includes the owner, because numbers are unique only among the
+/// holds of one client.
 #[derive(Debug)]
 pub(super) struct ByHold<T>(Mutex<BTreeMap<(String, u64), T>>);
 

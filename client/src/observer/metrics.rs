@@ -1,4 +1,4 @@
-//! Events of locks as metrics, by the facade `metrics`.
+//! Reports the events of locks as metrics, through the facade `metrics`.
 
 use metrics::{Label, SharedString, Unit};
 
@@ -6,26 +6,28 @@ use super::by_hold::ByHold;
 use super::{Event, EventKind, LossCause, Observer, Outcome, WokenBy};
 use crate::env::Boottime;
 
-/// Makes the label of a lock's key.
+/// Makes the label of a lock from its key.
 type LabelOf = Box<dyn Fn(&str) -> String + Send + Sync>;
 
-/// Counts and measures what happens to locks, for [`Builder::observer`](crate::Builder::observer),
-/// with whatever recorder the facade `metrics` has. Needs the feature `metrics`.
+/// Counts and measures the events of locks, with the recorder that is installed in the facade
+/// `metrics`. Pass it to [`Builder::observer`](crate::Builder::observer). Needs the feature
+/// `metrics`.
 ///
-/// | metric | kind | unit | labels | what it is |
+/// | metric | kind | unit | labels | meaning |
 /// | --- | --- | --- | --- | --- |
-/// | `lockstorm_attempts` | counter | count | | requests for locks that were sent, with repeats |
+/// | `lockstorm_attempts` | counter | count | | attempts to acquire locks, with retries |
 /// | `lockstorm_acquisitions` | counter | count | `outcome`: `granted`, `taken`, `failed` | acquisitions that have ended |
-/// | `lockstorm_wait_seconds` | histogram | seconds | `outcome` | how long they took |
-/// | `lockstorm_wakeups` | counter | count | `by`: `message`, `timer` | what ended the sleep of waiters |
+/// | `lockstorm_wait_seconds` | histogram | seconds | `outcome` | the time that acquisitions took |
+/// | `lockstorm_wakeups` | counter | count | `by`: `message`, `timer` | ended sleeps of waiters |
 /// | `lockstorm_holds` | gauge | count | | locks that the client believes it holds |
-/// | `lockstorm_hold_seconds` | histogram | seconds | | how long it held them |
+/// | `lockstorm_hold_seconds` | histogram | seconds | | the time for which the client believed it held a lock |
 /// | `lockstorm_renewals` | counter | count | `outcome`: `ok`, `failed` | renewals of leases |
 /// | `lockstorm_losses` | counter | count | `cause`: `expired`, `not_held`, `no_quorum` | holds that ended without a release |
 /// | `lockstorm_releases` | counter | count | `outcome`: `ok`, `failed` | releases |
 ///
-/// The acquisitions of a Redlock are not among `lockstorm_acquisitions`, and its holds are among
-/// `lockstorm_holds`. Names of locks are no labels by default: there may be any number of them.
+/// Acquisitions of a Redlock are not counted in `lockstorm_acquisitions`; its holds are counted in
+/// `lockstorm_holds`. By default the key of a lock is no label, because there may be any number of
+/// keys.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -43,12 +45,13 @@ type LabelOf = Box<dyn Fn(&str) -> String + Send + Sync>;
 #[derive(Default)]
 pub struct MetricsObserver {
     label: Option<LabelOf>,
-    /// Since when each hold is believed in.
+    /// The time of each hold's grant.
     holds: ByHold<Boottime>,
 }
 
 impl MetricsObserver {
-    /// Without a label for locks. Tells the recorder the units.
+    /// Makes an observer without labels for locks. Describes the metrics and their units to the
+    /// recorder.
     pub fn new() -> Self {
         for (name, about) in [
             ("lockstorm_attempts", "requests for locks that were sent"),
@@ -66,8 +69,8 @@ impl MetricsObserver {
         Self::default()
     }
 
-    /// Gives each metric a label `lock`, which `label` makes of the lock's key. There should be few
-    /// of them.
+    /// Adds a label `lock` to each metric. `label` makes its value from the lock's key; it should
+    /// return few distinct values.
     #[must_use]
     pub fn lock_label(mut self, label: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
         self.label = Some(Box::new(label));
@@ -84,9 +87,9 @@ impl MetricsObserver {
         metrics::counter!(name, self.labels(event, own)).increment(1);
     }
 
-    /// The belief in a hold has ended.
+    /// Records the end of the belief in a hold.
     fn end(&self, event: &Event<'_>, hold: u64) {
-        // A lost lock is given back later, when its belief has long ended.
+        // A lost hold is released later; its end was recorded at the loss.
         let Some(since) = self.holds.remove(event.owner, hold) else { return };
         metrics::gauge!("lockstorm_holds", self.labels(event, None)).decrement(1);
         metrics::histogram!("lockstorm_hold_seconds", self.labels(event, None)).record(event.at - since);

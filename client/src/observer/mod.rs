@@ -17,13 +17,13 @@ pub use metrics::MetricsObserver;
 #[cfg(feature = "tracing")]
 pub use tracing::TracingObserver;
 
-/// Receives the events of a client's locks: for metrics in production, for the beliefs of a client
+/// Receives the events of a client's locks: for metrics in production, and for a client's beliefs
 /// in a simulation.
 ///
-/// Called synchronously from the task that the event happens in, so it must be quick and must not
-/// block.
+/// It is called synchronously from the task in which the event happens, so it must be quick and
+/// must not block.
 pub trait Observer: Send + Sync + 'static {
-    /// Something happened to `event.lock`.
+    /// Handles an event of `event.lock`.
     fn observe(&self, event: &Event<'_>);
 }
 
@@ -32,35 +32,36 @@ pub trait Observer: Send + Sync + 'static {
 pub struct Event<'a> {
     /// The lock's key in Redis.
     pub lock: &'a str,
-    /// The owner as Redis knows it: `<client id>:<owner id>`, or the random value of a Redlock.
+    /// The owner field in Redis: `<client id>:<owner id>`, or the random value of a Redlock.
     pub owner: &'a str,
-    /// When, by this client's clock.
+    /// The time of the event by this client's clock.
     pub at: Boottime,
-    /// What happened.
+    /// The kind of event, with its details.
     pub kind: EventKind<'a>,
 }
 
-/// What happened to a lock.
+/// The kind of an [`Event`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
-    /// The lock is being asked for.
+    /// The client requests the lock.
     Attempt,
     /// The lock is held from now until `deadline`.
     Acquired {
         /// Distinguishes the holds of one client, also nested ones of one owner.
         hold: u64,
-        /// The lease that was written.
+        /// The lease that was set in Redis.
         lease: Duration,
-        /// Until when the client may believe that it holds the lock, unless it is renewed.
+        /// The time until which the client may believe that it holds the lock, unless it is
+        /// renewed.
         deadline: Boottime,
-        /// The fencing token, of locks that have one.
+        /// The fencing token, if the lock has one.
         token: Option<u64>,
     },
-    /// An acquisition, with all its attempts and waits, has ended. Not emitted by a Redlock, each
-    /// of whose attempts has an owner of its own.
+    /// An acquisition, with all its attempts and waits, has ended. A Redlock does not emit this
+    /// event, because each of its attempts has an owner of its own.
     Finished {
-        /// How.
+        /// The outcome of the acquisition.
         outcome: Outcome<'a>,
         /// The time since the caller asked for the lock.
         waited: Duration,
@@ -72,57 +73,56 @@ pub enum EventKind<'a> {
         /// The new end of the client's belief.
         deadline: Boottime,
     },
-    /// A renewal failed; it is repeated while the lease lasts.
+    /// A renewal failed; it is retried while the lease lasts.
     RenewFailed {
         /// The hold that was not renewed.
         hold: u64,
-        /// Why.
+        /// The error of the renewal.
         error: &'a Error,
     },
     /// The client knows that it no longer holds the lock.
     Lost {
         /// The hold that is lost.
         hold: u64,
-        /// How it knows.
+        /// The reason for the conclusion.
         why: LossCause,
     },
-    /// The hold is being given back: from here on the client does not believe that it holds the
-    /// lock.
+    /// The hold is being given back: the client no longer believes that it holds the lock.
     Releasing {
-        /// The hold.
+        /// The hold that is being given back.
         hold: u64,
     },
     /// The hold was given back, or the attempt to do so failed.
     Released {
-        /// The hold.
+        /// The hold that was given back.
         hold: u64,
-        /// The error when it failed.
+        /// The error if it failed.
         error: Option<&'a Error>,
     },
-    /// Another owner has the lock; the waiter sleeps for at most this long.
+    /// Another owner has the lock. The waiter sleeps for at most this time.
     Waiting {
-        /// The longest sleep; `None` when there is no limit but a message.
+        /// The longest sleep; `None` if only a message ends it.
         at_most: Option<Duration>,
     },
     /// The waiter continues.
     Woken {
-        /// What ended the sleep.
+        /// The reason for which the sleep ended.
         by: WokenBy,
     },
 }
 
-/// How an acquisition has ended.
+/// The outcome of an acquisition.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'a> {
     /// The lock was granted; an [`EventKind::Acquired`] came before.
     Granted,
     /// Another owner has the lock, and the caller waits no longer.
     Taken,
-    /// It has failed.
+    /// The acquisition failed with this error.
     Failed(&'a Error),
 }
 
-/// How a client knows that it lost a lock.
+/// The reason for which a client concludes that it lost a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossCause {
@@ -134,16 +134,16 @@ pub enum LossCause {
     NoQuorum,
 }
 
-/// What ended a waiter's sleep.
+/// The reason for which a waiter's sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WokenBy {
-    /// An unlock was announced, or the subscription was renewed and may have missed one.
+    /// A release was announced, or the client subscribed again and may have missed one.
     Message,
-    /// The holder's lease may have run out.
+    /// The time of the sleep is over: the holder's lease may have run out.
     Timer,
 }
 
-/// Receives the events and hands them on, to as many as there are.
+/// Forwards the events to any number of observers.
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 
@@ -161,8 +161,8 @@ impl Observer for Observers {
     }
 }
 
-/// What `tracing` and `metrics` receive of a lock that is got, waited for in vain, lost, and given
-/// back.
+/// Events as received by `tracing` and `metrics`, for a lock that is acquired, waited for in vain,
+/// lost, and released.
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -174,8 +174,8 @@ mod tests {
     use crate::client::{Builder, Client};
     use crate::mutex::locked;
 
-    /// One lock that is got and given back, and one that another client deletes; and a try for a
-    /// lock that is taken.
+    /// Acquires and releases one lock, loses another that a second client deletes, and fails to get
+    /// a third that is held.
     async fn play(settings: Builder) {
         let server = TestServer::start().await.unwrap();
         let client = settings
@@ -207,8 +207,7 @@ mod tests {
         use super::*;
         use crate::observer::MetricsObserver;
 
-        /// The sums of what was counted, and how many values each histogram has, by name and
-        /// labels.
+        /// The sums of counters, and the number of values in each histogram, by name and labels.
         #[derive(Clone, Default)]
         struct Recorded {
             values: Arc<Mutex<BTreeMap<String, f64>>>,
@@ -298,10 +297,10 @@ mod tests {
                 ("lockstorm_acquisitions lock=stock outcome=taken", 1.0),
                 ("lockstorm_acquisitions lock=order outcome=granted", 1.0),
                 ("lockstorm_wait_seconds lock=stock outcome=taken", 1.0),
-                // Both have ended.
+                // Both holds have ended.
                 ("lockstorm_holds lock=stock", 0.0),
                 ("lockstorm_holds lock=order", 0.0),
-                // The lost one is given back after its end, and counts once.
+                // The lost hold is released after its end, and counts once.
                 ("lockstorm_hold_seconds lock=stock", 1.0),
                 ("lockstorm_hold_seconds lock=order", 1.0),
                 ("lockstorm_losses lock=order cause=not_held", 1.0),
@@ -331,10 +330,10 @@ mod tests {
         use super::*;
         use crate::observer::TracingObserver;
 
-        /// Lines: the path of spans, the level, the message, and the cause of a loss.
+        /// The recorded lines: the path of spans, the level, the message, and the cause of a loss.
         #[derive(Clone, Default)]
         struct Recorded {
-            /// By their ids, with their paths.
+            /// The spans by their ids, with their paths.
             spans: Arc<Mutex<BTreeMap<u64, (String, &'static Metadata<'static>)>>>,
             entered: Arc<Mutex<Vec<u64>>>,
             next: Arc<AtomicU64>,
@@ -428,7 +427,7 @@ mod tests {
             ] {
                 assert!(rest.any(|found| found == line), "{line}, in this order: {lines:#?}");
             }
-            // Those that come from tasks which their callers have left, whenever that is.
+            // These events come from tasks that their callers have left, at any time.
             for line in ["restock DEBUG not acquired", " DEBUG released", " WARN release failed"] {
                 assert!(lines.iter().any(|found| found.ends_with(line)), "{line}: {lines:#?}");
             }

@@ -1,17 +1,17 @@
-//! Events of locks as spans and events of the `tracing` crate.
+//! Reports the events of locks as spans and events of the `tracing` crate.
 
 use tracing::Span;
 
 use super::by_hold::ByHold;
 use super::{Event, EventKind, Observer, Outcome};
 
-/// Reports what happens to locks to the subscriber of the `tracing` crate, for
+/// Reports the events of locks to the subscriber of the `tracing` crate. Pass it to
 /// [`Builder::observer`](crate::Builder::observer). Needs the feature `tracing`.
 ///
 /// Each hold is a span `hold` of the level `INFO`, from the grant until the lock is given back or
-/// lost, with the fields `lock`, `owner`, `hold` (a number that tells nested holds apart),
-/// `lease_ms` (milliseconds) and, of locks that have one, `token`. Its parent is the span in which
-/// the lock was asked for. The target is `lockstorm_client`, and the events are
+/// lost. Its fields are `lock`, `owner`, `hold` (a number that distinguishes nested holds),
+/// `lease_ms` (milliseconds) and, for locks that have one, `token`. Its parent is the span in which
+/// the lock was requested. The target is `lockstorm_client`. The events are:
 ///
 /// | event | level | in the span | its own fields |
 /// | --- | --- | --- | --- |
@@ -49,7 +49,7 @@ impl TracingObserver {
         self.holds.get(owner, hold).unwrap_or_else(Span::none)
     }
 
-    /// The span of a hold that ends.
+    /// Takes out the span of a hold that ends.
     fn end(&self, owner: &str, hold: u64) -> Span {
         self.holds.remove(owner, hold).unwrap_or_else(Span::none)
     }

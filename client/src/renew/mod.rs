@@ -1,9 +1,9 @@
-//! The watchdog: renews the leases of locks that are held without one of their own.
+//! The watchdog: renews the leases of locks that are held without a lease of their own.
 //!
-//! Each (lock, owner) has its own due time, a third of a lease after its last success. Those that
-//! are due together share a script, a failing script is repeated until the lease has run out, and
-//! no script waits for another. All are due when the connection ends or another one is made: the
-//! server may have come back without its data.
+//! Each (lock, owner) has its own due time, a third of a lease after its last success. Renewals
+//! that are due together share a script. A failing script is retried until the lease has run out,
+//! and no script waits for another. All renewals become due when the connection ends or a new one
+//! is made, because the server may have come back without its data.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -27,35 +27,35 @@ use crate::wire::Slot;
 
 script!(RENEW_HASHES, "renew.lua");
 
-/// How the watchdog renews the holds of a kind of lock.
+/// The way in which the watchdog renews the holds of a kind of lock.
 #[derive(Clone, Copy)]
 pub(crate) enum Renewal {
-    /// By a script, which takes many locks at once.
+    /// By a script, which renews many locks in one call.
     Script(&'static RenewalScript),
-    /// One by one, as its [`Keeper`](crate::hold::Keeper) extends it.
+    /// One by one, through [`Keeper::extend`](crate::hold::Keeper::extend).
     Keeper,
 }
 
 /// A script that extends the leases of many locks. Pure: it writes the call and reads the reply.
 pub(crate) struct RenewalScript {
-    /// Tells one from another, and orders them.
+    /// Identifies the script, and orders batches.
     pub(crate) name: &'static str,
     pub(crate) call: fn(Duration, &[Name]) -> Call,
-    /// For each name, whether its owner holds the lock.
+    /// Reads from the reply, for each name, if its owner holds the lock.
     pub(crate) read: fn(&Value, usize) -> Result<Vec<bool>>,
 }
 
-/// The renewal of every lock that is a hash with a field for each owner.
+/// The renewal of all locks that are a hash with a field for each owner.
 pub(crate) static HASHES: RenewalScript =
     RenewalScript { name: "hashes", call: renew_hashes, read: read_flags };
 
 impl RenewalScript {
-    /// The call that extends the lease of one lock to `lease`.
+    /// Writes the call that extends the lease of one lock to `lease`.
     pub(crate) fn call_one(&self, lease: Duration, key: &Key, owner: &str, parts: &Parts) -> Call {
         (self.call)(lease, &[Name { key: key.clone(), owner: owner.to_owned(), parts: parts.clone() }])
     }
 
-    /// Whether the owner holds the lock, by the reply to [`RenewalScript::call_one`].
+    /// Reads the reply to [`RenewalScript::call_one`]: true if the owner holds the lock.
     pub(crate) fn read_one(&self, reply: &Value) -> Result<bool> {
         Ok((self.read)(reply, 1)? == [true])
     }
@@ -66,7 +66,7 @@ fn renew_hashes(lease: Duration, names: &[Name]) -> Call {
     names.iter().fold(call, |call, name| call.arg(&name.owner))
 }
 
-/// Reads the reply of the scripts that say for each name 1 or 0.
+/// Reads the reply of a script that returns 1 or 0 for each name.
 pub(crate) fn read_flags(reply: &Value, names: usize) -> Result<Vec<bool>> {
     let Value::Array(items) = reply else { return Err(Error::unexpected(reply)) };
     let held: Option<Vec<bool>> =
@@ -74,7 +74,6 @@ pub(crate) fn read_flags(reply: &Value, names: usize) -> Result<Vec<bool>> {
     held.filter(|held| held.len() == names).ok_or_else(|| Error::unexpected(reply))
 }
 
-/// The watchdog of one client.
 pub(crate) struct Watchdog {
     env: Arc<dyn Env>,
     config: Arc<Config>,
@@ -83,7 +82,7 @@ pub(crate) struct Watchdog {
     changed: Notify,
 }
 
-/// What is renewed: of a key these parts, which an owner holds, by its field.
+/// The unit of renewal: an owner field's hold on these parts of a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Name {
     pub(crate) key: Key,
@@ -101,15 +100,15 @@ struct State {
     running: bool,
 }
 
-/// One owner of one lock, whose levels share a lease on the server.
+/// One owner of one lock. Its levels share one lease on the server.
 struct Entry {
     of: Arc<OwnerState>,
     renewal: Renewal,
     due: Monotonic,
     failures: u32,
     in_flight: bool,
-    /// Another server became the master while a renewal was under way: if it fails, and the one
-    /// before did not, it is made again at once.
+    /// Set if the server may have changed while a renewal was under way that followed no failure.
+    /// If that renewal fails, it is retried without a delay.
     is_hastened: bool,
 }
 
@@ -122,9 +121,9 @@ impl Watchdog {
         self.config.watchdog_timeout / 3
     }
 
-    /// Renews `hold` as `renewal` says, until [`Watchdog::forget`], or until it is lost.
+    /// Renews `hold` with `renewal` until [`Watchdog::forget`], or until it is lost.
     pub(crate) fn watch(self: &Arc<Self>, hold: &Hold, renewal: Renewal) {
-        // A grant that was long in coming has less left than a new one.
+        // If the grant took long, less than a full lease is left.
         let due = self.env.now() + self.period().min(hold.validity() / 2);
         let mut state = locked(&self.state);
         let of = hold.of.clone();
@@ -145,8 +144,8 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Renews `hold`, which is given back or lost, no more. Returns at once: a renewal on its way
-    /// cannot bring a released lock back.
+    /// Stops the renewal of `hold`, which is given back or lost. Does not wait for a renewal in
+    /// transit: it cannot bring a released lock back.
     pub(crate) fn forget(&self, hold: &Hold) {
         let mut state = locked(&self.state);
         let name = name_of(hold);
@@ -158,10 +157,10 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Runs while there is anything to renew.
+    /// Runs while any entry needs renewal.
     async fn run(self: Arc<Self>) {
         loop {
-            // From before the look, so that nothing is missed that happens behind it.
+            // Start to watch before checking, or a disturbance in between is lost.
             let disturbance = self.router.disturbance();
             let (next, expired) = {
                 let mut state = locked(&self.state);
@@ -191,8 +190,8 @@ impl Watchdog {
         }
     }
 
-    /// Makes every renewal due that asks this client's servers alone. A Redlock's is not among
-    /// them: one node that came back empty loses no quorum.
+    /// Makes all script renewals due now. A Redlock's renewals are not affected: the loss of the
+    /// data of one node does not cost the quorum.
     fn hasten(&self) {
         let now = self.env.now();
         for entry in locked(&self.state).entries.values_mut() {
@@ -203,7 +202,7 @@ impl Watchdog {
         }
     }
 
-    /// Starts what is due and returns the holds that are past their deadline.
+    /// Starts the renewals that are due. Returns the holds that are past their deadline.
     fn start_due(self: &Arc<Self>, state: &mut State) -> Vec<Arc<Hold>> {
         let now = self.env.now();
         if !state.entries.values().any(|entry| !entry.in_flight && entry.due <= now) {
@@ -215,7 +214,7 @@ impl Watchdog {
             expired.extend(holds.extract_if(.., |hold| hold.validity().is_zero()));
             entry.in_flight || !holds.is_empty()
         });
-        // Those that are due a little later come along, so that locks taken together stay in one
+        // Include those that are due a little later, so that locks acquired together keep sharing a
         // script.
         let soon = now + self.period() / 10;
         let mut batches: BTreeMap<(Slot, &str), (&RenewalScript, Vec<Name>)> = BTreeMap::new();
@@ -243,7 +242,7 @@ impl Watchdog {
         expired
     }
 
-    /// Renews holds that no script renews.
+    /// Renews holds of kinds without a renewal script.
     async fn extend(self: Arc<Self>, name: Name, holds: Vec<Arc<Hold>>) {
         let sent_at = self.env.now();
         let kept = holds.iter().filter_map(|hold| Some((hold, hold.keeper()?)));
@@ -329,7 +328,7 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Sends once. A renewal that takes longer than a period is worth less than a new one.
+    /// Sends the call once, within a period: after that a new renewal is worth more.
     async fn send(&self, call: &Call) -> Result<Value> {
         let limit = self.env.now() + self.period();
         let Some(lane) = within(&*self.env, limit, pin!(self.router.lane_of(call))).await else {
@@ -346,13 +345,13 @@ impl Watchdog {
     }
 }
 
-/// Takes those out that the reply to a request sent at `sent` can be about: it says nothing about
-/// holds granted after that.
+/// Takes out the holds granted before `sent`. The reply to a request sent at that time says nothing
+/// about later ones.
 fn granted_before(holds: &mut Vec<Arc<Hold>>, sent: Boottime) -> impl Iterator<Item = Arc<Hold>> {
     holds.extract_if(.., move |hold| hold.granted <= sent)
 }
 
-/// What a renewal came to, for the holds of one entry.
+/// The outcome of a renewal, for the holds of one entry.
 #[derive(Clone, Copy)]
 enum News {
     Renewed,
@@ -365,8 +364,8 @@ mod tests {
     use super::*;
     use crate::hold::tests::Setting;
 
-    /// The owner's lock was gone when it was asked for, and granted to it anew before the reply
-    /// came on another connection.
+    /// The lock was gone when the renewal ran. Before that reply arrived, the owner was granted the
+    /// lock again over another connection.
     #[test]
     fn not_held_says_nothing_about_a_hold_granted_since_the_question() {
         let setting = Setting::new();

@@ -1,5 +1,5 @@
-//! The route to the nodes of a Redis Cluster: which of them has a slot, as the newest of their
-//! configurations says.
+//! The route to the nodes of a Redis Cluster. The newest configuration that any node reports
+//! decides which node serves a slot.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -24,39 +24,39 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mutex::locked;
 use crate::wire::Slot;
 
-/// How often the nodes are asked for the slots, if nothing is set.
+/// The default interval at which the nodes are asked for the slots.
 const SCAN: Duration = Duration::from_secs(5);
 
-/// Between two looks for which there is a reason, from the first to all of it: the one reason a
-/// failed request, the other a caller that waits for a new master. Drawn, because all clients of a
-/// master miss it at the same moment.
+/// The pause between two refreshes that have a reason: a failed request, or a caller that waits for
+/// a new master. The first value is fixed; up to the second is drawn and added, because all clients
+/// of a master lose it at the same moment.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(400));
 
-/// How many times the pause doubles while no node answers: to 2 s at most.
+/// The maximum number of times that the pause doubles while no node answers: to 2 s at most.
 const DOUBLINGS: u32 = 2;
 
-/// How many nodes are asked at once, and for how long.
+/// The number of nodes that are asked in parallel, and the time that they get.
 const ASKED_AT_ONCE: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The masters of a cluster and the slots that they have.
+/// The masters of a cluster and their slots.
 pub(super) struct Cluster {
     me: Weak<Self>,
     env: Arc<dyn Env>,
     config: Arc<Config>,
     map: Mutex<Masters>,
-    /// Connections that the nodes are asked for the slots on.
+    /// The connections on which the nodes are asked for the slots.
     asked_on: Mutex<Vec<Arc<Connection>>>,
     refreshing: tokio::sync::Mutex<()>,
-    /// Notified when there is reason to look.
+    /// Notified when there is a reason to refresh the slots.
     reason: Arc<Notify>,
-    /// The callers that wait for a new master.
+    /// Counts the callers that wait for a new master.
     demand: Arc<Demand>,
     changes: Arc<Moves>,
     closed: AtomicBool,
 }
 
-/// What a node tells, and where it was asked.
+/// A node's report, and the host that was asked.
 struct Told {
     host: String,
     view: View,
@@ -80,7 +80,8 @@ impl Cluster {
         })
     }
 
-    /// Asks nodes for the slots until some have answered, and says how many have.
+    /// Asks nodes for the slots until a report is accepted. Returns the number of nodes that
+    /// answered.
     async fn refresh(&self, limit: Monotonic) -> (usize, Result<()>) {
         let (candidates, at_once) = self.candidates();
         let (mut answers, mut last) = (0, None);
@@ -109,8 +110,8 @@ impl Cluster {
         (answers, Err(self.no_master(&candidates, &reason)))
     }
 
-    /// The nodes to ask, in the order in which they are, and how many of them at once: a few of the
-    /// masters, then the others, then those of the configuration.
+    /// Returns the nodes to ask, in order, and the number to ask in parallel: first the known
+    /// masters in random order, then the configured endpoints.
     fn candidates(&self) -> (Vec<Endpoint>, usize) {
         let map = locked(&self.map);
         let mut all: Vec<Endpoint> = map.owners().into_iter().map(|master| master.endpoint.clone()).collect();
@@ -123,7 +124,7 @@ impl Cluster {
                 all.push(seed.clone());
             }
         }
-        // Whether a majority knows no newer configuration, only a majority can tell.
+        // Only a majority can show that no newer configuration exists, so ask all.
         let at_once = if map.epochs.are_doubted() { all.len() } else { ASKED_AT_ONCE };
         (all, at_once.max(1))
     }
@@ -137,16 +138,17 @@ impl Cluster {
             Some(connection) => (connection, false),
             None => (Connection::open(&self.env, endpoint, None, limit).await?, true),
         };
-        // One that does not answer is not asked again: it is back in the list only when it has.
+        // Take the node's connection off the list; it is put back only after an answer. So a silent
+        // connection is not used again.
         locked(&self.asked_on).retain(|other| !other.endpoint.is_same_place(endpoint));
-        // The epoch is in this reply, and what changes before the next one is newer than it says,
-        // not older.
+        // Ask for the epoch first: if the slots change in between, they are newer than the epoch
+        // says, not older.
         let nodes = connection.call(redis::cmd("CLUSTER").arg("NODES")).await;
         let nodes = nodes.map_err(|error| self.no_cluster(endpoint, error))?;
         let slots = connection.call(redis::cmd("CLUSTER").arg("SLOTS")).await?;
         let view = View::read(&slots, &nodes).map_err(Error::made_definite)?;
         let is_sharded = if is_new {
-            // As Redisson finds out, whose choice it must be.
+            // Use the test that Redisson uses: both clients must choose the same command.
             connection.call(redis::cmd("PUBSUB").arg("SHARDNUMSUB")).await.is_ok()
         } else {
             self.is_sharded()
@@ -166,11 +168,12 @@ impl Cluster {
         error
     }
 
-    /// Takes the newest of what was told into account. False when there is nothing, or all of it is
-    /// older than what is known.
+    /// Accepts the newest of the reports. Returns false if there are none; an error if the newest
+    /// is older than what is known.
     fn learn(&self, mut told: Vec<Told>) -> Result<bool> {
         let answers = told.len();
-        // The last of the greatest: turned, so that the first to answer counts among equals.
+        // `max_by_key` returns the last maximum. Reversed, so that the first node to answer wins
+        // among equals.
         told.reverse();
         let Some(told) = told.into_iter().max_by_key(|told| told.view.epoch) else { return Ok(false) };
         if told.view.ranges.is_empty() {
@@ -213,7 +216,8 @@ impl Cluster {
                     master.endpoint.is_at(host, *port)
                 })
             };
-            // One without slots may be about to get some, unless it had them.
+            // A master without slots may be about to get its first ones, so it counts as replaced
+            // only if it had some.
             master.is_replaced =
                 !owners.contains(&id) && (master.is_replaced || had.contains(&id) || is_replica());
         }
@@ -235,7 +239,7 @@ impl Cluster {
         Error::definite(ErrorKind::NoMaster { endpoints, reason: reason.to_owned() })
     }
 
-    /// Has the slots looked at now and then from now on.
+    /// Starts the background task that refreshes the slots, once.
     fn watch(&self) {
         if !std::mem::replace(&mut locked(&self.map).is_watched, true) {
             self.env.spawn(Box::pin(watch(self.me.clone(), self.env.clone(), self.reason.clone())));
@@ -319,7 +323,7 @@ impl Route for Cluster {
             let owner = map.slots.get_mut(usize::from(to.slot.0))?;
             let before = std::mem::replace(owner, id);
             changed |= before != id;
-            // It may be a replica that was promoted: the nodes are asked.
+            // The target may be a promoted replica. The notification below has the nodes asked.
             let now = self.env.now();
             let inherited = map.master(before).map(|master| master.legacy(now));
             if let Some(master) = map.masters.get_mut(usize::from(id.0)).filter(|master| master.id.is_none())
@@ -364,8 +368,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Looks at the slots when there is reason to, again and again while callers wait for a new master,
-/// and now and then without any, until the client is gone.
+/// Refreshes the slots at each interval, when notified of a reason, and repeatedly while callers
+/// wait for a new master. Ends with the client.
 async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
     let mut unanswered = 0;
     loop {
@@ -385,7 +389,7 @@ async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
         let Some(strong) = cluster.upgrade() else { return };
         let (answers, _) = {
             let _one = strong.refreshing.lock().await;
-            // What is known counts for as long as there is nothing newer.
+            // The known slots remain valid until a newer report.
             strong.refresh(env.now() + strong.config.connect_timeout).await
         };
         drop(strong);
@@ -395,8 +399,8 @@ async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
     }
 }
 
-/// The pause after a look that so many nodes have answered: `drawn`, doubled for each of those that
-/// none has answered up to it.
+/// Returns the pause after a refresh that `answers` nodes have answered: `drawn`, doubled for each
+/// refresh without answers since the last answered one, up to [`DOUBLINGS`] times.
 fn lengthened(drawn: Duration, unanswered: &mut u32, answers: usize) -> Duration {
     *unanswered = if answers > 0 { 0 } else { (*unanswered + 1).min(DOUBLINGS) };
     drawn * (1 << *unanswered)
@@ -409,8 +413,8 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
-    /// The masters that have the slots below 100 and those from there on, each with so many
-    /// replicas.
+    /// A report of two masters, one with slots 0 to 99 and one with the rest, each with the given
+    /// number of replicas.
     fn told(epoch: u64, masters: [(&str, usize); 2], fallen: &[&str]) -> Told {
         let mut ranges = Vec::new();
         for ((id, replicas), (first, last)) in masters.into_iter().zip([(0, 99), (100, Slot::COUNT - 1)]) {
@@ -421,8 +425,8 @@ mod tests {
         Told { host: "a".to_owned(), view: View { epoch, ranges, fallen }, is_sharded: false }
     }
 
-    /// Where nodes refuse connections a look is over at once, and only the pauses are between it
-    /// and the next one.
+    /// If nodes refuse connections a refresh ends immediately, so only the pauses separate it
+    /// from the next one.
     #[test]
     fn pauses_double_twice_while_no_node_answers() {
         let (drawn, mut unanswered) = (Duration::from_millis(7), 0);
@@ -430,7 +434,7 @@ mod tests {
         assert_eq!(pauses.map(|pause| pause.as_millis()), [14, 28, 28, 28, 7, 14, 7]);
     }
 
-    /// The last look of a client that is being closed asks no node.
+    /// The last refresh of a client that is being closed asks no node.
     #[tokio::test]
     async fn a_client_that_is_closed_asks_for_no_slots() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
@@ -443,8 +447,8 @@ mod tests {
         assert!(refused().await.contains("none answers"), "and then no more");
     }
 
-    /// A master that is down comes back as a replica of the one that took its slots over, which
-    /// counts it until then.
+    /// A master that is down comes back as a replica of the one that took over its slots. Until
+    /// then the new master counts it as a replica.
     #[tokio::test]
     async fn a_fallen_master_counts_as_a_replica_of_the_one_that_has_its_slots() {
         let env = Arc::new(TokioEnv::current().unwrap());
@@ -465,9 +469,9 @@ mod tests {
         }
     }
 
-    /// After CLUSTER FAILOVER nothing is down, and the replicas have not told yet whose they are
-    /// now: the promoted one counted none, so that a majority of the replicas was none. One that
-    /// slots are moved to has the replicas that it has.
+    /// After CLUSTER FAILOVER no node is down, and the replicas have not yet reported their new
+    /// master. The promoted one counted no replicas, so that the required majority of replicas was
+    /// zero. A master that slots are moved to keeps its own count.
     #[tokio::test]
     async fn a_promoted_replica_counts_the_replicas_of_its_master_for_a_while() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
@@ -497,7 +501,7 @@ mod tests {
         moved.learn(vec![view]).unwrap();
         assert_eq!(counted(&moved, soon), Some(0));
 
-        // It sends a request there before any node has told what it is.
+        // The client sends a request there before any node has reported its role.
         let redirected = known();
         let to = Redirect { slot, host: "c".to_owned(), port: 7000, once: false };
         redirected.follow(&to, &endpoints[0]).unwrap();

@@ -1,4 +1,4 @@
-//! One connection to one server, shared by all callers; replies come in the order of the requests.
+//! One connection to one server, shared by all callers. Replies come in the order of the requests.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,14 +16,13 @@ use crate::refusal;
 use crate::script::Call;
 use crate::tls;
 
-/// What a subscribing connection does with a message. It runs inside the connection's own task.
+/// Handles a message on a subscribing connection. Runs inside the connection's own task.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 
-/// How many requests may wait to be written before their senders wait as well.
+/// The number of requests that may be queued for writing before senders have to wait.
 const WRITE_QUEUE: usize = 1024;
 
-/// A connection. Dropping the last handle closes it, whatever is still to be written or to be
-/// answered.
+/// A connection. Dropping the last handle closes it, even if requests are unwritten or unanswered.
 pub(crate) struct Connection {
     pub(crate) endpoint: Endpoint,
     sender: MultiplexedConnection,
@@ -35,16 +34,17 @@ pub(crate) struct Connection {
 #[derive(Default)]
 struct Shared {
     closed: AtomicBool,
-    /// Takes no new requests; replies may still come.
+    /// Set once new requests must not use the connection; replies may still come.
     retired: AtomicBool,
-    /// Ended on the server: what was sent and not yet obeyed never will be.
+    /// Set once the server has ended the connection: requests that were not executed by then never
+    /// will be.
     fenced: AtomicBool,
     close: Notify,
     ended: Notify,
 }
 
-/// A connection that requests were left on, as the server knows it. Its socket may be closed on our
-/// side.
+/// A connection with unanswered requests, as the server knows it. The client's side of the socket
+/// may be closed.
 pub(super) struct Left {
     pub(super) endpoint: Endpoint,
     identity: Option<(String, String)>,
@@ -79,7 +79,8 @@ impl Connection {
         on_push: Option<OnPush>,
     ) -> Result<Self> {
         match Self::log_in(env, endpoint, on_push.clone()).await {
-            // The password has changed while it was on its way, or the provider did not know yet.
+            // The password has changed since the login was read, or the provider did not know the
+            // new one yet.
             Err(error) if endpoint.has_provider() && error.is_server("WRONGPASS") => {
                 Self::log_in(env, endpoint, on_push).await
             }
@@ -102,7 +103,7 @@ impl Connection {
             }
         };
         let (greeting, stream) = Greeting::of(stream);
-        // Time-outs are the caller's, on its own clock.
+        // The caller enforces timeouts by the clock of its `Env`.
         let mut config =
             AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(WRITE_QUEUE);
         let subscribes = on_push.is_some();
@@ -146,25 +147,25 @@ impl Connection {
         match self.call(redis::cmd("CLIENT").arg("INFO")).await {
             Ok(Value::BulkString(line)) => Ok(parse_identity(&String::from_utf8_lossy(&line))),
             Ok(Value::VerbatimString { text, .. }) => Ok(parse_identity(&text)),
-            // Servers before 6.2 and restricted users: the connection works, and cannot be fenced.
+            // Servers before 6.2 and restricted users: the connection works but cannot be fenced.
             Err(error) if error.is_server("NOPERM") => Ok(None),
             Err(error) if error.is_server("ERR") && !error.to_string().contains(TOO_MANY) => Ok(None),
             Ok(other) => Err(Error::unexpected(&other)),
-            // LOADING and its like, and a connection that broke at once.
+            // LOADING and similar replies, and a connection that broke immediately.
             Err(error) => Err(refused(&self.endpoint, &error.to_string()).caused_by(error)),
         }
     }
 
-    /// Sends one command and awaits its reply for as long as the connection lives.
+    /// Sends one command and awaits its reply as long as the connection lives.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
         let reply = self.sender.clone().send_packed_command(command).await;
         reply.map_err(broken).and_then(refuse_errors)
     }
 
-    /// Runs a script by its name, or by its text when the server does not know it. With `wait` the
-    /// script is followed by a WAIT on the same connection, and the replicas' acknowledgements come
-    /// with the reply. `asking` says that a node which a slot is being moved to is to take it as an
-    /// exception.
+    /// Runs a script by its hash, or by its text if the server does not know it. With `wait` the
+    /// script is followed by a WAIT on the same connection, and the result includes the number of
+    /// acknowledgements. With `asking` an ASKING precedes the script, so that a node that is
+    /// importing the slot accepts it.
     pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
         match self.run_command(call.evalsha(), wait, asking).await {
             Err(error) if error.is_server("NOSCRIPT") => {
@@ -174,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// As [`Connection::call`], with `asking` as in [`Connection::run`].
+    /// As [`Connection::call`], with `asking` as for [`Connection::run`].
     pub(crate) async fn ask(&self, command: &Cmd, asking: bool) -> Result<Value> {
         if !asking {
             return self.call(command).await;
@@ -186,12 +187,12 @@ impl Connection {
         if wait.is_none() && !asking {
             return Ok((self.call(&command).await?, 0));
         }
-        // The less usual, and larger than the rest: not a part of every request's memory.
+        // Boxed because it is rarer and its future is larger: it must not enlarge every request.
         Box::pin(self.run_pipeline(command, wait, asking)).await
     }
 
     async fn run_pipeline(&self, command: Cmd, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
-        // In one piece: between ASKING and the command there must be no other.
+        // Sent as one pipeline: no other command may come between ASKING and the command.
         let mut pipeline = redis::pipe();
         if asking {
             pipeline.cmd("ASKING");
@@ -204,30 +205,31 @@ impl Connection {
         let replies = self.sender.clone().send_packed_commands(&pipeline, 0, count).await;
         let mut replies = replies.map_err(broken)?.into_iter();
         if asking && let Some(refusal) = replies.next() {
-            // Of a server that is no node of a cluster, say.
+            // For example by a server that is no cluster node.
             refuse_errors(refusal)?;
         }
         let Some(reply) = replies.next() else { return Err(Error::unexpected(&Value::Nil)) };
         let acked = replies.next().unwrap_or(Value::Int(0));
-        // An error reply to WAIT acknowledges nothing; the script's own reply stands all the same.
+        // An error reply to WAIT counts as no acknowledgements. The script's own reply remains
+        // valid.
         let acked = if let Value::Int(acked) = acked { usize::try_from(acked).unwrap_or(0) } else { 0 };
         Ok((refuse_errors(reply)?, acked))
     }
 
-    /// Ends a connection that requests were left on, with all that it has sent but the server not
-    /// yet read. Closing our side alone would leave requests that are still on their way to be
-    /// obeyed later.
+    /// Ends a connection with unanswered requests on the server, including any request that the
+    /// server has not read yet. Closing only the client's side would let requests in transit be
+    /// executed later.
     ///
-    /// An error means that it is not known whether that worked. A server that refuses is no error:
-    /// the connection is then never [fenced](Connection::is_fenced).
+    /// An error means that the outcome is unknown. A refusal by the server is not an error, but
+    /// leaves the connection [unfenced](Connection::is_fenced).
     pub(super) async fn fence(&self, left: &Left) -> Result<()> {
         let Some((id, address)) = &left.identity else { return Ok(()) };
-        // The address tells a connection of this client from a stranger's that got the same id
-        // after a restart.
+        // The address guards against ending a stranger's connection that got the same id after a
+        // server restart.
         let mut command = redis::cmd("CLIENT");
         command.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(address);
         match self.call(&command).await {
-            // None was found: it has ended already.
+            // The server also replies `Ok` (0) if the connection has ended already.
             Ok(_) => {
                 left.shared.fenced.store(true, Ordering::Release);
                 Ok(())
@@ -237,13 +239,13 @@ impl Connection {
         }
     }
 
-    /// What is to be remembered of a connection that requests no longer take.
+    /// Returns what is needed to fence this connection once requests use another.
     pub(super) fn leave(&self) -> Left {
         let (identity, shared) = (self.identity.clone(), self.shared.clone());
         Left { endpoint: self.endpoint.clone(), identity, shared }
     }
 
-    /// Whether nothing that was sent this way can be obeyed any more.
+    /// Returns true if no request sent on this connection can be executed any more.
     pub(crate) fn is_fenced(&self) -> bool {
         self.shared.fenced.load(Ordering::Acquire)
     }
@@ -256,11 +258,11 @@ impl Connection {
         self.sender.clone().unsubscribe(channels).await.map_err(refused_or_broken)
     }
 
-    /// Subscribes to a channel of the node's own slots, or ends that.
+    /// Subscribes to a channel of the node's own slots, or unsubscribes from it.
     ///
-    /// A node that gives a slot away ends the subscriptions of its channels unasked, and what says
-    /// so can be taken for the confirmation of another. Then the connection is of no more use, as
-    /// the confirmations that follow are too.
+    /// A node that gives a slot away ends the subscriptions to its channels unasked. That push can
+    /// be mistaken for the confirmation of another subscription, and the confirmations after it as
+    /// well. So the connection is retired on a mismatch.
     pub(crate) async fn subscribe_sharded(&self, channel: &str, begins: bool) -> Result<()> {
         let (name, expected) = if begins {
             ("SSUBSCRIBE", PushKind::SSubscribe)
@@ -277,13 +279,12 @@ impl Connection {
         }
     }
 
-    /// Whether new requests may go this way.
+    /// Returns true if new requests may use this connection.
     pub(crate) fn is_usable(&self) -> bool {
         !self.shared.closed.load(Ordering::Acquire) && !self.shared.retired.load(Ordering::Acquire)
     }
 
-    /// Sends new requests elsewhere, and leaves the connection to the callers that still await a
-    /// reply.
+    /// Sends new requests elsewhere. Callers that still await a reply keep the connection.
     pub(crate) fn retire(&self) {
         self.shared.retired.store(true, Ordering::Release);
     }
@@ -293,14 +294,13 @@ impl Connection {
         self.end().come().await;
     }
 
-    /// The end of the connection, for a task that waits for it without keeping the connection
-    /// alive.
+    /// Returns a handle to await the end of the connection without keeping it alive.
     pub(super) fn end(&self) -> End {
         End(self.shared.clone())
     }
 }
 
-/// The end of a connection that may be in use still.
+/// The end of a connection that may still be in use.
 pub(super) struct End(Arc<Shared>);
 
 impl End {
@@ -340,13 +340,13 @@ pub(super) fn refused(endpoint: &Endpoint, reason: &str) -> Error {
     Error::definite(ErrorKind::Connect { endpoint: endpoint.to_string(), reason: reason.to_owned() })
 }
 
-/// What a server that accepts no more connections says first.
+/// The start of the greeting of a server that accepts no more connections.
 const TOO_MANY: &str = "max number of clients";
 
 fn broken_handshake(endpoint: &Endpoint, error: std::io::Error) -> Error {
     let failed = match tls::refusal(&error) {
         Some(reason) => insecure(endpoint, reason),
-        // The connection broke, which may pass.
+        // The connection broke, which may be transient.
         None => refused(endpoint, &format!("the TLS handshake failed: {error}")),
     };
     failed.caused_by(error)
@@ -356,7 +356,7 @@ fn insecure(endpoint: &Endpoint, reason: String) -> Error {
     Error::definite(ErrorKind::Tls { endpoint: endpoint.to_string(), reason })
 }
 
-/// The error of a server that has said why it refuses the connection.
+/// Returns the reason for which the server refused the connection, if it sent one.
 fn login_failed(endpoint: &Endpoint, greeting: &Greeting) -> Option<Error> {
     if let Some(reason) = greeting.tls_refusal() {
         return Some(insecure(endpoint, reason));
@@ -364,14 +364,14 @@ fn login_failed(endpoint: &Endpoint, greeting: &Greeting) -> Option<Error> {
     let refusal = greeting.refusal()?;
     let (code, message) = refusal.split_once(' ').unwrap_or((&refusal, ""));
     let server = Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() });
-    // A wrong password stays wrong, and a database that is not there stays away; these may pass.
+    // A wrong password or a missing database is permanent; the refusals below may be transient.
     if server.is_transient() || message.starts_with(TOO_MANY) {
         return Some(refused(endpoint, &format!("the server says: {refusal}")));
     }
     Some(server)
 }
 
-/// What a server says to HELLO that does not have it, or not with the version 3 of the protocol.
+/// Explains the error of a server without HELLO or without RESP3.
 fn without_resp3(error: Error) -> Error {
     let ErrorKind::Server { code, message } = error.kind() else { return error };
     if code != "NOPROTO" && !message.to_ascii_lowercase().contains("hello") {
@@ -385,19 +385,21 @@ fn broken_login(endpoint: &Endpoint, error: redis::RedisError) -> Error {
     refused(endpoint, &error.to_string()).caused_by(error)
 }
 
-/// An error of the connection itself: the request may or may not have been obeyed.
+/// Makes the error of a broken connection: the request may or may not have been executed.
 fn broken(error: redis::RedisError) -> Error {
     Error::indefinite(ErrorKind::Disconnected(error.to_string())).caused_by(error)
 }
 
-/// An error reply or an error of the connection, where the driver makes one of them.
+/// Converts an error of the `redis` crate that stands for either an error reply or a broken
+/// connection.
 fn refused_or_broken(error: redis::RedisError) -> Error {
     let Some(code) = error.code() else { return broken(error) };
     let (code, message) = (code.to_owned(), error.detail().unwrap_or_default().to_owned());
     Error::definite(ErrorKind::Server { code, message })
 }
 
-/// An error reply: as a rule the request was refused before it changed anything.
+/// Converts an error reply. It is definite, because as a rule a request is refused before it
+/// changes anything; an error in the middle of a script is not.
 fn refuse_errors(reply: Value) -> Result<Value> {
     let error = match reply {
         Value::ServerError(error) => error,
@@ -413,7 +415,7 @@ fn refuse_errors(reply: Value) -> Result<Value> {
     Err(if in_the_middle { Error::indefinite(kind) } else { Error::definite(kind) })
 }
 
-/// The code by which our own scripts say that the lock was released and that the message was
+/// The error code with which our scripts report that the lock was released but its message was
 /// refused.
 const UNPUBLISHED: &str = "UNPUBLISHED";
 
@@ -427,7 +429,7 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
-    /// Lets a client set a connection up, whose last command is CLIENT INFO, and reads nothing
+    /// Accepts a client, lets it log in up to its last command, CLIENT INFO, and then reads nothing
     /// more.
     async fn stop_reading(listener: TcpListener) -> std::io::Result<()> {
         let (mut stream, _) = listener.accept().await?;
@@ -444,8 +446,8 @@ mod tests {
         Ok(())
     }
 
-    /// The driver of a connection ends by itself when it has written all requests, which a server
-    /// that hangs may never let it do.
+    /// The driver of a connection ends by itself only after it has written all requests. A hanging
+    /// server may never let it.
     #[tokio::test]
     async fn a_dropped_connection_is_closed_whatever_is_still_to_be_written() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
@@ -454,7 +456,7 @@ mod tests {
         env.spawn(Box::pin(async move { stop_reading(listener).await.unwrap() }));
         let in_ms = |ms| env.now() + Duration::from_millis(ms);
         let connection = Connection::open(&env, &endpoint, None, in_ms(20_000)).await.unwrap();
-        // More than the buffers of both sides take.
+        // Exceeds the buffers of both sides.
         let mut large = redis::cmd("SET");
         large.arg("k").arg(vec![b'v'; 32 << 20]);
         assert!(within(&*env, in_ms(100), pin!(connection.call(&large))).await.is_none());

@@ -1,12 +1,11 @@
-//! How many callers wait until another server becomes the master of a slot, for the task that looks
-//! out for that.
+//! Counts the callers that wait for a new master of a slot, for the task that watches for one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// The count, and the task that is notified when the first caller waits.
+/// The count, and the notification for the task when the first caller begins to wait.
 #[derive(Default)]
 pub(crate) struct Demand {
     waiting: AtomicUsize,
@@ -18,7 +17,7 @@ impl Demand {
         Arc::new(Self { waiting: AtomicUsize::new(0), begun })
     }
 
-    /// A caller waits, until it drops what it gets.
+    /// Registers a waiting caller; dropping the guard unregisters it.
     pub(super) fn begin(self: &Arc<Self>) -> Waiting {
         if self.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
             self.begun.notify_one();
@@ -31,7 +30,7 @@ impl Demand {
     }
 }
 
-/// A caller that waits.
+/// The registration of a waiting caller.
 pub(crate) struct Waiting(Arc<Demand>);
 
 impl Drop for Waiting {

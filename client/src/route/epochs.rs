@@ -1,29 +1,30 @@
-//! Which of several configurations of a deployment is the newest.
+//! Decides which of several configurations of a deployment is the newest.
 //!
-//! Sentinels and nodes of a cluster that are cut off from the others go on telling what they knew.
-//! Every change of a master has a higher epoch than the one before, so that a client that has been
-//! told the newer one can tell.
+//! Sentinels and cluster nodes that are cut off from the others keep reporting an old
+//! configuration. Each change of a master raises the epoch, so a client that has seen the newer
+//! epoch recognizes the old report.
 
 use std::time::Duration;
 
 use crate::env::Monotonic;
 
-/// How long all that can be asked must know an older configuration until it is believed: the
-/// deployment was set up anew, or the only one that knew the newer one is gone for good.
+/// The time for which a majority must report an older configuration until it is believed. The
+/// deployment was then set up again, or the only node with the newer configuration is gone for
+/// good.
 const DOUBT: Duration = Duration::from_secs(30);
 
-/// The newest epoch that this client was told.
+/// The newest epoch that this client has accepted.
 #[derive(Default)]
 pub(super) struct Epochs {
     newest: u64,
-    /// Since when a majority knows an older one.
+    /// The time since which a majority reports an older epoch.
     doubted_since: Option<Monotonic>,
 }
 
 impl Epochs {
-    /// Whether to believe a configuration of `epoch`, the newest one of those that answer at `now`.
-    /// `by_most` when they are a majority: in a partition it is on their side that a newer one
-    /// would be made.
+    /// Decides if a configuration of `epoch` is believed: the newest epoch among those that answer
+    /// at `now`. `by_most` is true if a majority has answered: in a partition, a newer
+    /// configuration would be made on the majority's side.
     pub(super) fn believe(&mut self, epoch: u64, by_most: bool, now: Monotonic) -> bool {
         if epoch < self.newest {
             if !by_most {
@@ -40,12 +41,12 @@ impl Epochs {
         true
     }
 
-    /// The newest epoch that was believed.
+    /// Returns the newest epoch that was believed.
     pub(super) fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// Whether those that were asked last know an older one.
+    /// Returns true if a majority reported an older epoch last time.
     pub(super) fn are_doubted(&self) -> bool {
         self.doubted_since.is_some()
     }
@@ -62,13 +63,13 @@ mod tests {
             (0, 3, false, true),
             (1, 4, true, true),
             (2, 4, false, true),
-            // One that was cut off.
+            // A node that was cut off.
             (3, 3, false, false),
             (100, 3, false, false),
-            // The others may hear of the newer one yet.
+            // The others may still learn of the newer configuration.
             (101, 3, true, false),
             (130, 3, true, false),
-            // The majority was not there all the time.
+            // The older reports were not from a majority all the time, so the time starts again.
             (131, 3, false, false),
             (132, 3, true, false),
             (161, 3, true, false),

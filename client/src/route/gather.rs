@@ -1,4 +1,4 @@
-//! Asking several servers at once, of which some may be silent.
+//! Asks several servers in parallel. Some may be silent.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use futures_util::future::{BoxFuture, select_all};
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
 
-/// How long the others are waited for when the first has answered: the first may know less than
-/// they do.
+/// The time to wait for further answers after the first one, whose server may know less than the
+/// others.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// The answers that come before `limit`, and no later than a little after the first of them; and
-/// the errors.
+/// Returns the answers and the errors that come before `limit`, and no later than [`GRACE`] after
+/// the first answer.
 pub(super) async fn gather<T>(
     env: &dyn Env,
     limit: Monotonic,

@@ -1,9 +1,9 @@
-//! What a server says while a connection is set up, also when it hangs up in the same breath.
+//! Captures what a server sends while a connection is set up, even if it hangs up immediately.
 //!
-//! A server that refuses a connection says why and closes it, before it was asked anything. The
-//! protocol's own reader belongs to requests, and drops what none asked for; it also keeps to
-//! itself how a login was refused. Under TLS 1.3 a server likewise refuses a client's certificate
-//! after the handshake, where the protocol's reader only sees a broken stream.
+//! A server that refuses a connection sends the reason and closes it, without waiting for a
+//! request. The RESP reader of the `redis` crate drops replies that no request asked for, and hides
+//! the reason of a refused login. Under TLS 1.3 a server also refuses a client certificate only
+//! after the handshake; the RESP reader then sees just a broken stream.
 
 use std::io;
 use std::pin::Pin;
@@ -16,45 +16,45 @@ use crate::env::BoxStream;
 use crate::mutex::locked;
 use crate::tls;
 
-/// A longer refusal is cut.
+/// Longer greetings are cut to this many bytes.
 const MOST: usize = 4096;
 
-/// What was received on a stream until it was set up.
+/// The bytes received on a stream until it is set up.
 #[derive(Clone, Default)]
 pub(super) struct Greeting(Arc<Mutex<Option<Heard>>>);
 
 #[derive(Default)]
 struct Heard {
     bytes: Vec<u8>,
-    /// Why one side did not accept the other.
+    /// The reason for which one side did not accept the other.
     tls_refusal: Option<String>,
 }
 
 impl Greeting {
-    /// Listens to `stream` until [`Greeting::end`].
+    /// Records what `stream` receives, until [`Greeting::end`].
     pub(super) fn of(stream: BoxStream) -> (Self, Overheard) {
         let greeting = Self(Arc::new(Mutex::new(Some(Heard::default()))));
         (greeting.clone(), Overheard { stream, greeting: Some(greeting) })
     }
 
-    /// The connection is set up: what follows is none of our business.
+    /// Ends the recording: the connection is set up.
     pub(super) fn end(&self) {
         *locked(&self.0) = None;
     }
 
-    /// The first error reply, without its sign.
+    /// Returns the first error reply, without its `-`.
     pub(super) fn refusal(&self) -> Option<String> {
         let heard = locked(&self.0);
         let text = String::from_utf8_lossy(&heard.as_ref()?.bytes);
         text.lines().find_map(|line| line.strip_prefix('-')).map(|line| line.trim_end().to_owned())
     }
 
-    /// Why TLS has ended, when one side did not accept the other.
+    /// Returns the reason for which TLS ended, if one side did not accept the other.
     pub(super) fn tls_refusal(&self) -> Option<String> {
         locked(&self.0).as_ref()?.tls_refusal.clone()
     }
 
-    /// False when the greeting has ended.
+    /// Records `bytes`. Returns false if the greeting has ended.
     fn hear(&self, bytes: &[u8]) -> bool {
         let mut heard = locked(&self.0);
         let Some(Heard { bytes: all, .. }) = heard.as_mut() else { return false };
@@ -62,7 +62,7 @@ impl Greeting {
         true
     }
 
-    /// The stream has broken.
+    /// Records the TLS reason of a broken stream.
     fn break_off(&self, error: &io::Error) {
         if let (Some(heard), Some(refusal)) = (locked(&self.0).as_mut(), tls::refusal(error)) {
             heard.tls_refusal = Some(refusal);
@@ -70,7 +70,7 @@ impl Greeting {
     }
 }
 
-/// A stream that is listened to while it is set up.
+/// A stream whose input is recorded while it is set up.
 pub(super) struct Overheard {
     stream: BoxStream,
     greeting: Option<Greeting>,
@@ -89,8 +89,7 @@ impl Overheard {
         }
     }
 
-    /// The server has hung up before it read what we write. What it said before that is still to be
-    /// read.
+    /// Reads what the server sent before it hung up without reading our request.
     fn hear_the_rest(&mut self, cx: &mut Context<'_>) {
         while self.greeting.is_some() {
             let mut bytes = [0; 512];
@@ -159,8 +158,8 @@ impl AsyncWrite for Overheard {
 mod tests {
     use super::*;
 
-    /// A server that has hung up: nothing can be written, and what it said before is followed by
-    /// the reason.
+    /// A server that has hung up: writes fail, and what it sent before can be read, followed by the
+    /// reason.
     #[cfg(feature = "tls")]
     struct HungUp(&'static [u8]);
 
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!(greeting.tls_refusal().as_deref(), Some("the server asks for a client certificate"));
     }
 
-    /// A stream of TLS may keep back what is written until it is flushed.
+    /// A TLS stream may keep written bytes back until it is flushed.
     #[tokio::test]
     async fn what_is_flushed_is_flushed_on_the_stream_below() {
         use tokio::io::AsyncWriteExt;
@@ -220,7 +219,7 @@ mod tests {
         assert!(read.is_some(), "it is kept back");
     }
 
-    /// A server that never stops talking must not fill the memory of its client.
+    /// A server that never stops sending must not fill the memory of its client.
     #[test]
     fn a_refusal_is_kept_up_to_a_length() {
         let (greeting, _stream) = Greeting::of(Box::new(tokio::io::empty()));

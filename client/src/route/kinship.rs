@@ -1,7 +1,7 @@
-//! Whether the endpoints of a configuration are one replicated set.
+//! Checks that the endpoints of a configuration form one replicated set.
 //!
 //! A lock is safe only if all clients find the same master. Two deployments in one list, or one
-//! server under two names, look like a set until the day of a failover.
+//! server under two names, look like a set until the first failover.
 
 use std::sync::Arc;
 
@@ -13,18 +13,18 @@ use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
 
-/// What one server says of itself.
+/// A server's description of itself.
 struct Server<'a> {
     endpoint: &'a Endpoint,
     run: String,
     is_master: bool,
-    /// The histories that its data belongs to: its own, and the one that it took over from a
-    /// master.
+    /// The replication IDs of its data: its own, and that of the former master whose history it
+    /// continues.
     histories: Vec<String>,
 }
 
-/// Compares the servers that answer until `limit`. Those that do not, or that do not let this user
-/// ask, may be anything.
+/// Compares the servers that answer until `limit`. Servers that do not answer, or do not let this
+/// user ask, are not compared.
 ///
 /// # Errors
 /// When two endpoints are one server, or two are masters and neither has taken over from the other.
@@ -70,7 +70,7 @@ async fn ask<'a>(env: &Arc<dyn Env>, endpoint: &'a Endpoint, limit: Monotonic) -
 
 fn read<'a>(endpoint: &'a Endpoint, info: &str) -> Option<Server<'a>> {
     let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    // A history of zeros is none.
+    // A replication ID of zeros means none.
     let histories = ["master_replid", "master_replid2"].into_iter().filter_map(value);
     let histories =
         histories.filter(|history| !history.trim_matches('0').is_empty()).map(ToOwned::to_owned).collect();
@@ -99,7 +99,7 @@ mod tests {
             // A replica that has not found its master yet.
             (("r1", "master", "a", NONE), ("r2", "slave", "b", NONE), true),
             (("r1", "master", "a", NONE), ("r2", "master", "b", NONE), false),
-            // One has taken over from the other, which does not know it yet.
+            // One has taken over from the other, which has not noticed yet.
             (("r1", "master", "a", NONE), ("r2", "master", "b", "a"), true),
             (("r1", "master", "a", NONE), ("r1", "master", "a", NONE), false),
         ] {

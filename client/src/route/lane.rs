@@ -1,4 +1,4 @@
-//! The way of one request: to a node, and from there wherever the nodes of a cluster send it.
+//! The path of one request: to a node, and from there to wherever cluster nodes redirect it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::error::{Error, Result};
 use crate::script::Call;
 use crate::wire::Slot;
 
-/// How many redirections one request follows.
+/// The maximum number of redirections that one request follows.
 const MOST: usize = 16;
 
-/// The pause before a request goes where it was before, as two nodes may each send it to the other
-/// one while the news of a failover spreads: from the first to all of it.
+/// The pause before a request returns to a node that it has visited. Two nodes may redirect to each
+/// other while the news of a failover spreads. Drawn between the two values.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
-/// Where one request goes.
+/// The node and connection that one request uses.
 #[derive(Clone)]
 pub(crate) struct Lane {
     pub(crate) node: Arc<Node>,
     pub(crate) connection: Arc<Connection>,
-    /// The slot is being moved to this node, which takes the request as an exception.
+    /// Set while the slot is being moved to this node, which accepts the request only after ASKING.
     asking: bool,
 }
 
@@ -78,7 +78,7 @@ impl Lane {
     }
 }
 
-/// Where one request has been.
+/// The nodes that one request has visited.
 pub(crate) struct Trail {
     slot: Slot,
     steps: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Trail {
 }
 
 impl Router {
-    /// The way to the node that has `slot`. An error is always definite: nothing was sent.
+    /// Returns the lane to the node that has `slot`. An error is always definite: nothing was sent.
     pub(crate) async fn lane(&self, slot: Slot) -> Result<Lane> {
         self.ready().await?;
         let node = self.node(slot);
@@ -95,17 +95,17 @@ impl Router {
         Ok(Lane { node, connection, asking: false })
     }
 
-    /// The way to the node that has the keys of `call`.
+    /// Returns the lane to the node that has the keys of `call`.
     ///
     /// # Errors
-    /// As [`Router::lane`], and when no node has all of them.
+    /// As [`Router::lane`], and when no node has all of the keys.
     pub(crate) async fn lane_of(&self, call: &Call) -> Result<Lane> {
         self.check(call)?;
         self.lane(call.slot()).await
     }
 
-    /// Of a name with a brace but no hash tag, such as `a{b`, the companion keys have other slots
-    /// than the key itself.
+    /// Refuses a call whose keys are in different slots of a cluster. A name with a brace but no
+    /// hash tag, such as `a{b`, has its companion keys in other slots than its own.
     pub(super) fn check(&self, call: &Call) -> Result<()> {
         if let (true, Some((one, other))) = (self.route.divides(), call.divided()) {
             return Err(Error::config(format!(
@@ -116,27 +116,28 @@ impl Router {
         Ok(())
     }
 
-    /// The beginning of a request. Half of the time for its reply may go into finding the node.
+    /// Starts a request. At most half of the response timeout may go into finding the node.
     pub(crate) fn trail(&self, slot: Slot) -> Trail {
         let until = self.env.now() + self.config.response_timeout / 2;
         Trail { slot, steps: 0, visited: Vec::new(), until }
     }
 
-    /// Sends one request, and again where it is sent to by the nodes. `lane` is where it was sent
-    /// last.
+    /// Sends one request, and sends it again wherever the nodes redirect it. Sets `lane` to the
+    /// lane last used.
     pub(crate) async fn once(&self, slot: Slot, lane: &mut Lane, request: &Request<'_>) -> Result<Value> {
         let mut trail = self.trail(slot);
         loop {
             match lane.send(request).await {
-                // Rare, and larger than all the rest: not a part of every request's memory.
+                // Boxed because it is rare and its future is large: it must not enlarge every
+                // request.
                 Err(error) => Box::pin(self.follow(lane, &mut trail, error)).await?,
                 done => return done,
             }
         }
     }
 
-    /// Makes `lane` the way that a request takes after `error`, which is the outcome when there is
-    /// none.
+    /// Sets `lane` to where the request must go after `error`. Returns `error` if it allows no
+    /// other lane.
     pub(crate) async fn follow(&self, lane: &mut Lane, trail: &mut Trail, error: Error) -> Result<()> {
         let remedy = remedy(&error);
         if !matches!(remedy, Remedy::Redirect(_) | Remedy::Wait) || !self.route.divides() {
@@ -156,8 +157,8 @@ impl Router {
             let connection = node.connection().await?;
             *lane = Lane { node, connection, asking: to.once };
         } else {
-            // Several keys of a slot that is being moved: some are here and some are there, until
-            // all are there.
+            // The request has several keys of a slot that is being moved, some on either node. Wait
+            // until all are on one node.
             self.hesitate().await;
             *lane = self.lane(trail.slot).await?;
         }

@@ -1,5 +1,5 @@
-//! The masters of a cluster as a client knows them: which slots each has, and how many replicas.
-//! Pure: [`cluster`](super::cluster) asks.
+//! A client's view of the masters of a cluster: the slots and the number of replicas of each. Pure:
+//! [`cluster`](super::cluster) does the asking.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -13,20 +13,21 @@ use crate::env::Monotonic;
 use crate::error::Result;
 use crate::wire::Slot;
 
-/// For so long a promoted replica counts at least the replicas of the master that it replaced,
-/// which is one of them from then on: none may have told the others yet whose replica it is now.
+/// The time for which a promoted replica counts at least as many replicas as the master that it
+/// replaced, which becomes one of them. During this time none of them may have reported its new
+/// master yet.
 pub(super) const SUCCESSION: Duration = Duration::from_secs(10);
 
-/// How many addresses a client remembers. A cluster has a thousand nodes at most.
+/// The maximum number of addresses that a client remembers. A cluster has a thousand nodes at most.
 const MOST: usize = 4096;
 
-/// The masters, and which of them has a slot.
+/// The masters and their slots.
 pub(super) struct Masters {
-    /// By [`NodeId`]: all that have been masters as far as this client knows.
+    /// Indexed by [`NodeId`]: every server that this client has known as a master.
     pub(super) masters: Vec<Master>,
     /// The master of each slot.
     pub(super) slots: Vec<NodeId>,
-    /// The same as the nodes told it last, without the redirections since.
+    /// The master of each slot in the last accepted report, without the redirections since.
     pub(super) told: Vec<NodeId>,
     pub(super) epochs: Epochs,
     pub(super) is_sharded: bool,
@@ -34,37 +35,39 @@ pub(super) struct Masters {
     pub(super) is_watched: bool,
 }
 
-/// A master, or what was one.
+/// A present or former master.
 pub(super) struct Master {
     pub(super) endpoint: Endpoint,
-    /// What it is called in the cluster.
+    /// The node id in the cluster.
     pub(super) id: Option<String>,
-    /// How many replicas the cluster knows.
+    /// The number of replicas that the cluster reports.
     pub(super) replicas: usize,
-    /// The masters whose slots it took over and that are down, by their ids: they will be its
-    /// replicas, which count from now on.
+    /// The ids of masters that are down and whose slots it took over. They will come back as its
+    /// replicas and are already counted as such.
     pub(super) fallen: BTreeSet<String>,
-    /// Another server has what it had.
+    /// Set once another server has its slots.
     pub(super) is_replaced: bool,
-    /// How many replicas the master had that it replaced, and until when that counts.
+    /// The number of replicas of the master that it replaced, and the time until which that number
+    /// counts.
     pub(super) inherited: Option<(usize, Monotonic)>,
 }
 
 impl Master {
-    /// How many replicas it has, and will have when those that are to follow it do.
+    /// Returns the number of replicas, including those that are expected to follow this master.
     pub(super) fn replicas(&self, now: Monotonic) -> usize {
         let inherited = self.inherited.filter(|(_, until)| now < *until).map_or(0, |(replicas, _)| replicas);
         inherited.max(self.replicas + self.fallen.len())
     }
 
-    /// What a replica inherits that replaces it: how many replicas, and until when they count.
+    /// Returns what a replica inherits that replaces this master: a number of replicas, and the
+    /// time until which it counts.
     pub(super) fn legacy(&self, now: Monotonic) -> (usize, Monotonic) {
         (self.replicas(now), now + SUCCESSION)
     }
 }
 
 impl Masters {
-    /// Before any node was asked.
+    /// The state before any node was asked.
     pub(super) fn unknown() -> Self {
         let slots = vec![NodeId::NONE; usize::from(Slot::COUNT)];
         Self {
@@ -78,8 +81,8 @@ impl Masters {
         }
     }
 
-    /// The number of the server there, which is a new one if need be. `None` when too many are
-    /// known.
+    /// Returns the id of the server at this address, adding it if it is new. `None` if too many
+    /// servers are known already.
     pub(super) fn number(&mut self, host: &str, port: u16, config: &Config) -> Result<Option<NodeId>> {
         let Some(seed) = config.endpoints.first() else { return Ok(None) };
         let endpoint = seed.at(host, port)?;
@@ -106,15 +109,15 @@ impl Masters {
         self.masters.get(usize::from(node.0))
     }
 
-    /// Those of `fallen` that had any of these slots.
+    /// Returns those of `fallen` that had any of these slots.
     pub(super) fn fallen(&self, slots: RangeInclusive<usize>, fallen: &BTreeSet<String>) -> BTreeSet<String> {
         let had = nodes_of(self.told.get(slots).unwrap_or_default());
         let ids = had.into_iter().filter_map(|node| self.master(node)?.id.clone());
         ids.filter(|id| fallen.contains(id)).collect()
     }
 
-    /// Of a master that has no slots any more the one that has them now is a replica that was
-    /// promoted, unless it had some before.
+    /// Notes promotions. If a master has lost all its slots, their new owner is its promoted
+    /// replica, unless that owner had slots before.
     pub(super) fn succeed(&mut self, slots: &[NodeId], now: Monotonic) {
         if self.told == slots {
             return;
@@ -134,13 +137,13 @@ impl Masters {
         }
     }
 
-    /// The masters that have slots.
+    /// Returns the masters that have slots.
     pub(super) fn owners(&self) -> Vec<&Master> {
         nodes_of(&self.slots).into_iter().filter_map(|id| self.master(id)).collect()
     }
 }
 
-/// The nodes that have slots, each once.
+/// Returns the nodes that have slots, each once.
 fn nodes_of(slots: &[NodeId]) -> BTreeSet<NodeId> {
     slots.chunk_by(|one, next| one == next).filter_map(|same| same.first().copied()).collect()
 }

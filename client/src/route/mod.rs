@@ -1,4 +1,4 @@
-//! Which server to talk to, and talking to it again when that is safe.
+//! Decides which server to talk to, and sends requests again when that is safe.
 
 mod greeting;
 pub(crate) mod connection;
@@ -53,19 +53,19 @@ pub(crate) use retry::{OnFailure, Persistence, Remembered};
 use sentinel::SentinelSet;
 use single::Single;
 
-/// One of the nodes of a route, as the route numbers them.
+/// The index of a node within its route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NodeId(u16);
 
 impl NodeId {
-    /// The node of a route that has one master.
+    /// The only node of a route with one master.
     const ONLY: Self = Self(0);
 
-    /// The node of slots that none has.
+    /// The node of slots that no master serves.
     const NONE: Self = Self(u16::MAX);
 }
 
-/// What is sent to a node.
+/// A request to a node.
 pub(crate) enum Request<'a> {
     Script(&'a Call),
     Unconfirmed(&'a Call),
@@ -73,73 +73,73 @@ pub(crate) enum Request<'a> {
     Question(&'a Cmd),
 }
 
-/// Whether the replicas that the configuration asks for must confirm a change.
+/// Decides if a change must be confirmed by replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirm {
     AsConfigured,
     No,
 }
 
-/// A topology: which servers there are, and which of them has a key. Each is one file; it makes
-/// connections, and [`Node`] uses them.
+/// A topology: the servers of a deployment and the distribution of keys among them. Each topology
+/// is one file. It makes connections; [`Node`] uses them.
 pub(crate) trait Route: Send + Sync + 'static {
-    /// The node whose master has the keys of `slot`, as far as is known.
+    /// Returns the node whose master has the keys of `slot`, as far as is known.
     fn node(&self, slot: Slot) -> NodeId;
 
-    /// A new connection to the master of `node`, which must be there before `limit`.
+    /// Connects to the master of `node`, before `limit`.
     fn dial(&self, node: NodeId, limit: Monotonic) -> BoxFuture<'_, Result<Arc<Connection>>>;
 
-    /// How many replicas of `node` are configured.
+    /// Returns the number of replicas of `node` in the configuration.
     fn replicas(&self, _node: NodeId) -> usize {
         0
     }
 
-    /// Whether keys of different slots must not be in one script.
+    /// Returns true if the keys of a script must all be in one slot.
     fn divides(&self) -> bool {
         false
     }
 
-    /// Completes when it is known which node has a slot, or that this cannot be found out before
+    /// Completes when the nodes of the slots are known. An error if they cannot be found out before
     /// `limit`.
     fn ready(&self, _limit: Monotonic) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Whether `endpoint` still is the master of `node`, as far as is known.
+    /// Returns true if `endpoint` still is the master of `node`, as far as is known.
     fn leads_to(&self, _node: NodeId, _endpoint: &Endpoint) -> bool {
         true
     }
 
-    /// The server at `from` says that another one has a slot: which node that is, where requests
-    /// follow there.
+    /// Follows a redirection by the server at `from`: returns the node that now has the slot.
+    /// `None` for routes without redirections.
     fn follow(&self, _to: &Redirect, _from: &Endpoint) -> Option<NodeId> {
         None
     }
 
-    /// A request has failed as requests do when another server has become the master.
+    /// Notes that a request failed in a way that suggests a new master.
     fn suspect(&self) {}
 
-    /// A caller waits until another server becomes the master of a slot: while one does, the route
-    /// looks out for that.
+    /// Registers a caller that waits for a new master of a slot. The route watches for one while
+    /// any caller is registered.
     fn awaited(&self) -> Option<Waiting> {
         None
     }
 
-    /// What counts the times that another server became the master of a slot. `None` where that
-    /// shows at connections alone.
+    /// Returns the counter of changes of a master. `None` for routes that notice a change only
+    /// through their connections.
     fn changes(&self) -> Option<&Arc<Moves>> {
         None
     }
 
-    /// The client is closed: nothing is asked any more.
+    /// Stops all queries: the client is closed.
     fn close(&self) {}
 
-    /// Whether messages are published within the node that has the slot of their channel.
+    /// Returns true if messages stay within the node that has the slot of their channel (SPUBLISH).
     fn is_sharded(&self) -> bool {
         false
     }
 
-    /// Whether the servers that answer until `limit` belong together.
+    /// Checks that the servers that answer until `limit` belong together.
     ///
     /// # Errors
     /// When they do not.
@@ -148,19 +148,19 @@ pub(crate) trait Route: Send + Sync + 'static {
     }
 }
 
-/// The way to the masters of one client.
+/// Routes the requests of one client to the masters.
 pub(crate) struct Router {
     env: Arc<dyn Env>,
     config: Arc<Config>,
     route: Arc<dyn Route>,
     changes: Arc<Moves>,
-    /// The nodes that were used.
+    /// The nodes that have been used.
     nodes: Mutex<BTreeMap<NodeId, Arc<Node>>>,
     closed: Arc<AtomicBool>,
 }
 
 impl Router {
-    /// The route that the configuration describes.
+    /// Makes the route for the configured topology.
     pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>) -> Self {
         let route: Arc<dyn Route> = match (&config.topology, config.endpoints.as_slice()) {
             (Topology::Sentinel { master, nodes }, _) => {
@@ -178,17 +178,17 @@ impl Router {
         Self { env, config, route, changes, nodes: Mutex::default(), closed: Arc::default() }
     }
 
-    /// The number of the node whose master has the keys of `slot`, as far as is known.
+    /// Returns the id of the node whose master has the keys of `slot`, as far as is known.
     pub(crate) fn node_id(&self, slot: Slot) -> NodeId {
         self.route.node(slot)
     }
 
-    /// The node whose master has the keys of `slot`, as far as is known.
+    /// Returns the node whose master has the keys of `slot`, as far as is known.
     fn node(&self, slot: Slot) -> Arc<Node> {
         self.node_of(self.route.node(slot))
     }
 
-    /// The node of this number.
+    /// Returns the node with this id.
     pub(crate) fn node_of(&self, id: NodeId) -> Arc<Node> {
         let new = || {
             let (env, config, route) = (self.env.clone(), self.config.clone(), self.route.clone());
@@ -197,13 +197,13 @@ impl Router {
         locked(&self.nodes).entry(id).or_insert_with(new).clone()
     }
 
-    /// Completes when it is known which node has a slot.
+    /// Completes when the nodes of the slots are known.
     pub(crate) async fn ready(&self) -> Result<()> {
         self.route.ready(self.env.now() + self.config.connect_timeout).await
     }
 
-    /// As [`Router::ready`], asked again as often as a call is repeated: for what must know before
-    /// it makes one.
+    /// As [`Router::ready`], with retries as for a call. For callers that need the nodes before
+    /// they can write a call.
     pub(crate) async fn made_ready(&self) -> Result<()> {
         let (mut attempt, until) = (0, self.env.now() + self.config.call_timeout);
         loop {
@@ -219,35 +219,35 @@ impl Router {
         }
     }
 
-    /// The slots that `slot` may share a script with, by one that stands for them all.
+    /// Returns the slot that represents all slots that may share a script with `slot`.
     pub(crate) fn together(&self, slot: Slot) -> Slot {
         if self.route.divides() { slot } else { Slot(0) }
     }
 
-    /// The command that publishes a message, which scripts get as an argument. Known when the route
-    /// is [ready](Router::ready).
+    /// Returns the command with which scripts publish a message. Valid once the route is
+    /// [ready](Router::ready).
     pub(crate) fn publish(&self) -> &'static str {
         if self.route.is_sharded() { "SPUBLISH" } else { "PUBLISH" }
     }
 
-    /// Whether those who listen to messages on a channel must ask the node of its slot.
+    /// Returns true if subscribers must use the node that has the slot of the channel.
     pub(crate) fn is_sharded(&self) -> bool {
         self.route.is_sharded()
     }
 
-    /// Whether the server at the other end of `connection` still is the master of the node, as far
-    /// as is known.
+    /// Returns true if the server of `connection` still is the master of the node, as far as is
+    /// known.
     pub(crate) fn leads_to(&self, node: NodeId, connection: &Connection) -> bool {
         self.route.leads_to(node, &connection.endpoint)
     }
 
-    /// Which node has a slot now: a waiter is notified when that changes.
+    /// Returns the current layout of the slots: a waiter can await its change.
     pub(crate) fn layout(&self) -> Position {
         self.changes.position()
     }
 
-    /// The server at `from` refuses with `error` to be the one that has a slot: takes that into
-    /// account.
+    /// Notes that the server at `from` refused a request with `error` because it does not have the
+    /// slot.
     pub(crate) fn refused(&self, from: &Endpoint, error: &Error) {
         if let Remedy::Redirect(to) = remedy(error) {
             self.route.follow(&to, from);
@@ -255,14 +255,14 @@ impl Router {
         self.route.suspect();
     }
 
-    /// Connects, and looks whether the servers that can be reached belong together.
+    /// Connects, and checks that the servers that can be reached belong together.
     pub(crate) async fn connect(&self) -> Result<()> {
         self.ready().await?;
         self.node(Slot(0)).connection().await?;
         self.route.check(self.env.now() + self.config.response_timeout).await
     }
 
-    /// Lets go of all connections, and makes none any more.
+    /// Drops all connections, and makes no new ones.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.route.close();
@@ -272,7 +272,7 @@ impl Router {
     }
 
     /// Completes when a server may have come back with other data: a connection in use has ended,
-    /// or another one is made.
+    /// or a new one is made.
     pub(crate) fn disturbance(&self) -> impl Future<Output = ()> + Send + 'static {
         let all: Vec<Disturbance> = locked(&self.nodes).values().map(|node| node.disturbance()).collect();
         let layout = self.layout();
@@ -283,8 +283,8 @@ impl Router {
     }
 }
 
-/// A route whose keys are divided among nodes, as those of a cluster are: everything above it goes
-/// by the slot.
+/// Uses a route whose keys are divided among nodes, as those of a cluster are. Everything above the
+/// route must then go by the slot.
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -359,13 +359,13 @@ mod tests {
             (Client { session: Session::with(ctx, config, "client".to_owned(), router) }, route)
         }
 
-        /// The reply of a server that sends a request about slot 8 to a node.
+        /// The reply of a server that redirects a request for slot 8 to a node.
         fn redirect(&self, code: &str, node: usize) -> Error {
             let port = self.0[node].url().rsplit_once(':').unwrap().1.to_owned();
             server_error(code, &format!("8 127.0.0.1:{port}"))
         }
 
-        /// The locks that each node has.
+        /// Returns the lock keys on each node.
         async fn keys(&self) -> [Vec<String>; 2] {
             let mut found = [Vec::new(), Vec::new()];
             for (server, found) in self.0.iter().zip(&mut found) {
@@ -382,7 +382,8 @@ mod tests {
         Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
     }
 
-    /// It says so many times that it does not know where the nodes are, in the words of a server.
+    /// A route that fails a number of times, with a server's error, because it does not know the
+    /// nodes.
     struct Unready {
         code: &'static str,
         left: Mutex<u32>,
@@ -451,8 +452,8 @@ mod tests {
             guards.push(client.lock(name).acquire().await.unwrap());
         }
         assert_eq!(cluster.keys().await, by_node);
-        // Renewed: each node gets scripts with its own keys alone. Another would find none of the
-        // others, and lose them.
+        // Each node got renewal scripts with only its own keys. A script with other keys would find
+        // these missing, and their holds would be lost.
         pause(&TokioEnv::current().unwrap(), 2 * WATCHDOG).await;
         assert!(guards.iter().all(crate::Guard::is_valid), "{guards:?}");
         assert_eq!(cluster.keys().await, by_node);
@@ -473,8 +474,8 @@ mod tests {
         assert_eq!(cluster.keys().await, [Vec::<String>::new(), Vec::new()]);
     }
 
-    /// Who listens for messages at a node learns there that a slot has moved, without a request
-    /// that would follow.
+    /// A subscriber learns from the node's refusal that a slot has moved. No request of its own
+    /// follows the redirection.
     #[tokio::test]
     async fn a_refusal_that_names_another_node_is_taken_into_account() {
         let cluster = Pair::start().await;
@@ -491,8 +492,8 @@ mod tests {
         }
     }
 
-    /// Where a request is sent to it goes at once, and to a node that it has been to after a pause;
-    /// for how long, and how often, is bounded.
+    /// A redirected request goes to a new node without a pause, and to a node that it has visited
+    /// after a pause. Time and number of redirections are bounded.
     #[tokio::test]
     async fn redirections_are_followed_within_bounds() {
         let cluster = Pair::start().await;
@@ -501,7 +502,7 @@ mod tests {
         let to = |code: &str, node: usize| cluster.redirect(code, node);
         let slot = Slot(8);
         let (mut lane, mut trail) = (router.lane(slot).await.unwrap(), router.trail(slot));
-        // For this request alone, and for all that follow.
+        // ASK redirects this request only; MOVED redirects all later ones as well.
         for (code, moved) in [("ASK", false), ("MOVED", true)] {
             router.follow(&mut lane, &mut trail, to(code, 1)).await.unwrap();
             assert_eq!(lane.node.id(), NodeId(1), "{code}");

@@ -1,14 +1,14 @@
-//! How often requests have taken a new connection, for the requests that must follow.
+//! Counts the times that requests moved to a new connection, for tasks that must follow.
 //!
-//! A count and a bell: a watch channel of tokio's would draw from its own PRNG which of several to
-//! wake first.
+//! It is a counter with a `Notify`. A watch channel of tokio would use tokio's own PRNG to choose
+//! the order in which it wakes tasks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-/// The count, and the tasks to notify when it changes.
+/// The count, and the notification of its change.
 #[derive(Default)]
 pub(crate) struct Moves {
     count: AtomicU64,
@@ -16,7 +16,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// Requests take a new connection.
+    /// Notes that requests use a new connection.
     pub(super) fn moved(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         self.moved.notify_waiters();
@@ -27,21 +27,21 @@ impl Moves {
     }
 }
 
-/// Where requests went at some moment.
+/// A value of the count, to detect later changes.
 pub(crate) struct Position {
     moves: Arc<Moves>,
     count: u64,
 }
 
 impl Position {
-    /// Whether requests go elsewhere.
+    /// Returns true if requests have moved since.
     pub(super) fn is_left(&self) -> bool {
         self.moves.count.load(Ordering::Acquire) != self.count
     }
 
-    /// Completes when requests go elsewhere.
+    /// Completes when requests have moved.
     pub(crate) async fn left(&self) {
-        // In line before the look, so that a move in between is not missed.
+        // Register for the notification before checking, or a move in between is lost.
         let mut moved = std::pin::pin!(self.moves.moved.notified());
         moved.as_mut().enable();
         if !self.is_left() {

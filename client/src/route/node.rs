@@ -1,5 +1,4 @@
-//! One node that requests are sent to: its connection, made anew when it is needed, and the
-//! replicas behind it.
+//! One node that requests are sent to: its connection, made on demand, and its replicas.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,36 +18,36 @@ use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
 
-/// The number of connected replicas is not known (any more).
+/// The number of connected replicas is unknown.
 const UNKNOWN: usize = usize::MAX;
 
-/// A server that has not taken a connection or replied by then may be gone: the route looks for
-/// another one.
+/// The time after which a server that has not accepted a connection or replied may be gone. The
+/// route then looks for another master.
 pub(super) const SLOW: Duration = Duration::from_millis(250);
 
-/// Between two looks for another server than one that does not reply.
+/// The time between two searches for another master while a server does not reply.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long a server has for the reply to a request after another one has replaced it. A node of a
-/// cluster that lives refuses the request within that time, after which it is certain that it was
-/// not obeyed; a dead one would cost the whole response time-out.
+/// The time that a replaced server has to reply to a request. A cluster node that is alive refuses
+/// the request within that time, so that the request certainly was not executed. Waiting for a dead
+/// one would take the whole response timeout.
 const LAST_REPLY: Duration = Duration::from_millis(250);
 
-/// The way to the master that is one node of a route. One connection at a time is used for new
-/// requests; it is made when it is needed.
+/// The path to the master of one node of a route. New requests use one connection at a time, which
+/// is made on demand.
 ///
-/// Before requests take a new connection, the one before is ended on the server. Whatever was left
-/// on it without a reply happens before anything that is sent later, or never: it is what makes
-/// sending again safe.
+/// Before requests use a new connection, the old one is ended on the server. So a request that was
+/// left without a reply is executed before any later one, or never. This is what makes a retry
+/// safe.
 pub(crate) struct Node {
     id: NodeId,
     env: Arc<dyn Env>,
     config: Arc<Config>,
     route: Arc<dyn Route>,
     connections: Mutex<Connections>,
-    /// How many tries to connect have failed.
+    /// The number of failed attempts to connect.
     failures: AtomicU64,
-    /// Notifies the subscriber of every new connection, so that it can follow to a new master.
+    /// Notifies the subscriber of each new connection, so that it can follow to a new master.
     moves: Arc<Moves>,
     replicas: AtomicUsize,
     closed: Arc<AtomicBool>,
@@ -57,10 +56,10 @@ pub(crate) struct Node {
 #[derive(Default)]
 struct Connections {
     current: Option<Arc<Connection>>,
-    /// To be ended before requests take a new connection to the same server; at most one for each
-    /// endpoint.
+    /// Connections to end before requests use a new connection to the same server; at most one for
+    /// each endpoint.
     left: Vec<Left>,
-    /// Why the last try to connect failed, if it did.
+    /// The error of the last attempt to connect, if it failed.
     failure: Option<Error>,
 }
 
@@ -89,7 +88,7 @@ impl Node {
         self.id
     }
 
-    /// The connection for new requests. An error is always definite: nothing was sent.
+    /// Returns the connection for new requests. An error is always definite: nothing was sent.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection>> {
         let failures = self.failures.load(Ordering::Acquire);
         let mut connections = self.connections.lock().await;
@@ -98,8 +97,8 @@ impl Node {
             connections.current = None;
             return Err(Error::definite(ErrorKind::Closed));
         }
-        // Requests that waited for the same try share its outcome, instead of trying one after
-        // another.
+        // Requests that waited for the same attempt to connect share its outcome instead of each
+        // trying again.
         if let Some(error) = &connections.failure
             && failures != self.failures.load(Ordering::Acquire)
         {
@@ -112,7 +111,7 @@ impl Node {
             connections.failure = None;
             return Ok(connection.clone());
         }
-        // Rare, and larger than all the rest: not a part of every request's memory.
+        // Boxed because it is rare and its future is large: it must not enlarge every request.
         let connected = Box::pin(self.connect(connections)).await;
         connections.failure = connected.as_ref().err().cloned();
         if connected.is_err() {
@@ -134,28 +133,28 @@ impl Node {
         Ok(connection)
     }
 
-    /// Whether the server at the other end still is the master, as far as is known.
+    /// Returns true if the server of `connection` still is the master, as far as is known.
     fn leads_to_master(&self, connection: &Connection) -> bool {
         self.route.leads_to(self.id, &connection.endpoint)
     }
 
-    /// A second connection to the same server, for subscriptions.
+    /// Opens a second connection to the same server, for subscriptions.
     pub(crate) async fn subscriber(&self, on_push: OnPush) -> Result<Arc<Connection>> {
         let master = self.connection().await?;
         let limit = self.env.now() + self.config.connect_timeout;
         Connection::open(&self.env, &master.endpoint, Some(on_push), limit).await
     }
 
-    /// Where requests go now: a waiter is notified when they take a new connection.
+    /// Returns the current position: a waiter can await that requests use a new connection.
     pub(crate) fn position(&self) -> Position {
         self.moves.position()
     }
 
-    /// What must happen for the server to come back with other data: the connection in use ends, or
-    /// another one is made.
+    /// Returns the events after which the server may have other data: the connection in use ends,
+    /// or a new one is made.
     pub(super) fn disturbance(&self) -> Disturbance {
         let position = self.position();
-        // Locked, it is about to be another one.
+        // If the mutex is taken, a new connection is being made.
         let connections = self.connections.try_lock().ok();
         let current = connections.as_ref().and_then(|connections| connections.current.as_ref());
         Disturbance {
@@ -164,15 +163,16 @@ impl Node {
         }
     }
 
-    /// The WAIT that must follow a change and the acknowledgements it must bring, when replicas are
-    /// asked for.
+    /// Returns the WAIT that must follow a change and the number of acknowledgements it must bring.
+    /// `None` if no replica has to confirm.
     pub(crate) async fn replica_wait(&self, connection: &Connection) -> Result<Option<(Cmd, usize)>> {
         if self.config.replica_wait == ReplicaWait::None {
             return Ok(None);
         }
         let mut connected = self.replicas.load(Ordering::Relaxed);
         if connected == UNKNOWN || connected == 0 {
-            // Zero is asked again each time, lest replicas that join later are never waited for.
+            // Ask again each time it is zero, or replicas that join later would never be waited
+            // for.
             connected = Box::pin(replicas::connected_replicas(connection)).await?.unwrap_or(0);
             self.replicas.store(connected, Ordering::Relaxed);
         }
@@ -180,13 +180,14 @@ impl Node {
         if needed == 0 {
             return Ok(None);
         }
-        // Ask for all that are connected: one more acknowledgement than needed costs nothing.
+        // Wait for all connected replicas: more acknowledgements than needed cost nothing.
         let mut wait = redis::cmd("WAIT");
         wait.arg(needed.max(connected)).arg(millis(self.config.replica_timeout).max(1));
         Ok(Some((wait, needed)))
     }
 
-    /// Takes note of how many replicas acknowledged.
+    /// Checks the number of acknowledgements. If it differs from the known number of replicas, that
+    /// number is asked for again.
     pub(crate) fn acknowledged(&self, acked: usize, needed: usize) -> Result<()> {
         if acked != self.replicas.load(Ordering::Relaxed) {
             self.replicas.store(UNKNOWN, Ordering::Relaxed);
@@ -197,8 +198,7 @@ impl Node {
         Ok(())
     }
 
-    /// Sends a call once on `connection`, with its WAIT, and takes the response time-out into
-    /// account.
+    /// Sends a call once on `connection`, followed by its WAIT, within the response timeout.
     pub(super) async fn run_on(&self, connection: &Connection, call: &Call, asking: bool) -> Result<Value> {
         let whole = pin!(async {
             let Some((wait, needed)) = self.replica_wait(connection).await? else {
@@ -210,8 +210,8 @@ impl Node {
         self.limited(connection, whole).await
     }
 
-    /// The outcome of `work` on `connection` within the response time-out; the connection is
-    /// retired when there is none.
+    /// Returns the outcome of `work` on `connection` within the response timeout. Retires the
+    /// connection if there is none.
     pub(crate) async fn limited<T>(
         &self,
         connection: &Connection,
@@ -221,8 +221,8 @@ impl Node {
         self.verified(connection, done)
     }
 
-    /// The outcome of `work` within the response time-out, or soon after another server has
-    /// replaced the one that was asked, which `replaced` then names.
+    /// Returns the outcome of `work` within the response timeout. Ends earlier, soon after the
+    /// server that was asked has been replaced; `replaced` then names that server.
     pub(crate) async fn reply_in_time<T>(
         &self,
         replaced: impl Fn() -> Option<String>,
@@ -234,7 +234,7 @@ impl Node {
                 let done = within(&*self.env, limit, work).await;
                 done.unwrap_or_else(|| Err(self.config.no_reply()))
             }
-            // Larger than all the rest, and not for those whose master is one server for good.
+            // Boxed because its future is large; routes with a fixed server do not need it.
             Some(changes) => Box::pin(self.reply_until_replaced(changes, replaced, limit, work)).await,
         }
     }
@@ -248,16 +248,16 @@ impl Node {
     ) -> Result<T> {
         let confirmed = self.config.confirmation_limit();
         let mut slow = self.env.now() + SLOW + confirmed;
-        // The server that was replaced, and how long it has for its reply.
+        // The server that was replaced, and the time until which it may reply.
         let mut last: Option<(String, Monotonic)> = None;
         loop {
-            // Before the look, so that a change in between is not missed.
+            // Take the position before checking, or a change in between is lost.
             let layout = changes.position();
             let now = self.env.now();
             if now >= limit {
                 return Err(self.config.no_reply());
             }
-            // What was asked may be another server by now, as nodes of a cluster send requests on.
+            // The request may be at another server by now, because cluster nodes redirect requests.
             last = replaced().map(|server| {
                 let same = last.take().filter(|(known, _)| *known == server);
                 same.unwrap_or_else(|| (server, now + LAST_REPLY + confirmed))
@@ -285,13 +285,13 @@ impl Node {
         }
     }
 
-    /// The server at the other end, if it is no master any more, as far as is known.
+    /// Returns the server of `connection` if, as far as is known, it is no longer the master.
     pub(crate) fn replaced(&self, connection: &Connection) -> Option<String> {
         (!self.leads_to_master(connection)).then(|| connection.endpoint.to_string())
     }
 
-    /// What `done` on `connection` is worth. A reply of a server that another one has replaced
-    /// meanwhile says nothing of what the new master has.
+    /// Checks a reply on `connection`. If the server has been replaced since, the reply says
+    /// nothing about the data of the new master, and an error is returned.
     pub(crate) fn verified<T>(&self, connection: &Connection, done: Result<T>) -> Result<T> {
         let done = done.and_then(|done| match self.replaced(connection) {
             Some(endpoint) => Err(Error::indefinite(ErrorKind::Replaced { endpoint })),
@@ -300,11 +300,11 @@ impl Node {
         done.map_err(|error| self.retire_on(connection, error))
     }
 
-    /// Takes what `error` says about the route into account: a connection that is broken, silent,
-    /// or leads to a server that is no master is retired.
+    /// Handles what `error` says about the route. Retires a connection that is broken, silent, or
+    /// leads to a server that is no master.
     pub(crate) fn retire_on(&self, connection: &Connection, error: Error) -> Error {
         match remedy(&error) {
-            // A redirection is for the request that got it.
+            // A redirection concerns only the request that got it.
             Remedy::None | Remedy::Redirect(_) => {}
             Remedy::Wait | Remedy::Look => self.route.suspect(),
             Remedy::Retire => {
@@ -315,7 +315,7 @@ impl Node {
         error
     }
 
-    /// Lets go of the connection.
+    /// Drops the connection.
     pub(super) fn close(&self) {
         if let Ok(mut connections) = self.connections.try_lock() {
             connections.current = None;
@@ -346,7 +346,7 @@ impl Disturbance {
     }
 }
 
-/// Ends, from `connection`, what was left on the same server.
+/// Ends, through `connection`, the connections left on the same server.
 async fn fence(env: &dyn Env, limit: Monotonic, connection: &Connection, left: &mut Vec<Left>) -> Result<()> {
     while let Some(at) = left.iter().position(|left| left.endpoint.is_same_place(&connection.endpoint)) {
         let ended = within(env, limit, pin!(connection.fence(&left[at]))).await;

@@ -1,4 +1,4 @@
-//! The pause before a request is sent again, which ends early when another server can take it.
+//! The pause before a request is retried. It ends early when another server can take the request.
 
 use std::time::Duration;
 
@@ -8,31 +8,30 @@ use super::{NodeId, Router};
 use crate::error::Error;
 use crate::wire::Slot;
 
-/// How often one request is sent again for no other reason than that another server is the one to
-/// ask.
+/// The maximum number of times that one request is sent again only because its server was replaced.
 const MOVES: u32 = 16;
 
-/// How often a request was sent again.
+/// The number of times that a request was sent again.
 #[derive(Default)]
 pub(crate) struct Repeats {
-    /// To the server that had failed.
+    /// Retries at the server that had failed.
     number: u32,
     moves: u32,
 }
 
 impl Repeats {
-    /// How many there were, without those for another server.
+    /// Returns the number of retries, not counting those at another server.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
-    /// It is sent again, to the server that had failed.
+    /// Counts a retry at the server that had failed.
     pub(crate) fn add_one(&mut self) {
         self.number = self.number.saturating_add(1);
     }
 }
 
-/// Where a request was to go when it began.
+/// The destination of a request when it began.
 pub(crate) struct Outlook {
     slot: Slot,
     node: NodeId,
@@ -40,18 +39,18 @@ pub(crate) struct Outlook {
 }
 
 impl Router {
-    /// Where a request for keys of `slot` is to go now.
+    /// Returns the present destination of requests for keys of `slot`.
     pub(crate) fn outlook(&self, slot: Slot) -> Outlook {
-        // The position first: what changes in between is a change.
+        // Take the position first, so that a change in between is noticed.
         let layout = self.layout();
         Outlook { slot, node: self.node_id(slot), layout }
     }
 
-    /// Completes after `delay`, or when another server has become the one to ask since `from`,
-    /// where `error` came of a request. The route looks out for such a server meanwhile.
+    /// Completes after `delay`, or as soon as another server than in `from` is the destination.
+    /// `error` is the outcome of the request. During the pause the route watches for a new master.
     ///
-    /// The pause is what keeps callers from asking a server again and again that refuses them.
-    /// Another one has yet to be asked.
+    /// The delay keeps callers from hammering a server that refuses them. A new server has not
+    /// refused yet, so no delay is needed.
     pub(crate) async fn pause(&self, from: &Outlook, error: &Error, delay: Duration, repeats: &mut Repeats) {
         let _looking = self.route.awaited();
         let ended = self.env.sleep_until(self.env.now() + delay);
@@ -72,8 +71,8 @@ impl Router {
     }
 
     fn is_elsewhere(&self, from: &Outlook, error: &Error) -> bool {
-        // What a node cannot do as long as other nodes are missing, it may be able to do when any
-        // of them is replaced.
+        // A node that fails because other nodes are missing may succeed after the replacement of
+        // any of them. Other errors concern only the node of the slot.
         let by_slot = self.route.divides() && remedy(error) != Remedy::Look;
         if by_slot { self.node_id(from.slot) != from.node } else { from.layout.is_left() }
     }

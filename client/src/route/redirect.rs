@@ -1,36 +1,37 @@
-//! What an error says about where requests should go instead.
+//! Reads from an error where requests should go instead.
 
 use crate::error::{Error, ErrorKind};
 use crate::refusal::{self, Next};
 use crate::wire::Slot;
 
-/// What to do with the connection that brought an error, and with the route.
+/// The consequences of an error for its connection and for the route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// The error says nothing about the route.
+    /// The error does not concern the route.
     None,
-    /// The connection is broken, silent, or leads to a server that is no master: it is retired.
+    /// Retire the connection: it is broken, silent, or leads to a server that is no master.
     Retire,
-    /// Some keys of a slot that is being moved are on one node and some on another. The request was
-    /// refused, and may be sent again.
+    /// Wait: some keys of a slot that is being moved are on one node and some on another. The
+    /// request was refused and may be sent again.
     Wait,
-    /// The server does without a part of what it needs, which a look at the whole may explain.
+    /// Refresh the route: the server lacks something it needs, and the state of the deployment may
+    /// explain that.
     Look,
-    /// Another node has the slot.
+    /// Send the request to another node, which has the slot.
     Redirect(Redirect),
 }
 
-/// A reply of a Redis Cluster that names the node to ask instead.
+/// A reply of a Redis Cluster node that names the node to ask instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Redirect {
     pub(crate) slot: Slot,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// `ASK`: for this request alone, while the slot is being moved.
+    /// True for `ASK`: the redirection holds for this request only, while the slot is being moved.
     pub(crate) once: bool,
 }
 
-/// Reads an error of a request.
+/// Returns the remedy for the error of a request.
 pub(super) fn remedy(error: &Error) -> Remedy {
     match error.kind() {
         ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) | ErrorKind::Replaced { .. } => {
@@ -47,8 +48,8 @@ pub(super) fn remedy(error: &Error) -> Remedy {
     }
 }
 
-/// Reads `<slot> <host>:<port>`; an IPv6 address stands without brackets. The host is empty when
-/// the server does not know how it is reached: as the one that says so.
+/// Reads `<slot> <host>:<port>`; an IPv6 address has no brackets. An empty host means the host of
+/// the server that sent the reply, which does not know its own address.
 fn redirect(message: &str, once: bool) -> Option<Redirect> {
     let (slot, address) = message.split_once(' ')?;
     let (host, port) = address.trim_end().rsplit_once(':')?;

@@ -1,5 +1,4 @@
-//! The route to the master of a replicated set, which is found by asking all servers for their
-//! roles.
+//! The route to the master of a replicated set, found by asking all servers for their roles.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -15,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mutex::locked;
 use crate::wire::Slot;
 
-/// Several servers, of which one is the master of the others and has all keys.
+/// Several servers: one is the master of the others and has all keys.
 pub(super) struct ReplicaSet {
     env: Arc<dyn Env>,
     endpoints: Vec<Endpoint>,
@@ -45,14 +44,14 @@ impl Route for ReplicaSet {
     }
 }
 
-/// A connection to the first endpoint that calls itself a master. All are asked at once, so that
+/// Connects to the first endpoint that reports to be a master. All are asked in parallel, so that
 /// those that are down cost no time.
 async fn find_master(
     env: &Arc<dyn Env>,
     endpoints: &[Endpoint],
     limit: Monotonic,
 ) -> Result<Arc<Connection>> {
-    // A login that a server refuses stays refused, whatever becomes of the others.
+    // A refused login is reported even if other servers fail later in another way.
     let refusal = Mutex::new(None);
     let refusal_of = &refusal;
     let asked = endpoints.iter().map(|endpoint| {

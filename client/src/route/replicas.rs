@@ -1,4 +1,4 @@
-//! How many replicas of a master must confirm a change.
+//! Computes the number of replicas that must confirm a change.
 
 use redis::Value;
 
@@ -6,7 +6,7 @@ use super::connection::Connection;
 use crate::config::ReplicaWait;
 use crate::error::{Error, Result};
 
-/// The number of replicas connected to a master; `None` when the server is a replica itself.
+/// Asks for the number of replicas connected to a master. `None` if the server is a replica itself.
 pub(crate) async fn connected_replicas(connection: &Connection) -> Result<Option<usize>> {
     let reply = connection.call(&redis::cmd("ROLE")).await?;
     let Value::Array(parts) = &reply else { return Err(Error::unexpected(&reply)) };
@@ -19,10 +19,10 @@ pub(crate) async fn connected_replicas(connection: &Connection) -> Result<Option
     }
 }
 
-/// How many acknowledgements `wait` asks for, with `configured` replicas in the configuration and
-/// `connected` now.
+/// Returns the number of acknowledgements that `wait` requires, given the `configured` and the
+/// `connected` number of replicas.
 pub(crate) fn needed(wait: ReplicaWait, configured: usize, connected: usize) -> usize {
-    // A replica that is configured but gone still counts: it may come back and be promoted.
+    // A configured replica that is gone still counts: it may come back and be promoted.
     let replicas = configured.max(connected);
     match wait {
         ReplicaWait::None => 0,
@@ -42,7 +42,7 @@ mod tests {
         for (wait, configured, connected, expected) in [
             (ReplicaWait::None, 2, 2, 0),
             (ReplicaWait::Synced, 2, 2, 1),
-            // Redisson goes on without replicas when none is connected.
+            // Redisson continues without replicas when none is connected.
             (ReplicaWait::Synced, 2, 0, 0),
             // 3 nodes: the master and one more; 4 nodes: the master and two more.
             (ReplicaWait::Majority, 2, 2, 1),

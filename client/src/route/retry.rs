@@ -1,4 +1,4 @@
-//! Sending again when that is safe.
+//! Sends requests again when that is safe.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,45 +13,48 @@ use crate::script::Call;
 use crate::wire::Slot;
 use crate::work::Trouble;
 
-/// Notes what a try has come to that is repeated: the error of the whole, if it ended now.
+/// Receives the error of each attempt that is retried. If the time ends now, it is the error of the
+/// whole call.
 pub(crate) type OnFailure<'a> = &'a (dyn Fn(&Error) + Send + Sync);
 
-/// How long a request is repeated.
+/// The limits within which a request is retried.
 #[derive(Clone, Copy)]
 pub(crate) struct Persistence<'a> {
-    /// It is not sent any more.
+    /// The time after which the request is not sent any more.
     pub(crate) until: Boottime,
-    /// It is repeated as often as the time allows, whatever the configuration says of calls.
+    /// True if the request is retried as often as time allows, whatever limit the configuration
+    /// sets.
     pub(crate) is_unlimited: bool,
-    /// From a request whose reply was lost on: how long a server knows that it was obeyed.
+    /// The time for which the server remembers that it executed the request. It limits the retries
+    /// once a reply was lost.
     pub(crate) memory: Duration,
     pub(crate) failed: OnFailure<'a>,
 }
 
-/// What came of a call that the server remembers.
+/// The outcome of a call that the server remembers.
 pub(crate) struct Remembered {
     pub(crate) reply: Value,
-    /// No request of this call can be obeyed later.
+    /// True if no earlier request of this call can still be executed.
     pub(crate) is_final: bool,
-    /// An earlier request may have been obeyed, whose reply was lost.
+    /// True if the reply to an earlier request was lost, so that it may have been executed.
     pub(crate) was_lost: bool,
 }
 
 impl Router {
-    /// Runs a call that may run twice without harm, within the time of a call of the application.
-    /// It is repeated after transient errors, and after lost replies once it is certain that the
-    /// earlier request will not be obeyed later.
+    /// Runs a call that may run twice without harm, within the call timeout. Retries after
+    /// transient errors. After a lost reply it retries only once the earlier request certainly will
+    /// not be executed later.
     pub(crate) async fn run_repeatable(&self, call: &Call) -> Result<Value> {
         self.in_time(call.slot(), Request::Script(call), &|_| ()).await
     }
 
-    /// As [`Router::run_repeatable`], without asking replicas to confirm.
+    /// As [`Router::run_repeatable`], without confirmation by replicas.
     pub(crate) async fn run_unconfirmed(&self, call: &Call) -> Result<Value> {
         self.in_time(call.slot(), Request::Unconfirmed(call), &|_| ()).await
     }
 
-    /// As [`Router::run_repeatable`], of a call that the server itself remembers for as long as
-    /// that is of use. It is repeated in any case, for as long as `persistence` says.
+    /// As [`Router::run_repeatable`], for a call whose outcome the server remembers for as long as
+    /// needed. It is retried after every lost reply, within `persistence`.
     pub(crate) async fn run_remembered(
         &self,
         call: &Call,
@@ -61,7 +64,7 @@ impl Router {
         self.repeat(call.slot(), Request::Remembered(call, confirm), persistence).await
     }
 
-    /// As [`Router::run_repeatable`], for as long as `persistence` says.
+    /// As [`Router::run_repeatable`], within `persistence`.
     pub(crate) async fn run_persistently(
         &self,
         call: &Call,
@@ -75,25 +78,25 @@ impl Router {
         self.repeat(call.slot(), request, persistence).await
     }
 
-    /// Runs a plain command that changes nothing, within the time of a call of the application.
+    /// Runs a plain read-only command, within the call timeout.
     pub(crate) async fn ask(&self, slot: Slot, command: &Cmd) -> Result<Value> {
         self.ask_noting(slot, command, &|_| ()).await
     }
 
-    /// As [`Router::ask`], with a word on each try that fails.
+    /// As [`Router::ask`]; reports each failed attempt to `failed`.
     pub(crate) async fn ask_noting(&self, slot: Slot, command: &Cmd, failed: OnFailure<'_>) -> Result<Value> {
         self.in_time(slot, Request::Question(command), failed).await
     }
 
-    /// The outcome of a request within the time of a call of the application. What the last try has
-    /// come to is the error at the end of that.
+    /// Runs a request within the call timeout. If the time ends first, the error is that of the
+    /// last attempt.
     async fn in_time(&self, slot: Slot, request: Request<'_>, failed: OnFailure<'_>) -> Result<Value> {
         let (time, trouble) = (self.config.call_timeout, Trouble::default());
         let note = |error: &Error| {
             trouble.failed(error);
             failed(error);
         };
-        // Whatever the configuration allows, which ends with the time.
+        // Not the limit in effect: the call timeout below ends the retries earlier.
         let until = self.env.boottime() + time.saturating_mul(2);
         let persistence = Persistence { until, is_unlimited: false, memory: time, failed: &note };
         let asked = pin!(self.repeat(slot, request, &persistence));
@@ -117,12 +120,12 @@ impl Router {
             self.check(call)?;
         }
         let mut repeats = Repeats::default();
-        // The connections that took the request and brought no reply, and the last error of one.
+        // The connections that took the request without a reply, and the error of the last of them.
         let (mut unanswered, mut lost): (Vec<Left>, Option<Error>) = (Vec::new(), None);
         let (mut until, told) = (persistence.until, Trouble::default());
         loop {
             let outlook = self.outlook(slot);
-            // Looked up each time: a redirection may have changed it.
+            // Look the lane up each time: a redirection may have changed it.
             let done = match self.lane(slot).await {
                 Ok(mut lane) => {
                     let is_final = unanswered.iter().all(Left::is_fenced);
@@ -139,7 +142,8 @@ impl Router {
                         unanswered.push(lane.leave());
                         lost = Some(error.clone());
                         if let Request::Remembered(..) = &request {
-                            // What is sent by then arrives while the server still knows.
+                            // A request sent before this time arrives while the server still
+                            // remembers the earlier one.
                             let memory = persistence.memory.saturating_sub(self.config.response_limit());
                             until = until.min(sent + memory);
                         }
@@ -153,14 +157,14 @@ impl Router {
                 done => return done,
             };
             let is_passing = error.is_transient() || error.is_lost_reply();
-            // What was sent before may have been obeyed, whatever became of the last attempt.
+            // An earlier request may have been executed, whatever the last attempt returned.
             let error = if lost.is_some() { error.made_indefinite() } else { error };
             let may_repeat = persistence.is_unlimited || self.config.may_repeat(repeats.number());
             if !is_passing {
                 return Err(error);
             }
             told.failed(&error);
-            // What a server has said before is worth more than the want of a reply.
+            // An earlier error reply of a server is more informative than a missing reply.
             let last = || told.last().map_or_else(|| error.clone(), |told| told.made_as_definite_as(&error));
             if !may_repeat {
                 return Err(last());

@@ -1,4 +1,4 @@
-//! A Sentinel for tests, which says what it is told to say.
+//! A Sentinel for tests that sends scripted replies.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,8 +11,8 @@ use crate::endpoint::Endpoint;
 use crate::env::Env;
 use crate::mutex::locked;
 
-/// A Sentinel of the master `m`. It has no RESP3, so that it publishes nothing, and serves one
-/// connection after the other.
+/// A Sentinel of the master `m`. It has no RESP3, so it publishes nothing. It serves one connection
+/// after the other.
 pub(super) struct Scripted {
     pub(super) endpoint: Endpoint,
     state: Arc<Mutex<State>>,
@@ -20,13 +20,13 @@ pub(super) struct Scripted {
 
 #[derive(Default)]
 struct State {
-    /// The replies, by the subcommand of SENTINEL. What has none is an error.
+    /// The replies by subcommand of SENTINEL. A subcommand without a reply gets an error.
     replies: BTreeMap<&'static str, String>,
     asked: Vec<String>,
 }
 
 impl Scripted {
-    /// One that knows no master.
+    /// Starts a Sentinel that knows no master.
     pub(super) async fn start(env: &Arc<dyn Env>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
@@ -40,17 +40,17 @@ impl Scripted {
         Self { endpoint: Endpoint::parse(&url).unwrap(), state }
     }
 
-    /// What it says from now on when it is asked with this subcommand.
+    /// Sets the reply to this subcommand.
     pub(super) fn says(&self, subcommand: &'static str, reply: String) {
         locked(&self.state).replies.insert(subcommand, reply);
     }
 
-    /// The master is there, with so many replicas, and so many other Sentinels watch it.
+    /// Describes a master at `host` with this number of replicas and of other Sentinels.
     pub(super) fn describes(&self, host: &str, replicas: usize, others: usize) {
         self.describes_in(1, host, replicas, others);
     }
 
-    /// As [`Scripted::describes`], in a configuration of this epoch.
+    /// As [`Scripted::describes`], with the epoch of the configuration.
     pub(super) fn describes_in(&self, epoch: u64, host: &str, replicas: usize, others: usize) {
         let epoch = epoch.to_string();
         let (replicas, others) = (replicas.to_string(), others.to_string());
@@ -67,7 +67,7 @@ impl Scripted {
         self.says("SENTINELS", "*0\r\n".to_owned());
     }
 
-    /// It names these other Sentinels, each with the id that it is known by.
+    /// Names these other Sentinels, each with its id.
     pub(super) fn names(&self, others: &[(&Endpoint, &str)]) {
         let mut reply = format!("*{}\r\n", others.len());
         for (endpoint, id) in others {
@@ -78,13 +78,13 @@ impl Scripted {
         self.says("SENTINELS", reply);
     }
 
-    /// The subcommands that it was asked with since this was called last.
+    /// Returns the subcommands that were requested since the last call of this.
     pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut locked(&self.state).asked)
     }
 }
 
-/// A reply that is a list of texts.
+/// Encodes a reply that is a list of texts.
 fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let (mut count, mut items) = (0, String::new());
     for text in texts {
@@ -96,7 +96,8 @@ fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 
 async fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let (reader, mut writer) = stream.split();
-    // A request is a list of texts without line breaks: a line for their number, and two for each.
+    // A request is a list of texts without line breaks: one line with their number, and two lines
+    // for each.
     let mut lines = BufReader::new(reader).lines();
     while let Some(head) = lines.next_line().await? {
         let count: usize = head.trim_start_matches('*').parse().unwrap();

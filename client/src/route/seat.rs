@@ -1,4 +1,4 @@
-//! One Sentinel: the connection to it, and what it says of a master.
+//! One Sentinel: the connection to it, and its report about a master.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,28 +15,28 @@ use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mutex::locked;
 
-/// A Sentinel that leaves a question unanswered for so long is dialled anew.
+/// The time after which an unanswered query makes the client reconnect to the Sentinel.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How long a question is waited for before another one is asked.
+/// The time after which an unanswered query keeps further queries from being sent.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a dial may take.
+/// The time limit of connecting to a Sentinel.
 const DIAL: Duration = Duration::from_secs(3);
 
 /// The channel on which a new master is announced.
 const SWITCHES: &str = "+switch-master";
 
-/// A Sentinel that a client asks.
+/// A Sentinel that the client asks.
 pub(super) struct Seat {
     pub(super) endpoint: Endpoint,
-    /// The application named it; the others were named by Sentinels.
+    /// True if the application named it; false if another Sentinel did.
     pub(super) is_configured: bool,
     state: Mutex<State>,
-    /// Notified when a dial is over.
+    /// Notified when an attempt to connect is over.
     dialled: Notify,
     closed: AtomicBool,
-    /// How many others it knew when it was last asked for them.
+    /// The number of other Sentinels that it reported when it was last asked for them.
     others: AtomicUsize,
 }
 
@@ -45,23 +45,23 @@ struct State {
     connection: Option<Arc<Connection>>,
     is_dialling: bool,
     failure: Option<Error>,
-    /// What it calls itself, the same for all of its life.
+    /// The Sentinel's own id, which never changes.
     id: Option<String>,
-    /// Since when a question is without an answer.
+    /// The time since which a query is unanswered.
     asked_since: Option<Monotonic>,
 }
 
-/// What a Sentinel says of a master.
+/// A Sentinel's report about a master.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) host: String,
     pub(super) port: u16,
-    /// The number of its configuration: the higher one is newer.
+    /// The configuration epoch: the higher one is newer.
     pub(super) epoch: u64,
     pub(super) replicas: usize,
-    /// The flag which says that it is about to be replaced.
+    /// The flag that says that the master is about to be replaced.
     pub(super) ends: Option<String>,
-    /// The other Sentinels, with their ids, when there is something new to say about them.
+    /// The other Sentinels with their ids, if their number has changed.
     pub(super) others: Vec<(String, u16, String)>,
 }
 
@@ -86,8 +86,8 @@ impl Seat {
         locked(&self.state).connection = None;
     }
 
-    /// What it says of `master`; `None` when it knows none of this name. `reason` is notified when
-    /// it announces another one.
+    /// Asks for the report about `master`; `None` if the Sentinel knows no master of this name.
+    /// `reason` is notified when the Sentinel announces a new master.
     pub(super) async fn view(
         self: &Arc<Self>,
         env: &Arc<dyn Env>,
@@ -103,7 +103,8 @@ impl Seat {
                 return Err(refused(&self.endpoint, "it has not answered yet"));
             }
         }
-        // In a task of its own: also an answer that comes when the others have been heard is one.
+        // Runs in its own task: an answer that comes after the caller has stopped waiting still
+        // counts as one.
         let (answer, answered) = oneshot::channel();
         let (seat, master, clock) = (self.clone(), master.to_owned(), env.clone());
         env.spawn(Box::pin(async move {
@@ -114,19 +115,19 @@ impl Seat {
                 connection.retire();
             }
             let mut state = locked(&seat.state);
-            // Not of a connection that has been made since.
+            // Leave the state alone if another connection has been made since.
             if state.connection.as_ref().is_none_or(|current| Arc::ptr_eq(current, &connection)) {
                 state.asked_since = None;
             }
             drop(state);
-            // The look that it was for may be over.
+            // The caller may have stopped waiting.
             let _ = answer.send(told);
         }));
         answered.await.unwrap_or_else(|_| Err(Error::definite(ErrorKind::Shutdown)))
     }
 
-    /// The connection to it, which a task of its own makes: one that takes long is waited for again
-    /// by the next question.
+    /// Returns the connection. A separate task makes it; if that takes long, the next query waits
+    /// for the same attempt.
     async fn connection(
         self: &Arc<Self>,
         env: &Arc<dyn Env>,
@@ -197,20 +198,20 @@ impl Seat {
         });
         let limit = env.now() + DIAL;
         let named = |error: Error| match error.kind() {
-            // Of a server an error does not tell where it is.
+            // An error reply does not name the server, so add its address.
             ErrorKind::Server { .. } => {
                 refused(&self.endpoint, &format!("the Sentinel says: {error}")).caused_by(error)
             }
             _ => error,
         };
         let connection = match Connection::open(env, &self.endpoint, Some(on_push), limit).await {
-            // Without RESP3 there are no messages, and it is asked all the time.
+            // Without RESP3 no messages come, and polling has to do.
             Err(error) if speaks_no_resp3(&error) => {
                 Connection::open(env, &self.endpoint, None, limit).await.map_err(named)?
             }
             Err(error) => return Err(named(error)),
             Ok(connection) => {
-                // Where the user may not, there are no messages.
+                // If the user may not subscribe, no messages come.
                 match connection.subscribe(&[SWITCHES.to_owned()]).await {
                     Err(error) if !error.is_definite() => return Err(error.made_definite()),
                     _ => connection,
@@ -227,8 +228,8 @@ impl Seat {
             question.arg(about).arg(master);
             question
         };
-        // In this order: an address that changes in between is newer than its number, and not
-        // older.
+        // The order matters: if the master changes in between, the address is newer than the epoch,
+        // not older.
         let described = match connection.call(&question("MASTER")).await {
             Err(error) if error.to_string().contains("No such master") => return Ok(None),
             described => self.told(described)?,
@@ -241,7 +242,7 @@ impl Seat {
         let count =
             field(&described, "num-other-sentinels").and_then(|count| count.parse().ok()).unwrap_or(0);
         if self.others.swap(count, Ordering::Relaxed) != count && count > 0 {
-            // It may not be allowed to this user.
+            // The user may lack the right to this subcommand.
             let others = connection.call(&question("SENTINELS")).await;
             view.others = others.map(|others| read_others(&others)).unwrap_or_default();
         }
@@ -261,15 +262,16 @@ fn speaks_no_resp3(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Server { .. }) && (told.contains("hello") || told.contains("noproto"))
 }
 
-/// Whether a message says that `master` is another server now: its name, and behind a space the old
-/// address and the new one.
+/// Returns true if a message announces a new server for `master`. It has the master's name and,
+/// after a space, the old and the new address.
 fn announces(push: &PushInfo, master: &str) -> bool {
     let (PushKind::Message, [_, message]) = (&push.kind, push.data.as_slice()) else { return false };
     let announced = text(message);
     announced.is_some_and(|text| text.strip_prefix(master).is_some_and(|rest| rest.starts_with(' ')))
 }
 
-/// The value of a field of an instance, which is a map or, in RESP2, a list of names and values.
+/// Returns a field of an instance, which is a map or, in RESP2, a list of alternating names and
+/// values.
 fn field(instance: &Value, name: &str) -> Option<String> {
     match instance {
         Value::Map(pairs) => pairs
@@ -295,8 +297,8 @@ fn read_view(described: &Value, address: &Value) -> Result<View> {
     let ends =
         ["o_down", "failover_in_progress"].into_iter().find(|flag| flags.split(',').any(|set| set == *flag));
     let reported = (field(described, "ip"), number("port"));
-    // In the last steps of a failover the address is that of the new master already, and the flags
-    // are those of the old one.
+    // In the last steps of a failover the address is already the new master's, while the flags are
+    // still the old one's.
     let is_new = reported != (Some(host.clone()), Some(u64::from(port)));
     Ok(View {
         host,
@@ -340,7 +342,7 @@ mod tests {
             ("master", "10.0.0.1", None),
             ("s_down,o_down,master", "10.0.0.1", Some("o_down")),
             ("master,failover_in_progress,force_failover", "10.0.0.1", Some("failover_in_progress")),
-            // It has been replaced: what the flags say is about the old one.
+            // The master has been replaced: the flags are about the old one.
             ("s_down,o_down,master,failover_in_progress", "10.0.0.2", None),
             ("s_down,master", "10.0.0.1", None),
         ] {
@@ -369,7 +371,7 @@ mod tests {
         assert_eq!(read_others(&others), [("h".to_owned(), 26379, "a".to_owned())]);
     }
 
-    /// A Sentinel, and what is to be known of `m` by asking it.
+    /// Starts a Sentinel; returns it with a function that asks it about `m`.
     async fn seat() -> (Scripted, impl AsyncFn() -> Result<Option<View>>) {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
         let sentinel = Scripted::start(&env).await;

@@ -1,12 +1,11 @@
-//! The route to a master that Sentinels watch: where it is, as the newest of their configurations
-//! says.
+//! The route to a master that Sentinels watch. The newest of their configurations decides where it
+//! is.
 //!
-//! One Sentinel may have been cut off from the others and know an older master, so that all are
-//! asked; and a client may be cut off together with it, so that what was once known to be newer is
-//! not forgotten. Sentinels announce a new master to those that subscribe. Such a message is a
-//! reason to ask them, and so is a request that fails; besides, they are asked all the time: for
-//! some ten seconds after a failover that was asked for, nothing ends connections to the old
-//! master, and it goes on granting locks.
+//! One Sentinel may be cut off from the others and know an older master, so all are asked. A client
+//! may be cut off together with it, so the newest known epoch is remembered. Sentinels announce a
+//! new master to subscribers. Such a message is a reason to ask them, and so is a failed request.
+//! In addition they are polled: for about ten seconds after a requested failover nothing ends
+//! connections to the old master, which continues to grant locks.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,19 +29,20 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::mutex::locked;
 use crate::wire::Slot;
 
-/// How often the Sentinels are asked, if nothing is set.
+/// The default interval at which the Sentinels are asked.
 const SCAN: Duration = Duration::from_secs(1);
 
-/// The least time between two looks for which there was a reason each.
+/// The least time between two refreshes that each have a reason.
 const LEAST: Duration = Duration::from_millis(50);
 
-/// How long the Sentinels have to answer.
+/// The time that the Sentinels have to answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Between two looks of a request that needs a master: from the first to both together.
+/// The pause between two refreshes while a request needs a master. Drawn from the first value to
+/// the sum of both.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(400));
 
-/// How many Sentinels a client asks.
+/// The maximum number of Sentinels that a client asks.
 const MOST: usize = 32;
 
 /// The Sentinels of one master, which has all keys.
@@ -50,13 +50,13 @@ pub(super) struct SentinelSet {
     me: Weak<Self>,
     env: Arc<dyn Env>,
     config: Arc<Config>,
-    /// What the Sentinels call it.
+    /// The name of the master in the Sentinels.
     master: String,
-    /// How to log in at the master, wherever it is.
+    /// An endpoint with the login of the master; its host is replaced.
     nodes: Endpoint,
     seats: Mutex<Vec<Arc<Seat>>>,
     known: Mutex<Known>,
-    /// Notified when there is reason to ask.
+    /// Notified when there is a reason to ask.
     reason: Arc<Notify>,
     changes: Arc<Moves>,
     closed: AtomicBool,
@@ -73,7 +73,7 @@ struct Known {
 /// The newest configuration.
 struct Found {
     master: Endpoint,
-    /// Why the Sentinels are about to replace it.
+    /// The reason for which the Sentinels are about to replace the master, if they are.
     ends: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl SentinelSet {
         })
     }
 
-    /// Asks all Sentinels, and takes the newest of what they say into account.
+    /// Asks all Sentinels, and accepts the newest of their reports.
     async fn look(&self, limit: Monotonic) -> Result<Found> {
         let seats = locked(&self.seats).clone();
         let limit = limit.min(self.env.now() + PATIENCE);
@@ -116,7 +116,8 @@ impl SentinelSet {
         for view in &mut views {
             self.meet(std::mem::take(&mut view.others));
         }
-        // The last of the greatest: turned, so that the first to answer counts among equals.
+        // `max_by_key` returns the last maximum. Reversed, so that the first to answer wins among
+        // equals.
         views.reverse();
         let Some(best) = views.into_iter().max_by_key(|view| view.epoch) else {
             let (endpoints, master) = (named(), self.master.clone());
@@ -144,8 +145,8 @@ impl SentinelSet {
         Ok(Found { master, ends })
     }
 
-    /// Asks also the Sentinels that one has named. One that is there already under another name is
-    /// found out when it tells its id.
+    /// Adds the Sentinels that another one has named. One that is already listed under another
+    /// address is recognized once it reports its id.
     fn meet(&self, others: Vec<(String, u16, String)>) {
         let mut seats = locked(&self.seats);
         for (host, port, id) in others {
@@ -163,8 +164,8 @@ impl SentinelSet {
         seats.retain(|seat| {
             let (id, place) = (seat.id(), at);
             at += 1;
-            // Of two of one id the first stays, and of one that is configured and one that is not
-            // the configured one.
+            // Of two seats with the same id keep the first one, or the configured one if the other
+            // is not configured.
             seat.is_configured
                 || id.is_none()
                 || !ids.iter().enumerate().any(|(other, (of, configured))| {
@@ -173,8 +174,7 @@ impl SentinelSet {
         });
     }
 
-    /// A connection to the master, for which there is time until `limit`: a failover may have to
-    /// end before.
+    /// Connects to the master before `limit`. That may take until a failover has ended.
     async fn connect(&self, limit: Monotonic) -> Result<Arc<Connection>> {
         self.watch();
         loop {
@@ -213,7 +213,7 @@ impl SentinelSet {
         }
     }
 
-    /// A connection to `master`, which says itself that it is one.
+    /// Connects to `master`, which must itself report to be a master.
     async fn open(&self, master: &Endpoint, limit: Monotonic) -> Result<Arc<Connection>> {
         let connection = Connection::open(&self.env, master, None, limit).await?;
         let told = within(&*self.env, limit, pin!(connected_replicas(&connection))).await;
@@ -229,7 +229,7 @@ impl SentinelSet {
         Error::definite(ErrorKind::NoMaster { endpoints: endpoints.to_owned(), reason: reason.to_owned() })
     }
 
-    /// Has the Sentinels asked all the time from now on.
+    /// Starts the background task that polls the Sentinels, once.
     fn watch(&self) {
         if !std::mem::replace(&mut locked(&self.known).is_watched, true) {
             self.env.spawn(Box::pin(watch(self.me.clone(), self.env.clone(), self.reason.clone())));
@@ -277,8 +277,7 @@ impl Drop for SentinelSet {
     }
 }
 
-/// Asks the Sentinels when there is reason to, and all the time without any, until the client is
-/// gone.
+/// Asks the Sentinels at each interval and when there is a reason. Ends with the client.
 async fn watch(set: Weak<SentinelSet>, env: Arc<dyn Env>, reason: Arc<Notify>) {
     loop {
         let Some(strong) = set.upgrade() else { return };
@@ -286,7 +285,7 @@ async fn watch(set: Weak<SentinelSet>, env: Arc<dyn Env>, reason: Arc<Notify>) {
             return;
         }
         let due = env.now() + strong.config.scan_interval.unwrap_or(SCAN);
-        // What is known counts for as long as there is nothing newer.
+        // The known master remains valid until a newer report.
         let _ = strong.look(due.max(env.now() + PATIENCE)).await;
         drop(strong);
         pause(&*env, LEAST).await;
@@ -304,7 +303,7 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
-    /// The Sentinels at these places, and the master `m`.
+    /// A set with Sentinels at these endpoints and the master `m`.
     fn set_of(env: &Arc<dyn Env>, endpoints: Vec<Endpoint>) -> Arc<SentinelSet> {
         let config = Config { endpoints, ..Config::default() };
         let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
@@ -339,8 +338,8 @@ mod tests {
         assert_eq!(locked(&set.seats).len(), MOST);
     }
 
-    /// An older configuration is not believed at once, however many have it. A majority that has it
-    /// makes the newer one doubtful, and a minority does not.
+    /// No number of Sentinels makes an older configuration believed immediately. A majority that
+    /// reports it makes the newer one doubtful; a minority does not.
     #[tokio::test]
     async fn most_of_the_sentinels_may_know_an_older_configuration() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
@@ -362,7 +361,7 @@ mod tests {
                     sentinel.says("MASTER", "-ERR busy\r\n".to_owned());
                 }
             }
-            // On a busy machine one of them may come too late to be counted.
+            // On a busy machine an answer may come too late to be counted.
             for look in 0.. {
                 let Err(refused) = set.look(env.now() + PATIENCE).await else {
                     panic!("{silent} of {count}: it is believed")
@@ -379,8 +378,8 @@ mod tests {
         }
     }
 
-    /// A Sentinel that has moved is named at two addresses, by ids that the others remember, and
-    /// calls itself the same at both.
+    /// A Sentinel that has moved is listed at two addresses, by ids that the others remember. It
+    /// reports the same id at both.
     #[tokio::test]
     async fn of_two_sentinels_that_call_themselves_the_same_the_first_stays() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
@@ -398,7 +397,7 @@ mod tests {
         let named = |known: usize| at.iter().take(known).map(ToString::to_string).collect::<Vec<_>>();
         set.look(env.now() + PATIENCE).await.unwrap();
         assert_eq!(seats(), named(3));
-        // What they call themselves is known when they have been asked themselves.
+        // The own ids become known only once these Sentinels have been asked themselves.
         for _ in 0..20 {
             set.look(env.now() + PATIENCE).await.unwrap();
             if seats().len() < 3 {

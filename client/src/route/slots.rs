@@ -1,5 +1,4 @@
-//! What a node of a cluster tells of the others: CLUSTER SLOTS and CLUSTER NODES. Pure: it reads
-//! replies.
+//! Reads a cluster node's report: the replies to CLUSTER SLOTS and CLUSTER NODES. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,35 +7,33 @@ use redis::Value;
 use crate::error::{Error, Result};
 use crate::wire::Slot;
 
-/// A part of the slots and the server that has it.
+/// A range of slots and the server that has it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) first: u16,
     pub(super) last: u16,
-    /// `None` is the host that was asked: the node does not know how it is reached.
+    /// `None` stands for the host that was asked: the node does not know its own address.
     pub(super) host: Option<String>,
     pub(super) port: u16,
-    /// What the server is called in the cluster.
+    /// The node id in the cluster.
     pub(super) id: Option<String>,
-    /// How many replicas the cluster knows, those that are down included.
+    /// The number of replicas that the cluster knows, including those that are down.
     pub(super) replicas: usize,
-    /// Where those are that can be asked.
+    /// The addresses of the replicas that can be asked.
     pub(super) others: Vec<(Option<String>, u16)>,
 }
 
-/// What one node tells.
+/// The report of one node.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct View {
-    /// The newest change of a master that the node knows.
+    /// The highest configuration epoch that the node knows.
     pub(super) epoch: u64,
     pub(super) ranges: Vec<Range>,
-    /// The masters that are down and have no slots any more, by their ids: they come back as
-    /// replicas.
+    /// The ids of masters that are down and have no slots any more. They come back as replicas.
     pub(super) fallen: BTreeSet<String>,
 }
 
 impl View {
-    /// Reads the replies to CLUSTER SLOTS and CLUSTER NODES.
     pub(super) fn read(slots: &Value, nodes: &Value) -> Result<Self> {
         let text = match nodes {
             Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -50,12 +47,12 @@ impl View {
     }
 }
 
-/// What CLUSTER NODES says.
+/// The contents of CLUSTER NODES.
 #[derive(Default)]
 struct Nodes {
     /// The highest configuration epoch.
     epoch: u64,
-    /// How many replicas each master has, by its id.
+    /// The number of replicas of each master, by its id.
     replicas: BTreeMap<String, usize>,
     fallen: BTreeSet<String>,
 }
@@ -96,7 +93,7 @@ fn read_node(node: &Value) -> Option<(Option<String>, u16, Option<String>)> {
     Some((host, u16::try_from(*port).ok()?, rest.first().and_then(text)))
 }
 
-/// The text of a value that is some.
+/// Returns the text of a string or number; `None` for other values.
 pub(super) fn text(value: &Value) -> Option<String> {
     match value {
         Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),

@@ -1,11 +1,11 @@
-//! In place of a connector, where the feature `tls` is off: there is none.
+//! Replaces the connector if the feature `tls` is off: no value of its type exists.
 
 use std::io;
 
 use crate::env::BoxStream;
 use crate::error::Result;
 
-/// See the module of the same name as its feature.
+/// Stands for `connector::Connector`.
 #[derive(Debug, Clone)]
 pub(crate) enum Connector {}
 
@@ -20,7 +20,7 @@ impl Connector {
     }
 }
 
-/// No stream breaks for a reason of TLS.
+/// Returns `None`: without TLS no stream breaks because of it.
 pub(crate) fn refusal(_error: &io::Error) -> Option<String> {
     None
 }

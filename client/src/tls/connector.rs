@@ -1,4 +1,4 @@
-//! One server's connections under TLS, and why they fail.
+//! TLS connections to one server, and the reasons of their failures.
 
 use std::io;
 use std::sync::Arc;
@@ -10,31 +10,30 @@ use tokio_rustls::rustls::{self, AlertDescription, ClientConfig};
 use crate::env::BoxStream;
 use crate::error::{Error, Result};
 
-/// Secures connections to one server.
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: Arc<ClientConfig>,
     server_name: ServerName<'static>,
-    /// The name is that of all servers, and not that of the host.
+    /// True if all servers share this name, so that the host does not matter.
     is_common: bool,
 }
 
 impl Connector {
-    /// To the server that is called `name` in its certificate. `is_common` when all servers are
-    /// called so.
+    /// Makes a connector to the server whose certificate is for `name`. `is_common` is true if all
+    /// servers use that name.
     pub(super) fn new(config: Arc<ClientConfig>, name: &str, is_common: bool) -> Result<Self> {
         let server_name = ServerName::try_from(name.to_owned())
             .map_err(|error| Error::config(format!("`{name}` is no name of a TLS server: {error}")))?;
         Ok(Self { config, server_name, is_common })
     }
 
-    /// The same to another host.
+    /// Returns a connector to another host with the same settings.
     pub(crate) fn to(&self, host: &str) -> Result<Self> {
         if self.is_common { Ok(self.clone()) } else { Self::new(self.config.clone(), host, false) }
     }
 
-    /// The same stream under TLS, when both sides have accepted each other. Under TLS 1.3 a server
-    /// judges the client's certificate only after that.
+    /// Runs the handshake and returns the stream under TLS. Under TLS 1.3 the server checks the
+    /// client's certificate only after the handshake.
     pub(crate) async fn secure(&self, stream: BoxStream) -> io::Result<BoxStream> {
         let connecting = TlsConnector::from(self.config.clone()).connect(self.server_name.clone(), stream);
         Ok(Box::new(connecting.await?))
@@ -47,7 +46,8 @@ impl std::fmt::Debug for Connector {
     }
 }
 
-/// Why one side does not accept the other, when `error` says so. Asking again would bring the same.
+/// Returns the reason for which one side does not accept the other, if that is what `error` means.
+/// A retry would fail the same way.
 pub(crate) fn refusal(error: &io::Error) -> Option<String> {
     let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     Some(match error {

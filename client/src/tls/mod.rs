@@ -1,10 +1,9 @@
 //! TLS between the client and its servers (feature `tls`).
 //!
-//! It lies between [`Env::dial`](crate::Env::dial) and the protocol, so that every connection has
-//! it: those of requests and of subscriptions, and the ones that look for the master. The time by
-//! which certificates are judged is the wall clock of the `Env`. Keys are drawn by the operating
-//! system, never by [`Env::random`](crate::Env::random): a seed that anyone can know is no source
-//! of secrets.
+//! The TLS layer lies between [`Env::dial`](crate::Env::dial) and the protocol, so every connection
+//! uses it: for requests, for subscriptions, and to find the master. The validity of certificates
+//! is checked against the wall clock of the `Env`. Keys are drawn by the operating system, never by
+//! [`Env::random`](crate::Env::random): a seed that others may know is no source of secrets.
 
 #[cfg(not(feature = "tls"))]
 mod absent;

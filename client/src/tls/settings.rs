@@ -1,4 +1,4 @@
-//! Which certificates the client trusts, and its own.
+//! The TLS settings: the trusted authorities and the client's own certificate.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::connector::Connector;
 use crate::env::Env;
 use crate::error::{Error, Result};
 
-/// How connections to `rediss://` servers are secured, for [`Builder::tls`](crate::Builder::tls).
-/// Needs the feature `tls`.
+/// The TLS settings of connections to `rediss://` servers, for
+/// [`Builder::tls`](crate::Builder::tls). Needs the feature `tls`.
 ///
-/// Without settings a server must show a certificate for the host of its URL that an authority of
-/// this system has signed (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others), which is how hosted
-/// servers do it. A server of one's own as a rule has its own authority, and asks clients for a
+/// By default a server must show a certificate for the host of its URL, signed by an authority that
+/// this system trusts; hosted servers usually do. `SSL_CERT_FILE` and `SSL_CERT_DIR` replace the
+/// system's authorities. A self-hosted server usually has its own authority and asks clients for a
 /// certificate, as `redis-server` does unless `tls-auth-clients` says otherwise.
 ///
 /// ```no_run
@@ -46,42 +46,43 @@ impl Tls {
         Self::default()
     }
 
-    /// Trusts the authorities of these certificates, in PEM, instead of those of the system. May be
-    /// repeated.
+    /// Trusts these authorities, in PEM, instead of those of the system. May be called several
+    /// times.
     pub fn authority(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.authorities.push(pem.into());
         self
     }
 
-    /// Shows this certificate, with those between it and its authority behind it, to servers that
-    /// ask. Both are in PEM; the key is in PKCS #8, PKCS #1 or SEC 1.
+    /// Shows this certificate to servers that ask for one. `chain_pem` has the certificate,
+    /// followed by the intermediate certificates up to its authority. Both arguments are in PEM;
+    /// the key is in PKCS #8, PKCS #1 or SEC 1.
     pub fn client_certificate(mut self, chain_pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
         self.client = Some((chain_pem.into(), key_pem.into()));
         self
     }
 
-    /// The name that the certificates of servers must be for, instead of the host in the URL: where
-    /// a tunnel or a balancer is between.
+    /// Sets the name that servers' certificates must be for, instead of the host in the URL. Needed
+    /// behind a tunnel or load balancer.
     pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self
     }
 
-    /// All of it as rustls has it, for whatever is not offered here: another cryptography,
-    /// authorities of the operating system's own verifier, keys in a security module. Authorities
-    /// and certificates set elsewhere are then ignored.
+    /// Uses a complete rustls configuration, for anything that has no setting here: another
+    /// cryptography provider, the operating system's own verifier, keys in a security module.
+    /// Authorities and certificates set elsewhere are then ignored.
     pub fn rustls(mut self, config: Arc<ClientConfig>) -> Self {
         self.whole = Some(config);
         self
     }
 
-    /// How to connect to `host`. What `config` remembers of sessions is for all hosts.
+    /// Returns the connector to `host`. The session cache in `config` is shared by all hosts.
     pub(crate) fn connector(&self, host: &str, config: &Arc<ClientConfig>) -> Result<Connector> {
         let name = self.server_name.as_deref().unwrap_or(host);
         Connector::new(config.clone(), name, self.server_name.is_some())
     }
 
-    /// The settings as rustls has them.
+    /// Returns the settings as a rustls configuration.
     pub(crate) fn config(&self, env: &Arc<dyn Env>) -> Result<Arc<ClientConfig>> {
         self.whole.clone().map_or_else(|| self.make_config(env).map(Arc::new), Ok)
     }
@@ -94,7 +95,7 @@ impl Tls {
             .with_root_certificates(self.roots()?);
         let Some((chain, key)) = &self.client else { return Ok(config.with_no_client_auth()) };
         let chain = certificates(chain, "client certificate")?;
-        // What is wrong with a key is said without a byte of it.
+        // The error must not contain any byte of the key.
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| {
             Error::config("the key of the TLS client certificate holds no private key in PEM")
         })?;
@@ -114,7 +115,7 @@ impl Tls {
         }
         if self.authorities.is_empty() {
             let found = rustls_native_certs::load_native_certs();
-            // Some systems keep certificates that no verifier reads; the others count.
+            // Some systems keep certificates that no verifier can parse; use the others.
             let (added, _unread) = roots.add_parsable_certificates(found.certs);
             if added == 0 {
                 let why = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
@@ -142,7 +143,7 @@ fn certificates(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>> 
     Ok(all)
 }
 
-/// The time by which certificates are valid or not.
+/// The clock by which the validity of certificates is checked.
 struct WallClock(Arc<dyn Env>);
 
 impl TimeProvider for WallClock {

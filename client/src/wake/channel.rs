@@ -1,4 +1,4 @@
-//! One channel: how many wait for it, and waking them.
+//! One channel: its waiters, and waking them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -10,52 +10,51 @@ use crate::error::{Error, Result};
 use crate::mutex::locked;
 use crate::work::Trouble;
 
-/// Which waiters a message wakes: as many as can get what it announces.
+/// The waiters that a message wakes: as many as can get what it announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// One waiter.
     One,
-    /// All waiters.
     All,
-    /// As many waiters as there are permits; all of them when one waits for several permits.
+    /// As many waiters as there are permits; all of them if any waits for several permits.
     UpTo(usize),
 }
 
-/// A channel, and what its messages mean to the waiters of one kind of object.
+/// A channel, and the meaning of its messages for one kind of object.
 pub(crate) struct Wakes {
     pub(crate) channel: String,
     pub(crate) policy: fn(&[u8]) -> Wake,
-    /// A grant leaves nothing to another waiter. Of permits and read holds it may, and messages
-    /// that come at once are as one.
+    /// True if a grant leaves nothing for another waiter. False for permits and read holds, where a
+    /// grant may leave some, and messages that arrive together count as one.
     pub(crate) exclusive: bool,
-    /// A message reaches waiters of several clients, of which one can get what it announces: they
-    /// take turns.
+    /// True if a message reaches waiters of several clients but only one of them can be granted:
+    /// they take turns.
     pub(crate) in_turns: bool,
 }
 
 pub(super) struct Channel {
     policy: fn(&[u8]) -> Wake,
     waiters: AtomicUsize,
-    /// The waiters that want several permits.
+    /// The number of waiters that want several permits.
     greedy: AtomicUsize,
-    /// A permit for each waiter that is to look. One that comes while no waiter sleeps is kept.
+    /// Has a permit for each waiter that should look. A permit added while no waiter sleeps is
+    /// kept.
     looks: Semaphore,
     pub(super) all: Notify,
     /// Counts the times that all waiters were woken.
     epoch: AtomicU64,
-    /// How many messages came since this client had the lock, or began to listen.
+    /// The number of messages since this client had the lock, or since it began to listen.
     passed: AtomicU32,
-    /// The waiters that were woken and wait for their turn.
+    /// The number of waiters that were woken and wait for their turn.
     due: AtomicUsize,
-    /// Notifies these of the next message.
+    /// Notifies the due waiters of the next message.
     next: Notify,
     confirmed: AtomicBool,
-    /// Why there is no subscription yet.
+    /// The error for which there is no subscription yet.
     pub(super) trouble: Trouble,
-    /// Why the server does not let this client listen.
+    /// The error with which the server refused the subscription.
     refusal: Mutex<Option<Error>>,
-    /// Wakes the waiters for the confirmation, in the order of their arrival; a watch channel would
-    /// draw one.
+    /// Wakes the waiters for the confirmation in the order of their arrival. A watch channel would
+    /// pick the order at random.
     confirming: Notify,
 }
 
@@ -63,7 +62,7 @@ pub(super) struct Channel {
 pub(super) struct Due<'c>(&'c Channel);
 
 impl Due<'_> {
-    /// The next message.
+    /// Completes at the next message.
     pub(super) fn next(&self) -> Notified<'_> {
         self.0.next.notified()
     }
@@ -99,7 +98,7 @@ impl Channel {
         self.waiters.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// How many are left.
+    /// Returns the number of remaining waiters.
     pub(super) fn leave(&self, wanted_several: bool) -> usize {
         self.greedy.fetch_sub(usize::from(wanted_several), Ordering::AcqRel);
         self.waiters.fetch_sub(1, Ordering::AcqRel) - 1
@@ -114,7 +113,7 @@ impl Channel {
         self.confirming.notify_waiters();
     }
 
-    /// There will be no subscription: all waiters get the error.
+    /// Reports the refused subscription to all waiters.
     pub(super) fn refuse(&self, error: &Error) {
         *locked(&self.refusal) = Some(error.clone());
         self.confirming.notify_waiters();
@@ -125,9 +124,9 @@ impl Channel {
         locked(&self.refusal).clone()
     }
 
-    /// Completes when the subscription stands, or was refused.
+    /// Completes when the subscription is confirmed or refused.
     pub(super) async fn confirmed(&self) -> Result<()> {
-        // In line before the look, so that a confirmation in between is not missed.
+        // Register for the notification before checking, or a confirmation in between is lost.
         let mut confirming = std::pin::pin!(self.confirming.notified());
         confirming.as_mut().enable();
         if !self.confirmed.load(Ordering::Acquire) && self.refusal().is_none() {
@@ -136,30 +135,31 @@ impl Channel {
         self.refusal().map_or(Ok(()), Err)
     }
 
-    /// A message came.
+    /// Handles a message.
     pub(super) fn deliver(&self, message: &[u8]) {
         self.passed.fetch_add(1, Ordering::AcqRel);
         self.next.notify_waiters();
         self.wake((self.policy)(message));
     }
 
-    /// How many messages came since this client had the lock, or began to listen.
+    /// Returns the number of messages since this client had the lock, or since it began to listen.
     pub(super) fn passed(&self) -> u32 {
         self.passed.load(Ordering::Acquire)
     }
 
-    /// This client has had the lock: others come first.
+    /// Notes that this client has had the lock: other clients come first now.
     pub(super) fn served(&self) {
         self.passed.store(0, Ordering::Release);
     }
 
-    /// A waiter waits for its turn, as long as this is kept: the next message is for it as well.
+    /// Registers a waiter that waits for its turn, until the guard is dropped. The next message is
+    /// for it as well.
     pub(super) fn due(&self) -> Due<'_> {
         self.due.fetch_add(1, Ordering::AcqRel);
         Due(self)
     }
 
-    /// Wakes sleepers, or the next that want to sleep.
+    /// Wakes sleeping waiters, or marks that the next ones to sleep should look.
     pub(super) fn wake(&self, wake: Wake) {
         let waiters = self.waiters.load(Ordering::Acquire);
         let most = match wake {
@@ -172,9 +172,9 @@ impl Channel {
         self.looks.add_permits(most.saturating_sub(woken));
     }
 
-    /// Completes when this waiter is to look.
+    /// Completes when this waiter should look.
     pub(super) async fn look(&self) {
-        // It is never closed.
+        // The semaphore is never closed.
         if let Ok(permit) = self.looks.acquire().await {
             permit.forget();
         }

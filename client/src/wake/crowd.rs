@@ -1,59 +1,59 @@
-//! Turns among the clients that one message wakes, of which one can get the lock.
+//! Turns among the clients that one message wakes, if only one of them can get the lock.
 //!
-//! If all of them ask at once, those that the server tells first come first, every time: it
-//! publishes in one order, and of five contenders three may get nothing for as long as the other
-//! two want the lock. So they take turns. A release tells how many clients it has reached (PUBLISH
-//! counts them). A client that waits after its release lets so many messages pass, and asks at once
-//! on the next one; until then it asks after a delay that is longer the more clients come before
-//! it, in case that they are gone. The one whose turn it is waits for nothing, so that a hand-off
-//! takes no longer, and those that would ask in vain mostly hear the next message before they ask.
+//! If all of them asked immediately, the clients to which the server publishes first would always
+//! win. It publishes in a fixed order, so of five contenders three might get nothing for as long as
+//! the other two want the lock. Therefore they take turns. A release returns the number of clients
+//! that its message has reached (the reply of PUBLISH). A client that waits after its own release
+//! lets that many messages pass and asks immediately on the next one. Until then it asks after a
+//! delay, in case the clients before it are gone; the delay grows with their number. The client
+//! whose turn it is does not wait, so a hand-off takes no longer. Clients that would ask in vain
+//! mostly hear the next message before they ask.
 //!
-//! A client that has released nothing yet does not know of others, and asks at once; so does one
-//! whose release reached no one.
+//! A client that has not released the lock yet does not know of others, and asks immediately. So
+//! does a client whose release reached no one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::env::{Env, draw};
 
-/// How many channels are remembered at most.
+/// The maximum number of channels that are remembered.
 const MOST: usize = 1024;
 
-/// How many clients wait at each channel besides this one, as its last release of the lock has
+/// The number of other clients that wait at each channel, as the last release by this client has
 /// shown.
 #[derive(Default)]
 pub(super) struct Crowds {
-    /// Of channels with none there is no entry.
+    /// A channel without other clients has no entry.
     others: BTreeMap<String, u32>,
-    /// The channels that no waiter listens to any more and that the server has not taken this
-    /// client from.
+    /// The channels without waiters that the server has not unsubscribed this client from yet.
     leaving: BTreeSet<String>,
 }
 
-/// How this client listens to a channel when it releases the lock.
+/// The state of this client's subscription to a channel when it releases the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listening {
     No,
-    /// It has waiters of its own, which hear the message.
+    /// The client has waiters of its own, which hear the message.
     Yes,
-    /// It is about to leave, and may be counted although it hears nothing.
+    /// The client is about to unsubscribe. The server may count it although it hears nothing.
     Leaving,
 }
 
 impl Crowds {
-    /// The last waiter at a channel has gone.
+    /// Notes that the last waiter of a channel is gone.
     pub(super) fn leave(&mut self, channel: &str) {
         if self.leaving.len() < MOST {
             self.leaving.insert(channel.to_owned());
         }
     }
 
-    /// The channels that are being left.
+    /// Returns the channels that are being left.
     pub(super) fn leaving(&self) -> BTreeSet<String> {
         self.leaving.clone()
     }
 
-    /// The server has taken this client from channels.
+    /// Notes that the server has unsubscribed this client from `channels`.
     pub(super) fn left(&mut self, channels: &BTreeSet<String>) {
         self.leaving.retain(|channel| !channels.contains(channel));
     }
@@ -68,9 +68,9 @@ impl Crowds {
         }
     }
 
-    /// A release of this client's reached so many clients, itself among them if it listens. Those
-    /// ahead of its next waiter are one less when that comes too late for this very message, which
-    /// serves one of them.
+    /// Notes that a release of this client reached `reached` clients, itself included if it
+    /// listens. If its next waiter comes too late for this message, the message serves one of the
+    /// others, so one client fewer is ahead.
     pub(super) fn released(&mut self, channel: &str, reached: u32, listening: Listening) {
         let others = match listening {
             Listening::No | Listening::Yes => reached.saturating_sub(1),
@@ -86,16 +86,16 @@ impl Crowds {
         self.others.insert(channel.to_owned(), others);
     }
 
-    /// How many clients come before this one, if `passed` messages have been heard since it had the
-    /// lock or came. None is taken for gone: a turn that no client uses goes to one that knows of
-    /// no others.
+    /// Returns the number of clients ahead of this one, if it has heard `passed` messages since it
+    /// had the lock or came. Clients that may be gone are counted: a turn that no client uses goes
+    /// to a client that knows of no others.
     pub(super) fn ahead(&self, channel: &str, passed: u32) -> u32 {
         let others = self.others.get(channel).copied().unwrap_or(0);
         others.saturating_sub(passed.saturating_sub(1))
     }
 }
 
-/// What a request of one waiter takes.
+/// The time that a waiter's requests take.
 #[derive(Default)]
 pub(crate) struct RoundTrip {
     shortest: Option<Duration>,
@@ -103,26 +103,26 @@ pub(crate) struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// How much longer than the shortest one a request may take because many ask at once. What
-    /// takes longer has other reasons.
+    /// The maximum congestion: the time by which a request may exceed the shortest one because many
+    /// clients ask together. Any further excess has other reasons.
     const CONGESTION: Duration = Duration::from_millis(10);
 
-    /// A request took so long.
     pub(crate) fn took(&mut self, time: Duration) {
         self.shortest = Some(self.shortest.map_or(time, |shortest| shortest.min(time)));
         self.last = time;
     }
 
-    /// What the last one took: where many ask at once, they have to wait for longer until they hear
-    /// of another's success.
+    /// Returns the time of the last request, limited to the shortest one plus
+    /// [`RoundTrip::CONGESTION`]. Where many clients ask together, they must wait longer until they
+    /// hear of another's success.
     pub(crate) fn time(&self) -> Duration {
         self.last.min(self.shortest.unwrap_or_default().saturating_add(Self::CONGESTION))
     }
 }
 
-/// How long to wait when so many come before: a quarter of a round trip for each and no more than
-/// four, and a little that is drawn, as another client may count as many. `None` when it is this
-/// client's turn.
+/// Returns the delay of a client with `ahead` clients before it: a quarter of a round trip for
+/// each, four round trips at most, plus up to a quarter drawn at random, because another client may
+/// count the same number. `None` if it is this client's turn.
 pub(super) fn delay(env: &dyn Env, ahead: u32, round_trip: Duration) -> Option<Duration> {
     if ahead == 0 {
         return None;
@@ -138,11 +138,13 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
-    /// Messages until a client's turn, if its release has reached so many.
+    /// The number of messages until a client's turn, given the number of clients that its release
+    /// has reached.
     #[test]
     fn as_many_messages_pass_as_clients_come_first() {
         for (reached, listening, messages) in [
-            // No client waits, or one, which this message serves: it is the next one's turn.
+            // No client waits, or this message serves the only one. The next message is for this
+            // client.
             (0, Listening::No, 1),
             (1, Listening::No, 1),
             (2, Listening::No, 2),
@@ -150,7 +152,7 @@ mod tests {
             // Its own waiters hear this message as well.
             (1, Listening::Yes, 1),
             (2, Listening::Yes, 2),
-            // It is counted, and hears nothing.
+            // It is counted but hears nothing.
             (1, Listening::Leaving, 1),
             (5, Listening::Leaving, 4),
             (64, Listening::No, 64),
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!((crowds.others.len(), crowds.leaving.len()), (MOST, MOST));
         crowds.left(&crowds.leaving());
         assert_eq!(crowds.listening("0", false), Listening::No);
-        // A release that reaches no client is forgotten.
+        // A release that reaches no client removes the entry.
         crowds.released(&(2 * MOST - 1).to_string(), 0, Listening::No);
         assert_eq!(crowds.others.len(), MOST - 1);
     }

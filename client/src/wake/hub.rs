@@ -1,4 +1,4 @@
-//! The connections that listen, and the channels they listen to.
+//! The subscribing connections of a client, and their channels.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -17,14 +17,14 @@ use crate::route::connection::{Connection, OnPush};
 use crate::route::{NodeId, Position, Router};
 use crate::wire::Slot;
 
-/// How many channels go into one command.
+/// The number of channels in one command.
 const CHANNELS_AT_ONCE: usize = 100;
 
-/// The channels of one client that have waiters, and the tasks that listen for them: one for each
-/// node that has a channel.
+/// The channels of one client that have waiters, and the tasks that listen: one for each node that
+/// has a channel.
 ///
-/// Which node has a channel may change. Its waiters then look, as they do whenever a channel is
-/// subscribed.
+/// A channel may move to another node. Its waiters then look at the lock, as after every new
+/// subscription.
 pub(crate) struct Hub {
     pub(super) env: Arc<dyn Env>,
     config: Arc<Config>,
@@ -35,10 +35,10 @@ pub(crate) struct Hub {
 #[derive(Default)]
 struct State {
     channels: BTreeMap<String, Listened>,
-    /// Of each node that is listened to, what is notified when its channels come or go, and when
-    /// the hub itself goes.
+    /// For each node that is listened to: notified when channels come or go, and when the hub is
+    /// dropped.
     bells: BTreeMap<NodeId, Arc<Notify>>,
-    /// The channels that a node has ended the subscription of, unasked.
+    /// The subscriptions that a node has ended unasked.
     dropped: BTreeSet<(NodeId, String)>,
     crowds: Crowds,
 }
@@ -46,7 +46,7 @@ struct State {
 struct Listened {
     channel: Arc<Channel>,
     slot: Slot,
-    /// Its messages reach only those who subscribe at the node of its slot.
+    /// True if messages reach only those who subscribe at the node of the channel's slot.
     is_sharded: bool,
 }
 
@@ -58,7 +58,7 @@ impl Hub {
     /// Adds a waiter to a channel, to which scripts with keys of `slot` publish.
     pub(super) fn join(self: &Arc<Self>, wakes: &Wakes, slot: Slot, wants_several: bool) -> Arc<Channel> {
         let own_slot = Slot::of(&wakes.channel);
-        // A script publishes to a shard of other keys than its own by the command that reaches all.
+        // To a shard other than its own, a script publishes with PUBLISH, which reaches all nodes.
         let is_sharded = self.router.is_sharded() && own_slot == slot;
         let mut state = locked(&self.state);
         let new = || Listened { channel: Arc::new(Channel::new(wakes.policy)), slot: own_slot, is_sharded };
@@ -68,7 +68,7 @@ impl Hub {
         channel
     }
 
-    /// The bell of the task that listens to a node, which is started if need be.
+    /// Returns the bell of the task that listens to a node; starts the task if necessary.
     fn attend(self: &Arc<Self>, state: &mut State, id: NodeId) -> Arc<Notify> {
         let new = || {
             let bell = Arc::new(Notify::new());
@@ -78,7 +78,7 @@ impl Hub {
         state.bells.entry(id).or_insert_with(new).clone()
     }
 
-    /// Takes a waiter off; the last one takes the channel along.
+    /// Removes a waiter, and the channel with the last one.
     pub(super) fn leave(&self, name: &str, channel: &Channel, wanted_several: bool) {
         let mut state = locked(&self.state);
         if channel.leave(wanted_several) == 0 {
@@ -88,24 +88,24 @@ impl Hub {
         }
     }
 
-    /// How this client listens to a channel, to be asked before it releases the lock and given to
-    /// [`Hub::released`].
+    /// Returns the state of this client's subscription to a channel. Ask before a release, and pass
+    /// the result to [`Hub::released`].
     pub(crate) fn listening(&self, name: &str) -> Listening {
         let state = locked(&self.state);
         state.crowds.listening(name, state.channels.contains_key(name))
     }
 
-    /// The message of this client's release has reached so many clients.
+    /// Notes that the message of this client's release has reached `reached` clients.
     pub(crate) fn released(&self, name: &str, reached: u32, listening: Listening) {
         locked(&self.state).crowds.released(name, reached, listening);
     }
 
-    /// How many clients come before this one when so many messages have passed.
+    /// Returns the number of clients ahead of this one after `passed` messages.
     pub(super) fn ahead(&self, name: &str, passed: u32) -> u32 {
         locked(&self.state).crowds.ahead(name, passed)
     }
 
-    /// Has each channel listened for where it is now.
+    /// Has every channel listened to at the node that has it now.
     fn follow(self: &Arc<Self>) {
         let mut state = locked(&self.state);
         let ids: BTreeSet<_> =
@@ -120,8 +120,8 @@ impl Hub {
         locked(&self.state).channels.get(name).map(|listened| listened.channel.clone())
     }
 
-    /// The channels of a node to listen for, and whether by its slot. Those that were refused have
-    /// waiters until these are notified.
+    /// Returns the channels to listen to at a node; the value is true for sharded channels. Refused
+    /// channels are left out: they remain only until their waiters have been notified.
     fn wanted(&self, id: NodeId) -> BTreeMap<String, bool> {
         let state = locked(&self.state);
         let wanted = state.channels.iter().filter(|(_, listened)| listened.channel.refusal().is_none());
@@ -141,7 +141,8 @@ impl Hub {
                     channel.deliver(message);
                 }
             }
-            // Also what was asked for itself, which is taken back when it is confirmed.
+            // Recorded for our own SUNSUBSCRIBE as well; `align` discards it once that is
+            // confirmed.
             (PushKind::SUnsubscribe, _) => {
                 let mut state = locked(&self.state);
                 if state.channels.contains_key(name) {
@@ -153,7 +154,7 @@ impl Hub {
         }
     }
 
-    /// Takes the channels out whose subscriptions a node has ended.
+    /// Takes out the channels whose subscriptions a node has ended.
     fn take_dropped(&self, id: NodeId) -> BTreeSet<String> {
         let mut state = locked(&self.state);
         state.dropped.extract_if(.., |(node, _)| *node == id).map(|(_, name)| name).collect()
@@ -170,7 +171,7 @@ impl Hub {
     }
 
     /// Brings the subscriptions of `connection` in line with the channels that have waiters. An
-    /// error is that of the connection; a refusal goes to the channel's waiters.
+    /// error is one of the connection; a refusal goes to the waiters of the channel.
     async fn align(
         &self,
         id: NodeId,
@@ -200,7 +201,8 @@ impl Hub {
         for names in new.chunks(CHANNELS_AT_ONCE) {
             match self.answered(pin!(connection.subscribe(names))).await {
                 Ok(()) => self.begin(names, false, subscribed),
-                // One channel that is refused refuses the command, so that each is asked for alone.
+                // One refused channel makes the server refuse the whole command, so subscribe to
+                // each alone.
                 Err(error) if is_refusal(&error) => {
                     for name in names {
                         self.subscribe_one(name, false, connection, subscribed).await?;
@@ -242,9 +244,9 @@ impl Hub {
         Ok(())
     }
 
-    /// The server has begun to listen for `names`.
+    /// Notes that the server has subscribed this client to `names`.
     fn begin(&self, names: &[String], is_sharded: bool, subscribed: &mut BTreeMap<String, bool>) {
-        // Messages before this moment are lost for the present waiters.
+        // The present waiters may have missed earlier messages, so wake them.
         for channel in names.iter().filter_map(|name| self.channel(name)) {
             channel.wake_all();
         }
@@ -263,7 +265,7 @@ impl Hub {
     }
 }
 
-/// The names in `these` that are not in `those`, of the one kind or the other.
+/// Returns the names in `these` but not in `those`, either only sharded or only plain ones.
 fn without(these: &BTreeMap<String, bool>, those: &BTreeMap<String, bool>, is_sharded: bool) -> Vec<String> {
     let names = these.iter().filter(|(name, sharded)| **sharded == is_sharded && !those.contains_key(*name));
     names.map(|(name, _)| name.clone()).collect()
@@ -275,7 +277,7 @@ fn ring(state: &State) {
     }
 }
 
-/// Whether the server has understood, and will say the same again.
+/// Returns true if the server has refused the request itself and would do so again.
 fn is_refusal(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Server { code, .. } if code != "MOVED" && code != "ASK")
         && !error.is_transient()
@@ -287,8 +289,7 @@ impl Drop for Hub {
     }
 }
 
-/// Keeps the subscriptions at a node as long as the hub lives, over as many connections as it
-/// takes.
+/// Keeps the subscriptions at a node, over successive connections, as long as the hub lives.
 async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
     let mut failures = 0;
     while let Some(strong) = hub.upgrade() {
@@ -316,7 +317,7 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
                 let (position, begun) = (strong.router.node_of(id).position(), env.now());
                 drop(strong);
                 let ending = serve_on(&hub, id, &bell, &connection, &position).await;
-                // A connection that ends at once is worth no more than none.
+                // A connection that ends soon counts as a failure to connect.
                 matches!(ending, Ending::Broken) && env.now() - begun < config.retry_delay
             }
             Err(error) => {
@@ -332,8 +333,8 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
             }
         };
         if fails {
-            // Another master may be known already: it was for that reason that this one was given
-            // up.
+            // The connection may have been given up because a new master is known; then do not
+            // pause.
             let paused = pause(&*env, config.retry_delay(&*env, failures));
             tokio::select! {
                 biased;
@@ -341,8 +342,8 @@ async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
                 () = paused => {}
             }
         }
-        // Another node may have the channels meanwhile, which this one has just said when it
-        // refused one of them.
+        // Another node may have the channels by now; a refused subscription may just have shown
+        // that.
         follow(&hub);
         failures = if fails { failures + 1 } else { 0 };
     }
@@ -354,15 +355,15 @@ fn follow(hub: &Weak<Hub>) {
     }
 }
 
-/// Why a connection is of no more use.
+/// The reason for which a connection is not used any more.
 enum Ending {
     Broken,
-    /// The master is elsewhere, or the hub is gone.
+    /// Another server is the master, or the hub is gone.
     Left,
 }
 
-/// Serves until the connection is of no more use: it broke, it is silent, or the master is
-/// elsewhere.
+/// Serves until the connection is of no more use: it broke, it is silent, or another server is the
+/// master.
 async fn serve_on(
     hub: &Weak<Hub>,
     id: NodeId,

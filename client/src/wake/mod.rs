@@ -1,11 +1,12 @@
-//! Waking waiters: one connection to a node listens for the unlocks of all its locks that have
+//! Wakes waiters: one connection to each node listens for the releases of all locks that have
 //! waiters.
 //!
-//! A channel is subscribed while it has waiters, once however many they are. What a message means,
-//! the kind of object says: how many of the waiters it wakes. One that does not get to look passes
-//! the message on. A message that comes while no waiter sleeps is kept. Whenever a channel is
-//! subscribed, also again after a lost connection, all its waiters look, because a message may have
-//! been missed. Clients of which one can get what a message announces take turns (`crowd.rs`).
+//! A channel is subscribed to while it has waiters, once for all of them. The kind of object
+//! decides the number of waiters that a message wakes. A waiter that is woken but does not get to
+//! look passes the message on. A message that comes while no waiter sleeps is kept. After each
+//! subscription, also after a reconnect, all waiters of the channel look, because a message may
+//! have been missed. If only one of several clients can get what a message announces, they take
+//! turns (`crowd.rs`).
 
 mod channel;
 mod crowd;

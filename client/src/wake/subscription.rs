@@ -1,4 +1,4 @@
-//! One waiter's share of a channel.
+//! One waiter's subscription to a channel.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::observer::WokenBy;
 use crate::wire::Slot;
 
-/// A waiter's place at a channel.
 pub(crate) struct Subscription {
     env: Arc<dyn Env>,
     hub: Arc<Hub>,
@@ -22,14 +21,14 @@ pub(crate) struct Subscription {
     wants_several: bool,
     exclusive: bool,
     in_turns: bool,
-    /// A message was taken and the lock not looked at since.
+    /// Set when a message was taken and the lock was not looked at since.
     owes_look: AtomicBool,
 }
 
 impl Subscription {
-    /// Adds a waiter to a channel. From [`Subscription::confirmed`] on no message is missed. One
-    /// that `wants_several` permits may be woken by too few, which suffice for another. `slot` is
-    /// that of the keys whose scripts publish.
+    /// Adds a waiter to a channel. After [`Subscription::confirmed`] no message is missed. With
+    /// `wants_several` permits, a message may announce too few for this waiter but enough for
+    /// another. `slot` is that of the keys whose scripts publish.
     pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes, slot: Slot, wants_several: bool) -> Self {
         let channel = hub.join(&wakes, slot, wants_several);
         let (env, hub, owes_look) = (hub.env.clone(), hub.clone(), AtomicBool::new(false));
@@ -37,33 +36,34 @@ impl Subscription {
         Self { env, hub, name, channel, wants_several, exclusive, in_turns, owes_look }
     }
 
-    /// Completes when the server has confirmed the subscription, or refused it.
+    /// Completes when the server has confirmed or refused the subscription.
     pub(crate) async fn confirmed(&self) -> Result<()> {
         self.channel.confirmed().await
     }
 
-    /// Why there is no subscription yet, if the last try to connect for it has failed.
+    /// Returns the error of the last attempt to connect, if there is no subscription yet.
     pub(crate) fn trouble(&self) -> Option<Error> {
         self.channel.trouble.last()
     }
 
-    /// Why no message can come any more: the server lets this client not listen, or no longer.
+    /// Returns the refusal if the server does not, or no longer, let this client listen.
     pub(crate) fn refusal(&self) -> Option<Error> {
         self.channel.refusal()
     }
 
-    /// To be read before looking at the lock, and given to [`Subscription::wait`] after.
+    /// Returns the epoch. Read it before looking at the lock, and pass it to
+    /// [`Subscription::wait`].
     pub(crate) fn epoch(&self) -> u64 {
         self.channel.epoch()
     }
 
-    /// The lock was looked at: a message taken before has done its work.
+    /// Notes that the lock was looked at: messages taken before are settled.
     pub(crate) fn looked(&self) {
         self.owes_look.store(false, Ordering::Release);
     }
 
-    /// The lock was granted: without this, the next waiter would look at a lock that this one has
-    /// taken.
+    /// Notes that the lock was granted. Otherwise the next waiter would be woken to look at a lock
+    /// that this one has just taken.
     pub(crate) fn granted(&self) {
         if self.exclusive {
             self.looked();
@@ -72,12 +72,12 @@ impl Subscription {
     }
 
     /// Completes when it is this client's turn among those that a message has woken. `round_trip`
-    /// is what a request takes.
+    /// is the time that a request takes.
     async fn turn(&self, round_trip: Duration) {
         let due = self.channel.due();
         loop {
             let mut next = pin!(due.next());
-            // In line before the look, so that a message in between is not missed.
+            // Register for the notification before checking, or a message in between is lost.
             next.as_mut().enable();
             let ahead = self.hub.ahead(&self.name, self.channel.passed());
             let Some(delay) = delay(&*self.env, ahead, round_trip) else { return };
@@ -87,8 +87,8 @@ impl Subscription {
         }
     }
 
-    /// Sleeps until a message for this waiter comes and it is its turn, all waiters were woken
-    /// since `epoch`, or `limit`. `round_trip` is what a request takes.
+    /// Sleeps until a message wakes this waiter and it is its turn, until all waiters were woken
+    /// since `epoch`, or until `limit`. `round_trip` is the time that a request takes.
     pub(crate) async fn wait(&self, epoch: u64, limit: Monotonic, round_trip: Duration) -> WokenBy {
         let all = self.channel.all.notified();
         tokio::pin!(all);
@@ -134,7 +134,7 @@ mod tests {
     use crate::env::TokioEnv;
     use crate::route::Router;
 
-    /// Of a client whose server does not exist: what the server would say, the tests say.
+    /// Makes a hub of a client whose server does not exist. The tests deliver the messages.
     fn hub() -> Arc<Hub> {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
         let endpoints = vec![Endpoint::parse("redis://127.0.0.1:1").unwrap()];
@@ -161,8 +161,8 @@ mod tests {
         of.wait(epoch, of.env.now() + Duration::from_millis(50), Duration::ZERO).await
     }
 
-    /// A release is announced to one of two waiters, which gives up before it has looked: the other
-    /// one is woken.
+    /// A message goes to one of two waiters, which gives up before it has looked: the other one is
+    /// woken.
     #[tokio::test]
     async fn a_waiter_that_gives_up_passes_the_message_on() {
         let hub = hub();
@@ -178,9 +178,9 @@ mod tests {
         }
     }
 
-    /// A release is announced to one of two waiters, which is granted the lock. Of an exclusive
-    /// lock nothing is left to the other one, whose look would be a request in vain; of permits,
-    /// whose messages may have merged, something may be.
+    /// A message goes to one of two waiters, which is granted the lock. After an exclusive grant
+    /// nothing is left for the other one, so waking it would waste a request. After a grant of
+    /// permits something may be left, because messages may have merged.
     #[tokio::test]
     async fn a_waiter_that_is_granted_an_exclusive_lock_wakes_no_other() {
         let hub = hub();
@@ -194,7 +194,8 @@ mod tests {
         }
     }
 
-    /// All are woken after this one has looked at the lock and before it sleeps: it does not sleep.
+    /// All waiters are woken after this one has looked at the lock and before it sleeps: it does
+    /// not sleep.
     #[tokio::test]
     async fn a_wake_all_between_the_look_and_the_sleep_is_not_missed() {
         let waiter = join(&hub());
@@ -204,8 +205,8 @@ mod tests {
         assert_eq!(wait(&waiter, waiter.epoch()).await, WokenBy::Timer);
     }
 
-    /// What semaphores publish: as many waiters look as there are permits, whether they sleep
-    /// already or are about to.
+    /// Semaphores publish a number of permits: as many waiters look, whether they are asleep or
+    /// about to sleep.
     #[tokio::test]
     async fn a_number_of_permits_wakes_as_many_waiters() {
         for (permits, looks) in [("0", 0), ("1", 1), ("2", 2), ("3", 3), ("7", 3)] {
@@ -224,8 +225,8 @@ mod tests {
         }
     }
 
-    /// The waiter for two permits came first, and a message of one permit is of no use to it: the
-    /// one behind it may have it.
+    /// The waiter for two permits came first. A message of one permit is too little for it, but
+    /// enough for the next waiter.
     #[tokio::test]
     async fn a_permit_too_few_for_the_first_waiter_wakes_the_next() {
         let hub = hub();
@@ -233,7 +234,7 @@ mod tests {
         first.channel.deliver(b"1");
         let (first_by, next_by) = futures_util::future::join(wait(&first, 0), wait(&next, 0)).await;
         assert_eq!((first_by, next_by), (WokenBy::Message, WokenBy::Message));
-        // Without it one permit is for one waiter again.
+        // Without the waiter for two permits, one permit wakes one waiter again.
         drop(first);
         let other = join(&hub);
         next.channel.deliver(b"1");
@@ -241,11 +242,11 @@ mod tests {
         assert_eq!(waits.await, (WokenBy::Message, WokenBy::Timer));
     }
 
-    /// Longer than any test: who has to wait for its turn gets it by messages alone.
+    /// Longer than any test: a waiter gets its turn by messages alone.
     const SLOW: Duration = Duration::from_secs(3600);
 
-    /// Three other clients wait, as this one's release has shown: it lets three messages pass. Its
-    /// other waiters are not woken in the place of the one that waits for its turn.
+    /// This client's release has shown three other waiting clients, so it lets three messages pass.
+    /// Its other waiters are not woken in place of the one that waits for its turn.
     #[tokio::test]
     async fn a_waiter_lets_those_pass_that_come_first() {
         let hub = hub();
@@ -261,13 +262,13 @@ mod tests {
         }
         first.channel.deliver(b"one");
         assert_eq!(waits.now_or_never(), Some(WokenBy::Message));
-        // It is granted the lock, and others come first again.
+        // It is granted the lock, so other clients come first again.
         first.granted();
         first.channel.deliver(b"one");
         assert!(behind.as_mut().now_or_never().is_none());
     }
 
-    /// One that gives up before its turn passes the message on.
+    /// A waiter that gives up before its turn passes the message on.
     #[tokio::test]
     async fn a_waiter_that_gives_up_before_its_turn_passes_the_message_on() {
         let hub = hub();
@@ -281,8 +282,8 @@ mod tests {
         assert_eq!(woken, Some(WokenBy::Message), "two messages have passed");
     }
 
-    /// A client that knows of no others asks at once, as does one of kinds whose message is for one
-    /// waiter, or for as many as it serves.
+    /// A client that knows of no others asks immediately. So does a client of a kind without turns,
+    /// whose message serves one waiter or a number of them.
     #[tokio::test]
     async fn who_takes_no_turns_asks_at_once() {
         for (released, in_turns) in [(None, true), (Some(1), true), (Some(9), false)] {

@@ -1,24 +1,26 @@
-//! The fair lock, Redisson's `RFairLock`: waiters stand in a queue, and the lock goes to its head.
+//! The fair lock, Redisson's `RFairLock`: waiters queue, and the lock goes to the head of the
+//! queue.
 //!
-//! Each place in the queue has a deadline by its client's wall clock, its own wait after that of
-//! the place before it; when it has passed at the head, the waiter counts as dead and is swept out.
-//! The head that asks again is alive: its deadline is set anew, and those behind it keep their
-//! distances. That suffices for all, because
+//! Each place in the queue has a deadline by its client's wall clock: its own wait after the
+//! deadline of the place before it. If the deadline of the head has passed, the waiter counts as
+//! dead and is removed. A head that asks again is alive: its deadline is renewed, and the places
+//! behind it keep their distances. That suffices for all waiters, because
 //!
 //! * each queued waiter asks again within half of its wait ([`Attempt::abandon`]), and
-//! * a waiter that becomes the head has its own wait left at least: a head that is granted the lock
-//!   or leaves brings the others nearer by its wait, and by no more than it had left itself.
+//! * a waiter that becomes the head has at least its own wait left: when a head is granted the lock
+//!   or leaves, the other deadlines move forward by its wait, but by no more than it had left
+//!   itself.
 //!
-//! A waiter that dies is out a wait after it has asked for the last time, also if others die with
-//! it, whose deadlines come one after another: each place has a second end, its waiter's next
-//! question, in a key of these scripts' own (`sweep.lua`).
+//! A waiter that dies is removed one wait after it last asked. This holds even if several die
+//! together, whose deadlines follow one another: each place has a second deadline, the time by
+//! which its waiter must ask again, in a key that only these scripts use (`sweep.lua`).
 //!
-//! Where Redisson's scripts differ: they never set a deadline anew, so that a live waiter loses its
-//! place when the holder works for longer than its lease and the wait; a place without a deadline
-//! counts as dead at once, instead of blocking the queue forever; and to release a lock that is not
-//! held is an error also when it is free. A waiter of Redisson's behind one of ours keeps its place
-//! as long as ours does; as the head it loses it as among its own kind, and the waiter right behind
-//! it may then lose its place, too.
+//! Differences from Redisson's scripts: Redisson never renews a deadline, so a live waiter loses
+//! its place when the holder works for longer than its lease and the wait. A place without a
+//! deadline counts as dead immediately, instead of blocking the queue forever. Releasing a lock
+//! that is not held is an error even if the lock is free. A Redisson waiter behind one of ours
+//! keeps its place as long as ours does. As the head it loses its place as it would among
+//! Redisson's own, and the waiter right behind it may then lose its place, too.
 
 use redis::{Cmd, Value};
 
@@ -44,13 +46,14 @@ script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "shift.lua", "sweep.lua",
 script!(FORCE_RELEASE, "shift.lua", "sweep.lua", "force_release.lua");
 
 impl Client {
-    /// A lock that is granted in the order in which it was asked for.
+    /// Returns a handle on a lock that is granted in the order of the requests.
     ///
-    /// A live waiter keeps its place by asking now and then, however long the holder works, as long
-    /// as its clock is right. A waiter that dies keeps its place for the time that it was ready to
-    /// wait, or the client's [`fair_wait_timeout`](crate::Builder::fair_wait_timeout), after it has
-    /// asked for the last time and after the lease that it found then; so do several that die
-    /// together. One of Redisson's keeps it for its own wait after those before it.
+    /// A live waiter keeps its place by asking from time to time, however long the holder works, as
+    /// long as its clock is right. A dead waiter keeps its place for some time after its last
+    /// request and after the lease that it saw then: for the time that it was ready to wait, or the
+    /// client's [`fair_wait_timeout`](crate::Builder::fair_wait_timeout). The same holds for
+    /// several that die together. A dead Redisson waiter keeps its place for its own wait after
+    /// those before it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -67,9 +70,9 @@ impl Client {
     }
 }
 
-/// The lock that its waiters get in their order.
+/// The fair kind of lock.
 pub(super) struct Fair {
-    /// Its owner may take it again.
+    /// True if its owner may acquire it again.
     pub(super) nests: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The faster multi-lock, Redisson's `getMultiLock(group, values)`: several values of one group,
-//! all or none, in one hash and one round trip.
+//! The faster multi-lock, Redisson's `getMultiLock(group, values)`: locks several values of one
+//! group, all or none, in one hash and one round trip.
 
 use std::time::Duration;
 
@@ -28,21 +28,22 @@ script!(LEFT, "group.lua", "left.lua");
 script!(FORCE_RELEASE, "group.lua", "force_release.lua");
 
 impl Client {
-    /// A lock on several values of a group, all or none, in one hash and one round trip: for
-    /// objects that are locked together, such as the rows that one transaction changes. Locks of
-    /// one group exclude each other where they have a value in common.
+    /// Returns a handle on a lock on several values of a group, all or none, in one hash and one
+    /// round trip. Use it for objects that are locked together, such as the rows that one
+    /// transaction changes. Two locks of one group exclude each other if they have a value in
+    /// common.
     ///
-    /// A value is what it is encoded as: bytes, which are compared as they are. Redisson encodes
-    /// values by the codec of its configuration, so that text is the same here and there with its
-    /// `StringCodec`, and other values are what its codec makes of them. Of a value only a hash is
-    /// stored. Named twice it counts once; there may be 1,000 of them.
+    /// A value is a byte string, compared as it is. Redisson encodes values with the codec of its
+    /// configuration: with its `StringCodec` text is the same for both, and with another codec pass
+    /// the bytes that it produces. Redis stores only a hash of each value. A duplicate counts once.
+    /// At most 1,000 values are allowed.
     ///
-    /// The handle is that of every lock, and says of the values what it says of a lock: it is
-    /// [locked](crate::Handle::is_locked) when any of them is held, its owner
-    /// [holds](crate::Handle::hold_count) as many levels as of the value that it holds fewest of,
-    /// what is [left](crate::Handle::remaining) is until the last of them is over, and
-    /// [force](crate::Handle::force_release) frees these values and no others. A guard is lost with
-    /// the first value that is.
+    /// The handle has the calls of every lock, with these meanings: it is
+    /// [locked](crate::Handle::is_locked) if any of the values is held; an owner's [hold
+    /// count](crate::Handle::hold_count) is the least of its levels over the values; the
+    /// [remaining](crate::Handle::remaining) lease lasts until the last value is over; and a
+    /// [forced release](crate::Handle::force_release) frees these values and no others. A guard is
+    /// lost as soon as one of its values is.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -62,24 +63,25 @@ impl Client {
     ///
     /// # Clocks
     ///
-    /// The server's clock says until when a value is held, here; Redisson's clients each go by
-    /// their own, and write deadlines by it. So a value that Redisson took is over earlier or later
-    /// for this client by as much as that clock is wrong. A Redisson client whose clock is ahead
-    /// takes values of this client that are not over, which only a synchronized clock prevents. The
-    /// watchdog notices that, and the guard is lost, where Redisson's owner is not told.
+    /// This client decides by the server's clock if a value is still held. Each Redisson client
+    /// decides by its own clock, and writes deadlines by it. So for this client a value that
+    /// Redisson took ends earlier or later by the error of that clock. A Redisson client whose
+    /// clock is ahead takes values of this client that have not ended; only synchronized clocks
+    /// prevent that. The watchdog notices it and the guard is lost, while a Redisson owner would
+    /// not be notified.
     ///
     /// # Releases
     ///
-    /// When some of its values were lost, a release gives back the others and is an error:
-    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). It is decided before anything is changed,
-    /// and remembered, so that a repeat does not take another level, as in Redisson.
+    /// If some of its values were lost, a release gives back the others and returns an error:
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). The server decides that before it changes
+    /// anything, and remembers it. So a retry does not take another level, as it does in Redisson.
     ///
     /// # What the user of the server must be allowed to do
     ///
-    /// It is [in the documentation of the
-    /// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do). A [plain
-    /// lock](Client::lock) of the same name as the group has its key, and must not be used beside
-    /// it.
+    /// The crate documentation [lists the
+    /// rights](crate#what-the-user-of-the-server-must-be-allowed-to-do). A [plain
+    /// lock](Client::lock) with the name of the group uses the same key, and must not be used
+    /// beside it.
     pub fn faster_multi_lock<V: AsRef<[u8]>>(
         &self,
         group: &str,
@@ -90,7 +92,7 @@ impl Client {
     }
 }
 
-/// The values of a group that are locked together, by their fields.
+/// The values that are locked together, by their fields in the group's hash.
 struct FasterMulti {
     values: Parts,
 }
@@ -101,13 +103,12 @@ impl FasterMulti {
     }
 
     fn levels(&self, key: &str, owner: &str) -> Cmd {
-        // With its text: the question is rarely asked, and a server that was restarted knows no
-        // script.
+        // Sent with its text: the query is rare, and a restarted server does not know the script.
         self.with_values(LEVELS.call([key]).arg(owner)).eval()
     }
 }
 
-/// The levels of each value, and the milliseconds until the first is over.
+/// Reads the levels of each value, and the time until the first value is over.
 fn read_levels(reply: &Value) -> Result<(Vec<u64>, Duration)> {
     let unexpected = || Error::unexpected(reply);
     let mut numbers: Vec<u64> = redis::from_redis_value(reply.clone()).map_err(|_| unexpected())?;
@@ -127,7 +128,7 @@ impl Attempt for FasterMulti {
     }
 
     fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
-        // The message does not say which values are free, and its waiters want different ones.
+        // The message does not name the free values, and waiters want different ones.
         Some(Wakes { channel: lock_channel(key), policy: |_| Wake::All, exclusive: false, in_turns: false })
     }
 

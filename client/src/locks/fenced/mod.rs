@@ -1,4 +1,4 @@
-//! The fenced lock, Redisson's `RFencedLock`: the plain lock with a number that grows with each
+//! The fenced lock, Redisson's `RFencedLock`: a plain lock with a number that grows with each
 //! grant.
 
 use redis::{Cmd, Value};
@@ -22,11 +22,11 @@ use crate::wire::{fencing_token, lock_channel};
 script!(ACQUIRE, "acquire.lua");
 
 impl Client {
-    /// A lock whose guards carry a [fencing token](crate::FencedGuard::token).
+    /// Returns a handle on a lock whose guards carry a [fencing token](crate::FencedGuard::token).
     ///
-    /// A lease can end while its holder is standing still. A resource that remembers the largest
-    /// token it has seen, and refuses smaller ones, is safe from a holder that goes on too late.
-    /// The counter lives in the same Redis: it starts again if that loses its data.
+    /// A lease can end while its holder is paused. A resource that remembers the largest token it
+    /// has seen, and refuses smaller ones, is safe from a holder that resumes too late. The counter
+    /// is stored in the same Redis: it starts again if Redis loses its data.
     ///
     /// ```
     /// # async fn store(_token: u64) {}
@@ -57,8 +57,7 @@ impl Attempt for Fenced {
     fn read(&self, reply: &Value) -> Result<Answer<Token>> {
         let Value::Array(pair) = reply else { return Err(Error::unexpected(reply)) };
         match pair.as_slice() {
-            // The token decides: a remaining time of -1 is also that of a key without a time to
-            // live.
+            // The token decides: a remaining time of -1 also occurs for a key without a TTL.
             [Value::Int(_), Value::Int(token @ 1..)] => Ok(Answer::Got(Token(token.unsigned_abs()))),
             [Value::Int(left), Value::Int(_)] => Ok(Answer::Busy(sleep_for(*left))),
             _ => Err(Error::unexpected(reply)),
@@ -83,7 +82,7 @@ impl Attempt for Fenced {
             Told::NotObeyed => return Ok(Told::NotObeyed),
             Told::Unclear => return Ok(Told::Unclear),
         };
-        // No other grant has followed: the owner has the lock.
+        // The owner has the lock, so no later grant has changed the counter.
         let token = answers.last().map(read_number).transpose()?.flatten();
         let token = token.ok_or_else(|| Error::unexpected(&Value::Nil))?;
         Ok(Told::Obeyed(Found { got: Token(token), left }))

@@ -1,5 +1,5 @@
-//! The count-down latch, Redisson's `RCountDownLatch`: a number that is counted down, and those who
-//! wait for it to be used up.
+//! The count-down latch, Redisson's `RCountDownLatch`: a number that some count down while others
+//! wait for zero.
 
 use std::time::Duration;
 
@@ -20,10 +20,11 @@ script!(COUNT_DOWN, "repeat.lua", "count_down.lua");
 script!(DELETE, "repeat.lua", "delete.lua");
 
 impl Client {
-    /// A count that several count down, and several wait for.
+    /// Returns a handle on a count that several callers count down and several wait for.
     ///
-    /// It is closed from [`try_set`](Latch::try_set) until it was counted down so many times. A
-    /// latch that was never set, is used up, was deleted or has expired is open.
+    /// The latch is closed after [`try_set`](Latch::try_set) until it was counted down that many
+    /// times. A latch that was never set, was counted down to zero, was deleted or has expired is
+    /// open.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -44,47 +45,48 @@ impl Client {
     }
 }
 
-/// The handle of a count-down latch: [`Client::latch`]. Cheap to clone; holds nothing by itself.
+/// The handle of a count-down latch: [`Client::latch`]. Cheap to clone; it holds nothing by itself.
 ///
 /// # Lost replies
 ///
-/// Nothing is counted down twice. The server remembers each change for ten minutes, in a key beside
-/// the latch's that Redisson does not see; a client that misses a reply ends the old connection on
-/// the server and sends the same request again, for five minutes. What it does not learn in that
-/// time it reports as an error that is not [definite](Error::is_definite).
+/// Nothing is counted down twice. The server remembers each change for ten minutes, in a separate
+/// key that Redisson ignores. After a lost reply the client ends the old connection on the server
+/// and retries the same request for five minutes. If the outcome is still unknown then, it returns
+/// an error that is not [definite](Error::is_definite).
 ///
 /// # Latches that vanish
 ///
-/// The key of a latch may vanish without a message: it may expire, if someone gave it a time to
-/// live, or be gone with FLUSHALL. A waiter therefore looks again after
+/// The key of a latch may vanish without a message: by expiry, if someone gave it a TTL, or by
+/// FLUSHALL. A waiter therefore checks again after
 /// [`watchdog_timeout`](crate::Builder::watchdog_timeout), 30 s by default, and whenever its client
-/// has subscribed anew; it goes on when there is no latch any more. Redisson's waiters wait on.
+/// has subscribed again. It continues once the latch does not exist any more, while Redisson's
+/// waiters keep waiting.
 ///
 /// # Names with braces, in a cluster
 ///
-/// The channel of a latch has braces of its own, so that with a name such as `my{tag}` its slot
-/// differs from the key's. Redisson declares the channel as a key of its scripts, and each of them
-/// fails with CROSSSLOT there. Here it is none, and where other messages stay within the node of
-/// their slot (SPUBLISH) this one goes to all nodes (PUBLISH).
+/// The name of the latch's channel always adds braces, so with a name such as `my{tag}` its slot
+/// differs from that of the key. Redisson declares the channel as a key of its scripts, which then
+/// all fail with CROSSSLOT. This client does not declare it. Where other messages stay within the
+/// node of their slot (SPUBLISH), such a latch's message goes to all nodes (PUBLISH).
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the
-/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// The crate documentation [lists the
+/// rights](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct Latch(Counter);
 
 impl Latch {
-    /// Sets the count if there is none; false when the latch is closed already.
+    /// Sets the count if the latch has none. Returns false if the latch is closed already.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when
-    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped, or the client's [`call_timeout`](crate::Builder::call_timeout)
+    /// is over, the request is completed in the background.
     ///
     /// # Errors
-    /// When no server answers in time, and when `count` is zero, which is a latch that is open.
-    /// [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when it is set, but the user may
-    /// not publish that.
+    /// When no server answers in time, and when `count` is zero, which would be an open latch.
+    /// [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when the count was set, but the
+    /// user may not publish that.
     pub async fn try_set(&self, count: u32) -> Result<bool> {
         if !LATCH_COUNT.takes(count) {
             return Err(Error::config("a latch with a count of zero is open already"));
@@ -92,20 +94,20 @@ impl Latch {
         Ok(self.change(&TRY_SET, Some(count)).await? == 1)
     }
 
-    /// Counts down by one, and returns what is left. `None` when there is nothing to count down,
-    /// which stays so.
+    /// Counts down by one, and returns the rest. Returns `None`, and changes nothing, if the latch
+    /// is open.
     ///
     /// # Cancel safety
     /// As [`Latch::try_set`].
     ///
     /// # Errors
     /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
-    /// when this has opened the latch, but the user may not publish that.
+    /// when this call has opened the latch, but the user may not publish that.
     pub async fn count_down(&self) -> Result<Option<u64>> {
         Ok(u64::try_from(self.change(&COUNT_DOWN, None).await?).ok())
     }
 
-    /// Deletes the latch, which lets all its waiters go; false when there was none.
+    /// Deletes the latch, which releases all its waiters. Returns false if it did not exist.
     ///
     /// # Cancel safety
     /// As [`Latch::try_set`].
@@ -121,7 +123,7 @@ impl Latch {
             let keys = [change.key.to_owned(), unlock_latch(change.key, change.request)];
             let call = script.call(keys.into_iter().chain(change.spent.iter().cloned()));
             let channel = latch_channel(change.key);
-            // A script publishes to no shard but its own.
+            // A script can use SPUBLISH only for the shard of its own keys.
             let publish = if Slot::of(&channel) == call.slot() { publish } else { "PUBLISH" };
             let call = call.arg(publish).arg(change.memory_ms).arg(channel);
             count.into_iter().fold(call, |call, count| call.arg(count))
@@ -129,30 +131,31 @@ impl Latch {
         read_count(&self.0.change(write).await?)
     }
 
-    /// How many times the latch must be counted down until it opens; zero when it is open.
+    /// Returns the number of times that the latch must be counted down until it opens; zero if it
+    /// is open.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn count(&self) -> Result<u64> {
         Ok(u64::try_from(self.0.left().await?).unwrap_or(0))
     }
 
-    /// Waits until the latch is open, however long that takes. It was open at some time during the
-    /// call.
+    /// Waits until the latch is open, without a time limit. The latch was open at some time during
+    /// the call.
     ///
     /// # Cancel safety
-    /// Nothing is left behind when the future is dropped.
+    /// Dropping the future leaves nothing behind.
     ///
     /// # Errors
     /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
-    /// and when the server refuses what waiting needs.
+    /// and when the server refuses something that waiting needs.
     pub async fn wait(&self) -> Result<()> {
-        // Without a limit there is no coming to nothing.
+        // A wait without a limit never ends with `None`.
         self.wait_within(WaitLimit::Unbounded).await?.ok_or_else(Error::shutdown)
     }
 
-    /// Waits until the latch is open, for at most `limit`; false when it is closed then. Cancel
-    /// safe as [`Latch::wait`].
+    /// Waits until the latch is open, for at most `limit`. Returns false if it is still closed
+    /// then. Cancel safe as [`Latch::wait`].
     ///
     /// # Errors
     /// As [`Latch::wait`].
@@ -165,7 +168,7 @@ impl Latch {
         wait(&self.0.session, limit, Opening(self.clone())).await
     }
 
-    /// The latch's key in Redis.
+    /// Returns the latch's key in Redis.
     pub fn key(&self) -> &str {
         &self.0.key
     }
@@ -177,7 +180,7 @@ impl std::fmt::Debug for Latch {
     }
 }
 
-/// The opening of a latch, which waiters attempt until the latch is open.
+/// A waiter of a latch: it is granted when the latch is open.
 struct Opening(Latch);
 
 impl Wanted for Opening {
@@ -185,7 +188,7 @@ impl Wanted for Opening {
 
     async fn ask(&mut self, caller: &mut Caller<()>) -> Result<Answer<()>> {
         let _turn = caller.turn(&self.0.0.session).await?;
-        // To look changes nothing, whatever becomes of the reply.
+        // The query changes nothing, even if its reply is lost.
         let failed = |error: &Error| caller.progress.failed(&error.clone().made_definite());
         let left = self.0.0.left_noting(&failed).await.map_err(Error::made_definite)?;
         Ok(if left <= 0 { Answer::Got(()) } else { Answer::Busy(Sleep::Unknown) })
@@ -194,8 +197,8 @@ impl Wanted for Opening {
     fn listen(&self) -> Option<Subscription> {
         let channel = latch_channel(self.0.key());
         let (hub, slot) = (&self.0.0.session.hub, self.0.0.key.slot());
-        // All that is published is worth a look of all: that the latch is open, that it was set
-        // anew or, by Redisson, deleted.
+        // Every message makes all waiters check: the latch has opened, was set again, or was
+        // deleted by Redisson.
         Some(Subscription::to(
             hub,
             Wakes { channel, policy: |_| Wake::All, exclusive: false, in_turns: false },
@@ -212,7 +215,7 @@ impl Wanted for Opening {
         explained_alone(&rights::LATCH, &self.0.0.key, refusal)
     }
 
-    /// Looking repeats by itself.
+    /// The query itself is retried by the router.
     fn repeat_delay(&self, _repeats: u32) -> Option<Duration> {
         None
     }

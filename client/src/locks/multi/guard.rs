@@ -1,4 +1,4 @@
-//! All locks of a multi lock in the hand of the application.
+//! The guard of a multi lock.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::member::Part;
 use crate::error::{Error, Result};
 use crate::observer::LossCause;
 
-/// Proof that all locks of a [`MultiLock`](crate::MultiLock) were granted, and the means to give
-/// them back.
+/// Proof that all locks of a [`MultiLock`](crate::MultiLock) were granted, and the means to release
+/// them.
 ///
-/// It is lost as soon as one of them is; the others stay held until it is released or dropped.
+/// It is lost as soon as one of the locks is. The others stay held until it is released or dropped.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -29,7 +29,7 @@ use crate::observer::LossCause;
 /// ```
 #[must_use = "the locks are released when the guard is dropped"]
 pub struct MultiGuard {
-    /// In the order in which the locks were named.
+    /// In the order in which the locks were added.
     parts: Vec<Box<dyn Part>>,
 }
 
@@ -38,36 +38,35 @@ impl MultiGuard {
         Self { parts }
     }
 
-    /// Gives all locks back, each as [`Guard::release`](crate::Guard::release) does. The release of
-    /// one does not wait for another's, and happens whatever becomes of the others.
+    /// Releases all locks, each as [`Guard::release`](crate::Guard::release) does. The releases run
+    /// in parallel, and none depends on the success of another.
     ///
     /// # Errors
-    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of those that could not be
-    /// given back.
+    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of the locks that could
+    /// not be released.
     pub async fn release(self) -> Result<()> {
         let keys: Vec<_> = self.parts.iter().map(|part| part.key().to_owned()).collect();
         let released = join_all(self.parts.into_iter().map(|part| part.release())).await;
         Error::of_members(keys.iter().map(String::as_str).zip(released))
     }
 
-    /// Extends the lease of each lock to `lease` from now, once. A lease that is longer already
-    /// stays.
+    /// Extends the lease of each lock once, to `lease` from now. Never shortens a longer lease.
     ///
     /// # Errors
-    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of those that could not be
-    /// extended.
+    /// [`ErrorKind::Members`](crate::ErrorKind::Members) with the errors of the locks that could
+    /// not be extended.
     pub async fn extend(&self, lease: Duration) -> Result<()> {
         let extended = join_all(self.parts.iter().map(|part| part.extend(lease))).await;
         Error::of_members(self.parts.iter().map(|part| part.key()).zip(extended))
     }
 
-    /// How long all of the locks are still held for sure, by the clocks of their clients, if they
-    /// are not renewed; zero when one is lost.
+    /// Returns the time for which all locks are certainly held by the clocks of their clients, if
+    /// they are not renewed; zero if one is lost.
     pub fn validity(&self) -> Duration {
         self.parts.iter().map(|part| part.validity()).min().unwrap_or_default()
     }
 
-    /// Whether all of the locks are held for sure now.
+    /// Returns true if all locks are certainly held now.
     pub fn is_valid(&self) -> bool {
         self.parts.iter().all(|part| part.is_valid())
     }
@@ -78,7 +77,7 @@ impl MultiGuard {
         async move { lost.await.0 }
     }
 
-    /// The locks, in the order in which they were named.
+    /// Returns the locks, in the order in which they were added.
     pub fn members(&self) -> impl Iterator<Item = HeldMember<'_>> {
         self.parts.iter().map(|part| HeldMember(&**part))
     }
@@ -95,22 +94,22 @@ impl std::fmt::Debug for MultiGuard {
 pub struct HeldMember<'a>(&'a dyn Part);
 
 impl<'a> HeldMember<'a> {
-    /// The lock's key in Redis.
+    /// Returns the lock's key in Redis.
     pub fn key(&self) -> &'a str {
         self.0.key()
     }
 
-    /// The owner as Redis knows it.
+    /// Returns the owner field in Redis.
     pub fn owner(&self) -> &'a str {
         self.0.owner()
     }
 
-    /// The fencing token, of a lock that has one.
+    /// Returns the fencing token, if the lock has one.
     pub fn token(&self) -> Option<u64> {
         self.0.token()
     }
 
-    /// How long this lock is still held for sure; zero when it is lost.
+    /// Returns the time for which this lock is certainly held; zero if it is lost.
     pub fn validity(&self) -> Duration {
         self.0.validity()
     }

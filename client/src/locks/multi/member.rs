@@ -1,4 +1,4 @@
-//! One of the locks of a multi lock, and what it grants, whatever its kind.
+//! One of the locks of a multi lock, and its guard, independent of its kind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::lock::{AcquireOptions, sealed::Acquirable};
 use crate::observer::LossCause;
 use crate::session::Session;
 
-/// A lock that can be asked for.
+/// A lock of any kind as a member.
 pub(super) trait Member: Send + Sync {
     fn key(&self) -> &str;
 
-    /// Of each client that it is asked for through.
+    /// Returns the sessions of the clients through which it is requested.
     fn sessions(&self) -> &[Arc<Session>];
 
     fn acquire(&self, options: AcquireOptions) -> BoxFuture<'static, Result<Option<Box<dyn Part>>>>;
@@ -37,20 +37,19 @@ impl<O: Acquirable> Member for O {
     }
 }
 
-/// The servers that a member lives on, as its clients know them, with the numbers of their
-/// databases.
+/// Returns the servers of a member with the database numbers, as its clients know them.
 pub(super) fn places(member: &dyn Member) -> Vec<(String, i64)> {
     let configs = member.sessions().iter().map(|session| &session.config);
     configs.flat_map(|config| config.deployment().map(|place| (place, config.database()))).collect()
 }
 
-/// Whether both are one key on one server, as their clients know it.
+/// Returns true if both members are the same key on the same server, as their clients know it.
 pub(super) fn is_same_lock(one: &dyn Member, other: &dyn Member) -> bool {
     let (here, there) = (places(one), places(other));
     one.key() == other.key() && here.iter().any(|place| there.contains(place))
 }
 
-/// What a member has granted: a guard, whatever it brings.
+/// The guard of a member, independent of its kind.
 pub(super) trait Part: Send + Sync {
     fn key(&self) -> &str;
     fn owner(&self) -> &str;

@@ -1,15 +1,15 @@
 //! The multi lock, Redisson's `getMultiLock(locks)`: several locks of any kinds, of one or more
 //! clients, all or none.
 //!
-//! The locks are asked for one after another, in the order of their keys, whatever order they were
-//! named in: two multi locks of this crate do not wait for each other in a circle. Others,
-//! Redisson's among them, may ask in another order. So no lock is waited for without end while
-//! another is held: after [`PATIENCE`] at most all are given back, and the next round begins with
-//! the one that was not to be had, waiting for it with empty hands.
+//! The locks are requested one after another in the order of their keys, not in the order in which
+//! they were added. So two multi locks of this crate never wait for each other in a circle. Other
+//! clients, Redisson's among them, may use another order. Therefore no lock is waited for
+//! indefinitely while another is held: after [`PATIENCE`] at most all are released. The next round
+//! begins with the lock that was not granted, and waits for it while nothing is held.
 //!
-//! Each member is acquired, renewed, lost and given back as if it stood alone, and nothing about
-//! the others is known to its server. The caller's own future does the work: dropping it ends the
-//! request under way and drops the guards that were got, which both give back what they have.
+//! Each member is acquired, renewed, lost and released as if it were alone, and its server knows
+//! nothing about the others. The caller's own future does the work. Dropping it cancels the request
+//! under way and drops the guards, so everything is released.
 
 mod guard;
 mod member;
@@ -30,14 +30,14 @@ use crate::wait::WaitLimit;
 pub use guard::{HeldMember, MultiGuard};
 use member::{Member, Part};
 
-/// The longest time for which one lock is waited for while another is held. Half of it is drawn, so
-/// that two that block each other do not give way at the same moment.
+/// The longest wait for one lock while another is held. Half of it is drawn, so that two callers
+/// that block each other do not give up at the same moment.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The longest pause between two rounds, which is drawn.
+/// The maximum of the pause between two rounds, which is drawn.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The handle of several locks that are held together or not at all.
+/// The handle of several locks that are held all together or not at all.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -57,16 +57,16 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// ```
 ///
 /// The users of the clients need the rights that each of the locks needs, and no others. Waiting is
-/// not fair: a lock that gives way loses its place in the queue of a
-/// [fair](crate::Client::fair_lock) member.
+/// not fair: when all locks are released, the place in the queue of a
+/// [fair](crate::Client::fair_lock) member is lost.
 #[derive(Clone)]
 pub struct MultiLock {
     members: Arc<[Box<dyn Member>]>,
-    /// In which they are asked for.
+    /// The order in which the members are requested, by index.
     order: Arc<[usize]>,
 }
 
-/// Sets up a [`MultiLock`].
+/// Builds a [`MultiLock`].
 #[derive(Default)]
 #[must_use = "a builder does nothing until build"]
 pub struct MultiLockBuilder {
@@ -80,10 +80,10 @@ impl MultiLockBuilder {
         self
     }
 
-    /// The lock of all members.
+    /// Builds the lock of all members.
     ///
     /// # Errors
-    /// When there are none, or two of them are one lock, which would wait for itself.
+    /// When it has no members, or two of them are the same lock, which would wait for itself.
     pub fn build(self) -> Result<MultiLock> {
         let members: Arc<[_]> = self.members.into();
         if members.is_empty() {
@@ -101,27 +101,27 @@ impl MultiLockBuilder {
 }
 
 impl MultiLock {
-    /// A lock of no members yet.
+    /// Returns a builder without members.
     pub fn builder() -> MultiLockBuilder {
         MultiLockBuilder::default()
     }
 
-    /// Waits until all locks are granted, however long that takes. Without a lease the watchdogs of
-    /// their clients renew them.
+    /// Waits until all locks are granted, without a time limit. If no lease is set, the watchdogs
+    /// of their clients renew them.
     ///
-    /// A [lease](AcquireAll::lease) runs from the moment at which all are had: those that were
-    /// granted long before are extended. Without an [owner](AcquireAll::owner) the owner is a new
-    /// one, the same for all members.
+    /// A [lease](AcquireAll::lease) runs from the moment at which all locks are held: if the first
+    /// grants are much older, they are extended. If no [owner](AcquireAll::owner) is set, one new
+    /// owner is used for all members.
     ///
     /// # Errors
-    /// Those of any of the members, as of [`Handle::acquire`]; what the others had granted is given
-    /// back. The error is [definite](Error::is_definite) when it is known that nothing is held.
+    /// The errors of any member, as for [`Handle::acquire`]; the locks that the others had granted
+    /// are released. The error is [definite](Error::is_definite) if certainly nothing is held.
     pub fn acquire(&self) -> AcquireAll {
         AcquireAll(self.pending(WaitLimit::Unbounded))
     }
 
-    /// Takes the locks if all are free now. `None` means that another owner has one of them, and
-    /// that the others were given back; one that could not be given back ends with its lease.
+    /// Takes the locks if all are free now. Returns `None` if another owner has one of them; the
+    /// others were then released. A lock whose release failed ends with its lease.
     ///
     /// # Errors
     /// As [`MultiLock::acquire`].
@@ -129,9 +129,8 @@ impl MultiLock {
         TryAcquireAll(self.pending(WaitLimit::NoWait))
     }
 
-    /// Waits for all of the locks, for at most `wait` altogether. `None` means that another owner
-    /// has one of them; what is held or under way when the time runs out is given back in the
-    /// background.
+    /// Waits for all locks, for at most `wait` in total. Returns `None` if another owner has one of
+    /// them. Grants and requests that exist when the time runs out are released in the background.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -152,12 +151,12 @@ impl MultiLock {
     /// ```
     ///
     /// # Errors
-    /// As [`MultiLock::acquire`], and when a server has not answered by the end of `wait`.
+    /// As [`MultiLock::acquire`], and when a server has not answered within `wait`.
     pub fn try_acquire_for(&self, wait: Duration) -> TryAcquireAll {
         TryAcquireAll(self.pending(WaitLimit::For(wait)))
     }
 
-    /// The keys of the members, in the order in which they were named.
+    /// Returns the keys of the members, in the order in which they were added.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| member.key())
     }
@@ -167,7 +166,7 @@ impl MultiLock {
         PendingAcquire::new(limit, |options| lock.acquire_all(options))
     }
 
-    /// Clocks and random numbers are those of the first member's client.
+    /// Returns the clocks and random numbers of the first member's client.
     fn env(&self) -> Arc<dyn Env> {
         self.members[0].sessions()[0].ctx.env.clone()
     }
@@ -209,35 +208,35 @@ impl std::fmt::Debug for MultiLock {
     }
 }
 
-/// What a round over all members came to. In all cases but the first everything was given back.
+/// The outcome of a round over all members. Except for `Got`, everything was released.
 enum Round {
-    /// In the order in which the members were named.
+    /// The guards in the order in which the members were added.
     Got(Vec<Box<dyn Part>>),
-    /// Another owner has the member at this place of the order.
+    /// Another owner has the member at this place in the order.
     Refused(usize),
-    /// The member at this place of the order could not be asked in the time that there was while
-    /// others were held.
+    /// The member at this place in the order did not answer within the time allowed while other
+    /// locks are held.
     Unanswered(usize, Error),
     /// Members were lost before the last one was granted.
     Lost(Error),
 }
 
-/// The acquisition of all members.
+/// An acquisition of all members.
 struct Collector {
     env: Arc<dyn Env>,
     lock: MultiLock,
     owner: OwnerId,
     options: AcquireOptions,
     end: Option<Monotonic>,
-    /// The place of the order that the next round begins with.
+    /// The place in the order with which the next round begins.
     first: usize,
 }
 
-/// A member that was granted, with its number.
+/// Granted members, each with its index.
 type Held = Vec<(usize, Box<dyn Part>)>;
 
 impl Collector {
-    /// Asks each member once.
+    /// Requests each member once.
     async fn round(&self) -> Result<Round> {
         let count = self.lock.members.len();
         let begun = self.env.boottime();
@@ -282,8 +281,7 @@ impl Collector {
         }
     }
 
-    /// How long one member is waited for: as long as the caller waits, but no longer than
-    /// `patience`.
+    /// Returns the wait for one member: the caller's, but no longer than `patience`.
     fn limit(&self, patience: Option<Monotonic>) -> WaitLimit {
         let end = match self.options.limit {
             WaitLimit::NoWait => return WaitLimit::NoWait,
@@ -297,9 +295,9 @@ impl Collector {
         half + drawn(&*self.env, half)
     }
 
-    /// Makes what was granted one by one last for the lease from now, where that has taken a while,
-    /// and makes sure that nothing was lost meanwhile. `None` when a server does not answer in the
-    /// time that there is with locks held.
+    /// Completes a round: extends all leases to start now if the round took long, and checks that
+    /// no lock was lost since. `None` if a server does not answer within the time allowed while
+    /// locks are held.
     async fn complete(&self, held: &Held, begun: Boottime) -> Option<Result<()>> {
         let of_all =
             |outcomes: Vec<_>| Error::of_members(held.iter().map(|(_, part)| part.key()).zip(outcomes));
@@ -316,20 +314,20 @@ impl Collector {
         Some(of_all(held.iter().map(|(_, part)| still(&**part)).collect()))
     }
 
-    /// Gives all back, within the caller's time or in the background; false when it is not known
-    /// that nothing is held.
+    /// Releases all locks, within the caller's time or in the background. Returns false if some may
+    /// still be held.
     async fn give_back(&self, held: Held) -> bool {
         let released = join_all(held.into_iter().map(|(_, part)| part.release()));
         let done = match self.end {
             None => Some(released.await),
-            // Each is begun at once, and goes on when its future is dropped.
+            // All releases have begun; each continues when its future is dropped.
             Some(end) => within(&*self.env, end, pin!(released)).await,
         };
         let is_known = |outcome: &Result<()>| outcome.as_ref().err().is_none_or(Error::is_definite);
         done.is_some_and(|outcomes| outcomes.iter().all(is_known))
     }
 
-    /// Rests before the next round; false when the caller's time is up.
+    /// Pauses before the next round. Returns false if the caller's time is up.
     async fn pause(&self) -> bool {
         let delay = drawn(&*self.env, PAUSE);
         let left = self.end.map(|end| end - self.env.now());
@@ -341,18 +339,16 @@ impl Collector {
     }
 }
 
-/// A time drawn evenly from nothing to `most`.
+/// Draws a time evenly from zero to `most`.
 fn drawn(env: &dyn Env, most: Duration) -> Duration {
     Duration::from_micros(draw(env, u64::try_from(most.as_micros()).unwrap_or(u64::MAX)))
 }
 
-/// An acquisition of several locks that waits until all are granted. Await it, after setting what
-/// differs from the defaults.
+/// An acquisition of several locks that waits until all are granted. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct AcquireAll(PendingAcquire<MultiGuard>);
 
-/// An acquisition of several locks that may come to nothing. Await it, after setting what differs
-/// from the defaults.
+/// An acquisition of several locks that may end without them. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct TryAcquireAll(PendingAcquire<MultiGuard>);
 
@@ -377,8 +373,8 @@ impl IntoFuture for TryAcquireAll {
     }
 }
 
-/// How long one of so many members is waited for at most: what the first was granted must last
-/// until the last one is.
+/// Returns the longest wait for one of `members` locks while others are held: the first grant must
+/// last until the last one.
 fn most_patience(lease: Option<Duration>, members: usize) -> Duration {
     let members = u32::try_from(members).unwrap_or(u32::MAX);
     lease.map_or(PATIENCE, |lease| PATIENCE.min(lease / members.saturating_mul(2)))

@@ -1,6 +1,6 @@
-//! Locks that do not nest, Redisson's `getNonReentrantLock` and `getNonReentrantFairLock`: keys,
-//! scripts and messages of the plain and the fair lock, except that an owner that asks again is
-//! refused.
+//! Locks that do not nest, Redisson's `getNonReentrantLock` and `getNonReentrantFairLock`. They use
+//! the keys, scripts and messages of the plain and the fair lock, but refuse an owner that asks
+//! again.
 
 use super::fair::Fair;
 use super::reentrant::Plain;
@@ -8,9 +8,9 @@ use crate::client::Client;
 use crate::lock::Lock;
 
 impl Client {
-    /// A lock whose owner cannot take it a second time: it is refused with
-    /// [`ErrorKind::AlreadyHeld`](crate::ErrorKind::AlreadyHeld) instead of waiting for itself. The
-    /// [plain lock](Client::lock) of the same name shares its key and excludes it.
+    /// Returns a handle on a lock that its owner cannot acquire a second time: the request fails
+    /// with [`ErrorKind::AlreadyHeld`](crate::ErrorKind::AlreadyHeld) instead of waiting for
+    /// itself. The [plain lock](Client::lock) of the same name shares its key and excludes it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -30,8 +30,8 @@ impl Client {
         Lock::new(self.session.clone(), Plain { nests: false }, name)
     }
 
-    /// The [fair lock](Client::fair_lock) whose owner cannot take it a second time, as with
-    /// [`Client::non_reentrant_lock`].
+    /// Returns a handle on a [fair lock](Client::fair_lock) that its owner cannot acquire a second
+    /// time, as with [`Client::non_reentrant_lock`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

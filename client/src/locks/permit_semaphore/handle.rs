@@ -21,14 +21,14 @@ use crate::wait::WaitLimit;
 use crate::wire::permit_deadlines;
 
 impl Client {
-    /// A number of permits that have ids, and leases after which they come back by themselves:
-    /// those of a process that dies are not gone.
+    /// Returns a handle on a number of permits with ids and leases. A permit comes back when its
+    /// lease ends, so the permits of a process that dies are not lost.
     ///
-    /// There are none until some are [set](PermitSemaphore::set_permits) or
-    /// [added](PermitSemaphore::add_permits). Without a lease the watchdog renews permits until
+    /// The semaphore has no permits until some are [set](PermitSemaphore::set_permits) or
+    /// [added](PermitSemaphore::add_permits). If no lease is set, the watchdog renews permits until
     /// their release; Redisson's permits without a lease never end. The [plain
-    /// semaphore](Client::semaphore) of the same name shares the key that has their number, and
-    /// should not be used beside it.
+    /// semaphore](Client::semaphore) of the same name uses the same key for the number of permits,
+    /// and should not be used beside it.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -54,19 +54,19 @@ impl Client {
     }
 }
 
-/// The guard of permits with ids: what [`Guard`] says of a lock is true of all of them together. It
-/// is lost with the first of its permits that is gone.
+/// The guard of permits with ids. The calls of [`Guard`] apply to all of its permits together. It
+/// is lost as soon as one of its permits is.
 pub type PermitGuard = Guard<PermitIds>;
 
 impl PermitGuard {
-    /// The ids of the permits, by which any client can give them back.
+    /// Returns the ids of the permits. Any client can release them by their ids.
     pub fn ids(&self) -> &[PermitId] {
         self.got().as_slice()
     }
 
-    /// Keeps the permits without this guard, and returns their ids for
-    /// [`PermitSemaphore::release`]. They are not renewed any more: they come back with their
-    /// lease, or what [`PermitSemaphore::update_lease`] makes of it.
+    /// Drops the guard but keeps the permits, and returns their ids for
+    /// [`PermitSemaphore::release`]. They are not renewed any more: they come back when their lease
+    /// ends, which [`PermitSemaphore::update_lease`] can change.
     #[must_use = "the permits are to be given back by their ids"]
     pub fn forget(self) -> Vec<PermitId> {
         let ids = self.ids().to_vec();
@@ -75,46 +75,47 @@ impl PermitGuard {
     }
 }
 
-/// The handle of an expirable semaphore: [`Client::permit_semaphore`]. Cheap to clone; holds
+/// The handle of an expirable semaphore: [`Client::permit_semaphore`]. Cheap to clone; it holds
 /// nothing by itself.
 ///
 /// # Clocks
 ///
-/// The server's clock says when a permit expires, here; Redisson's clients each go by their own,
-/// and write deadlines by it. So a permit that Redisson took ends earlier or later for this client
-/// by as much as that clock is wrong. A Redisson client whose clock is ahead takes back permits of
-/// this client that have not expired, which only a synchronized clock prevents.
+/// This client decides by the server's clock if a permit has expired. Each Redisson client decides
+/// by its own clock, and writes deadlines by it. So for this client a permit that Redisson took
+/// ends earlier or later by the error of that clock. A Redisson client whose clock is ahead takes
+/// back permits of this client that have not expired; only synchronized clocks prevent that.
 ///
 /// # Lost replies
 ///
-/// Ids are drawn before a permit is asked for, so that a client that misses a reply looks whether
-/// they are there. A permit that is leaked all the same, because no server answered, comes back
-/// with its lease.
+/// The client draws the ids before it requests permits. So after a lost reply it can check if those
+/// ids were granted. A permit that leaks because no server answers comes back when its lease ends.
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the
-/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// The crate documentation [lists the
+/// rights](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct PermitSemaphore(Counter);
 
 impl PermitSemaphore {
-    /// Waits until so many permits can be had and takes them, all at once, at most 10,000. Without
-    /// a [lease](AcquirePermits::lease) the watchdog renews them until their release. No order is
-    /// kept among waiters.
+    /// Waits until `permits` permits are available and takes them all together, at most 10,000. If
+    /// no [lease](AcquirePermits::lease) is set, the watchdog renews them until their release.
+    /// Waiters are served in no particular order.
     ///
     /// # Cancel safety
-    /// When the future is dropped no permits are kept: what a request under way takes is given back
+    /// When the future is dropped no permits are kept: what a request under way takes is released
     /// in the background.
     ///
     /// # Errors
     /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
-    /// when the server refuses what waiting needs, and when no permits or too many are asked for.
+    /// when the server refuses something that waiting needs, and when `permits` is zero or too
+    /// large.
     pub fn acquire(&self, permits: u32) -> AcquirePermits {
         AcquirePermits(self.ask(permits, WaitLimit::Unbounded))
     }
 
-    /// Takes so many permits if they can be had now. Cancel safe as [`PermitSemaphore::acquire`].
+    /// Takes `permits` permits if they are available now. Cancel safe as
+    /// [`PermitSemaphore::acquire`].
     ///
     /// # Errors
     /// As [`PermitSemaphore::acquire`].
@@ -122,7 +123,8 @@ impl PermitSemaphore {
         TryAcquirePermits(self.ask(permits, WaitLimit::NoWait))
     }
 
-    /// Waits for so many permits for at most `limit`. Cancel safe as [`PermitSemaphore::acquire`].
+    /// Waits for `permits` permits, for at most `limit`. Cancel safe as
+    /// [`PermitSemaphore::acquire`].
     ///
     /// # Errors
     /// As [`PermitSemaphore::acquire`].
@@ -134,16 +136,16 @@ impl PermitSemaphore {
         PermitRequest { of: self.0.clone(), permits, lease: None, limit }
     }
 
-    /// Gives permits back by their ids, whichever client took them: all, or none and false when any
-    /// of them is not out any more.
+    /// Releases permits by their ids, whichever client took them. Releases all of them, or returns
+    /// false and releases none if any of them is not held any more.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when
-    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped, or the client's [`call_timeout`](crate::Builder::call_timeout)
+    /// is over, the request is completed in the background.
     ///
     /// # Errors
     /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
-    /// when the permits are back, but the user may not publish that.
+    /// when the permits were released, but the user may not publish that.
     pub async fn release(&self, permits: &[PermitId]) -> Result<bool> {
         if permits.is_empty() {
             return self.0.router().map(|_| true);
@@ -153,30 +155,31 @@ impl PermitSemaphore {
         Ok(reply == Value::Int(1))
     }
 
-    /// Sets a new lease on a permit, from now on, be it longer or shorter; false when it is not out
-    /// any more. The guard of a permit, if there is one, knows nothing of it.
+    /// Sets the lease of a permit to `lease` from now, whether that is longer or shorter. Returns
+    /// false if the permit is not held any more. The guard of the permit, if one exists, is not
+    /// updated.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn update_lease(&self, permit: PermitId, lease: Duration) -> Result<bool> {
         LEASE.check(lease)?;
         let call = UPDATE.call([permit_deadlines(self.key())]).arg(millis(lease)).bytes(*permit.as_bytes());
         Ok(self.0.run_repeatable(&call).await? == Value::Int(1))
     }
 
-    /// How many permits can be had, expired ones among them: zero when there is no such semaphore,
-    /// negative when more are out than there are.
+    /// Returns the number of available permits, including expired ones. Zero if the semaphore does
+    /// not exist; negative if more permits are held than exist.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn available(&self) -> Result<i64> {
         self.count().await.map(|(available, _)| available)
     }
 
-    /// How many permits are out and have not expired.
+    /// Returns the number of permits that are held and have not expired.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn acquired(&self) -> Result<u64> {
         self.count().await.map(|(_, acquired)| acquired)
     }
@@ -187,7 +190,7 @@ impl PermitSemaphore {
         redis::from_redis_value(reply.clone()).map_err(|_| Error::unexpected(&reply))
     }
 
-    /// Sets the number of permits, if there is no such semaphore yet; false when there is one.
+    /// Sets the number of permits if the semaphore does not exist yet. Returns false if it does.
     ///
     /// # Errors
     /// As [`PermitSemaphore::release`].
@@ -195,8 +198,8 @@ impl PermitSemaphore {
         self.0.set(permits).await
     }
 
-    /// Adds permits for good, or takes some away when the number is negative, whether or not they
-    /// are out: what is [available](PermitSemaphore::available) may be negative then.
+    /// Adds permits permanently, or removes some if the number is negative, even if they are held:
+    /// the number of [available](PermitSemaphore::available) permits may then be negative.
     ///
     /// # Errors
     /// As [`PermitSemaphore::release`].
@@ -204,7 +207,7 @@ impl PermitSemaphore {
         self.0.add(permits).await
     }
 
-    /// The semaphore's key in Redis.
+    /// Returns the semaphore's key in Redis.
     pub fn key(&self) -> &str {
         &self.0.key
     }
@@ -216,7 +219,7 @@ impl std::fmt::Debug for PermitSemaphore {
     }
 }
 
-/// An acquisition that is being set up.
+/// An acquisition that is being configured.
 struct PermitRequest {
     of: Counter,
     permits: u32,
@@ -238,20 +241,18 @@ impl PermitRequest {
     }
 }
 
-/// An acquisition of permits that waits until it is granted. Await it, after setting what differs
-/// from the defaults.
+/// An acquisition of permits that waits until it is granted. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct AcquirePermits(PermitRequest);
 
-/// An acquisition of permits that may come to nothing. Await it, after setting what differs from
-/// the defaults.
+/// An acquisition of permits that may end without them. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct TryAcquirePermits(PermitRequest);
 
 macro_rules! lease {
     ($name:ident) => {
         impl $name {
-            /// Holds the permits for `lease` and does not renew them. Without this the watchdog
+            /// Holds the permits for `lease` without renewal. If no lease is set, the watchdog
             /// renews them until release.
             pub fn lease(mut self, lease: Duration) -> Self {
                 self.0.lease = Some(lease);
@@ -268,7 +269,7 @@ impl IntoFuture for AcquirePermits {
     type IntoFuture = BoxFuture<'static, Result<PermitGuard>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        // Without a limit there is no coming to nothing.
+        // An acquisition without a limit never ends with `None`.
         Box::pin(async move { self.0.run().await?.ok_or_else(Error::shutdown) })
     }
 }

@@ -8,8 +8,8 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::guard::Got;
 
-/// The id of one permit of a [`PermitSemaphore`](crate::PermitSemaphore): 16 random bytes, which
-/// Redisson shows, as this does, as 32 hexadecimal digits.
+/// The id of one permit of a [`PermitSemaphore`](crate::PermitSemaphore): 16 random bytes, shown as
+/// 32 hexadecimal digits, as in Redisson.
 ///
 /// ```
 /// use lockstorm_client::PermitId;
@@ -28,7 +28,7 @@ impl PermitId {
         Self((u128::from(env.random()) << 64 | u128::from(env.random())).to_be_bytes())
     }
 
-    /// The bytes, as they are in Redis.
+    /// Returns the bytes, as stored in Redis.
     pub fn as_bytes(&self) -> &[u8; Self::LEN] {
         &self.0
     }
@@ -72,7 +72,7 @@ impl PermitIds {
         &self.0
     }
 
-    /// The name of their owner: all of them, one behind the other.
+    /// Returns the name of their owner: the concatenated ids.
     pub(super) fn name(&self) -> String {
         self.0.iter().map(ToString::to_string).collect()
     }
@@ -84,7 +84,7 @@ impl Got for PermitIds {
     }
 }
 
-/// The bytes of the ids in a [name](PermitIds::name), one behind the other.
+/// Returns the concatenated bytes of the ids in a [name](PermitIds::name).
 pub(super) fn bytes_of(name: &str) -> Vec<u8> {
     let digits: Vec<u8> =
         name.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();

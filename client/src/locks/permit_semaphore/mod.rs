@@ -1,5 +1,5 @@
-//! The expirable semaphore, Redisson's `RPermitExpirableSemaphore`: permits that have ids, and
-//! leases after which they come back by themselves.
+//! The expirable semaphore, Redisson's `RPermitExpirableSemaphore`: permits with ids, and with
+//! leases after which they come back.
 
 mod handle;
 mod ids;
@@ -28,8 +28,8 @@ script!(RENEW, "now.lua", "renew.lua");
 script!(UPDATE, "now.lua", "update.lua");
 script!(COUNT, "now.lua", "count.lua");
 
-/// Permits that are acquired together, by the ids that were drawn for them. Their owner is named
-/// after these, which is how the server knows them.
+/// Permits that are acquired together, by the ids drawn for them. The server knows no other owner,
+/// so the owner is named after these ids.
 struct Permits {
     ids: PermitIds,
 }
@@ -49,7 +49,7 @@ impl Attempt for Permits {
             Value::Int(left) => {
                 Ok(Answer::Busy(Sleep::Left(Duration::from_millis(u64::try_from(*left).unwrap_or(0)))))
             }
-            // None of the permits that are out has a lease.
+            // None of the held permits has a lease.
             Value::Nil => Ok(Answer::Busy(Sleep::Unknown)),
             other => Err(Error::unexpected(other)),
         }
@@ -65,7 +65,7 @@ impl Attempt for Permits {
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
         let mut deadline = redis::cmd("ZSCORE");
-        // All were granted or none.
+        // Either all were granted or none, so one id is enough.
         deadline.arg(permit_deadlines(ask.key)).arg(self.ids.as_slice().first().map(PermitId::as_bytes));
         vec![deadline, redis::cmd("TIME")]
     }
@@ -103,8 +103,8 @@ fn keys(key: &str) -> [String; 3] {
     [key.to_owned(), permit_deadlines(key), semaphore_channel(key)]
 }
 
-/// Gives permits back by their ids: with `extent` "all" none unless all of them are out, with
-/// "rest" those that are.
+/// Writes the call that releases permits by their ids. With `extent` "all" it releases none unless
+/// all of them are held; with "rest" it releases those that are.
 fn release(change: &Change<'_>, extent: &str, publish: &str, ids: &[PermitId]) -> Call {
     let memory = unlock_latch(change.key, change.request);
     let keys = keys(change.key).into_iter().chain([memory]).chain(change.spent.iter().cloned());
@@ -117,7 +117,7 @@ fn renew(lease: Duration, names: &[Name]) -> Call {
     names.iter().fold(call, |call, name| call.bytes(ids::bytes_of(&name.owner)))
 }
 
-/// A score, which a server of another protocol version writes as text.
+/// Reads a score, which is text or a double depending on the protocol version.
 fn read_deadline(reply: &Value) -> Result<Option<Duration>> {
     let deadline = match reply {
         Value::Nil => return Ok(None),

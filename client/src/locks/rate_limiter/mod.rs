@@ -1,36 +1,40 @@
-//! The rate limiter, Redisson's `RRateLimiter`: so many permits in any time of a certain length.
+//! The rate limiter, Redisson's `RRateLimiter`: a number of permits in any window of a given
+//! length.
 //!
-//! # What it is in Redis
+//! # Data in Redis
 //!
-//! Observed from Redisson 4.7 on a real server, for the limiter `name`; `{name}` is `name` itself
-//! where that has braces.
+//! Observed from Redisson 4.7 on a real server, for the limiter `name`. If `name` has braces,
+//! `{name}` stands for `name` itself.
 //!
 //! | key | type | content |
 //! | --- | --- | --- |
 //! | `name` | hash | `rate`, the permits; `interval`, the window in ms; `type`, 0 for all clients together and 1 for each client by itself; `keepAliveTime` in ms, 0 for none |
-//! | `{name}:value` | string | the permits that are left, as of the last look |
+//! | `{name}:value` | string | the permits that are left, as of the last request |
 //! | `{name}:permits` | sorted set | the grants of the window, by their time in Unix ms. A member is the byte 16, 16 random bytes, and the number of permits in four bytes, the lowest first |
 //!
-//! Of type 1 the last two are `{name}:value:CLIENT` and `{name}:permits:CLIENT`, with the id of the
-//! client.
+//! For type 1 the last two keys are `{name}:value:CLIENT` and `{name}:permits:CLIENT`, with the id
+//! of the client.
 //!
-//! * A look takes grants out whose time plus the window is over, adds their permits to those that
-//!   are left, and grants by a new member and fewer permits left. The time is that of the client,
-//!   which sends it along. Without `value` there are as many permits left as the rate has, whatever
-//!   is in the set.
-//! * A refused caller learns when the oldest grant ends, and asks again then: no message is
-//!   published. A request for more permits than the rate has is an error, and so is one to a
-//!   limiter without a rate. `tryAcquire(n, wait)` is false at the end of `wait`.
-//! * `trySetRate` sets the four fields where they are missing, `setRate` overwrites them and
-//!   deletes `value` and `permits`, of type 1 those of its own client: all permits are there again.
-//! * With a `keepAliveTime` each request, refused or not, gives the three keys that time to live.
-//!   Otherwise the last two get the time to live of the first, if it has one.
+//! * A request removes the grants whose time plus the window is over, and adds their permits to
+//!   those that are left. A grant adds a new member and subtracts its permits. The client sends the
+//!   time with the request. If `value` does not exist, as many permits are left as the rate,
+//!   whatever the set contains.
+//! * A refused caller gets the time at which the oldest grant ends, and asks again then: no message
+//!   is published. A request for more permits than the rate, or to a limiter without a rate, is an
+//!   error. `tryAcquire(n, wait)` returns false at the end of `wait`.
+//! * `trySetRate` sets the four fields if they do not exist. `setRate` overwrites them and deletes
+//!   `value` and `permits` (for type 1, those of its own client): all permits are available again.
+//! * With a `keepAliveTime` each request, refused or not, sets the TTL of the three keys to it.
+//!   Otherwise the last two get the TTL of the first, if it has one.
 //!
-//! Processes of both kinds share a limiter. What is different here: the time is the server's, that
-//! of a grant in its future is taken for now; a grant counts 1 ms longer, because times are whole
-//! milliseconds; a lost `value` is counted anew from the set; `set_rate` forgets no grant; a
-//! refused caller sleeps until enough grants have ended; and the two keys of a client end after two
-//! windows without a grant.
+//! Processes of both kinds can share a limiter. Differences here:
+//!
+//! * The time is the server's. A grant with a time in the server's future is dated to now.
+//! * A grant counts 1 ms longer, because times are whole milliseconds.
+//! * If `value` is lost, it is computed again from the set.
+//! * `set_rate` forgets no grant.
+//! * A refused caller sleeps until enough grants have ended.
+//! * The two keys of a client expire after two windows without a grant.
 
 use std::time::Duration;
 
@@ -53,7 +57,8 @@ script!(AVAILABLE, "window.lua", "available.lua");
 script!(SET_RATE, "window.lua", "set_rate.lua");
 
 impl Client {
-    /// So many permits in any time of a certain length, by the server's clock.
+    /// Returns a handle on a limit of permits in any window of a given length, by the server's
+    /// clock.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -74,53 +79,54 @@ impl Client {
     }
 }
 
-/// Whose permits a [`RateLimiter`] counts together.
+/// The scope in which a [`RateLimiter`] counts permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateMode {
-    /// The permits of all clients together.
+    /// Counts the permits of all clients together.
     Overall,
-    /// The permits of each client by itself: each has the whole rate.
+    /// Counts the permits of each client separately: each has the whole rate.
     PerClient,
 }
 
 /// The rate of a [`RateLimiter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateConfig {
-    /// Whose permits are counted together.
+    /// The scope in which permits are counted.
     pub mode: RateMode,
-    /// How many permits there are in each window.
+    /// The number of permits in each window.
     pub rate: u32,
     /// The length of the window, in whole milliseconds.
     pub interval: Duration,
 }
 
-/// The handle of a rate limiter: [`Client::rate_limiter`]. Cheap to clone; holds nothing by itself.
+/// The handle of a rate limiter: [`Client::rate_limiter`]. Cheap to clone; it holds nothing by
+/// itself.
 ///
-/// In any window of the interval there are no more grants than the rate, by the clock of the
-/// server. When that is set forward, or a failover loses grants, there may be more in true time.
-/// When it is set back, those granted before count for one more interval. It needs Redis 5 or
-/// later, whose scripts may read the clock.
+/// In any window of the interval the grants do not exceed the rate, by the server's clock. If that
+/// clock is set forward, or a failover loses grants, there may be more in true time. If it is set
+/// back, the grants made before count for one more interval. Needs Redis 5 or later, where scripts
+/// may read the clock.
 ///
 /// # Lost replies
 ///
-/// A request whose reply is lost is sent again under the name of the first, which the server finds
-/// among the grants of the window: permits are taken once. When it is found only after the window,
-/// there is nothing left of it to count.
+/// After a lost reply the request is retried under the same name. The server finds that name among
+/// the grants of the window, so permits are taken once. If the retry comes only after the window,
+/// the first grant no longer counts.
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the
-/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// The crate documentation [lists the
+/// rights](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct RateLimiter(Counter);
 
 impl RateLimiter {
-    /// Sets the rate, unless there is one; false when there is. The interval counts in whole
+    /// Sets the rate if none is set. Returns false if one is. The interval is counted in whole
     /// milliseconds.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when
-    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped, or the client's [`call_timeout`](crate::Builder::call_timeout)
+    /// is over, the request is completed in the background.
     ///
     /// # Errors
     /// When no server answers in time, when the rate is zero or above 2,147,483,647, and when the
@@ -129,9 +135,9 @@ impl RateLimiter {
         self.set(mode, rate, interval, true).await
     }
 
-    /// Sets the rate. What was granted before counts on, so that a lower rate may leave nothing for
-    /// a while. Of [`RateMode::PerClient`] another client may use its old number of permits up
-    /// until its window is empty once.
+    /// Sets the rate. Earlier grants still count, so a lower rate may leave no permits for a while.
+    /// With [`RateMode::PerClient`] another client may use up its old number of permits until its
+    /// window is empty once.
     ///
     /// # Cancel safety
     /// As [`RateLimiter::try_set_rate`].
@@ -157,10 +163,10 @@ impl RateLimiter {
         Ok(read_count(&self.0.change(write).await?)? == 1)
     }
 
-    /// The rate; `None` when there is none.
+    /// Returns the rate, or `None` if none is set.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn config(&self) -> Result<Option<RateConfig>> {
         let mut question = redis::cmd("HMGET");
         let reply = self.0.ask(question.arg(self.key()).arg(&["rate", "interval", "type"])).await?;
@@ -177,32 +183,32 @@ impl RateLimiter {
         }))
     }
 
-    /// How many permits could be taken now.
+    /// Returns the number of permits that could be taken now.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRate`], and when Redis cannot be asked.
+    /// [`ErrorKind::NoRate`], and when no server answers in time or the server refuses the query.
     pub async fn available(&self) -> Result<u32> {
         let left = read_count(&self.0.run_repeatable(&self.call(&AVAILABLE)).await?)?;
         u32::try_from(left).map_err(|_| self.no_rate())
     }
 
-    /// Waits until so many permits are there and takes them, all at once. No order is kept among
-    /// waiters.
+    /// Waits until `permits` permits are available and takes them all together. Waiters are served
+    /// in no particular order.
     ///
     /// # Cancel safety
-    /// When the future is dropped, a request that is under way may still take permits, which end
-    /// with the window.
+    /// When the future is dropped, a request under way may still take permits. They end with the
+    /// window.
     ///
     /// # Errors
-    /// [`ErrorKind::NoRate`] when no rate is set, [`ErrorKind::OverRate`] when the rate is lower,
-    /// when no permits are asked for, and when no server answers within the client's
+    /// [`ErrorKind::NoRate`] when no rate is set, [`ErrorKind::OverRate`] when the rate is lower
+    /// than `permits`, when `permits` is zero, and when no server answers within the client's
     /// [`call_timeout`](crate::Builder::call_timeout).
     pub async fn acquire(&self, permits: u32) -> Result<()> {
-        // Without a limit there is no coming to nothing.
+        // An acquisition without a limit never ends with `None`.
         self.acquire_within(permits, WaitLimit::Unbounded).await?.ok_or_else(Error::shutdown)
     }
 
-    /// Takes so many permits if they are there now; false when they are not. Cancel safe as
+    /// Takes `permits` permits if they are available now; returns false if not. Cancel safe as
     /// [`RateLimiter::acquire`].
     ///
     /// # Errors
@@ -211,8 +217,8 @@ impl RateLimiter {
         Ok(self.acquire_within(permits, WaitLimit::NoWait).await?.is_some())
     }
 
-    /// Waits for so many permits for at most `limit`; false when they were not there. Cancel safe
-    /// as [`RateLimiter::acquire`].
+    /// Waits for `permits` permits, for at most `limit`; returns false if they were not available.
+    /// Cancel safe as [`RateLimiter::acquire`].
     ///
     /// # Errors
     /// As [`RateLimiter::acquire`].
@@ -232,7 +238,7 @@ impl RateLimiter {
         wait(&self.0.session, limit, Permits { limiter: self.clone(), permits, member }).await
     }
 
-    /// The name of a grant in the set, which no other has.
+    /// Makes a unique member for a grant in the set.
     fn member(&self, permits: u32) -> Vec<u8> {
         let env = self.0.session.env();
         let (one, other) = (env.random().to_be_bytes(), env.random().to_be_bytes());
@@ -259,7 +265,7 @@ impl RateLimiter {
         Error::definite(ErrorKind::OverRate { limiter: self.key().to_owned(), permits })
     }
 
-    /// The limiter's key in Redis.
+    /// Returns the limiter's key in Redis.
     pub fn key(&self) -> &str {
         &self.0.key
     }
@@ -271,7 +277,7 @@ impl std::fmt::Debug for RateLimiter {
     }
 }
 
-/// Permits that are asked for, under one name however often.
+/// A request for permits, with the same member in all retries.
 struct Permits {
     limiter: RateLimiter,
     permits: u32,
@@ -286,10 +292,10 @@ impl Wanted for Permits {
         let call = self.limiter.call(&ACQUIRE).arg(self.permits).bytes(self.member.clone());
         let _turn = caller.turn(session).await?;
         caller.progress.sent();
-        // Once it may have been sent, what became of it is not known for sure.
+        // Once the request may have been sent, its outcome is unknown.
         let failed = |error: &Error| caller.progress.failed(&error.clone().made_indefinite());
         let until = session.env().boottime() + session.config.call_timeout;
-        // A grant that has left its window is of no more use.
+        // No limit is needed: a grant that has left its window does not count any more.
         let memory = Duration::MAX;
         let persistence = Persistence { until, is_unlimited: false, memory, failed: &failed };
         let done = session.router.run_remembered(&call, Confirm::AsConfigured, &persistence).await;
@@ -306,7 +312,7 @@ impl Wanted for Permits {
         }
     }
 
-    /// The rate may be another one meanwhile.
+    /// Limited, because the rate may change during the sleep.
     fn sleep(&mut self, busy: Sleep) -> Duration {
         let most = self.limiter.0.session.config.watchdog_timeout;
         match busy {
@@ -315,7 +321,7 @@ impl Wanted for Permits {
         }
     }
 
-    /// A request repeats by itself.
+    /// The router retries the request itself.
     fn repeat_delay(&self, _repeats: u32) -> Option<Duration> {
         None
     }

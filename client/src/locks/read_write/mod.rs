@@ -1,5 +1,5 @@
-//! The read-write lock, Redisson's `RReadWriteLock`: many readers, or one writer, who may read as
-//! well.
+//! The read-write lock, Redisson's `RReadWriteLock`: many readers, or one writer, who may also
+//! read.
 
 mod read;
 mod write;
@@ -18,15 +18,15 @@ script!(FORCE_RELEASE, "publish.lua", "force_release.lua");
 script!(LOOK, "look.lua");
 
 impl Client {
-    /// A lock that many owners may hold for reading, or one for writing.
+    /// Returns handles on a lock that many owners may hold for reading, or one for writing.
     ///
-    /// Both halves nest. The writer may read as well, and when it gives up writing before reading
-    /// it becomes a reader without a moment in between (*downgrade*). A reader that asks to write
-    /// waits for itself, until its own lease ends: it must give up reading first. Readers do not
-    /// wait for waiting writers, so that readers who never leave a gap keep a writer out; neither
-    /// here nor in Redisson is there a fair lock of this kind.
+    /// Both halves nest. The writer may also read. If it gives up writing before reading, it
+    /// becomes a reader without an interruption (*downgrade*). A reader that asks to write waits
+    /// for itself until its own lease ends, so it must give up reading first. Readers do not wait
+    /// for waiting writers: readers that never leave a gap keep a writer out. Neither here nor in
+    /// Redisson does a fair lock of this kind exist.
     ///
-    /// Each level of a read hold has a key of its own for its lease,
+    /// Each level of a read hold has its own key for its lease,
     /// `{doc}:<owner>:rwlock_timeout:<level>`, which the user [must be allowed to
     /// use](crate#what-the-user-of-the-server-must-be-allowed-to-do).
     ///
@@ -54,7 +54,8 @@ impl Client {
     }
 }
 
-/// The two halves of a [read-write lock](Client::rw_lock). Cheap to clone; holds nothing by itself.
+/// The two halves of a [read-write lock](Client::rw_lock). Cheap to clone; it holds nothing by
+/// itself.
 #[derive(Clone, Debug)]
 pub struct ReadWriteLock {
     read: Lock,
@@ -62,10 +63,10 @@ pub struct ReadWriteLock {
 }
 
 impl ReadWriteLock {
-    /// The lock for reading, which many owners may hold at once.
-    /// [`Handle::remaining`](crate::Handle::remaining) is the time left of the longest hold of any
-    /// owner, and [`Handle::force_release`](crate::Handle::force_release) frees nothing while the
-    /// lock is held for writing.
+    /// Returns the lock for reading, which many owners may hold together.
+    /// [`Handle::remaining`](crate::Handle::remaining) is the rest of the longest hold of any
+    /// owner. [`Handle::force_release`](crate::Handle::force_release) frees nothing while the lock
+    /// is held for writing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -84,9 +85,9 @@ impl ReadWriteLock {
         self.read.clone()
     }
 
-    /// The lock for writing, which one owner holds alone.
-    /// [`Handle::force_release`](crate::Handle::force_release) ends the writer's read holds with
-    /// it, and frees nothing while the lock is held for reading only.
+    /// Returns the lock for writing, which one owner holds alone.
+    /// [`Handle::force_release`](crate::Handle::force_release) also ends the writer's read holds.
+    /// It frees nothing while the lock is held for reading only.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -104,12 +105,13 @@ impl ReadWriteLock {
     }
 }
 
-/// The field of a writer in the lock's hash.
+/// Returns the field of a writer in the lock's hash.
 fn writer(owner: &str) -> String {
     format!("{owner}:write")
 }
 
-/// The messages on the channel that both halves share. Where one reads others may.
+/// Returns the wake-ups by the channel that both halves share. A read grant is not exclusive:
+/// others may read as well.
 fn wakes(key: &str, exclusive: bool) -> Wakes {
     Wakes { channel: rw_channel(key), policy: super::reentrant::wakes, exclusive, in_turns: false }
 }
@@ -118,7 +120,7 @@ fn force_release(key: &str, mode: &str, message: &str, publish: &str) -> Call {
     FORCE_RELEASE.call([key.to_owned(), rw_channel(key)]).arg(mode).arg(message).arg(publish)
 }
 
-/// Reads the reply of the script that tells in which mode the lock is taken, and whether anyone
+/// Reads the reply of the look script: the mode in which the lock is taken, and true if anyone
 /// reads.
 fn read_look(reply: &Value) -> Result<(Option<&[u8]>, bool)> {
     match reply {

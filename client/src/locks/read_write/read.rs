@@ -1,4 +1,4 @@
-//! The lock for reading. Each level of a hold has a key of its own, which ends with its lease.
+//! The lock for reading. Each level of a hold has its own key, which expires with its lease.
 
 use std::time::Duration;
 
@@ -42,12 +42,12 @@ impl Attempt for Read {
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
         let keys = [ask.key.to_owned(), read_holds(ask.key, ask.owner)];
-        // With its text: the question is rarely asked, and a server that was restarted knows no
-        // script.
+        // Sent with its text: the query is rare, and a restarted server does not know the script.
         vec![PROBE.call(keys).arg(ask.owner).eval()]
     }
 
-    /// The count in the hash does not tell: while others read, it keeps levels that have ended.
+    /// The count in the hash does not decide: while others read, it includes levels that have
+    /// ended.
     fn found(&self, answers: &[Value], known: &Known) -> Result<Told<Found<()>>> {
         let [Value::Array(answer)] = answers else { return Err(Error::unexpected(&Value::Nil)) };
         let [Value::Int(living), Value::Int(left)] = answer[..] else {

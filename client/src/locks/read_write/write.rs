@@ -1,4 +1,4 @@
-//! The lock for writing. Its owner's field says that it writes.
+//! The lock for writing. The owner's field in the hash marks it as the writer.
 
 use redis::{Cmd, Value};
 

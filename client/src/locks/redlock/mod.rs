@@ -1,8 +1,8 @@
 //! Redlock as published ("Distributed Locks with Redis", redis.io): one lock on N independent
 //! servers, held by the owner that has a majority of them.
 //!
-//! The validity is what is left of the lease when the majority has answered, less an allowance for
-//! clocks that run at different rates. It is measured by the clock that continues during suspend.
+//! The validity is the rest of the lease when the majority has answered, less an allowance for
+//! clocks of different rates. It is measured by the clock that continues during suspend.
 
 mod options;
 mod word;
@@ -32,27 +32,27 @@ use round::{Held, Round, Tally};
 
 /// The handle of a lock on several independent servers.
 ///
-/// On the nodes stands a random value, a new one for each grant. Acquisitions of one
-/// [owner](crate::Acquire::owner) nest: the inner ones extend what the outermost was granted, by a
-/// majority as ever, and the last release frees the nodes. Nesting is known to the first client
-/// alone, as no other can have that owner.
+/// The nodes store a random value, a new one for each grant. Acquisitions of one
+/// [owner](crate::Acquire::owner) nest: an inner one extends the outermost grant, again on a
+/// majority, and the last release frees the nodes. Only the first client knows the levels; no other
+/// client can have the same owner.
 ///
 /// # Servers that forget
 ///
-/// A server that restarts without its data has lost its vote. A renewal or extension to which a
-/// majority says yes sets the lock again on servers that say no owner has it, for what is left of
-/// the lease; such a vote counts from the next renewal on. So servers without a disk can be
-/// restarted one after the other while a lock is held, if
+/// A server that restarts without its data has lost its vote. When a majority grants a renewal or
+/// extension, the lock is set again, for the rest of the lease, on servers where no owner has it.
+/// Such a vote counts from the next renewal on. So servers without a disk can be restarted one
+/// after another while a lock is held, if
 ///
-/// * each is away for longer than the longest lease in use, so that no grant counts any more that
-///   it has forgotten, and
-/// * back for longer than two thirds of the lease and the
-///   [time-out](RedlockBuilder::node_timeout) before the next one goes, so that a renewal comes in
-///   between; the first one may find no more than that its connection has ended.
+/// * each is away for longer than the longest lease in use, so that every grant that it has
+///   forgotten has ended, and
+/// * it is back for longer than two thirds of the lease and the
+///   [timeout](RedlockBuilder::node_timeout) before the next one goes, so that a renewal comes in
+///   between. The first renewal may only find that the connection has ended.
 ///
-/// A server that is back earlier may vote for a second owner while its first vote counts: if the
-/// first one has a bare majority, or if as many servers restart before its next renewal as make the
-/// majority of another, both hold the lock for what is left of a lease.
+/// A server that is back earlier may vote for a second owner while its first vote still counts. If
+/// the first owner has a bare majority, or if before its next renewal as many servers restart as
+/// make another majority, both owners hold the lock for the rest of a lease.
 pub type Redlock = Handle<OnMajority>;
 
 /// A lock on a majority of independent servers.
@@ -63,7 +63,7 @@ pub struct OnMajority {
     options: Options,
 }
 
-/// Sets up a [`Redlock`].
+/// Builds a [`Redlock`].
 #[must_use = "a builder does nothing until build"]
 pub struct RedlockBuilder {
     clients: Vec<Client>,
@@ -71,10 +71,11 @@ pub struct RedlockBuilder {
 }
 
 impl Redlock {
-    /// A lock on the servers of `clients`, which must be independent masters, best five. Clocks,
-    /// random numbers, tasks and the observer are those of the first client. No replicas are asked,
-    /// whatever [`replica_wait`](crate::Builder::replica_wait) the clients have: a server that is
-    /// replaced by a replica without the grant votes again.
+    /// Returns a builder for a lock on the servers of `clients`, which must be independent masters,
+    /// ideally five. Clocks, random numbers, tasks and the observer are those of the first client.
+    /// Replicas never confirm grants, even if the clients have a
+    /// [`replica_wait`](crate::Builder::replica_wait): a replica that replaces a server and lacks
+    /// the grant votes again.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -101,43 +102,44 @@ impl Redlock {
         RedlockBuilder { clients: clients.into_iter().collect(), options: Options::default() }
     }
 
-    /// How many servers make a majority.
+    /// Returns the number of servers that make a majority.
     pub fn quorum(&self) -> usize {
         self.0.quorum()
     }
 }
 
 impl RedlockBuilder {
-    /// How long to wait for each server, all of which are asked at once; small against the lease.
-    /// Default 50 ms.
+    /// Sets the time to wait for each server; all are asked in parallel. It should be small against
+    /// the lease. Default 50 ms.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.options.node_timeout = timeout;
         self
     }
 
-    /// The allowance for clocks that run at different rates, in millionths of the lease, to which 2
-    /// ms are added. Default 10 000: 1 %.
+    /// Sets the allowance for clocks of different rates, in millionths of the lease. In addition 2
+    /// ms are always allowed. Default 10 000: 1 %.
     pub fn drift_ppm(mut self, ppm: u32) -> Self {
         self.options.drift_ppm = ppm;
         self
     }
 
-    /// The longest pause between attempts, which is drawn from nothing to this. Default 200 ms.
+    /// Sets the maximum pause between attempts; each pause is drawn from zero to this. Default 200
+    /// ms.
     pub fn retry_delay(mut self, most: Duration) -> Self {
         self.options.retry_delay = most;
         self
     }
 
-    /// How many attempts a waiting acquisition makes. Default as many as its time allows.
+    /// Sets the number of attempts of a waiting acquisition. Default: as many as its time allows.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.options.attempts = Some(attempts);
         self
     }
 
-    /// The lock called `name`.
+    /// Builds the lock called `name`.
     ///
     /// # Errors
-    /// When there are no clients, two of them lead to the same server, or the name is empty.
+    /// When the builder has no clients, two of them use the same server, or the name is empty.
     pub fn build(self, name: &str) -> Result<Redlock> {
         let nodes: Arc<[Arc<Session>]> = self.clients.into_iter().map(|client| client.session).collect();
         let Some(first) = nodes.first() else { return Err(Error::config("a Redlock needs servers")) };
@@ -153,7 +155,7 @@ impl OnMajority {
         self.nodes.len() / 2 + 1
     }
 
-    /// The replies of those servers that answer, when they are a majority.
+    /// Returns the replies of the servers that answer; an error if they are no majority.
     async fn ask_all(&self, command: &redis::Cmd) -> Result<Vec<Value>> {
         let env = self.first().env();
         let limit = env.now() + self.options.node_timeout;
@@ -165,8 +167,8 @@ impl OnMajority {
         for reply in futures_util::future::join_all(asked).await {
             match reply {
                 Some(Ok(reply)) => replies.push(reply),
-                // Taken all the same, by a lock of another kind, such as Redisson's RedLock, which
-                // is a hash.
+                // The key is taken by a lock of another kind. For example Redisson's RedLock is a
+                // hash.
                 Some(Err(error)) if error.is_server("WRONGTYPE") => replies.push(Value::Boolean(true)),
                 Some(Err(error)) => failure = Some(error),
                 None => failure = None,
@@ -182,20 +184,21 @@ impl OnMajority {
         &self.nodes[0]
     }
 
-    /// What this client knows of `owner`; without one, of an owner that no other request has.
+    /// Returns the state of `owner`; if `None`, of a new owner that no other request shares.
     fn owner(&self, owner: Option<OwnerId>) -> Arc<OwnerState> {
         let first = self.first();
         let Some(owner) = owner else { return first.ctx.ledger.anonymous(&self.key) };
-        // Not what the owner holds of a lock on one master or of a Redlock over other masters,
-        // which are counted and renewed by themselves. An owner's field ends with its number.
+        // The name differs from that of the same owner at a lock on one master, and at a Redlock
+        // over other masters, because their levels are counted and renewed separately. It cannot be
+        // an owner's field, which ends with its number.
         let masters: Vec<_> = self.nodes.iter().flat_map(|node| node.config.deployment()).collect();
         let name = format!("{} (Redlock over {})", first.field(owner), masters.join(" "));
         first.ctx.ledger.owner(&self.key, &name)
     }
 
-    /// One attempt on all nodes, in `owner`'s turn. On failure all are freed again, in the
-    /// background. `None` when it was granted to a caller that is gone, and given back: the owner's
-    /// next request must not find that level still counted.
+    /// Attempts once on all nodes, in `owner`'s turn. On failure all nodes are freed in the
+    /// background. Returns `None` if the caller is gone; the grant was then undone here, because
+    /// the owner's next request must not count that level.
     async fn attempt(
         &self,
         owner: &Arc<OwnerState>,
@@ -208,10 +211,10 @@ impl OnMajority {
         if let Some(held) = Held::of(owner) {
             session.ctx.emit(&self.key, held.value(), EventKind::Attempt);
             match held.nest(actual).await {
-                // Lost without a message: the owner asks anew, as one that has nothing.
+                // The hold was lost without a message: acquire as an owner that holds nothing.
                 Err(tally) if held.is_gone(&tally) => {}
                 Err(tally) => return Err(tally),
-                // The nodes know nothing of levels.
+                // The nodes do not know levels, so nothing needs to be undone.
                 Ok(_) if caller.is_gone() => return Ok(None),
                 Ok(deadline) => return Ok(Some(held.level(deadline, actual, lease.is_none()))),
             }
@@ -220,13 +223,12 @@ impl OnMajority {
         session.ctx.emit(&self.key, round.value(), EventKind::Attempt);
         let tally = round.count(session.env(), self.quorum(), self.options.node_timeout).await;
         let deadline = round.begun + actual.saturating_sub(self.options.drift(actual));
-        // The second look at the clock: replies that were long under way leave nothing of the
-        // lease.
+        // Check the clock again: slow replies may leave nothing of the lease.
         if tally.yes < self.quorum() || session.env().boottime() >= deadline {
             return Err(tally);
         }
         if caller.is_gone() {
-            // The nodes that cannot be freed now forget it with its lease.
+            // On nodes that cannot be freed now the value expires with its lease.
             let _ = round.free(self.quorum()).await;
             return Ok(None);
         }
@@ -296,9 +298,9 @@ struct Majority {
     owner: Arc<OwnerState>,
     lease: Option<Duration>,
     limit: WaitLimit,
-    /// `None` when there are as many as the time allows.
+    /// `None`: as many as the time allows.
     attempts_left: Option<u32>,
-    /// Nodes may yet do what an attempt asked of them.
+    /// Set if nodes may still execute the request of an earlier attempt.
     is_unclear: bool,
 }
 
@@ -342,7 +344,8 @@ impl Wanted for Majority {
     }
 }
 
-/// A server that votes twice makes a majority of less than one.
+/// Refuses a server that is listed twice: with two votes, fewer servers than a majority could
+/// decide.
 fn check_independence(nodes: &[Arc<Session>]) -> Result<()> {
     for (at, node) in nodes.iter().enumerate() {
         for endpoint in node.config.deployment() {

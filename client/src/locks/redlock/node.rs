@@ -1,4 +1,4 @@
-//! One node of a Redlock: set, extended and freed independently of the others.
+//! One node of a Redlock, which is set, extended and freed independently of the others.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::work::Trouble;
 script!(RELEASE, "release.lua");
 script!(EXTEND, "extend.lua");
 
-/// What a node says to being asked for the lock, or for more of it.
+/// A node's answer to the request for the lock, or for its extension.
 pub(super) enum Vote {
     Yes,
     No,
-    /// It could not be asked, or did not answer: it may have said yes.
+    /// The node was not reached or did not answer. It may have said yes.
     Unknown(Error),
 }
 
-/// What all nodes of one acquisition are asked for.
+/// The request to all nodes in one acquisition.
 #[derive(Clone)]
 pub(super) struct Claim {
     pub(super) lock: Key,
-    /// Random, and never used for a second acquisition, so that no late request can be taken for a
-    /// newer one.
+    /// Random, and never used for a second acquisition, so that a late request cannot be mistaken
+    /// for a newer one.
     pub(super) value: String,
     pub(super) lease: Duration,
 }
@@ -52,10 +52,9 @@ impl Claim {
     }
 }
 
-/// Asks one node, and keeps in touch with it until its fate is known: a node that has lost the lock
-/// is told `again` until when it has to have it. If it is to be freed, that is done behind the last
-/// request on the same connection, so that a request that is still on its way is freed as well, and
-/// none is sent after it.
+/// Sets one node, then serves it until its fate is known. For each deadline from `again` it sets
+/// the lock once more on a node that has lost it. The release is sent after the last request on the
+/// same connection. So it also frees what a request in transit sets, and no request follows it.
 pub(super) async fn claim(
     session: Arc<Session>,
     claim: Claim,
@@ -65,7 +64,7 @@ pub(super) async fn claim(
     mut again: mpsc::Receiver<Boottime>,
 ) {
     let env = session.ctx.env.clone();
-    // Kept until the node has answered, or what it may have been asked is undone.
+    // Kept until the node has answered, or until the possible request was undone.
     let Ok(unanswered) = session.claims.clone().try_acquire_owned() else {
         let _ = votes.send(Vote::Unknown(Error::definite(session.config.no_reply().kind().clone()))).await;
         let _ = freed.send(Ok(false)).await;
@@ -79,11 +78,11 @@ pub(super) async fn claim(
             if reply.is_ok() || lane.is_none() {
                 unanswered = None;
             }
-            // The count may be complete without it.
+            // The count may have ended without this vote.
             let reply = reply.map_err(|error| explained_alone(&rights::REDLOCK, &claim.lock, error));
             let _ = votes.send(vote(reply)).await;
             while let Some(until) = again.recv().await {
-                // Counts for nothing: the next renewal finds it there, or not.
+                // This vote is not counted: the next renewal sees if the node has the lock.
                 let _ = set(&session, &claim, &mut lane, || until - env.boottime()).await;
             }
             std::future::pending().await
@@ -98,7 +97,7 @@ pub(super) async fn claim(
         return;
     }
     let Some(lane) = lane else {
-        // Nothing was sent, so that there is nothing to free.
+        // Nothing was sent, so there is nothing to free.
         let _ = freed.send(Ok(false)).await;
         return;
     };
@@ -112,8 +111,8 @@ pub(super) async fn claim(
     let _ = freed.send(done).await;
 }
 
-/// Sets one node for as long as is `left` when it is sent, if no owner has it. `lane` is the way
-/// there, from when anything may have been sent.
+/// Sets one node, if no owner has it, for the time that `left` returns when the request is sent.
+/// `lane` is set as soon as anything may have been sent.
 async fn set(
     session: &Session,
     claim: &Claim,
@@ -121,7 +120,7 @@ async fn set(
     left: impl Fn() -> Duration + Send,
 ) -> Result<Value> {
     let slot = claim.lock.slot();
-    // The way to a new connection ends the old one, as in `free`.
+    // Taking a lane on a new connection ends the old one, as in `free`.
     let lane = lane.insert(session.router.lane(slot).await?);
     let lease = left();
     if millis(lease) == 0 {
@@ -139,7 +138,7 @@ fn vote(reply: Result<Value>) -> Vote {
     }
 }
 
-/// Repeats until the node answers. What is left by then has ended with its lease.
+/// Retries until the node answers. The caller stops it once the lease has ended.
 async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Trouble) -> Result<bool> {
     let (env, slot) = (session.env(), claim.lock.slot());
     let call = claim.release();
@@ -153,16 +152,16 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Troubl
         }
         pause(env, session.config.retry_delay(env, repeats)).await;
         repeats += 1;
-        // The way to a new connection ends the old one, so that no request still on its way there
-        // arrives after this.
+        // Taking a lane on a new connection ends the old one, so no request in transit there
+        // arrives after this release.
         if let Ok(next) = session.router.lane(slot).await {
             lane = next;
         }
     }
 }
 
-/// Asks one node for more time. One that has lost the lock says no, and is to have it `again` if a
-/// majority has `granted` it.
+/// Asks one node for an extension. A node that has lost the lock says no. If a majority has
+/// `granted` the extension, the lock is set `again` on that node.
 pub(super) async fn extend(
     session: Arc<Session>,
     claim: Claim,
@@ -176,7 +175,7 @@ pub(super) async fn extend(
         let mut lane = session.router.lane_of(&call).await?;
         session.router.once(call.slot(), &mut lane, &Request::Unconfirmed(&call)).await
     };
-    // An answer that takes longer than what was asked for is worth nothing.
+    // An answer that takes longer than the requested lease is worthless.
     let limit = session.env().now() + lease;
     let reply = within(session.env(), limit, pin!(asked)).await;
     let is_missing = matches!(reply, Some(Ok(Value::Int(-1))));
@@ -187,10 +186,10 @@ pub(super) async fn extend(
         Some(Err(error)) => Vote::Unknown(error),
         None => Vote::Unknown(session.config.no_reply()),
     };
-    // The count may be complete without it.
+    // The count may have ended without this vote.
     let _ = votes.send(vote).await;
     if is_missing && let Ok(until) = granted.await {
-        // One that has been told already is about to have it.
+        // If the channel is full, the node is already about to be set again.
         let _ = again.try_send(until);
     }
 }

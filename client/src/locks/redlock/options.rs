@@ -1,10 +1,9 @@
-//! What can be set of the algorithm.
+//! The parameters of the algorithm.
 
 use std::time::Duration;
 
 use crate::wire::{DRIFT_PPM, drift_margin_of};
 
-/// The settings of one Redlock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
     pub(super) node_timeout: Duration,
@@ -25,7 +24,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The part of a lease that is given away to clocks that run at different rates.
+    /// Returns the part of a lease that is given up to allow for clocks of different rates.
     pub(super) fn drift(&self, lease: Duration) -> Duration {
         drift_margin_of(lease, self.drift_ppm)
     }

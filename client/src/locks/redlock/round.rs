@@ -1,4 +1,4 @@
-//! One acquisition on all nodes: the count of their votes, and the hold when they suffice.
+//! One acquisition on all nodes: counts their votes, and makes a hold of a majority.
 
 use std::any::Any;
 use std::pin::pin;
@@ -21,25 +21,25 @@ use crate::observer::LossCause;
 use crate::renew::Renewal;
 use crate::session::Session;
 
-/// How the nodes voted.
+/// The votes of the nodes.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     nodes: usize,
     pub(super) yes: usize,
     no: usize,
-    /// What the others said, of which it may be unknown whether they did what was asked.
+    /// The errors of the other nodes. Some of these may have executed the request.
     failures: Vec<Error>,
 }
 
 impl Tally {
-    /// How many nodes said anything definite.
+    /// Returns the number of nodes with a definite answer.
     pub(super) fn answered(&self) -> usize {
         self.yes + self.no
     }
 
-    /// The error of a count that decides nothing: definite if the nodes that may have done what was
-    /// asked are no quorum. What keeps a quorum from ever coming about, such as a wrong password,
-    /// is told in the place of the count.
+    /// Returns the error of a count without a quorum. It is definite if the nodes that may have
+    /// executed the request are no quorum. If permanent refusals, such as of a wrong password, make
+    /// a quorum impossible, one of them is returned instead of the count.
     pub(super) fn no_quorum(&self, quorum: usize) -> Error {
         let too_many = self.nodes - quorum;
         if let Some(refusal) = self.refusals().nth(too_many) {
@@ -50,13 +50,13 @@ impl Tally {
         if undone > too_many { error.made_definite() } else { error }
     }
 
-    /// What nodes refuse for good.
+    /// Returns the permanent refusals.
     fn refusals(&self) -> impl Iterator<Item = &Error> {
         self.failures.iter().filter(|error| error.is_final())
     }
 
-    /// Whether it takes more votes to tell what comes of it: a quorum, none, or refusals that never
-    /// end, if they may still be too many.
+    /// Returns true if more votes can still change the outcome: a quorum, no quorum, or too many
+    /// permanent refusals.
     fn is_open(&self, quorum: usize) -> bool {
         let too_many = self.nodes - quorum;
         let missing = self.nodes - self.answered() - self.failures.len();
@@ -74,7 +74,7 @@ impl Tally {
     }
 }
 
-/// Counts votes until more of them change nothing, or until `limit`.
+/// Counts votes until more of them cannot change the outcome, or until `limit`.
 async fn count(
     env: &dyn Env,
     votes: &mut mpsc::Receiver<Vote>,
@@ -93,7 +93,8 @@ async fn count(
     tally
 }
 
-/// Gives the word that the nodes shall be freed, at the latest when this is dropped.
+/// Decides that the nodes are freed, at the latest when dropped, unless another fate was decided
+/// before.
 struct Release(Arc<Word>);
 
 impl Drop for Release {
@@ -102,10 +103,10 @@ impl Drop for Release {
     }
 }
 
-/// All nodes were asked. Dropping this frees them.
+/// A request to all nodes. Dropping it frees them.
 pub(super) struct Round {
     claim: Claim,
-    /// Before the first request was sent.
+    /// The time before the first request was sent.
     pub(super) begun: Boottime,
     nodes: usize,
     votes: mpsc::Receiver<Vote>,
@@ -114,13 +115,13 @@ pub(super) struct Round {
     again: Again,
 }
 
-/// Tells each node that it has to have the lock again, and until when. What asked the node first
-/// sends that as well, so that no such request is sent when the nodes are freed, and what is on its
-/// way then is freed behind it.
+/// For each node, sends the deadline until which the lock is to be set again. The task that set the
+/// node first also sets it again. So it sends no such request after the release, and a request in
+/// transit is freed by the release behind it.
 type Again = Arc<[mpsc::Sender<Boottime>]>;
 
 impl Round {
-    /// Asks all nodes at once.
+    /// Asks all nodes in parallel.
     pub(super) fn begin(nodes: &[Arc<Session>], lock: &Key, lease: Duration) -> Self {
         let env = &nodes[0].ctx.env;
         // 20 bytes, as the published algorithm proposes.
@@ -149,13 +150,13 @@ impl Round {
         count(env, &mut self.votes, self.nodes, quorum, limit).await
     }
 
-    /// Leaves the nodes as they are, until the lease ends.
+    /// Leaves the nodes as they are until the lease ends.
     fn leave(self) {
         self.release.0.give(Fate::Left);
     }
 
-    /// Frees all nodes, also those that did not answer. Done when a majority was freed, or when
-    /// that is hopeless.
+    /// Frees all nodes, including those that did not answer. Returns once a majority was freed, or
+    /// cannot be freed any more.
     pub(super) async fn free(mut self, quorum: usize) -> Result<bool> {
         self.release.0.give(Fate::Freed);
         let (mut freed, mut failure) = (0, None);
@@ -174,10 +175,9 @@ impl Round {
     }
 }
 
-/// A held Redlock: one value on the nodes, and the levels that its owner has taken with it.
+/// A held Redlock: one value on the nodes, and its owner's levels.
 ///
-/// The nodes know a random value and nothing of owners, so that it is here that acquisitions of one
-/// owner nest.
+/// The nodes store a random value and know no owners, so nesting is handled here.
 pub(super) struct Held {
     nodes: Arc<[Arc<Session>]>,
     owner: Arc<OwnerState>,
@@ -203,7 +203,7 @@ impl Held {
         Arc::new(Self { nodes, owner, claim, word, again, round: Mutex::new(Some(round)), quorum, options })
     }
 
-    /// What `owner` holds, as far as this client knows.
+    /// Returns what `owner` holds, as far as this client knows.
     pub(super) fn of(owner: &OwnerState) -> Option<Arc<Self>> {
         owner.holds().into_iter().filter(|hold| hold.is_valid()).find_map(|hold| {
             let keeper: Arc<dyn Any + Send + Sync> = hold.keeper()?;
@@ -215,14 +215,14 @@ impl Held {
         &self.claim.value
     }
 
-    /// The levels that were not given back.
+    /// Returns the levels that were not given back.
     pub(super) fn holds(&self) -> Vec<Arc<Hold>> {
         let mut holds = self.owner.holds();
         holds.retain(|hold| hold.owner == self.claim.value);
         holds
     }
 
-    /// A level that lasts until `deadline`.
+    /// Makes a guard for a level that lasts until `deadline`.
     pub(super) fn level(self: Arc<Self>, deadline: Boottime, lease: Duration, renew: bool) -> Guard {
         let first = &self.nodes[0];
         let grant = Grant { deadline, lease, renewed: renew, token: None, parts: Parts::WHOLE };
@@ -234,8 +234,8 @@ impl Held {
         Guard::new(hold, keeper, (), first.ctx.env.clone())
     }
 
-    /// Room for one more level of the same owner: the nodes are asked for `lease` from now, which
-    /// shortens nothing. Returns until when it lasts.
+    /// Extends the lock for one more level of the same owner: asks the nodes for `lease` from now,
+    /// which never shortens a lease. Returns the new deadline.
     pub(super) async fn nest(&self, lease: Duration) -> Result<Boottime, Tally> {
         let (tally, deadline) = self.ask_for_more(lease).await;
         if self.is_gone(&tally) {
@@ -249,9 +249,9 @@ impl Held {
         Ok(deadline)
     }
 
-    /// Asks all nodes for `lease` from now. With a quorum the lock lasts until the deadline
-    /// returned, and nodes that have lost it are to have it again for what is left of that. They
-    /// count from the next time on: what they say now is that they have not kept it.
+    /// Asks all nodes for `lease` from now. With a quorum the lock lasts until the returned
+    /// deadline, and nodes that have lost it are set again for the rest of that time. Their votes
+    /// count only from the next time on, because this answer shows that they had not kept the lock.
     async fn ask_for_more(&self, lease: Duration) -> (Tally, Boottime) {
         let env = self.nodes[0].env();
         let begun = env.boottime();
@@ -268,14 +268,14 @@ impl Held {
         let deadline = begun + lease.saturating_sub(self.options.drift(lease));
         if tally.yes >= self.quorum {
             for grant in grants {
-                // Most have no use for it.
+                // Only nodes that have lost the lock use it.
                 let _ = grant.send(deadline);
             }
         }
         (tally, deadline)
     }
 
-    /// Whether so many nodes have lost the value that there is no majority left.
+    /// Returns true if too many nodes have lost the value for a majority.
     pub(super) fn is_gone(&self, tally: &Tally) -> bool {
         tally.no > self.nodes.len() - self.quorum
     }
@@ -295,7 +295,7 @@ impl Held {
 }
 
 impl Held {
-    /// Gives one level back. After the last one the nodes are to be freed.
+    /// Gives one level back. After the last one, returns the round whose nodes must be freed.
     async fn leave(&self, hold: &Hold) -> Option<Round> {
         let _serial = self.owner.serial.lock().await;
         self.owner.remove(hold.number);
@@ -309,7 +309,7 @@ impl Keeper for Held {
         Box::pin(async move {
             let done = match self.leave(&hold).await {
                 Some(round) => round.free(self.quorum).await,
-                // The levels below are still held, and only their owner knows of this one.
+                // Other levels are still held; only this client knows of the one given back.
                 None => Ok(hold.why_lost().is_none()),
             };
             let done = done.and_then(|was_held| if was_held { Ok(()) } else { Err(not_held(&hold)) });
@@ -344,8 +344,8 @@ mod tests {
     const NODES: usize = 5;
     const QUORUM: usize = 3;
 
-    /// What a node may say. `Refused` is final, `Down` may be well a little later, and `Lost` may
-    /// have been obeyed.
+    /// The possible answers of a node. `Refused` is permanent, `Down` is transient, and after
+    /// `Lost` the request may have been executed.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Said {
         Yes,
@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    /// What is counted of votes that come in this order.
+    /// Counts votes that come in this order. Returns the tally and the number of votes used.
     fn counted(votes: [Said; NODES]) -> (Tally, usize) {
         let mut tally = Tally { nodes: NODES, ..Tally::default() };
         let mut used = 0;
@@ -382,7 +382,7 @@ mod tests {
         (tally, used)
     }
 
-    /// Every order of everything that five nodes may say.
+    /// Returns all sequences of answers of five nodes.
     fn every_order() -> impl Iterator<Item = [Said; NODES]> {
         let all = [Yes, No, Refused, Down, Lost];
         (0..all.len().pow(5)).map(move |number| {
@@ -401,14 +401,14 @@ mod tests {
                 let error = tally.no_quorum(QUORUM);
                 // Two nodes that refuse leave three, which are a quorum.
                 assert_eq!(error.is_final(), how_many(Refused) > 2, "{votes:?}: {error}");
-                // Definite is what stays true whatever the nodes that were not counted have done.
+                // A definite error must hold whatever the nodes that were not counted have done.
                 let may_be_held = how_many(Yes) + how_many(Lost);
                 assert!(!error.is_definite() || may_be_held < QUORUM, "{votes:?}: {error}");
             }
         }
     }
 
-    /// A caller waits for no vote that changes nothing: of the nodes that are slow, it needs none.
+    /// Do not wait for slow nodes once their votes cannot change the outcome.
     #[test]
     fn votes_are_counted_until_they_change_nothing() {
         for (votes, used) in [
@@ -416,7 +416,7 @@ mod tests {
             ([Yes, No, Yes, No, Yes], 5),
             ([No, No, No, Yes, Yes], 3),
             ([Lost, Down, No, Yes, Yes], 3),
-            // As long as the others may refuse, too, it is worth to know.
+            // While the other nodes may still refuse as well, their votes matter for the error.
             ([No, No, Refused, Refused, Refused], 5),
             ([Refused, Refused, Refused, Yes, Yes], 3),
             ([Refused, No, No, No, Yes], 4),

@@ -1,5 +1,4 @@
-//! What becomes of the nodes that a Redlock has set: one word to all of them, and the tasks that
-//! wait for it.
+//! The decision about the nodes that a Redlock has set, shared with the tasks that wait for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,23 +6,23 @@ use tokio::sync::Semaphore;
 
 use crate::work::Trouble;
 
-/// What shall become of the nodes.
+/// The fate of the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Freed,
-    /// They keep the lock until its lease ends.
+    /// The nodes keep the lock until its lease ends.
     Left,
 }
 
-/// The word on the fate of the nodes. The first one counts.
+/// The decision about the fate of the nodes. The first one counts.
 ///
 /// A semaphore wakes waiters in the order of their arrival. A `tokio::sync::watch` would draw the
-/// order from the thread's own random numbers, and a simulated run would not repeat itself.
+/// order from the thread's own random numbers, and a simulated run would not be reproducible.
 pub(super) struct Word {
-    /// Has no permits: all that can come is its end.
+    /// Has no permits; closing it announces the decision.
     given: Semaphore,
     left: AtomicBool,
-    /// Of the nodes that are to be freed and could not be yet.
+    /// The failures of nodes that could not be freed yet.
     pub(super) trouble: Trouble,
 }
 
@@ -41,7 +40,7 @@ impl Word {
         }
     }
 
-    /// Completes when the word is given.
+    /// Completes when the decision is made.
     pub(super) async fn told(&self) -> Fate {
         let _ = self.given.acquire().await;
         if self.left.load(Ordering::Acquire) { Fate::Left } else { Fate::Freed }

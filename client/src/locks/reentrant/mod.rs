@@ -1,4 +1,5 @@
-//! The plain lock, Redisson's `RLock`: the first request gets it, and its owner may take it again.
+//! The plain lock, Redisson's `RLock`: the first request gets it, and its owner may acquire it
+//! again.
 
 use redis::{Cmd, Value};
 
@@ -21,8 +22,8 @@ script!(pub(super) RELEASE_WITHOUT_LATCH, "../without_latch.lua", "release.lua")
 script!(FORCE_RELEASE, "force_release.lua");
 
 impl Client {
-    /// A lock that its owner may take several times, and that the first request gets after its
-    /// release.
+    /// Returns a handle on a lock that its owner may acquire several times. After its release the
+    /// first request gets it.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -43,9 +44,9 @@ impl Client {
     }
 }
 
-/// The lock that the first request gets.
+/// The plain kind of lock.
 pub(super) struct Plain {
-    /// Its owner may take it again.
+    /// True if its owner may acquire it again.
     pub(super) nests: bool,
 }
 
@@ -102,10 +103,10 @@ impl ForceRelease for Plain {
     }
 }
 
-/// How the acquire scripts of locks that do not nest refuse their own holder.
+/// The reply with which the acquire scripts of non-reentrant locks refuse their own holder.
 pub(super) const REFUSAL: &str = "NON_REENTRANT_REACQUIRE";
 
-/// Reads the reply of the acquire scripts that grant nothing but the lock.
+/// Reads the reply of an acquire script whose grant carries only the lock.
 pub(super) fn read_acquired(reply: &Value) -> Result<Answer<()>> {
     match reply {
         Value::Nil => Ok(Answer::Got(())),
@@ -115,13 +116,13 @@ pub(super) fn read_acquired(reply: &Value) -> Result<Answer<()>> {
     }
 }
 
-/// What a message on a lock's channel means, as Redisson's clients publish and read it: `1` that
-/// several may get the lock, anything else that one can.
+/// Decodes a message on a lock's channel, in Redisson's format: `1` wakes all waiters because
+/// several may get the lock; any other message wakes one.
 pub(super) fn wakes(message: &[u8]) -> Wake {
     if message == b"1" { Wake::All } else { Wake::One }
 }
 
-/// The release of every lock that is a hash with one channel.
+/// Writes the release of a lock that is a hash with one channel.
 pub(super) fn release(unlock: &Unlock<'_>) -> Call {
     let keys = [unlock.key.to_owned(), lock_channel(unlock.key), unlock_latch(unlock.key, unlock.request)];
     RELEASE
@@ -132,7 +133,7 @@ pub(super) fn release(unlock: &Unlock<'_>) -> Call {
         .arg(unlock.latch_ms)
 }
 
-/// The forced release of every lock that is a hash with one channel.
+/// Writes the forced release of a lock that is a hash with one channel.
 pub(super) fn force_release(key: &str, publish: &str) -> Call {
     FORCE_RELEASE.call([key.to_owned(), lock_channel(key)]).arg(0).arg(publish)
 }

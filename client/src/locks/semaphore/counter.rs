@@ -1,4 +1,4 @@
-//! The number of permits of a semaphore, and what is done to it without a guard.
+//! The number of permits of a semaphore, and the changes to it that involve no guard.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::task::answer_of;
 use crate::wire::unlock_latch;
 use crate::work::Trouble;
 
-/// The number of permits that are left, by the name of the semaphore.
+/// The number of available permits of a named semaphore.
 #[derive(Clone)]
 pub(crate) struct Counter {
     pub(crate) session: Arc<Session>,
     pub(crate) key: Key,
     rights: &'static Rights,
-    /// The application gave a name, and its name mapper left something of it.
+    /// False if the application gave an empty name or its name mapper returned one.
     is_named: bool,
 }
 
@@ -44,12 +44,12 @@ impl Counter {
         Ok(&self.session.router)
     }
 
-    /// How many permits are left; negative when more are out than there are.
+    /// Returns the number of available permits; negative if more are held than exist.
     pub(crate) async fn left(&self) -> Result<i64> {
         self.left_noting(&|_| ()).await
     }
 
-    /// As [`Counter::left`], with a word on each try that fails.
+    /// As [`Counter::left`]; reports each failed attempt to `failed`.
     pub(crate) async fn left_noting(&self, failed: OnFailure<'_>) -> Result<i64> {
         let mut question = redis::cmd("GET");
         let question = question.arg(&*self.key);
@@ -76,12 +76,13 @@ impl Counter {
         }
     }
 
-    /// `error` of a request with these keys, with the right that the user lacks, if that is why.
+    /// Adds the missing right to `error`, a refusal of a request with these keys, if the user lacks
+    /// one.
     pub(crate) async fn explained(&self, keys: &[String], error: Error) -> Error {
         Box::pin(explained(&self.session, self.rights, &self.key, keys, error)).await
     }
 
-    /// What came of a question for the key itself.
+    /// Passes the outcome of a query about the key itself through, with an error explained.
     async fn or_explained(&self, asked: Result<Value>) -> Result<Value> {
         match asked {
             Err(error) => Err(self.explained(&[self.key.to_string()], error).await),
@@ -89,7 +90,7 @@ impl Counter {
         }
     }
 
-    /// Sets the number of permits if there is none yet.
+    /// Sets the number of permits if none is set yet. Returns true if it was set.
     pub(crate) async fn set(&self, permits: u32) -> Result<bool> {
         let reply = self.change(move |change, publish| change.call(&SET, publish).arg(permits)).await?;
         Ok(read_count(&reply)? == 1)
@@ -100,9 +101,9 @@ impl Counter {
         read_count(&reply).map(drop)
     }
 
-    /// Makes a change, which `write` puts into words with the command that publishes: once, however
-    /// often it is sent. It is seen through in the background when the caller is gone, or its time
-    /// is over.
+    /// Makes a change exactly once, however often the request is sent. `write` writes the call,
+    /// given the change and the publish command. If the caller is gone or its time is over, the
+    /// change is completed in the background.
     pub(crate) async fn change(
         &self,
         write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync + 'static,
@@ -135,7 +136,7 @@ async fn run_once(
     trouble: &Trouble,
     write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync,
 ) -> Result<Value> {
-    // What is published how depends on what the servers are.
+    // The publish command depends on the servers, so find out first what they are.
     session.router.made_ready().await?;
     let request = owner::request_id(session.env());
     let slot = session.router.together(key.slot());
@@ -161,7 +162,7 @@ async fn run_once(
     Ok(done.reply)
 }
 
-/// The number that a script replies.
+/// Reads an integer reply.
 pub(crate) fn read_count(reply: &Value) -> Result<i64> {
     if let Value::Int(count) = reply { Ok(*count) } else { Err(Error::unexpected(reply)) }
 }

@@ -14,12 +14,12 @@ use crate::rights;
 use crate::wait::WaitLimit;
 
 impl Client {
-    /// A number of permits, which anyone may take and anyone may give back.
+    /// Returns a handle on a number of permits, which anyone may take and anyone may give back.
     ///
-    /// There are none until some are [set](Semaphore::set_permits) or
+    /// The semaphore has no permits until some are [set](Semaphore::set_permits) or
     /// [added](Semaphore::add_permits). Permits have no lease: those of a process that dies are
-    /// gone until they are added again. The [expirable semaphore](Client::permit_semaphore) takes
-    /// them back by itself.
+    /// lost until they are added again. With the [expirable semaphore](Client::permit_semaphore)
+    /// they come back.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -41,40 +41,40 @@ impl Client {
     }
 }
 
-/// The handle of a semaphore: [`Client::semaphore`]. Cheap to clone; holds nothing by itself.
+/// The handle of a semaphore: [`Client::semaphore`]. Cheap to clone; it holds nothing by itself.
 ///
 /// # Lost replies
 ///
-/// A permit is neither leaked nor invented when a reply is lost. The server remembers each request
-/// for ten minutes, in a key beside the semaphore's that Redisson does not see. A client that
-/// misses a reply ends the old connection on the server, and asks there what became of the request,
-/// or repeats it, for five minutes. What it does not learn in that time it reports as an error that
-/// is not [definite](Error::is_definite), and the permits may be gone then.
+/// A lost reply neither leaks nor creates permits. The server remembers each request for ten
+/// minutes, in a separate key that Redisson ignores. After a lost reply the client ends the old
+/// connection on the server. Then, for five minutes, it asks about the outcome or retries the
+/// request. If the outcome is still unknown after that, it returns an error that is not
+/// [definite](Error::is_definite), and the permits may be lost.
 ///
 /// # What the user of the server must be allowed to do
 ///
-/// It is [in the documentation of the
-/// crate](crate#what-the-user-of-the-server-must-be-allowed-to-do).
+/// The crate documentation [lists the
+/// rights](crate#what-the-user-of-the-server-must-be-allowed-to-do).
 #[derive(Clone)]
 pub struct Semaphore(Counter);
 
 impl Semaphore {
-    /// Waits until so many permits are there and takes them, all at once. No order is kept among
-    /// waiters: one that wants fewer may be served before one that wants more.
+    /// Waits until `permits` permits are available and takes them all together. Waiters are served
+    /// in no particular order: one that wants fewer may be served before one that wants more.
     ///
     /// # Cancel safety
-    /// When the future is dropped no permits are kept: what a request under way takes is given back
+    /// When the future is dropped no permits are kept: what a request under way takes is released
     /// in the background.
     ///
     /// # Errors
     /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
-    /// when the server refuses what waiting needs, and when no permits at all are asked for.
+    /// when the server refuses something that waiting needs, and when `permits` is zero.
     pub async fn acquire(&self, permits: u32) -> Result<SemaphorePermits> {
-        // Without a limit there is no coming to nothing.
+        // An acquisition without a limit never ends with `None`.
         self.wait(permits, WaitLimit::Unbounded).await?.ok_or_else(Error::shutdown)
     }
 
-    /// Takes so many permits if they are there now. Cancel safe as [`Semaphore::acquire`].
+    /// Takes `permits` permits if they are available now. Cancel safe as [`Semaphore::acquire`].
     ///
     /// # Errors
     /// As [`Semaphore::acquire`].
@@ -82,7 +82,7 @@ impl Semaphore {
         self.wait(permits, WaitLimit::NoWait).await
     }
 
-    /// Waits for so many permits for at most `limit`. Cancel safe as [`Semaphore::acquire`].
+    /// Waits for `permits` permits, for at most `limit`. Cancel safe as [`Semaphore::acquire`].
     ///
     /// # Errors
     /// As [`Semaphore::acquire`].
@@ -101,17 +101,17 @@ impl Semaphore {
         Ok(acquire(request).await?.map(|guard| SemaphorePermits { guard, permits }))
     }
 
-    /// Gives so many permits back, also those that another client took: those of a guard that was
-    /// [forgotten](SemaphorePermits::forget), here or in another process. Creates the semaphore if
-    /// there is none.
+    /// Gives `permits` permits back, even if another client took them: for example those of a guard
+    /// that was [forgotten](SemaphorePermits::forget), here or in another process. Creates the
+    /// semaphore if it does not exist.
     ///
     /// # Cancel safety
-    /// When the future is dropped the request is seen through in the background, and so it is when
-    /// the client's [`call_timeout`](crate::Builder::call_timeout) is over.
+    /// When the future is dropped, or the client's [`call_timeout`](crate::Builder::call_timeout)
+    /// is over, the request is completed in the background.
     ///
     /// # Errors
     /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
-    /// when the permits are back, but the user may not publish that.
+    /// when the permits were given back, but the user may not publish that.
     pub async fn release(&self, permits: u32) -> Result<()> {
         if permits == 0 {
             return self.0.router().map(drop);
@@ -119,17 +119,17 @@ impl Semaphore {
         self.0.add(permits.into()).await
     }
 
-    /// How many permits are left: zero when there is no such semaphore, negative when more are out
-    /// than there are.
+    /// Returns the number of available permits. Zero if the semaphore does not exist; negative if
+    /// more permits are held than exist.
     ///
     /// # Errors
-    /// When Redis cannot be asked.
+    /// When no server answers in time or the server refuses the query.
     pub async fn available(&self) -> Result<i64> {
         self.0.left().await
     }
 
-    /// Sets the number of permits, if there is no such semaphore yet; false when there is one. One
-    /// without any permits left counts.
+    /// Sets the number of permits if the semaphore does not exist yet. Returns false if it does,
+    /// even if no permits are available.
     ///
     /// # Errors
     /// As [`Semaphore::release`].
@@ -137,8 +137,8 @@ impl Semaphore {
         self.0.set(permits).await
     }
 
-    /// Adds permits for good, or takes some away when the number is negative, whether or not they
-    /// are out: what is [available](Semaphore::available) may be negative then.
+    /// Adds permits permanently, or removes some if the number is negative, even if they are held:
+    /// the number of [available](Semaphore::available) permits may then be negative.
     ///
     /// # Errors
     /// As [`Semaphore::release`].
@@ -146,7 +146,7 @@ impl Semaphore {
         self.0.add(permits).await
     }
 
-    /// Takes all permits that are left away for good, and returns how many that were.
+    /// Removes all available permits permanently, and returns their number.
     ///
     /// # Errors
     /// As [`Semaphore::release`].
@@ -154,7 +154,7 @@ impl Semaphore {
         read_count(&self.0.change(|change, publish| change.call(&DRAIN, publish)).await?)
     }
 
-    /// The semaphore's key in Redis.
+    /// Returns the semaphore's key in Redis.
     pub fn key(&self) -> &str {
         &self.0.key
     }
@@ -166,8 +166,8 @@ impl std::fmt::Debug for Semaphore {
     }
 }
 
-/// Permits of a [`Semaphore`] in the hand of the application. Dropping this gives them back in the
-/// background, as well as that is possible; [`Client::close`] waits for it.
+/// The guard of permits of a [`Semaphore`]. Dropping it starts to give them back in the background;
+/// [`Client::close`] waits for that.
 #[must_use = "the permits are given back when this is dropped"]
 pub struct SemaphorePermits {
     guard: Guard,
@@ -178,19 +178,19 @@ impl SemaphorePermits {
     /// Gives the permits back.
     ///
     /// # Cancel safety
-    /// When the future is dropped the release goes on in the background, and so it does when the
-    /// client's [`call_timeout`](crate::Builder::call_timeout) is over: for five minutes, or until
-    /// the client is closed.
+    /// When the future is dropped, or the client's [`call_timeout`](crate::Builder::call_timeout)
+    /// is over, the release continues in the background: for five minutes, or until the client is
+    /// closed.
     ///
     /// # Errors
     /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
-    /// when the permits are back, but the user may not publish that.
+    /// when the permits were given back, but the user may not publish that.
     pub async fn release(self) -> Result<()> {
         self.guard.release().await
     }
 
-    /// Keeps the permits without this guard, which their new user gives back with
-    /// [`Semaphore::release`]. Returns how many they are.
+    /// Drops the guard but keeps the permits, and returns their number. Their new user gives them
+    /// back with [`Semaphore::release`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -211,18 +211,18 @@ impl SemaphorePermits {
         self.permits
     }
 
-    /// How many permits these are.
+    /// Returns the number of these permits.
     pub fn count(&self) -> u32 {
         self.permits
     }
 
-    /// The semaphore's key in Redis.
+    /// Returns the semaphore's key in Redis.
     pub fn key(&self) -> &str {
         self.guard.key()
     }
 
-    /// The name under which the client's [`Observer`](crate::Observer) is notified of these
-    /// permits.
+    /// Returns the owner name of these permits in the events of the client's
+    /// [`Observer`](crate::Observer).
     pub fn owner(&self) -> &str {
         self.guard.owner()
     }

@@ -1,5 +1,4 @@
-//! The semaphore, Redisson's `RSemaphore`: a number of permits, which anyone may take and give
-//! back.
+//! The semaphore, Redisson's `RSemaphore`: a number of permits that anyone may take and give back.
 
 mod counter;
 mod handle;
@@ -22,8 +21,9 @@ script!(ADD, "repeat.lua", "add.lua");
 script!(DRAIN, "repeat.lua", "drain.lua");
 script!(SET, "repeat.lua", "set.lua");
 
-/// So many permits of a semaphore. Each acquisition is an owner of its own, under whose name the
-/// server remembers that it was granted: the number of permits does not tell.
+/// A number of permits of a semaphore. Each acquisition is an owner of its own. The server
+/// remembers a grant under that owner's name, because the number of permits does not show if a
+/// request was executed.
 struct Permits(u32);
 
 impl Attempt for Permits {
@@ -36,7 +36,7 @@ impl Attempt for Permits {
     fn read(&self, reply: &Value) -> Result<Answer<()>> {
         match reply {
             Value::Int(1) => Ok(Answer::Got(())),
-            // Permits have no time to live.
+            // Permits have no TTL.
             Value::Int(0) => Ok(Answer::Busy(Sleep::Unknown)),
             other => Err(Error::unexpected(other)),
         }
@@ -90,9 +90,9 @@ impl Lease for Permits {
 /// A change of the number of permits that is not a grant.
 pub(crate) struct Change<'a> {
     pub(crate) key: &'a str,
-    /// The same for all repeats.
+    /// The id of the request, the same in all retries.
     pub(crate) request: &'a str,
-    /// The memories of earlier requests, which are of no more use.
+    /// The memory keys of earlier requests, which are not needed any more.
     pub(crate) spent: &'a [String],
     pub(crate) memory_ms: u64,
 }
@@ -104,8 +104,8 @@ impl Change<'_> {
     }
 }
 
-/// What a message on the channel of a semaphore means: how many permits there are, or how many came
-/// back. Anything else, as Redisson's negative totals, is worth a look.
+/// Decodes a message on the channel of a semaphore: the number of available permits, or of those
+/// given back. Any other message, such as Redisson's negative totals, wakes one waiter.
 pub(super) fn wakes(message: &[u8]) -> Wake {
     let permits = std::str::from_utf8(message).ok().and_then(|text| text.parse().ok());
     permits.map_or(Wake::One, Wake::UpTo)

@@ -1,5 +1,4 @@
-//! The spin lock, Redisson's `RSpinLock`: the plain lock without messages. Its waiters ask again
-//! and again.
+//! The spin lock, Redisson's `RSpinLock`: a plain lock without messages. Its waiters poll.
 
 use redis::{Cmd, Value};
 
@@ -21,13 +20,13 @@ script!(RELEASE_WITHOUT_LATCH, "../without_latch.lua", "release.lua");
 script!(FORCE_RELEASE, "force_release.lua");
 
 impl Client {
-    /// A lock without messages: nothing is published, and a waiter asks again after 1 ms, 2 ms, 4
-    /// ms and so on up to 128 ms.
+    /// Returns a handle on a lock without messages: nothing is published, and a waiter asks again
+    /// after 1 ms, 2 ms, 4 ms and so on up to 128 ms.
     ///
-    /// For locks that are held for a moment by many, where a subscription for each wait costs more
-    /// than asking again. Its user needs no right to any channel. The [plain lock](Client::lock) of
-    /// the same name shares its key and excludes it, but its waiters are not woken by a release of
-    /// this one.
+    /// Use it for locks that many callers hold for a moment each, where a subscription for each
+    /// wait costs more than polling. The user needs no right to any channel. The [plain
+    /// lock](Client::lock) of the same name shares its key and excludes it, but a release of the
+    /// spin lock does not wake the plain lock's waiters.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -45,7 +44,7 @@ impl Client {
         self.spin_lock_with(name, SpinBackoff::default())
     }
 
-    /// As [`Client::spin_lock`], with delays of your choice.
+    /// As [`Client::spin_lock`], with a custom backoff.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -64,7 +63,7 @@ impl Client {
     }
 }
 
-/// What the spin lock has in common with the plain one.
+/// The plain lock, whose calls the spin lock reuses.
 const PLAIN: Plain = Plain { nests: true };
 
 struct Spin {
