@@ -1,4 +1,4 @@
-//! How large a collection may be in Redis's compact encodings.
+//! Size limits of Redis's compact encodings of collections.
 
 /// The limits beyond which a collection changes to its general encoding, with the defaults of
 /// `redis-server` 7.0.
