@@ -160,8 +160,8 @@ pub enum Group {
 }
 
 impl Group {
-    /// Returns the name on the wire. The folder of the group's commands has the same name, but
-    /// other separators than dashes.
+    /// Returns the name on the wire. The folder of the group's commands has the same name with
+    /// underscores for dashes.
     pub fn name(self) -> &'static str {
         match self {
             Group::Bitmap => "bitmap",

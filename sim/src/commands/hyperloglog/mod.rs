@@ -1,4 +1,4 @@
-//! Commands that estimate how many different elements they were given.
+//! Commands that estimate the number of different elements.
 
 mod dense;
 mod estimate;

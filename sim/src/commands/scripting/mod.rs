@@ -1,4 +1,4 @@
-//! EVAL and its company: what runs a script on this node. The interpreter itself is
+//! EVAL and the related commands: they run scripts on this node. The interpreter is in
 //! [`crate::script`].
 
 mod declared;
