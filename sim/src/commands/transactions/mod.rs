@@ -1,5 +1,5 @@
-//! MULTI and its company. What queues is decided in `server/gate.rs`; what breaks a watch, in
-//! `server/settle.rs`.
+//! MULTI and the related commands. `server/gate.rs` decides which commands are queued, and
+//! `server/settle.rs` which changes break a watch.
 
 mod discard;
 mod exec;
