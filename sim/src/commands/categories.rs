@@ -64,7 +64,7 @@ impl Categories {
         self.iter_names().map(|(name, _)| name.to_ascii_lowercase())
     }
 
-    /// Returns the categories of a command. A container has none of its group, as it does nothing
+    /// Returns the categories of a command. A container lacks that of its group, as it does nothing
     /// by itself; COMMAND is the exception.
     pub fn of(spec: &Spec) -> Categories {
         let has = |flag| spec.flags.contains(flag);

@@ -96,7 +96,7 @@ impl Error {
     pub const SAME_OBJECT: Error = Error::of("ERR source and destination objects are the same");
     /// The sum of integers does not fit into 64 bits.
     pub const INCREMENT_OVERFLOW: Error = Error::of("ERR increment or decrement would overflow");
-    /// The sum of floats is not a number.
+    /// The sum of floats is NaN or infinite.
     pub const INCREMENT_NOT_FINITE: Error = Error::of("ERR increment would produce NaN or Infinity");
 
     /// A count that must be a number and must not be negative.

@@ -1,4 +1,4 @@
-//! One database: keys, their values, and when they expire.
+//! One database: keys with their values and expiries.
 
 use bytes::Bytes;
 

@@ -320,7 +320,7 @@ impl<V> Dict<V> {
     /// Returns `count` elements in the order of their slots, fewer if gaps get in the way. The cost
     /// does not grow with the table, although removals may have left gaps of any length.
     pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &V)> {
-        // At least one slot in eight is full.
+        // At least one slot in eight is full if the table has more than 64 buckets.
         let looked_at = 16 * count.max(1);
         let slots = (0..self.slots.len()).step_by((self.slots.len() / looked_at).max(1));
         slots.filter_map(|at| self.slots[at].as_ref().map(|(key, value)| (key, value))).take(count)
@@ -356,7 +356,7 @@ impl<V> Dict<V> {
         if self.len == 0 {
             return None;
         }
-        // `compact` keeps free slots few: the expected number of draws is under nine.
+        // `compact` keeps free slots few: expect under nine draws, or up to 64 in a small table.
         loop {
             if let Some((key, value)) = &self.slots[draw(self.slots.len())] {
                 return Some((key, value));

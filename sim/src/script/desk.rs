@@ -28,7 +28,7 @@ pub(super) const MEMORY_MAX: usize = 256 << 20;
 /// counts instructions runs, because a count does not show their duration.
 const CLOCK_PERIOD: u64 = 100;
 
-/// The surroundings of a running script, as it may use them.
+/// The surroundings that a running script may use.
 pub trait Host: Any + fmt::Debug {
     /// `redis.call`: runs a command and returns its reply, or the error that refuses it.
     fn call(&mut self, words: Vec<Bytes>) -> Reply;

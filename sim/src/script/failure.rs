@@ -12,7 +12,7 @@ pub(super) enum Failure {
     /// A wrong call of a library. Lua raises it as a text that starts with the caller's position.
     #[error("{0}")]
     Library(String),
-    /// Ends the script at once. No script may catch this.
+    /// Ends the script. No script may catch this.
     #[error("the script was killed")]
     Killed,
 }

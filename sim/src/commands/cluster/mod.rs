@@ -42,7 +42,7 @@ use crate::{
     resp::Reply,
 };
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[&asking::SPEC, &cluster::SPEC, &readonly::SPEC, &readwrite::SPEC];
 
 /// Runs `work` on the cluster, and then performs the actions that the cluster requests.

@@ -24,7 +24,6 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The options.
 #[derive(Default)]
 struct Options {
     redirect: Option<ConnId>,

@@ -1,4 +1,4 @@
-//! PING [message]: answers PONG, or the message.
+//! PING [message]: replies with PONG, or with the message.
 
 use bytes::Bytes;
 

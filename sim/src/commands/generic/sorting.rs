@@ -10,7 +10,6 @@ use crate::{
     keyspace::{SortedSet, Value},
 };
 
-/// The options.
 #[derive(Debug)]
 pub(super) struct SortOptions {
     by: Option<Bytes>,

@@ -62,7 +62,7 @@ pub(super) struct Target {
 /// The parsed arguments.
 #[derive(Debug)]
 pub(super) struct Query {
-    /// The center; not set if there is no set to search.
+    /// The center; a placeholder if no sorted set is searched.
     pub(super) center: Place,
     pub(super) shape: Shape,
     /// Metres per unit.

@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use super::{Ctx, Spec};
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &psubscribe::SPEC,
     &publish::SPEC,

@@ -35,7 +35,7 @@ pub(crate) use run::next_turn;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &eval::SPEC,
     &eval_ro::SPEC,

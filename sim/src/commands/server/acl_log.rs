@@ -1,4 +1,4 @@
-//! ACL LOG [count | RESET]: denied commands and failed authentications, the latest first.
+//! ACL LOG [count | RESET]: denied commands and failed authentications, latest first.
 
 use bytes::Bytes;
 

@@ -45,7 +45,6 @@ pub(super) enum Of {
     Getex,
 }
 
-/// The options.
 #[derive(Debug, Default)]
 pub(super) struct SetOptions {
     /// True for XX, false for NX.

@@ -1,4 +1,4 @@
-//! Consumer groups: how far a group has read, and which entries are pending for which consumer.
+//! Consumer groups: their read positions, and the pending entries of each consumer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
