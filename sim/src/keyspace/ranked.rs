@@ -1,5 +1,5 @@
-//! Members in order of score: a B-tree in which every node counts the members below each of its
-//! children, so that it finds a member by its rank.
+//! Members in order of score: a B-tree in which every tree node counts the members below each of
+//! its children, so that it finds a member by its rank.
 //!
 //! Insert, remove, rank and access by rank are O(log n) in the worst case, without a PRNG. A node
 //! holds many members and keeps the scores side by side: a search costs the number of memory
@@ -11,7 +11,7 @@ use std::{cmp::Ordering, mem, ops::Range};
 
 use crate::blob::Blob;
 
-/// Maximum number of members in a node.
+/// Maximum number of members in a tree node.
 const NODE_LEN_MAX: usize = 31;
 /// Capacity of a node: it holds one member more than the maximum just before it splits.
 const NODE_ROOM: usize = NODE_LEN_MAX + 1;

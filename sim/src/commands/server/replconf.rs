@@ -39,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             b"capa" if value.eq_ignore_ascii_case(b"eof") => replica(ctx).eof = true,
             b"capa" if value.eq_ignore_ascii_case(b"psync2") => replica(ctx).psync2 = true,
             b"capa" => {}
-            // An acknowledgement gets no reply, because nobody would read it.
+            // An acknowledgement gets no reply, because the replica would not read it.
             b"ack" => return Ok(acknowledged(ctx, value)),
             b"getack" => return Ok(Reply::Silence),
             b"rdb-only" => {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{EntryRef, Node, StreamId, radix};
 use crate::keyspace::Encodings;
 
-/// Maximum bytes of an entry and of a node.
+/// Maximum bytes of an entry and of a stream node.
 const BYTES_MAX: usize = 1 << 30;
 
 /// Threshold for trimming.
@@ -24,7 +24,7 @@ pub enum Keep {
 pub struct Trim {
     /// The entries to keep.
     pub keep: Keep,
-    /// Removes only whole nodes, which is faster.
+    /// Removes only whole stream nodes, which is faster.
     pub approximate: bool,
     /// LIMIT: removes at most this many entries; 0 for any number.
     pub limit: usize,
@@ -73,7 +73,7 @@ impl Log {
         radix::nodes(&self.nodes.keys().copied().collect::<Vec<_>>())
     }
 
-    /// Returns true if the strings of an entry exceed the maximum of a node.
+    /// Returns true if the strings of an entry exceed the maximum of a stream node.
     pub fn is_too_large(pairs: &[Bytes]) -> bool {
         pairs.iter().map(Bytes::len).sum::<usize>() > BYTES_MAX
     }
