@@ -1,4 +1,4 @@
-//! The categories that access lists know commands by. Most follow from a command's flags and group;
+//! Categories by which access lists name commands. Most follow from a command's flags and group;
 //! the rest is listed here.
 
 use super::{Flags, Group, Spec};
@@ -7,7 +7,7 @@ bitflags::bitflags! {
     /// A set of categories, in the order in which ACL CAT lists them.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Categories: u32 {
-        /// Works on keys whatever they hold.
+        /// Works on keys of any type.
         const KEYSPACE = 1;
         /// Reads keys.
         const READ = 1 << 1;
@@ -27,7 +27,7 @@ bitflags::bitflags! {
         const BITMAP = 1 << 8;
         /// HyperLogLogs.
         const HYPERLOGLOG = 1 << 9;
-        /// Positions on a map.
+        /// Geographic positions.
         const GEO = 1 << 10;
         /// Streams.
         const STREAM = 1 << 11;
@@ -39,11 +39,11 @@ bitflags::bitflags! {
         const FAST = 1 << 14;
         /// Not fast.
         const SLOW = 1 << 15;
-        /// May wait.
+        /// May block.
         const BLOCKING = 1 << 16;
         /// Can harm a server or its users.
         const DANGEROUS = 1 << 17;
-        /// About connections.
+        /// Handles connections.
         const CONNECTION = 1 << 18;
         /// Transactions.
         const TRANSACTION = 1 << 19;
@@ -53,19 +53,19 @@ bitflags::bitflags! {
 }
 
 impl Categories {
-    /// The category of a name, in any case.
+    /// Finds a category by name, in any case.
     pub fn named(name: &[u8]) -> Option<Categories> {
         let mut all = Categories::all().iter_names();
         all.find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name)).map(|(_, category)| category)
     }
 
-    /// The names, in lower case.
+    /// Returns the names in lower case.
     pub fn names(self) -> impl Iterator<Item = String> {
         self.iter_names().map(|(name, _)| name.to_ascii_lowercase())
     }
 
-    /// The categories of a command. A container has none of its group, as it does nothing by
-    /// itself; COMMAND does.
+    /// Returns the categories of a command. A container lacks that of its group, as it does nothing
+    /// by itself; COMMAND is the exception.
     pub fn of(spec: &Spec) -> Categories {
         let has = |flag| spec.flags.contains(flag);
         let container = !spec.subcommands.is_empty() && spec.name != "command";

@@ -1,5 +1,5 @@
-//! What a running command sees: the data with expiry already applied, the time frozen, and a place
-//! to report effects.
+//! The context of a running command: the data with expiry applied, a frozen time, and the effects
+//! to report.
 
 use bytes::Bytes;
 
@@ -20,76 +20,77 @@ use crate::{
     time::Monotonic,
 };
 
-/// On whose behalf a command runs.
+/// The initiator of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A client sent it.
+    /// A client sent the command.
     Client,
-    /// EXEC runs it.
+    /// EXEC runs the command.
     Exec,
-    /// A script calls it.
+    /// A script calls the command.
     Script,
-    /// The master's stream, or the append-only file, repeats it.
+    /// The command comes from the master's stream or from the AOF.
     Replication,
 }
 
 bitflags::bitflags! {
-    /// Which side effects a lookup of a key does not have, named as Redis's `LOOKUP_*` flags.
+    /// Flags that turn off side effects of a key lookup, named like Redis's `LOOKUP_*` flags.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Lookup: u8 {
-        /// The LRU or LFU data of the key stays as it is.
+        /// Keeps the LRU or LFU data of the key.
         const NO_TOUCH = 1;
-        /// It counts neither as a hit nor as a miss.
+        /// Counts neither a hit nor a miss.
         const NO_STATS = 1 << 1;
-        /// A miss emits no keyspace event `keymiss`.
+        /// Emits no keyspace event `keymiss` for a miss.
         const NO_NOTIFY = 1 << 2;
-        /// The key is about to be written: neither counted nor notified, and an expired key is
-        /// deleted on a writable replica, too.
+        /// For a write to the key: neither counts nor notifies, and deletes an expired key on a
+        /// writable replica as well.
         const WRITE = 1 << 3;
-        /// No side effect at all, for a command that comes by the key without being asked for it
+        /// Without any side effect, for a command that finds the key without the client naming it
         /// (SCAN, KEYS).
         const PASSIVE = Self::NO_TOUCH.bits() | Self::NO_STATS.bits() | Self::NO_NOTIFY.bits();
-        /// For a command that inspects the server rather than the data (OBJECT): it is counted
-        /// only.
+        /// For a command that inspects the server and not the data (OBJECT): only counts the
+        /// lookup.
         const INSPECT = Self::NO_TOUCH.bits() | Self::NO_NOTIFY.bits();
     }
 }
 
-/// The context of one command. Scripts and transactions run several commands with one context each,
-/// over the same effects.
+/// The context of one command. Scripts and transactions run several commands, each with its own
+/// context, on the same effects.
 pub struct Ctx<'a> {
-    /// The node, for commands that are about it; data is reached through the methods here.
+    /// The node, for commands about it. Commands reach data through the methods here.
     pub node: &'a mut Box<Node>,
     /// Time and PRNG.
     pub env: &'a mut Env,
-    /// What was done so far in this batch.
+    /// Effects of this batch so far.
     pub effects: &'a mut Effects,
-    /// The connection it runs for.
+    /// The connection that the command runs for.
     pub conn: ConnId,
-    /// The database it works on.
+    /// The database that the command works on.
     pub db: usize,
-    /// On whose behalf.
+    /// The initiator of the command.
     pub origin: Origin,
-    /// The wall clock in milliseconds, frozen for the whole batch: what keys expire by.
+    /// The wall clock in milliseconds, frozen for the whole batch. It decides about expiry.
     pub now_ms: i64,
-    /// Where it is propagated.
+    /// Targets of the propagation.
     pub(super) to: PropagateTo,
-    /// The commands that are propagated instead of the one that was sent.
+    /// Commands to propagate instead of the original.
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
-    /// The errors in the reply of a script; other commands have one at most.
+    /// The errors in the reply of a script. `None` for other commands, which have at most one.
     pub(super) script_errors: Option<ScriptErrors>,
-    /// Set when the command wants to wait.
+    /// Set if the command blocks.
     pub(super) block: Option<Blocked>,
-    /// The key that is ready, when a command that waits is run again for it.
+    /// The ready key, when a blocked command runs again for it.
     pub(super) ready: Option<Bytes>,
-    /// What it takes from there is the rest of a push, not a change of its own.
+    /// Set if the elements taken from the ready key belong to the push, and are no change of their
+    /// own.
     pushed_to: bool,
-    /// A server has written the reply by now.
+    /// Set once a server would have written the reply.
     replied: bool,
 }
 
 impl<'a> Ctx<'a> {
-    /// A context for a command of `conn`, which works on database `db`.
+    /// Makes the context of a command of `conn` on database `db`.
     pub fn new(
         node: &'a mut Box<Node>,
         env: &'a mut Env,
@@ -117,31 +118,31 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The context for a command that was blocked, now that `key` is ready.
+    /// Makes the context of a blocked command, now that `key` is ready.
     pub fn woken_by(mut self, key: Bytes) -> Ctx<'a> {
         self.ready = Some(key);
         self
     }
 
-    /// The connection's session.
+    /// Returns the connection's session.
     ///
     /// # Panics
-    /// When the connection is gone: commands only run for live ones.
+    /// If the connection is gone: commands run only for live ones.
     pub fn session(&mut self) -> &mut Session {
         self.node.clients.sessions.get_mut(self.conn).expect("commands run for live connections")
     }
 
-    /// The wall clock in milliseconds, from which commands compute absolute times. It may advance
-    /// within a batch; see [`Env::clock`](crate::env::Env::clock).
+    /// Returns the wall clock in milliseconds, for computing absolute times. It may advance within
+    /// a batch; see [`Env::clock`](crate::env::Env::clock).
     pub fn wall_ms(&self) -> i64 {
         self.env.wall.as_millis()
     }
 
-    /// Writes one of the node's own files: to its path, or where there is no machine around the
-    /// node to its own disk, which `keep` does.
+    /// Writes one of the node's own files to its path. Without a machine around the node, `keep`
+    /// writes it to the node's own disk.
     ///
     /// # Errors
-    /// Why it cannot be written.
+    /// The reason why the file cannot be written.
     pub(super) fn write_file(
         &mut self,
         path: &str,
@@ -163,20 +164,20 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The selected database, raw: expired keys are still in it.
+    /// Returns the selected database, which still holds expired keys.
     pub fn raw_db(&mut self) -> &mut Db {
         &mut self.node.dbs[self.db]
     }
 
-    /// Which keys are past their time.
+    /// Returns the rule that decides if a key has expired.
     pub fn expiry_rule(&self) -> ExpiryRule {
         self.node.config.expiry_rule(self.now_ms)
     }
 
-    /// Where a live key is. One that has expired is deleted, where that is for this node to do, and
-    /// hidden otherwise.
+    /// Finds the place of a live key. Deletes an expired key if this node may, and hides it
+    /// otherwise.
     fn find_for(&mut self, key: &[u8], purpose: Purpose) -> Option<Place> {
-        // The master's own stream decides for itself when a key is gone.
+        // The master's stream itself decides when a key is gone.
         if self.origin == Origin::Replication {
             return self.node.dbs[self.db].find(key);
         }
@@ -193,8 +194,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The place of a live key, with the side effects of a lookup that its flags leave on; the
-    /// touch is the caller's.
+    /// Finds the place of a live key, with the side effects that `flags` leave on. The caller
+    /// updates the LRU and LFU data.
     fn lookup_place(&mut self, key: &[u8], flags: Lookup) -> Option<Place> {
         if flags.contains(Lookup::WRITE) {
             return self.find_for(key, Purpose::Write);
@@ -214,7 +215,7 @@ impl<'a> Ctx<'a> {
         place
     }
 
-    /// The entry of a live key. `flags` turn off side effects of the lookup.
+    /// Returns the entry of a live key. `flags` turn off side effects of the lookup.
     pub fn lookup(&mut self, key: &[u8], flags: Lookup) -> Option<&Entry> {
         let place = self.lookup_place(key, flags)?;
         if flags.contains(Lookup::NO_TOUCH) {
@@ -224,35 +225,35 @@ impl<'a> Ctx<'a> {
         Some(self.node.dbs[self.db].touched(place, self.now_ms, draw))
     }
 
-    /// The entry of a live key, to read: a lookup with all its side effects.
+    /// Returns the entry of a live key for reading, with all side effects of a lookup.
     pub fn lookup_read(&mut self, key: &[u8]) -> Option<&Entry> {
         self.lookup(key, Lookup::empty())
     }
 
-    /// The entry of a live key, for a command that is about to write it or would rather find it
-    /// missing.
+    /// Returns the entry of a live key, for a command that will write it or requires that it is
+    /// absent.
     pub fn lookup_write(&mut self, key: &[u8]) -> Option<&Entry> {
         self.lookup(key, Lookup::WRITE)
     }
 
-    /// What decides whether a touch increments the LFU counter, under an LFU policy.
+    /// Under an LFU policy, draws the random input for the LFU counter.
     fn usage_draw(&mut self) -> Option<Draw> {
         let counts = self.node.config.maxmemory_policy.counts_uses();
         counts.then(|| Draw { lfu: self.node.config.lfu, bits: self.env.random() })
     }
 
-    /// The value of a key that is there, to change, with a touch.
+    /// Returns the value at a place for changes, and updates its LRU and LFU data.
     fn touched_mut(&mut self, place: Place) -> &mut Value {
         let draw = self.usage_draw();
         self.node.dbs[self.db].touched_mut(place, self.now_ms, draw)
     }
 
-    /// Whether a live key is there, as [`Ctx::lookup_write`].
+    /// Returns true if a live key exists, like [`Ctx::lookup_write`].
     pub fn exists_for_write(&mut self, key: &[u8]) -> bool {
         self.lookup_write(key).is_some()
     }
 
-    /// The value of a live key as one type, to read.
+    /// Returns the value of a live key as type `T`, for reading.
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -263,7 +264,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The value of a live key as one type, to change. Report the change with [`Ctx::changed`].
+    /// Returns the value of a live key as type `T`, for changes. Report them with [`Ctx::changed`].
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -272,8 +273,8 @@ impl<'a> Ctx<'a> {
         T::of_mut(self.touched_mut(place)).ok_or(Error::WRONG_TYPE).map(Some)
     }
 
-    /// The value of a key that this command has looked up already, to change, without a second
-    /// touch.
+    /// Returns the value of a key that this command has looked up already, for changes, without a
+    /// second update of its LRU and LFU data.
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -281,8 +282,8 @@ impl<'a> Ctx<'a> {
         Ok(self.raw_db().typed_mut(key)?)
     }
 
-    /// Whether a live key is there, without side effects of the lookup. It must be of one type
-    /// then.
+    /// Returns true if a live key exists, without side effects of the lookup. An existing key must
+    /// have type `T`.
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -293,8 +294,8 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The value of a key as one type, to change, created empty where there is none. A collection
-    /// left empty must be given to [`Ctx::drop_if_empty`].
+    /// Returns the value of a key as type `T`, for changes; creates an empty one if the key is
+    /// absent. Call [`Ctx::drop_if_empty`] if the collection stays empty.
     ///
     /// # Errors
     /// WRONGTYPE.
@@ -311,7 +312,7 @@ impl<'a> Ctx<'a> {
         T::of_mut(value).ok_or(Error::WRONG_TYPE)
     }
 
-    /// Sets a key to a value with an expiry, whatever it held.
+    /// Sets a key to a value with an expiry, whatever the key held.
     pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
         let live = self.find_for(key, Purpose::Write);
         let mut usage = Usage::new(self.now_ms);
@@ -322,7 +323,7 @@ impl<'a> Ctx<'a> {
             usage = old.usage;
             usage.note(self.now_ms, Some(draw));
         }
-        // Who waits in a group of a stream is to learn that it is gone.
+        // Clients that wait in a consumer group must learn that the stream is gone.
         if self.node.dbs[self.db].get(key).is_some_and(|old| old.value.kind() == Kind::Stream) {
             self.signal(key);
         }
@@ -338,27 +339,27 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Gives an entry another key or database, with all that is known of its use.
+    /// Stores an entry under another key or in another database, with its expiry and usage.
     pub fn put_entry(&mut self, key: &Bytes, entry: Entry) {
         let (expires_ms, usage) = (entry.expires_ms(), entry.usage);
         self.put(key, entry.value, expires_ms);
         self.raw_db().set_usage(key, usage);
     }
 
-    /// Removes a key, even an expired one: a caller that cares looks it up before. Report it with
-    /// [`Ctx::changed`].
+    /// Removes a key, even an expired one; look it up first if that matters. Report the removal
+    /// with [`Ctx::changed`].
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         self.node.dbs[self.db].remove(key)
     }
 
-    /// Removes the key of a collection that has lost its last element, and reports it.
+    /// Removes the key of a collection without elements, and reports the removal.
     pub fn drop_if_empty(&mut self, key: &Bytes) {
         if self.remove_if_empty(key) {
             self.touch(key, Class::Generic, "del");
         }
     }
 
-    /// Removes the key of a collection that has lost its last element; whether it had.
+    /// Removes the key of a collection without elements; returns true if it did.
     pub fn remove_if_empty(&mut self, key: &Bytes) -> bool {
         let db = &mut self.node.dbs[self.db];
         let is_empty = db.get(key).is_some_and(|entry| entry.value.is_empty_collection());
@@ -368,13 +369,13 @@ impl<'a> Ctx<'a> {
         is_empty
     }
 
-    /// Whether a key that is to expire at `when_ms` had better be removed at once. A replica leaves
+    /// Returns true if a key with expiry `when_ms` must be removed right away. A replica leaves
     /// that to its master.
     pub fn is_past(&self, when_ms: i64) -> bool {
         when_ms <= self.wall_ms() && self.origin != Origin::Replication && !self.node.is_replica()
     }
 
-    /// Runs `action` in another database.
+    /// Runs `action` on another database.
     pub fn in_db<T>(&mut self, db: usize, action: impl FnOnce(&mut Ctx<'a>) -> T) -> T {
         let own = std::mem::replace(&mut self.db, db);
         let result = action(self);
@@ -382,7 +383,7 @@ impl<'a> Ctx<'a> {
         result
     }
 
-    /// Sets or clears the expiry of a live key; returns whether it is there.
+    /// Sets or clears the expiry of a live key; returns true if the key exists.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
         let is_set = self.find_for(key, Purpose::Write).is_some()
             && self.node.dbs[self.db].set_expiry(key, expires_ms);
@@ -390,8 +391,7 @@ impl<'a> Ctx<'a> {
         is_set
     }
 
-    /// On a replica that clients may write to, notes that a key expires of which the master may
-    /// know nothing.
+    /// On a writable replica, records the expiry of a key that the master may not know.
     fn note_own(&mut self, key: &Bytes, expires_ms: Option<i64>) {
         if let Some(when_ms) = expires_ms
             && self.origin != Origin::Replication
@@ -401,26 +401,26 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Reports that the command changed `key`: one more change, and an event for watchers, waiters
-    /// and subscribers.
+    /// Reports that the command changed `key`: counts one change, and sends an event to watchers,
+    /// waiters and subscribers.
     pub fn changed(&mut self, key: &Bytes, class: Class, event: &'static str) {
         self.effects.dirty += 1;
         self.touch(key, class, event);
     }
 
-    /// Reports as many changes inside `key` as `changes` says, with one event.
+    /// Reports `changes` changes inside `key`, with one event.
     pub fn changed_by(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
         self.effects.dirty += changes as u64;
         self.touch(key, class, event);
     }
 
-    /// Reports that `changes` elements were taken from a collection, and removes it with its last
-    /// one. The invalidation for clients that track the key follows the events.
+    /// Reports that `changes` elements were taken from a collection, and removes an empty
+    /// collection. The invalidation for tracking clients follows the events.
     pub fn taken(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
         self.take_out(changes, key, (class, event), false);
     }
 
-    /// As [`Ctx::taken`], where a server has replied before it removes the key.
+    /// Like [`Ctx::taken`], for commands whose reply a server writes before it removes the key.
     pub fn taken_before_reply(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
         self.take_out(changes, key, (class, event), true);
     }
@@ -442,26 +442,26 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Notes that a server has written the reply by now: a client that subscribes to the events of
-    /// its own command gets those from here on after it. Where `redis-server` 7.0 writes an event
-    /// in the midst of a reply (ZPOPMIN, XREADGROUP), it comes before it here; so does the removal
-    /// of the target of SINTERSTORE.
+    /// Records that a server would have written the reply by now: a client that subscribes to the
+    /// events of its own command gets later events after the reply. `redis-server` 7.0 writes some
+    /// events in the middle of a reply (ZPOPMIN, XREADGROUP). Here they come before the reply, as
+    /// does the removal of the target of SINTERSTORE.
     pub fn replied(&mut self) {
         self.replied = true;
     }
 
-    /// Reports an event about `key` that does not count as a change of its own.
+    /// Reports an event about `key` that does not count as a change.
     pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
         self.touch_as(key, class, event, None);
     }
 
-    /// Signals a change of `key` to clients that track or watch it; its event, if there is one, is
-    /// reported separately.
+    /// Signals a change of `key` to clients that track or watch it. An event, if any, is reported
+    /// separately.
     pub fn signal(&mut self, key: &Bytes) {
         self.touch(key, Class::Unannounced, "");
     }
 
-    /// Reports an event about `key`; `signal` says how clients that track or watch the key are
+    /// Reports an event about `key`; `signal` decides how clients that track or watch the key are
     /// notified.
     pub fn touch_as(&mut self, key: &Bytes, class: Class, event: &'static str, signal: Option<Signal>) {
         if self.env.observing || self.node.wants_key_events() {
@@ -484,42 +484,43 @@ impl<'a> Ctx<'a> {
         self.effects.publish(Publication { channel, message, sharded });
     }
 
-    /// These commands are propagated instead of the one that was sent: absolute times for relative
-    /// ones, say, or the elements that were drawn. With an empty list nothing is propagated.
+    /// Propagates these commands instead of the original: for example with absolute times for
+    /// relative ones, or with the drawn elements. An empty list propagates nothing.
     pub fn propagate_as(&mut self, commands: Vec<Vec<Bytes>>) {
         self.rewritten = Some(commands);
     }
 
-    /// The protocol that replies are shaped for, where the shape itself differs. A script has one
-    /// of its own.
+    /// Returns the client's protocol, for replies whose shape depends on it. A script has its own
+    /// protocol.
     pub fn protocol(&self) -> Protocol {
         self.node.clients.sessions.get(self.conn).map_or(Protocol::Resp2, |session| session.protocol)
     }
 
-    /// Whether a command may wait here; inside a transaction or a script it must answer at once.
+    /// Returns true if a command may block. Inside a transaction or a script it must reply without
+    /// waiting.
     pub fn may_block(&self) -> bool {
         self.origin == Origin::Client
     }
 
-    /// What the command waits for, if it does.
+    /// Takes the description of the wait, if the command blocks.
     pub fn take_block(&mut self) -> Option<Blocked> {
         self.block.take()
     }
 
-    /// The keys that a blocking command looks at: all that it names, or the one that is ready when
-    /// it has waited. The others are not for it then, whatever they hold by now.
+    /// Returns the keys that a blocking command checks: all that it names, or only the ready key
+    /// after a wait. It then ignores the others, whatever they hold.
     pub fn candidates(&self, keys: &[Bytes]) -> Vec<Bytes> {
         self.ready.as_ref().map_or_else(|| keys.to_vec(), |ready| vec![ready.clone()])
     }
 
-    /// From here on, what the command takes from the key that it has waited for is part of the push
-    /// that ended its waiting, for client-side caching: the pusher has changed it.
+    /// Marks later removals from the ready key as part of the push that ended the wait: for
+    /// client-side caching, the pusher has changed the key.
     pub fn take_as_pushed_to(&mut self) {
         self.pushed_to = true;
     }
 
-    /// Makes the client wait for data under one of `keys`; where it may not wait, `otherwise` is
-    /// the answer.
+    /// Blocks the client until data is under one of `keys`. Returns `otherwise` if the command may
+    /// not block.
     pub fn wait(&mut self, args: &[Bytes], keys: &[Bytes], wait: Wait, otherwise: Reply) -> Reply {
         if !self.may_block() {
             return otherwise;
@@ -528,7 +529,7 @@ impl<'a> Ctx<'a> {
         Reply::Silence
     }
 
-    /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until
+    /// Blocks the client until one of `keys` is ready, and then runs `args` again, or until
     /// `deadline`.
     pub fn block(&mut self, args: &[Bytes], keys: Vec<Bytes>, deadline: Option<Monotonic>, on: BlockedOn) {
         let ticket = self.node.clients.tickets;

@@ -145,17 +145,17 @@ const DIFFERENCES: &[(&str, &str)] = &[
 /// Commands of Redis 7.0 that are absent, with the reasons.
 const ABSENT: &[(&str, &str)] = &[("sentinel", "A node is no sentinel.")];
 
-/// The known differences of a command from Redis.
+/// Returns the known difference of a command from Redis.
 pub fn difference(name: &str) -> Option<&'static str> {
     DIFFERENCES.iter().find(|(known, _)| *known == name).map(|(_, why)| *why)
 }
 
-/// The commands of Redis 7.0 that are absent, with the reasons.
+/// Returns the commands of Redis 7.0 that are absent, with the reasons.
 pub fn absent() -> impl Iterator<Item = (&'static str, &'static str)> {
     ABSENT.iter().copied().filter(|(name, _)| !exists(name))
 }
 
-/// Whether there is a command, or a subcommand, of this name.
+/// Returns true if a command or subcommand of this name exists.
 fn exists(name: &str) -> bool {
     let mut specs = super::ALL.iter().copied().flatten();
     specs.any(|spec| spec.name == name || spec.subcommands.iter().any(|sub| sub.name == name))

@@ -1,4 +1,4 @@
-//! From the words of a command to its specification, and running it.
+//! Finds the specification of a command, and runs the command.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
     by_name
 });
 
-/// The specification that `args` names: of the command, or of the subcommand if it is a container.
+/// Finds the command that `args` names, or its subcommand if the command is a container.
 ///
 /// # Errors
 /// The error reply for an unknown command or subcommand.
@@ -29,7 +29,7 @@ pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
     find_named(args.first().map_or(&b""[..], |name| name), args)
 }
 
-/// The specification of the command of this name, which `args` call it by their first word.
+/// Finds the command `name`, or the subcommand that `args` names if the command is a container.
 fn find_named(name: &[u8], args: &[Bytes]) -> Result<&'static Spec, Error> {
     let mut lower = [0u8; 32];
     let spec = lower.get_mut(..name.len()).and_then(|lower| {
@@ -41,7 +41,7 @@ fn find_named(name: &[u8], args: &[Bytes]) -> Result<&'static Spec, Error> {
     subcommand(spec, args)
 }
 
-/// The specification of the subcommand that `args` name, if the command is a container.
+/// Finds the subcommand that `args` names, if the command is a container.
 pub(super) fn subcommand(spec: &'static Spec, args: &[Bytes]) -> Result<&'static Spec, Error> {
     if spec.subcommands.is_empty() || args.len() < 2 {
         return Ok(spec);
@@ -56,10 +56,10 @@ pub(super) fn subcommand(spec: &'static Spec, args: &[Bytes]) -> Result<&'static
     })
 }
 
-/// The specification that `args` names where the configuration has given commands other names.
+/// Finds the command that `args` names, if the configuration renames commands.
 ///
 /// # Errors
-/// As [`find`], also for a name that is a command's own and no longer its name.
+/// Those of [`find`], also for the original name of a renamed command.
 pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> {
     if config.renames.is_empty() {
         return find(args);
@@ -75,10 +75,10 @@ pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> 
     find(args)
 }
 
-/// Whether the names that a configuration gives to commands can be given.
+/// Checks that the configured command names are possible.
 ///
 /// # Errors
-/// What is wrong with one of them.
+/// The text of the first error.
 pub fn check_renames(config: &Config) -> Result<(), String> {
     let exists = |name: &str| BY_NAME.contains(name.as_bytes());
     for (at, (old, new)) in config.renames.iter().enumerate() {
@@ -95,7 +95,7 @@ pub fn check_renames(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The error for a command that does not exist, with the beginning of its arguments.
+/// Makes the error for an unknown command, with the first of its arguments.
 pub fn unknown(args: &[Bytes]) -> Error {
     let mut beginning = String::new();
     for arg in args.iter().skip(1) {
@@ -109,23 +109,24 @@ pub fn unknown(args: &[Bytes]) -> Error {
     Error(format!("ERR unknown command '{name}', with args beginning with: {beginning}").into())
 }
 
-/// The beginning of what a client sent, for an error.
+/// Returns the start of client input in printable form, for an error.
 pub(super) fn printable(bytes: &[u8], len_max: usize) -> String {
-    // A zero ends a text in C.
+    // In C, a zero byte ends a text.
     let len = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     quotable(&bytes[..len.min(len_max)])
 }
 
-/// Runs a command that is allowed to run, and reports it for replication if it changed anything.
+/// Runs a command that may run, and reports it for replication if it changed anything.
 ///
-/// Whether it is allowed (AUTH, READONLY, OOM and so on) was decided before, in the gate.
+/// The gate has checked the permission before (AUTH, READONLY, OOM and so on).
 pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if !spec.accepts(args.len()) {
         return Error::arity(spec.name).into();
     }
     let dirty_before = ctx.effects.dirty;
     let monitored = !ctx.node.clients.monitors.is_empty();
-    // A script is shown before the commands it calls, a transaction after those it queued.
+    // MONITOR shows a script before the commands it calls, and a transaction after its queued
+    // commands.
     let shown_first = monitored && spec.flags.contains(Flags::SKIP_MONITOR);
     if shown_first {
         monitor::show(ctx, spec, args);
@@ -136,11 +137,11 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if !spec.flags.contains(Flags::NOTES_OWN_READS) {
         note_reads(ctx, spec, args);
     }
-    // Nor is a command shown again when it goes on after a wait.
+    // MONITOR shows a blocked command only once.
     if monitored && !shown_first && ctx.ready.is_none() {
         monitor::show(ctx, spec, args);
     }
-    // A command that has waited was counted when it came.
+    // A blocked command was counted when it arrived.
     let is_new = ctx.ready.is_none();
     let failed = match (ctx.script_errors.take(), &reply) {
         (Some(errors), _) => ctx.node.stats.note_script_errors(&errors),
@@ -156,7 +157,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     let rewritten = ctx.rewritten.take();
     let to = ctx.to;
     if to == PropagateTo::None || !ctx.node.propagates() {
-        // There are no replicas and no AOF, or the command must not be propagated.
+        // No replica and no AOF exist, or the command must not be propagated.
     } else if let Some(commands) = rewritten {
         let db = ctx.db;
         ctx.effects.propagated.extend(commands.into_iter().map(|args| Propagated { db, args, to }));
@@ -174,7 +175,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     reply
 }
 
-/// Notes which keys a client that tracks has read, so that it is sent their invalidations.
+/// Records the keys that a tracking client has read, so that it gets their invalidations.
 pub(super) fn note_reads(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
     let elsewhere = matches!(ctx.origin, Origin::Script | Origin::Replication) || ctx.ready.is_some();
     if ctx.node.clients.tracking.trackers > 0

@@ -13,7 +13,7 @@ of date. Each command is compared with `redis-server` 7.0 by its transcript belo
 that introduced it, *differs* lists the known differences with their reasons. The texts of every HELP differ.
 ";
 
-/// The table of a group of commands.
+/// Writes the table of a group of commands.
 fn table(out: &mut String, title: &str, specs: &[&Spec]) {
     let _ = writeln!(out, "\n## {title}\n");
     out.push_str("| command | since | what it does | differs |\n| --- | --- | --- | --- |\n");
@@ -25,7 +25,7 @@ fn table(out: &mut String, title: &str, specs: &[&Spec]) {
     }
 }
 
-/// The document.
+/// Returns the document as Markdown.
 pub fn markdown() -> String {
     let mut out = String::from(HEAD);
     // Writing to a String cannot fail.

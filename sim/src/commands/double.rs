@@ -1,9 +1,9 @@
-//! Texts to doubles, as C's `strtod` reads them and Redis's commands accept them.
+//! Parses doubles from text, as C's `strtod` reads them and Redis's commands accept them.
 
 use super::Error;
 
-/// A score, weight or other double: the whole text, neither too large nor too small to be told from
-/// zero, and no NaN.
+/// Parses a score, weight or other double from the whole text. Rejects NaN and values that overflow
+/// or underflow to zero.
 ///
 /// # Errors
 /// [`Error::NOT_FLOAT`].
@@ -14,16 +14,16 @@ pub fn double(text: &[u8]) -> Result<f64, Error> {
     if overflows || underflows { Err(Error::NOT_FLOAT) } else { Ok(value) }
 }
 
-/// A double where Redis trusts `strtod` alone: spaces may come first, no text is zero, and what is
-/// too large is infinite. `None` when the number is followed by other text, or for NaN.
+/// Parses a double where Redis trusts `strtod` alone: leading spaces are allowed, empty text is
+/// zero, and an overflow is infinite. `None` for NaN, or if other text follows the number.
 pub fn double_prefix(text: &[u8]) -> Option<f64> {
-    // A zero ends the text, as it does in C.
+    // In C, a zero byte ends the text.
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() { Some(0.0) } else { strtod(text.trim_ascii_start()) }
 }
 
-/// A number to sort by: as [`double_prefix`] reads it, unless `strtod` would say that it does not
-/// fit.
+/// Parses a number to sort by, like [`double_prefix`]. `None` if `strtod` would report an overflow
+/// or underflow.
 pub(super) fn sortable(text: &[u8]) -> Option<f64> {
     let value = double_prefix(text)?;
     let overflows = value.is_infinite() && !text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
@@ -31,7 +31,7 @@ pub(super) fn sortable(text: &[u8]) -> Option<f64> {
     (!overflows && !underflows).then_some(value)
 }
 
-/// A number that takes the whole text: decimal, hexadecimal, or a name of infinity.
+/// Parses a number from the whole text: decimal, hexadecimal, or a name of infinity.
 fn strtod(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
     let (negative, magnitude) = match text.as_bytes().first()? {
@@ -50,8 +50,8 @@ fn strtod(text: &[u8]) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// The value of hexadecimal digits with an optional point and an optional binary exponent, as in
-/// `1.8p3`.
+/// Returns the value of hexadecimal digits with an optional point and an optional binary exponent,
+/// as in `1.8p3`.
 fn hexadecimal_double(text: &str) -> Option<f64> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
         Some((digits, exponent)) => (digits, exponent_of(exponent)?),
@@ -61,8 +61,7 @@ fn hexadecimal_double(text: &str) -> Option<f64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // Sixty bits are more than a double holds; of the rest it matters only whether there is
-    // anything.
+    // Sixty bits are more than a double holds. Of further digits only matters if any is not zero.
     let (mut mantissa, mut scale) = (0u64, exponent);
     for (index, digit) in whole.chars().chain(fraction.chars()).enumerate() {
         let digit = u64::from(digit.to_digit(16)?);
@@ -76,7 +75,7 @@ fn hexadecimal_double(text: &str) -> Option<f64> {
         }
     }
     let mut value = mantissa as f64;
-    // In steps, so that no power on the way overflows.
+    // Scale in steps, so that no intermediate power overflows.
     let mut left = scale.clamp(-3000, 3000);
     while left != 0 && value != 0.0 && value.is_finite() {
         let step = left.clamp(-1000, 1000);
@@ -86,7 +85,7 @@ fn hexadecimal_double(text: &str) -> Option<f64> {
     Some(value)
 }
 
-/// Reads the exponent of two. However large it is, it saturates.
+/// Parses the exponent of two. A large one saturates.
 fn exponent_of(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -97,7 +96,7 @@ fn exponent_of(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -exponent } else { exponent })
 }
 
-/// Whether a number is written that is not zero.
+/// Returns true if the text has a digit other than zero before the exponent.
 pub(super) fn has_significant_digit(text: &[u8]) -> bool {
     let hexadecimal = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'x'));
     let exponent: &[u8] = if hexadecimal { b"pP" } else { b"eE" };
@@ -109,7 +108,7 @@ pub(super) fn has_significant_digit(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    // Each row was answered by `ZADD z <text> m` of redis-server 7.0.
+    // Each row is the reply of redis-server 7.0 to `ZADD z <text> m`.
     #[test]
     fn doubles_are_read_as_strtod_reads_them() {
         for (text, expected) in [

@@ -1,28 +1,28 @@
-//! Drawing elements of a collection at random, as HRANDFIELD, SRANDMEMBER and ZRANDMEMBER do.
+//! Random selection of elements of a collection, as in HRANDFIELD, SRANDMEMBER and ZRANDMEMBER.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Ctx, Error, Origin, parse::integer_in};
 use crate::{env::Env, resp::Reply};
 
-/// The most elements that one command draws with repetition. Redis knows no limit, and a client may
-/// bring it down so.
+/// Maximum number of elements that one command draws with repetition. Redis has no limit, so that a
+/// client may bring it down.
 const REPEATS_MAX: u64 = 1 << 20;
 
-/// What an element of a reply takes at the least: an empty string does.
+/// Minimum bytes of an element in a reply: those of an empty string.
 const ELEMENT_MIN: u64 = 6;
 
-/// As in Redis, more than a third of the elements is drawn from a list of all.
+/// As in Redis: to draw more than 1/3 of the elements, list them all first.
 const ALL_FACTOR: usize = 3;
 
-/// Reads the count of such a command, which may be negative.
+/// Parses the count of such a command, which may be negative.
 pub(super) fn random_count(text: &[u8]) -> Result<i64, Error> {
     integer_in(text, -i64::MAX, i64::MAX)
 }
 
-/// The reply to a draw that a client would never get whole: it asks for more elements than one
-/// command draws, and they are more than the client may leave unread. It is closed, as it would be
-/// in the middle of the reply.
+/// Closes the client if it would never get the whole reply: it asks for more elements than one
+/// command draws, and their size exceeds its hard output limit. A server would close it in the
+/// middle of the reply.
 pub(super) fn cut_short(ctx: &mut Ctx<'_>, count: i64) -> Option<Reply> {
     let limit = ctx.node.output_limit(ctx.conn).hard;
     let least = count.unsigned_abs().saturating_mul(ELEMENT_MIN);
@@ -34,8 +34,8 @@ pub(super) fn cut_short(ctx: &mut Ctx<'_>, count: i64) -> Option<Reply> {
     Some(Reply::Silence)
 }
 
-/// Draws indices below `len`, which is not 0: as many different ones as there are up to a positive
-/// `count`, or exactly as many as a negative `count` says, with repetition.
+/// Draws indices below `len`, which must not be 0. A positive `count` draws up to `count` different
+/// ones; a negative one draws exactly its absolute value, with repetition.
 pub(super) fn draw(env: &mut Env, len: usize, count: i64) -> Result<Vec<usize>, Error> {
     if count < 0 {
         return Ok((0..repeats(count)?).map(|_| env.random_below(len)).collect());
@@ -44,8 +44,7 @@ pub(super) fn draw(env: &mut Env, len: usize, count: i64) -> Result<Vec<usize>, 
     if count >= len {
         return Ok((0..len).collect());
     }
-    // The first steps of a Fisher-Yates shuffle of all indices, of which only those that have moved
-    // are written down.
+    // The first steps of a Fisher-Yates shuffle of all indices; the map holds only the moved ones.
     let mut moved = BTreeMap::new();
     let drawn = (0..count).map(|at| {
         let from = at + env.random_below(len - at);
@@ -55,8 +54,8 @@ pub(super) fn draw(env: &mut Env, len: usize, count: i64) -> Result<Vec<usize>, 
     Ok(drawn.collect())
 }
 
-/// The same for the elements of a hash table, which have no index: `random` draws one of them, and
-/// `all` lists them where most are wanted.
+/// Draws elements of a hash table, which have no index: `random` draws one, and `all` lists them
+/// for a large count.
 pub(super) fn draw_elements<T: Clone + Ord>(
     env: &mut Env,
     len: usize,
@@ -72,7 +71,7 @@ pub(super) fn draw_elements<T: Clone + Ord>(
         let all = all();
         return Ok(draw(env, len, count as i64)?.into_iter().map(|at| all[at].clone()).collect());
     }
-    // At most a third has been drawn before, so that few draws are in vain.
+    // At most 1/3 of the elements is drawn already, so few draws are repeats.
     let (mut seen, mut drawn) = (BTreeSet::new(), Vec::with_capacity(count));
     while drawn.len() < count {
         let Some(element) = random(env) else { break };

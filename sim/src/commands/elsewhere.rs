@@ -1,4 +1,4 @@
-//! Which node of a cluster answers a command: this one, or another.
+//! Decides which node of a cluster must execute a command: this one, or another.
 
 use bytes::Bytes;
 
@@ -11,11 +11,11 @@ use crate::{
     node::{Node, clients::Role},
 };
 
-/// Whether this node answers a command of a client, or for EXEC all that was queued. Notes the slot
-/// of its keys.
+/// Checks that this node may execute a client's command, or for EXEC the whole queue. Records the
+/// slot of the keys in the session.
 ///
 /// # Errors
-/// What to answer instead.
+/// The redirection or the error to reply instead.
 pub fn route(
     node: &mut Node,
     env: &mut Env,
@@ -30,7 +30,7 @@ pub fn route(
     if session.role == Role::Master {
         return Ok(());
     }
-    // Taken out for the call: the keys are in there.
+    // Take the transaction out of the session for the call: its queue holds the keys.
     let transaction = session.transaction.take_if(|_| spec.flags.contains(Flags::RUNS_QUEUE));
     let routed = match &transaction {
         Some(transaction) => route_all(node, env, conn, spec, &transaction.queue),
@@ -44,10 +44,10 @@ pub fn route(
     Ok(())
 }
 
-/// Whether this node answers a command that a script has called.
+/// Checks that this node may execute a command that a script calls.
 ///
 /// # Errors
-/// The error that the script gets.
+/// The text of the error for the script.
 pub fn route_in_script(
     node: &mut Node,
     env: &mut Env,
@@ -110,7 +110,7 @@ fn is_of_shard_channels(spec: &Spec) -> bool {
     matches!(spec.name, "spublish" | "ssubscribe" | "sunsubscribe")
 }
 
-/// Where the keys are that decide about a command; of sharded pub/sub, the channels.
+/// Returns the indices of the keys that decide the node, or of the channels of sharded pub/sub.
 fn keys_of(spec: &Spec, args: &[Bytes]) -> Vec<usize> {
     match spec.name {
         "spublish" => vec![1],

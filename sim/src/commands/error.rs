@@ -1,4 +1,4 @@
-//! Every error text of the commands, once.
+//! All error texts of the commands.
 
 use std::borrow::Cow;
 
@@ -20,12 +20,12 @@ impl Error {
     /// The key holds another type.
     pub const WRONG_TYPE: Error =
         Error::of("WRONGTYPE Operation against a key holding the wrong kind of value");
-    /// The key is not there, where it must be.
+    /// The key must exist, but does not.
     pub const NO_SUCH_KEY: Error = Error::of("ERR no such key");
-    /// An index lies outside a list.
+    /// An index is outside a list.
     pub const INDEX_OUT_OF_RANGE: Error = Error::of("ERR index out of range");
 
-    /// ACL SAVE and ACL LOAD on a node without a file for its users.
+    /// ACL SAVE and ACL LOAD on a node without an ACL file.
     pub const NO_ACL_FILE: Error = Error::of(
         "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command \
          and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis \
@@ -34,9 +34,9 @@ impl Error {
 
     /// The connection must authenticate first.
     pub const NO_AUTH: Error = Error::of("NOAUTH Authentication required.");
-    /// A name and password that do not belong together.
+    /// The name and password do not match, or the user is disabled.
     pub const WRONG_PASS: Error = Error::of("WRONGPASS invalid username-password pair or user is disabled.");
-    /// MULTI does not take this command.
+    /// MULTI does not accept this command.
     pub const NOT_IN_MULTI: Error = Error::of("ERR Command not allowed inside a transaction");
     /// Scripts may not call this command.
     pub const NOT_FROM_SCRIPT: Error = Error::of("ERR This Redis command is not allowed from script");
@@ -54,21 +54,21 @@ impl Error {
     pub const OUT_OF_MEMORY: Error = Error::of("OOM command not allowed when used memory > 'maxmemory'.");
     /// A write on a replica.
     pub const READ_ONLY: Error = Error::of("READONLY You can't write against a read only replica.");
-    /// A write while too few replicas follow.
+    /// A write while too few replicas are connected and close behind.
     pub const NO_REPLICAS: Error = Error::of("NOREPLICAS Not enough good replicas to write.");
-    /// A replica cut off from its master, which is not to serve stale data.
+    /// A replica is cut off from its master, and must not serve stale data.
     pub const MASTER_DOWN: Error =
         Error::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
-    /// The data is being loaded.
+    /// The node is loading its data.
     pub const LOADING: Error = Error::of("LOADING Redis is loading the dataset in memory");
-    /// A write after a save that failed.
+    /// A write after a failed save.
     pub const MISCONF: Error = Error::of(
         "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that \
          may modify the data set are disabled, because this instance is configured to report errors during writes if RDB \
          snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
          error.",
     );
-    /// Something failed, and the log says what.
+    /// Something failed; the log has the reason.
     pub const BARE: Error = Error::of("ERR");
     /// SAVE or BGSAVE while a snapshot is being written.
     pub const SAVING: Error = Error::of("ERR Background save already in progress");
@@ -77,18 +77,18 @@ impl Error {
         "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE \
          whenever possible.",
     );
-    /// A shutdown was called off, by a client or by a disk that accepts no writes.
+    /// A client cancelled the shutdown, or the disk rejects writes.
     pub const NO_SHUTDOWN: Error = Error::of("ERR Errors trying to SHUTDOWN. Check logs.");
-    /// A script runs for longer than `busy-reply-threshold`.
+    /// A script has run longer than `busy-reply-threshold`.
     pub const BUSY: Error =
         Error::of("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
-    /// A function runs for longer.
+    /// A function has run longer than `busy-reply-threshold`.
     pub const BUSY_FUNCTION: Error =
         Error::of("BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.");
     /// An invalid database number.
     pub const DB_OUT_OF_RANGE: Error = Error::of("ERR DB index is out of range");
 
-    /// A number lies outside of what the command takes.
+    /// A number is outside the range of the command.
     pub const OUT_OF_RANGE: Error = Error::of("ERR value is out of range");
     /// The payload of RESTORE is not a DUMP, or its version is unknown.
     pub const BAD_PAYLOAD: Error = Error::of("ERR DUMP payload version or checksum are wrong");
@@ -96,7 +96,7 @@ impl Error {
     pub const SAME_OBJECT: Error = Error::of("ERR source and destination objects are the same");
     /// The sum of integers does not fit into 64 bits.
     pub const INCREMENT_OVERFLOW: Error = Error::of("ERR increment or decrement would overflow");
-    /// The sum of floats is not a number.
+    /// The sum of floats is NaN or infinite.
     pub const INCREMENT_NOT_FINITE: Error = Error::of("ERR increment would produce NaN or Infinity");
 
     /// A count that must be a number and must not be negative.
@@ -107,38 +107,38 @@ impl Error {
     pub const COUNT: Error = Error::of("ERR count should be greater than 0");
     /// A string that does not look like a HyperLogLog.
     pub const NOT_HYPERLOGLOG: Error = Error::of("WRONGTYPE Key is not a valid HyperLogLog string value.");
-    /// A string that looks like a HyperLogLog but has other than its number of registers.
+    /// A string that looks like a HyperLogLog, but has a wrong number of registers.
     pub const CORRUPTED_HYPERLOGLOG: Error = Error::of("INVALIDOBJ Corrupted HLL object detected");
     /// A limit that must be a number and must not be negative.
     pub const NEGATIVE_LIMIT: Error = Error::of("ERR LIMIT can't be negative");
 
-    /// An error with a fixed text.
+    /// Makes an error with a fixed text.
     pub const fn of(text: &'static str) -> Error {
         Error(Cow::Borrowed(text))
     }
 
-    /// A write after one that the append-only file did not take, because of `why`.
+    /// A write after the AOF rejected one, because of `why`.
     pub fn misconf_log(why: &str) -> Error {
         Error(format!("MISCONF Errors writing to the AOF file: {why}").into())
     }
 
-    /// The number of arguments is wrong; `name` as in the specification.
+    /// The number of arguments is wrong; `name` is the name in the specification.
     pub fn arity(name: &str) -> Error {
         Error(format!("ERR wrong number of arguments for '{name}' command").into())
     }
 
-    /// EXEC was refused, and the transaction is gone.
+    /// EXEC was refused, and the transaction is discarded.
     pub fn exec_aborted(why: &Error) -> Error {
         let why = why.0.strip_prefix("ERR ").unwrap_or(&why.0);
         Error(format!("EXECABORT Transaction discarded because of: {why}").into())
     }
 
-    /// What clients are told while a script or a function runs that does not end.
+    /// Returns the error for clients while a script or a function runs too long.
     pub fn busy(busy: &Busy) -> Error {
         if busy.function.is_some() { Error::BUSY_FUNCTION } else { Error::BUSY }
     }
 
-    /// A subcommand with a wrong number of arguments, in commands that count them by themselves.
+    /// A subcommand with a wrong number of arguments, for commands that check it themselves.
     pub fn subcommand(container: &str, subcommand: &[u8]) -> Error {
         let subcommand = printable(subcommand, 128);
         let container = container.to_ascii_uppercase();
@@ -154,7 +154,7 @@ impl Error {
         Error(format!("ERR Can't execute '{name}': only {allowed} are allowed in this context").into())
     }
 
-    /// An integer lies outside of what the command takes, which says what that is.
+    /// An integer is outside of `min` to `max`. The text names both.
     pub fn not_between(min: i64, max: i64) -> Error {
         Error(format!("ERR value is out of range, value must between {min} and {max}").into())
     }

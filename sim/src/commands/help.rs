@@ -1,11 +1,12 @@
-//! HELP of the containers: their subcommands with what each does, printed from the tables.
+//! HELP of the containers: prints the subcommands with their summaries, from the tables.
 
 use bytes::Bytes;
 
 use super::{Ctx, Error, docs, find_for};
 use crate::resp::Reply;
 
-/// The `run` of every HELP: one line for each subcommand's name and arguments, one for its summary.
+/// The `run` of every HELP: prints a line with name and arguments, and one with the summary, for
+/// each subcommand.
 pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let container = find_for(ctx.node, &args[..1])?;
     let upper = String::from_utf8_lossy(&args[0]).to_ascii_uppercase();
@@ -19,7 +20,7 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect()))
 }
 
-/// The `run` of a container itself, which does nothing without a subcommand.
+/// The `run` of a container, which needs a subcommand.
 pub(super) fn container(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Err(Error::arity(find_for(ctx.node, &args[..1])?.name))
 }

@@ -1,21 +1,19 @@
-//! The arithmetic of INCRBYFLOAT and HINCRBYFLOAT: x87 extended precision, which is what
-//! `redis-server` computes in on x86-64. Its 64 bits of mantissa are why 10.5 plus 0.1 is answered
-//! as 10.6.
+//! The arithmetic of INCRBYFLOAT and HINCRBYFLOAT: x87 extended precision, in which `redis-server`
+//! computes on x86-64. Its 64 bits of mantissa make 10.5 plus 0.1 equal 10.6 in the reply.
 
 use std::fmt;
 
 use num_bigint::{BigInt, BigUint, Sign};
 
-/// The maximum number of decimal digits after the point of a result.
+/// Maximum number of decimal digits after the point of a result.
 const DECIMALS: u32 = 17;
-/// A finite value is below 2 to this power.
+/// Finite values are below 2 to this power.
 const EXPONENT_MAX: i64 = 16_384;
-/// A value of no more than 2 to this power is read as zero.
+/// Values up to 2 to this power are read as zero.
 const EXPONENT_MIN: i64 = -16_446;
-/// Decimal exponents outside of this are an overflow, or an underflow to zero, before any
-/// arithmetic.
+/// Decimal exponents beyond this overflow, or underflow to zero, before any arithmetic.
 const DECIMAL_EXPONENT_MAX: i64 = 5_000;
-/// The longest text of a number, as in Redis.
+/// Maximum length of the text of a number, as in Redis.
 const TEXT_LEN_MAX: usize = 5 * 1024 - 1;
 
 /// A number of the form ± mantissa · 2^exponent, or an infinity.
@@ -32,8 +30,8 @@ impl LongDouble {
     pub(super) const ZERO: LongDouble =
         LongDouble { negative: false, mantissa: 0, exponent: 0, infinite: false };
 
-    /// Reads a decimal or hexadecimal number, or an infinity. `None` for anything else, and for
-    /// what is too large or too small to be held.
+    /// Parses a decimal or hexadecimal number, or an infinity. `None` for other text, and for a
+    /// number too large or too small.
     pub(super) fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() > TEXT_LEN_MAX {
             return None;
@@ -76,8 +74,7 @@ impl LongDouble {
         let rounded = if exponent >= 0 {
             LongDouble::round(negative, value * power, 0, false)
         } else {
-            // The quotient gets at least 66 bits, so that what is cut off only decides the
-            // rounding.
+            // The quotient gets at least 66 bits, so that the remainder only decides the rounding.
             let shift = (power.bits() + 66).saturating_sub(value.bits());
             let numerator = value << shift;
             let quotient = &numerator / &power;
@@ -87,14 +84,14 @@ impl LongDouble {
         rounded.in_range()
     }
 
-    /// The number, unless it is too large, or so small that zero is nearer.
+    /// Returns the number. `None` if it is too large, or so small that zero is nearer.
     fn in_range(self) -> Option<LongDouble> {
         let top = self.exponent.saturating_add(i64::from(self.mantissa.ilog2()));
         let is_zero = top < EXPONENT_MIN || top == EXPONENT_MIN && self.mantissa.is_power_of_two();
         (!self.infinite && top < EXPONENT_MAX && !is_zero).then_some(self)
     }
 
-    /// Rounds `value` · 2^`exponent` to 64 bits, halves to even; `more` says that a little more was
+    /// Rounds `value` · 2^`exponent` to 64 bits, half to even. `more` means that a smaller rest was
     /// cut off before.
     fn round(negative: bool, value: BigUint, exponent: i64, more: bool) -> LongDouble {
         let bits = value.bits();
@@ -119,12 +116,11 @@ impl LongDouble {
         LongDouble { negative, mantissa, exponent, infinite: exponent > EXPONENT_MAX - 64 }
     }
 
-    /// Whether it is finite.
     pub(super) fn is_finite(&self) -> bool {
         !self.infinite
     }
 
-    /// The sum, rounded to 64 bits; `None` when it is not finite.
+    /// Returns the sum, rounded to 64 bits; `None` if it is not finite.
     pub(super) fn add(&self, other: &LongDouble) -> Option<LongDouble> {
         if self.infinite || other.infinite {
             return None;
@@ -145,7 +141,7 @@ impl LongDouble {
     }
 }
 
-/// Reads the digits behind an `e`; far too large ones are as good as merely too large.
+/// Parses the digits of an exponent. Extreme ones saturate.
 fn decimal_exponent(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -158,7 +154,7 @@ fn decimal_exponent(text: &str) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// Decimal digits with at most seventeen after the point, without trailing zeros. An infinity is
+/// Prints decimal digits, at most seventeen after the point, without trailing zeros. An infinity is
 /// never printed.
 impl fmt::Display for LongDouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -188,7 +184,7 @@ impl fmt::Display for LongDouble {
 mod tests {
     use super::LongDouble;
 
-    /// Every sum is what `redis-server` 7.0 on x86-64 answers to SET and INCRBYFLOAT.
+    /// Every sum is the reply of `redis-server` 7.0 on x86-64 to SET and INCRBYFLOAT.
     #[test]
     fn sums_are_those_of_extended_precision() {
         for (value, increment, expected) in [

@@ -1,14 +1,14 @@
-//! The arguments that LMPOP, ZMPOP and their blocking forms have in common.
+//! Arguments shared by LMPOP, ZMPOP and their blocking forms.
 
 use bytes::Bytes;
 
 use super::{Error, ranged};
 
-/// Reads `numkeys key [key ...] WHERE [COUNT count]`: the keys, the end to pop from, which `end`
-/// reads, and how many elements.
+/// Parses `numkeys key [key ...] WHERE [COUNT count]`. Returns the keys, the end to pop from, as
+/// `end` parses it, and the number of elements.
 ///
 /// # Errors
-/// What is wrong with the first argument that is.
+/// The error of the first wrong argument.
 pub(super) fn many_keys<T>(
     args: &[Bytes],
     end: impl Fn(&[u8]) -> Result<T, Error>,

@@ -1,4 +1,4 @@
-//! The commands: one file each, in the folder of the group that Redis gives it.
+//! The commands: one file each, in the folder of its Redis group.
 //!
 //! To add a command, write `<group>/<name>.rs` with its [`Spec`] on top, add one line to the
 //! group's `ALL`, and write its transcript in `tests/parity/<group>/<name>.redis`. Dispatch,
@@ -66,8 +66,8 @@ pub use spec::{Flags, Group, Keys, Spec};
 pub(crate) use transactions::resume_transaction;
 pub use wait::Wait;
 
-/// Every command of a node, group by group, each group sorted by name. Subcommands hang below their
-/// containers. A Sentinel has a list of its own (`sentinel/mod.rs`).
+/// All commands of a node by group, each group sorted by name. Containers hold their subcommands. A
+/// Sentinel has its own list (`sentinel/mod.rs`).
 pub const ALL: &[&[&Spec]] = &[
     bitmap::ALL,
     cluster::ALL,

@@ -1,11 +1,11 @@
-//! Arguments to values, with Redis's rules and error texts.
+//! Parses arguments, with Redis's rules and error texts.
 
 use std::ops::Range;
 
 use super::Error;
 use crate::keyspace;
 
-/// A 32-bit integer, as database numbers are.
+/// Parses a 32-bit integer, like a database number.
 ///
 /// # Errors
 /// [`Error::NOT_INTEGER`], or another text for an integer that is too large.
@@ -14,7 +14,8 @@ pub fn int32(text: &[u8]) -> Result<i32, Error> {
     Ok(i32::try_from(value).expect("it is in range"))
 }
 
-/// A 64-bit integer: decimal digits with an optional minus, no spaces, no plus, no leading zeros.
+/// Parses a 64-bit integer: decimal digits with an optional minus, no spaces, no plus, no leading
+/// zeros.
 ///
 /// # Errors
 /// [`Error::NOT_INTEGER`].
@@ -22,7 +23,7 @@ pub fn integer(text: &[u8]) -> Result<i64, Error> {
     keyspace::integer(text).ok_or(Error::NOT_INTEGER)
 }
 
-/// An integer between `min` and `max`.
+/// Parses an integer between `min` and `max`.
 ///
 /// # Errors
 /// [`Error::NOT_INTEGER`], or that it is out of range.
@@ -31,7 +32,7 @@ pub fn integer_in(text: &[u8], min: i64, max: i64) -> Result<i64, Error> {
     if (min..=max).contains(&value) { Ok(value) } else { Err(Error::not_between(min, max)) }
 }
 
-/// An integer between `min` and `max`, with one error for all that may be wrong with it.
+/// Parses an integer between `min` and `max`, with the same error for every mistake.
 ///
 /// # Errors
 /// `error`.
@@ -39,8 +40,8 @@ pub fn ranged(text: &[u8], min: i64, max: i64, error: Error) -> Result<i64, Erro
     keyspace::integer(text).filter(|value| (min..=max).contains(value)).ok_or(error)
 }
 
-/// The indices from `start` to `stop`, both included, of a sequence of `len` elements; negative
-/// ones count from its end, and what lies outside is left out.
+/// Returns the indices from `start` to `stop`, both included, of a sequence of `len` elements.
+/// Negative indices count from its end; the range is cut to the sequence.
 pub fn index_range(start: i64, stop: i64, len: usize) -> Range<usize> {
     let from_end = |index: i64| {
         let index = i128::from(index) + if index < 0 { len as i128 } else { 0 };

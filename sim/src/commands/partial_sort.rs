@@ -1,17 +1,17 @@
-//! Sorting a part of a sequence, so that equal elements end up where Redis puts them.
+//! Sorts a part of a sequence, so that equal elements get the same positions as in Redis.
 //!
-//! Source: J. L. Bentley and M. D. McIlroy, "Engineering a Sort Function", 1993; parts without a
-//! wanted place are left as they are.
+//! Source: J. L. Bentley and M. D. McIlroy, "Engineering a Sort Function", 1993. Parts without a
+//! wanted position stay unsorted.
 
 use std::{cmp::Ordering, ops::Range};
 
-/// Below this length elements are sorted by insertion.
+/// Shorter sequences are sorted by insertion.
 const SHORT: usize = 7;
-/// Above this length the pivot is the median of nine.
+/// In longer sequences the pivot is the median of nine.
 const LONG: usize = 40;
 
-/// Sorts `items` so far that the places in `wanted` hold what they would hold if all were sorted.
-/// Equal elements do not keep their order.
+/// Sorts `items` until the positions in `wanted` hold the same elements as after a full sort. Equal
+/// elements do not keep their order.
 pub(super) fn partial_sort_by<T>(
     items: &mut [T],
     wanted: Range<usize>,
@@ -43,14 +43,13 @@ pub(super) fn partial_sort_by<T>(
     }
 }
 
-/// Brings what is smaller than a pivot to the front and what is larger to the end; returns how many
-/// they are.
+/// Moves elements smaller than a pivot to the front and larger ones to the end; returns the number
+/// of each.
 fn partition<T>(items: &mut [T], compare: &mut impl FnMut(&T, &T) -> Ordering) -> (usize, usize) {
     let len = items.len();
     let pivot = pivot(items, compare);
     items.swap(0, pivot);
-    // Elements equal to the pivot are gathered at both ends: before `low_equal` and after
-    // `high_equal`.
+    // Elements equal to the pivot gather at both ends: before `low_equal` and after `high_equal`.
     let (mut low_equal, mut low) = (1, 1);
     let (mut high_equal, mut high) = (len, len);
     loop {
@@ -83,7 +82,7 @@ fn partition<T>(items: &mut [T], compare: &mut impl FnMut(&T, &T) -> Ordering) -
         low += 1;
         high -= 1;
     }
-    // From the ends the equal ones go to the middle.
+    // Move the equal elements from the ends to the middle.
     let (smaller, larger) = (low - low_equal, high_equal - high);
     let moved = low_equal.min(smaller);
     (0..moved).for_each(|at| items.swap(at, low - moved + at));

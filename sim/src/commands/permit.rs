@@ -1,21 +1,19 @@
-//! Rules about the state of the node that commands of clients and commands of scripts must both
-//! pass.
+//! Rules about the node's state for commands of clients and of scripts.
 
 use super::{Error, Flags};
 use crate::node::Node;
 
-/// Whether a write of a client may happen now, as far as the disk, the number of replicas and the
-/// node's role are concerned.
+/// Checks that disk, replicas and role allow a client's write.
 ///
 /// # Errors
-/// MISCONF, NOREPLICAS or READONLY, whichever a server finds first.
+/// MISCONF, NOREPLICAS or READONLY, in the order in which a server checks.
 pub fn write(node: &Node) -> Result<(), Error> {
     disk(node)?;
     replicas(node)?;
     read_only_replica(node)
 }
 
-/// The same for a write that a script calls, where a server looks at its role first.
+/// Checks the same for a write in a script. A server checks the role first there.
 ///
 /// # Errors
 /// READONLY, MISCONF or NOREPLICAS.
@@ -25,11 +23,11 @@ pub fn write_in_script(node: &Node) -> Result<(), Error> {
     replicas(node)
 }
 
-/// Whether the disk takes what is written.
+/// Checks that the disk accepts writes.
 ///
 /// # Errors
 /// MISCONF after a failed save, unless `stop-writes-on-bgsave-error` is off, or after a failed
-/// write to the append-only file.
+/// write to the AOF.
 pub fn disk(node: &Node) -> Result<(), Error> {
     let stops = node.config.stop_writes_on_bgsave_error && !node.config.save.is_empty();
     if stops && node.persistence.save_failed {
@@ -38,7 +36,7 @@ pub fn disk(node: &Node) -> Result<(), Error> {
     node.persistence.aof.failed.as_ref().map_or(Ok(()), |why| Err(Error::misconf_log(why)))
 }
 
-/// Whether enough replicas follow closely.
+/// Checks that enough replicas are connected and close behind.
 ///
 /// # Errors
 /// NOREPLICAS.
@@ -48,7 +46,7 @@ pub fn replicas(node: &Node) -> Result<(), Error> {
     if asked && node.good_replicas() < wanted { Err(Error::NO_REPLICAS) } else { Ok(()) }
 }
 
-/// Whether the node's role lets clients write.
+/// Checks that the node's role allows clients to write.
 ///
 /// # Errors
 /// READONLY on a replica, unless `replica-read-only` is off.
@@ -56,7 +54,7 @@ pub fn read_only_replica(node: &Node) -> Result<(), Error> {
     if node.is_replica() && node.config.replica_read_only { Err(Error::READ_ONLY) } else { Ok(()) }
 }
 
-/// Whether a command with these flags may use the data as old as it may be.
+/// Checks that a command with these flags may use stale data.
 ///
 /// # Errors
 /// MASTERDOWN on a replica cut off from its master, with `replica-serve-stale-data no`.

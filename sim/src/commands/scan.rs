@@ -1,4 +1,4 @@
-//! What SCAN, HSCAN, SSCAN and ZSCAN share: the cursor, the options, and how far one call goes.
+//! Shared parts of SCAN, HSCAN, SSCAN and ZSCAN: the cursor, the options, and the work of one call.
 
 use bytes::Bytes;
 
@@ -8,16 +8,16 @@ use crate::{glob::selects, resp::Reply};
 /// The options of a scan.
 #[derive(Debug)]
 pub(super) struct ScanOptions {
-    /// COUNT: about how many elements to look at.
+    /// COUNT: approximate number of elements to visit.
     pub(super) count: usize,
     /// MATCH.
     pattern: Option<Bytes>,
-    /// TYPE, which only SCAN has.
+    /// TYPE, only for SCAN.
     pub(super) kind: Option<Bytes>,
 }
 
 impl ScanOptions {
-    /// Reads `[MATCH pattern] [COUNT count]`, and `[TYPE type]` where it is allowed.
+    /// Parses `[MATCH pattern] [COUNT count]`, and `[TYPE type]` if `typed`.
     pub(super) fn parse(options: &[Bytes], typed: bool) -> Result<ScanOptions, Error> {
         let mut parsed = ScanOptions { count: 10, pattern: None, kind: None };
         let (pairs, rest) = options.as_chunks::<2>();
@@ -35,14 +35,14 @@ impl ScanOptions {
         if rest.is_empty() { Ok(parsed) } else { Err(Error::SYNTAX) }
     }
 
-    /// Whether MATCH lets an element through.
+    /// Returns true if the name passes MATCH.
     pub(super) fn wants(&self, name: &[u8]) -> bool {
         self.pattern.as_ref().is_none_or(|pattern| selects(pattern, name))
     }
 
-    /// Goes on from `cursor` by calling `step`, which adds elements to a list and answers the next
-    /// cursor, until there are as many as COUNT asks for. A sparse table cannot keep the node busy:
-    /// ten empty steps per wanted element end a call.
+    /// Continues from `cursor`: calls `step`, which adds elements to a list and returns the next
+    /// cursor, until COUNT elements are found. At most ten steps per wanted element, so that a
+    /// sparse table does not keep the node busy.
     pub(super) fn sweep<T>(
         &self,
         mut cursor: u64,
@@ -59,17 +59,16 @@ impl ScanOptions {
     }
 }
 
-/// Reads a cursor. A minus is taken as C's `strtoul` takes it, which is what Redis reads cursors
-/// with.
+/// Parses a cursor. Handles a minus like C's `strtoul`, with which Redis parses cursors.
 pub(super) fn cursor(text: &[u8]) -> Result<u64, Error> {
     let parse = |digits: &[u8]| match digits {
         [b'0'..=b'9', ..] => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
         _ => None,
     };
-    // A zero ends it, as it does in C.
+    // In C, a zero byte ends the text.
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let parsed = match text {
-        // No text at all is the beginning.
+        // Empty text means the start.
         [] => Some(0),
         [b'-', digits @ ..] => parse(digits).map(u64::wrapping_neg),
         [b'+', digits @ ..] => parse(digits),
@@ -78,7 +77,7 @@ pub(super) fn cursor(text: &[u8]) -> Result<u64, Error> {
     parsed.ok_or(Error::of("ERR invalid cursor"))
 }
 
-/// The reply of every scan: where to go on, and what was found.
+/// Makes the reply of every scan: the next cursor, and the elements.
 pub(super) fn reply(cursor: u64, found: Vec<Reply>) -> Reply {
     Reply::Array(vec![Reply::bulk(cursor.to_string()), Reply::Array(found)])
 }

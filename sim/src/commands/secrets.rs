@@ -1,5 +1,4 @@
-//! Arguments that are secrets: MONITOR and SLOWLOG show others that they are there, and not what
-//! they are.
+//! Secret arguments: MONITOR and SLOWLOG show that they exist, but not their content.
 
 use bytes::Bytes;
 
@@ -7,7 +6,7 @@ use bytes::Bytes;
 const OPTIONS: [&str; 5] =
     ["masterauth", "masteruser", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"];
 
-/// The indices of the secrets among the arguments of a command, by its full name.
+/// Returns the indices of the secrets among the arguments of the command with this full name.
 pub(super) fn secrets(name: &str, args: &[Bytes]) -> Vec<usize> {
     let is =
         |at: usize, word: &str| args.get(at).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()));

@@ -1,4 +1,4 @@
-//! What a command *is*: its name, arity, flags and keys, as data beside its code.
+//! Specification of a command: name, arity, flags and keys, as data beside its code.
 
 use bytes::Bytes;
 
@@ -6,15 +6,15 @@ use super::{Ctx, Error};
 use crate::resp::Reply;
 
 bitflags::bitflags! {
-    /// What the server must know of a command before it runs, named as COMMAND INFO names them, and
-    /// in its order.
+    /// Properties that the server must know before it runs a command, named and ordered like in
+    /// COMMAND INFO.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Flags: u64 {
         /// May change the data.
         const WRITE = 1;
         /// Reads the data.
         const READONLY = 1 << 1;
-        /// May use more memory: refused when it is full.
+        /// May use more memory: refused when memory is full.
         const DENYOOM = 1 << 2;
         /// For administrators.
         const ADMIN = 1 << 3;
@@ -22,55 +22,54 @@ bitflags::bitflags! {
         const PUBSUB = 1 << 4;
         /// Not allowed in scripts.
         const NOSCRIPT = 1 << 5;
-        /// May wait.
+        /// May block.
         const BLOCKING = 1 << 6;
-        /// Allowed while the data is being loaded.
+        /// Allowed while the node loads its data.
         const LOADING = 1 << 7;
         /// Allowed on a replica whose data is stale.
         const STALE = 1 << 8;
-        /// Shown to MONITOR before it runs, unlike the others: the commands that it calls follow.
+        /// MONITOR shows it before it runs, because the commands that it calls follow.
         const SKIP_MONITOR = 1 << 9;
         /// Not logged as slow.
         const SKIP_SLOWLOG = 1 << 10;
-        /// Acts on the command after ASKING (Cluster).
+        /// Applies to the command after ASKING (Cluster).
         const ASKING = 1 << 11;
         /// O(1) or O(log n).
         const FAST = 1 << 12;
         /// Needs no AUTH.
         const NO_AUTH = 1 << 13;
-        /// May leave effects for replicas without being a write (PUBLISH, EVAL).
+        /// May have effects for replicas without being a write (PUBLISH, EVAL).
         const MAY_REPLICATE = 1 << 14;
-        /// Works without a database being loaded or keys being mandatory (EVAL).
+        /// Works without a loaded database, and needs no keys (EVAL).
         const NO_MANDATORY_KEYS = 1 << 15;
-        /// Not allowed while a replica loads its master's data beside its own.
+        /// Not allowed while a replica loads its master's data and keeps its own.
         const NO_ASYNC_LOADING = 1 << 16;
         /// Not allowed in MULTI.
         const NO_MULTI = 1 << 17;
-        /// The keys cannot be determined from first, last and step alone.
+        /// First, last and step alone do not determine the keys.
         const MOVABLEKEYS = 1 << 18;
         /// Allowed while a script is busy.
         const ALLOW_BUSY = 1 << 19;
-        /// Runs other commands (EVAL, EXEC): those are propagated, not the command itself.
+        /// Runs other commands (EVAL, EXEC): those are propagated, not this one.
         const NESTS = 1 << 20;
-        /// May find any key expired, without naming it.
+        /// May find any key expired, even one that it does not name.
         const TOUCHES_ARBITRARY_KEYS = 1 << 21;
-        /// Not queued by MULTI: it runs at once.
+        /// MULTI does not queue it: it runs right away.
         const NOT_QUEUED = 1 << 22;
         /// Ends a transaction that is being queued.
         const ENDS_TRANSACTION = 1 << 23;
-        /// Runs the queued commands: it may do what they may, and to refuse it is to discard them
-        /// (EXEC).
+        /// Runs the queued commands (EXEC): it may do all that they may. Refusing it discards them.
         const RUNS_QUEUE = 1 << 24;
         /// Allowed on a RESP2 connection that has subscribed.
         const IN_SUBSCRIBER_MODE = 1 << 25;
-        /// Refused like a write while the disk fails, although it is none (PING).
+        /// Refused like a write while the disk fails, although it does not write (PING).
         const NEEDS_DISK = 1 << 26;
-        /// For tests of the server itself: allowed by `enable-debug-command`, and to scripts by
-        /// DEBUG.
+        /// For tests of the server itself: `enable-debug-command` allows it, and DEBUG allows it to
+        /// scripts.
         const DEBUGS = 1 << 27;
-        /// Changes the modules: allowed by `enable-module-command`.
+        /// Changes the modules: `enable-module-command` allows it.
         const CHANGES_MODULES = 1 << 28;
-        /// Notes by itself which keys it has read for client-side caching.
+        /// Records the keys that it has read for client-side caching itself.
         const NOTES_OWN_READS = 1 << 29;
         /// Its first argument is a channel.
         const FIRST_IS_CHANNEL = 1 << 30;
@@ -82,7 +81,7 @@ bitflags::bitflags! {
 }
 
 impl Flags {
-    /// The names that COMMAND INFO shows. Some flags are the server's own business.
+    /// Returns the names that COMMAND INFO shows. It hides the simulator's own flags.
     pub fn names(self) -> impl Iterator<Item = String> {
         let hidden = Flags::MAY_REPLICATE
             | Flags::NESTS
@@ -102,10 +101,10 @@ impl Flags {
     }
 }
 
-/// Where the keys of a command are among its arguments.
+/// Positions of the keys among a command's arguments.
 #[derive(Debug, Clone, Copy)]
 pub enum Keys {
-    /// It has none.
+    /// The command has no keys.
     None,
     /// Every `step`-th argument from `first` to `last`; a negative `last` counts from the end.
     Range {
@@ -116,17 +115,17 @@ pub enum Keys {
         /// Distance between keys.
         step: usize,
     },
-    /// As many keys as the argument at `count` says, right after it.
+    /// The argument at `count` is the number of keys, which follow it.
     Counted {
         /// Index of the number of keys.
         count: usize,
     },
-    /// The first argument, and as many keys as the argument at `count` says, right after it.
+    /// The first argument, and the keys that follow the argument at `count`, which is their number.
     FirstAndCounted {
         /// Index of the number of keys.
         count: usize,
     },
-    /// Neither: a function finds them.
+    /// A function finds the keys.
     Found(fn(&[Bytes]) -> Vec<usize>),
 }
 
@@ -137,7 +136,7 @@ impl Keys {
     pub const ALL: Keys = Keys::Range { first: 1, last: -1, step: 1 };
 }
 
-/// A group of commands, as redis.io and COMMAND DOCS name them.
+/// A group of commands, named like on redis.io and in COMMAND DOCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Group {
@@ -161,7 +160,8 @@ pub enum Group {
 }
 
 impl Group {
-    /// The name on the wire, which is also the folder of the group's commands but for its dashes.
+    /// Returns the name on the wire. The folder of the group's commands has the same name with
+    /// underscores for dashes.
     pub fn name(self) -> &'static str {
         match self {
             Group::Bitmap => "bitmap",
@@ -185,32 +185,32 @@ impl Group {
     }
 }
 
-/// One command. The constant `SPEC` on top of each command's file.
+/// One command. Each command's file begins with it as the constant `SPEC`.
 #[derive(Debug)]
 pub struct Spec {
     /// The name in lower case; `config|get` for a subcommand.
     pub name: &'static str,
-    /// The group it belongs to.
+    /// Group of the command.
     pub group: Group,
-    /// The version of Redis it came with.
+    /// Version of Redis that added the command.
     pub since: &'static str,
-    /// A summary, in one line of our own.
+    /// Summary in one line, in our own words.
     pub summary: &'static str,
-    /// The number of arguments with the name (for a subcommand, with both names); negative for "at
+    /// Number of arguments including the name (for a subcommand, both names); negative for "at
     /// least".
     pub arity: i32,
-    /// What the server must know beforehand.
+    /// Properties to know before it runs.
     pub flags: Flags,
-    /// Where its keys are.
+    /// Positions of the keys.
     pub keys: Keys,
-    /// Its subcommands, if it is a container of them.
+    /// Subcommands, if the command is a container.
     pub subcommands: &'static [&'static Spec],
-    /// What it does.
+    /// Executes the command.
     pub run: fn(&mut Ctx<'_>, &[Bytes]) -> Result<Reply, Error>,
 }
 
 impl Spec {
-    /// Whether a command of `len` words, its name among them, has the right number.
+    /// Returns true if the arity allows `len` words, including the name.
     pub fn accepts(&self, len: usize) -> bool {
         let wanted = self.arity.unsigned_abs() as usize;
         if self.arity >= 0 { len == wanted } else { len >= wanted }

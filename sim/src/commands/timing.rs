@@ -1,4 +1,4 @@
-//! How long commands take, and where that is recorded: INFO commandstats and latencystats, SLOWLOG,
+//! Measures and records the duration of commands: INFO commandstats and latencystats, SLOWLOG,
 //! LATENCY.
 
 use std::time::{Duration, Instant};
@@ -14,26 +14,26 @@ use crate::{
     time::Monotonic,
 };
 
-/// One command that is being timed.
+/// The measurement of a running command.
 pub(super) struct Timing {
-    /// When it began, where commands are timed.
+    /// Start time; `None` if commands are not timed.
     began: Option<Instant>,
-    /// For how long the node was already blocked (DEBUG SLEEP): other commands of a transaction
-    /// have their own times.
+    /// Time for which the node had already been blocked (DEBUG SLEEP). Other commands of a
+    /// transaction have their own times.
     stood_still: Duration,
     was_busy: bool,
 }
 
 impl Timing {
-    /// Begins with a command.
+    /// Starts the measurement of a command.
     pub(super) fn begin(ctx: &Ctx<'_>) -> Timing {
         let (stood_still, was_busy) = (ctx.node.stood_still, ctx.node.busy.is_some());
         let began = if ctx.origin == Origin::Script { ctx.env.begin_refreshed() } else { ctx.env.begin() };
         Timing { began, stood_still, was_busy }
     }
 
-    /// Notes that the command is done. One that waits goes on later, a script without an end is not
-    /// done until it is killed.
+    /// Records the end of a command. A blocked command continues later; a busy script ends only
+    /// when it returns or is killed.
     pub(super) fn end(self, ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
         let real = ctx.env.took(self.began);
         if ctx.node.busy.is_some() && !self.was_busy {
@@ -45,7 +45,7 @@ impl Timing {
     }
 }
 
-/// Notes that a script has ended in a later turn than it began in.
+/// Records the end of a script that began in an earlier turn.
 pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, errors: &ScriptErrors) {
     let Ok(spec) = find_in(&ctx.node.config, command) else { return };
     let failed = ctx.node.stats.note_script_errors(errors);
@@ -56,14 +56,14 @@ pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic,
 
 struct Took {
     all: Duration,
-    /// The command is blocked now, and continues later.
+    /// Set if the command is blocked and continues later.
     waits: bool,
 }
 
-/// Records the duration of a command, for its connection; a script's calls belong to no connection.
+/// Records the duration of a command for its connection. `conn` is `None` for a script's calls.
 fn note(node: &mut Node, env: &Env, conn: Option<ConnId>, spec: &Spec, args: &[Bytes], took: Took) {
     let Took { all: took, waits } = took;
-    // All figures are in microseconds, and computed from them.
+    // All values are whole microseconds.
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let took = Duration::from_micros(took_us);
     let tracks = node.config.latency_tracking && !waits;

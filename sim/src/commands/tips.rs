@@ -1,9 +1,9 @@
-//! Hints about a command for cluster clients and proxies (COMMAND INFO's tips): how to send it to
-//! many nodes, how to combine many replies, and what may differ between two runs of it.
+//! Hints about a command for cluster clients and proxies (tips of COMMAND INFO): the nodes to send
+//! it to, the way to combine their replies, and differences between two runs.
 
 use super::Spec;
 
-/// The tips of a command, as COMMAND INFO shows them.
+/// Returns the tips of a command, as COMMAND INFO shows them.
 pub(super) fn tips(spec: &Spec) -> &'static [&'static str] {
     match spec.name {
         "client|info"

@@ -1,23 +1,23 @@
-//! How long a blocking command waits for one of its keys.
+//! Timeout of a blocking command.
 
 use std::time::Duration;
 
 use super::{Ctx, Error, double, ranged};
 use crate::time::Monotonic;
 
-/// The timeout of a blocking command, read.
+/// A parsed timeout.
 #[derive(Debug, Clone, Copy)]
 pub struct Wait {
-    /// When it gives up; `None` for never.
+    /// Time at which the wait ends; `None` for never.
     pub(super) deadline: Option<Monotonic>,
 }
 
 impl Wait {
-    /// Reads a timeout in seconds, which may have a fraction; 0 is forever.
+    /// Parses a timeout in seconds, possibly with a fraction; 0 waits forever.
     ///
     /// # Errors
-    /// That it is no number, or negative. One too large for 64 bits of milliseconds counts as
-    /// negative, as in Redis.
+    /// If it is not a number, or negative. As in Redis, a timeout above 64 bits of milliseconds
+    /// counts as negative.
     pub fn parse(ctx: &Ctx<'_>, text: &[u8]) -> Result<Wait, Error> {
         let seconds = double(text).map_err(|_| Error::of("ERR timeout is not a float or out of range"))?;
         let ms = (seconds * 1000.0).ceil();
@@ -27,10 +27,10 @@ impl Wait {
         Ok(Wait::of_ms(ctx, ms as u64))
     }
 
-    /// Reads a timeout in whole milliseconds; 0 is forever.
+    /// Parses a timeout in whole milliseconds; 0 waits forever.
     ///
     /// # Errors
-    /// That it is no number, or negative.
+    /// If it is not a number, or negative.
     pub fn parse_ms(ctx: &Ctx<'_>, text: &[u8]) -> Result<Wait, Error> {
         let wrong = Error::of("ERR timeout is not an integer or out of range");
         let ms = ranged(text, i64::MIN, i64::MAX, wrong)?;

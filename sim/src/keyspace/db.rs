@@ -1,4 +1,4 @@
-//! One database: keys, their values, and when they expire.
+//! One database: keys with their values and expiries.
 
 use bytes::Bytes;
 
@@ -11,18 +11,19 @@ pub struct Entry {
     /// The value of the key.
     pub value: Value,
     expires: Expires,
-    /// When the key was last used, and how often, for OBJECT and for eviction.
+    /// Time of the last use, and frequency of use, for OBJECT and for eviction.
     pub usage: Usage,
-    /// [`Entry::memory`] when it was last computed.
+    /// [`Entry::memory`] as last computed.
     accounted: usize,
 }
 
-/// When a key expires. Every key has one of these, and this is half the size of an `Option`.
+/// Expiry time of a key, or never. Every key has one; it is half the size of an `Option<i64>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Expires(i64);
 
 impl Expires {
-    /// In place of a time so long ago that one more millisecond makes no difference.
+    /// Marks a key without an expiry. The earliest time moves one millisecond later to make room,
+    /// which makes no difference so long ago.
     const NEVER: Expires = Expires(i64::MIN);
 
     fn at(when_ms: Option<i64>) -> Expires {
@@ -35,78 +36,78 @@ impl Expires {
 }
 
 impl Entry {
-    /// Whether the key is past its time.
+    /// Returns true if the key is past its expiry time.
     pub fn is_expired(&self, rule: ExpiryRule) -> bool {
         self.expires_ms().is_some_and(|when_ms| rule.is_past(when_ms))
     }
 
-    /// The wall-clock time in milliseconds since the epoch after which the key has expired.
+    /// Returns the wall-clock time in milliseconds since the epoch after which the key has expired.
+    /// `None` if it never expires.
     pub fn expires_ms(&self) -> Option<i64> {
         self.expires.when_ms()
     }
 }
 
-/// Where a key is in its database.
+/// Position of a key in its database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u32);
 
-/// What a lookup by the rule of expiry has found.
+/// Result of a lookup that applies the expiry rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// No key.
+    /// The key does not exist.
     Missing,
-    /// A key that is past its time.
+    /// The key exists but is past its expiry time.
     Expired,
-    /// A key.
+    /// The key exists and has not expired.
     Live(Place),
 }
 
-/// A numbered database. All methods but [`Db::find_by`] see expired keys too.
+/// A numbered database. All methods but [`Db::find_by`] include expired keys.
 #[derive(Debug, Clone, Default)]
 pub struct Db {
     entries: Dict<Entry>,
-    /// Keys that expire, to draw from.
+    /// Keys with an expiry, for random samples.
     volatile: Dict<()>,
-    /// Which of them is first.
+    /// Queue of the volatile keys by expiry time.
     expiries: Expiries,
     /// Bytes of all keys, as last computed.
     accounted: usize,
-    /// Slots of `entries` whose keys may have changed since.
+    /// Slots of `entries` whose keys may have changed since the last [`Db::account`].
     unaccounted: Slots,
-    /// The keys by their slot of a cluster, once that was asked for.
+    /// Index of the keys by cluster slot; built on first use.
     by_slot: Option<Box<SlotKeys>>,
 }
 
 impl Db {
-    /// How many keys there are, expired ones included until they are found out.
+    /// Returns the number of keys, including expired keys that are not removed yet.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no key.
+    /// Returns true if the database holds no key.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many keys have an expiry.
+    /// Returns the number of keys with an expiry.
     pub fn volatile_len(&self) -> usize {
         self.volatile.len()
     }
 
-    /// The keys that have an expiry, for sampling.
+    /// Returns the keys with an expiry, for sampling.
     pub fn volatile(&self) -> &Dict<()> {
         &self.volatile
     }
 
-    /// When to look for a key that has expired, in milliseconds of the wall clock: none expires
-    /// before.
+    /// Returns the wall-clock time in milliseconds at which to check for an expired key. No key
+    /// expires earlier.
     pub fn next_expiry_ms(&self) -> Option<i64> {
         self.expiries.first().map(|(when_ms, _)| when_ms)
     }
 
-    /// Checks the key that is due at [`Db::next_expiry_ms`], and returns it if it really expires
-    /// then, as the first of all. A key whose expiry was postponed moves to its new time in the
-    /// queue.
+    /// Checks the key that is due at [`Db::next_expiry_ms`], and returns it if it expires then. If
+    /// its expiry was postponed, moves it to its new time in the queue and returns `None`.
     pub fn next_expired(&mut self) -> Option<&Blob> {
         let (look_ms, slot) = self.expiries.first()?;
         let (key, entry) = self.entries.at(slot)?;
@@ -118,17 +119,17 @@ impl Db {
         Some(key)
     }
 
-    /// All keys and entries, for scans, samples and snapshots.
+    /// Returns all keys and entries, for scans, samples and snapshots.
     pub fn entries(&self) -> &Dict<Entry> {
         &self.entries
     }
 
-    /// Where a key is, for as long as no key is added or removed.
+    /// Returns the place of a key. The place is valid until a key is added or removed.
     pub fn find(&self, key: &[u8]) -> Option<Place> {
         self.entries.slot_of(key).map(Place)
     }
 
-    /// Where a key is, unless it is past its time.
+    /// Finds the place of a key, unless the key is past its expiry time.
     pub fn find_by(&self, key: &[u8], rule: ExpiryRule) -> Found {
         match self.find(key) {
             None => Found::Missing,
@@ -137,29 +138,29 @@ impl Db {
         }
     }
 
-    /// The entry at a place.
+    /// Returns the entry at a place.
     ///
     /// # Panics
-    /// When nothing is there any more.
+    /// If the place is empty.
     pub fn at(&self, place: Place) -> &Entry {
         self.entries.at(place.0).expect("the place of a key").1
     }
 
-    /// The entry at a place, with a touch of its LRU and LFU data; `draw` as [`Usage::note`] wants
-    /// it.
+    /// Updates the LRU and LFU data of the entry at a place, and returns the entry. `draw` is the
+    /// argument of [`Usage::note`].
     ///
     /// # Panics
-    /// When nothing is there any more.
+    /// If the place is empty.
     pub fn touched(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &Entry {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
         entry.usage.note(now_ms, draw);
         entry
     }
 
-    /// The value at a place, to change, with a touch of its LRU and LFU data.
+    /// Updates the LRU and LFU data of the entry at a place, and returns its value for changes.
     ///
     /// # Panics
-    /// When nothing is there any more.
+    /// If the place is empty.
     pub fn touched_mut(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &mut Value {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
         self.unaccounted.add(place.0);
@@ -167,35 +168,35 @@ impl Db {
         &mut entry.value
     }
 
-    /// Whether a key is there, expired or not.
+    /// Returns true if the key exists, expired or not.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.entries.contains(key)
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key, expired or not.
     pub fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key)
     }
 
-    /// The value of a key as one type, for commands that draw from it or combine several.
+    /// Returns the value of a key as type `T`, for commands that sample it or combine several.
     ///
     /// # Errors
-    /// When the key holds another type.
+    /// [`WrongType`] if the key holds another type.
     pub fn typed<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, WrongType> {
         self.entries.get(key).map(|entry| T::of(&entry.value).ok_or(WrongType)).transpose()
     }
 
-    /// The value of a key as one type, to change in place.
+    /// Returns the value of a key as type `T`, for changes in place.
     ///
     /// # Errors
-    /// When the key holds another type.
+    /// [`WrongType`] if the key holds another type.
     pub fn typed_mut<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, WrongType> {
         let Some((slot, entry)) = self.entries.get_slot_mut(key) else { return Ok(None) };
         self.unaccounted.add(slot);
         T::of_mut(&mut entry.value).ok_or(WrongType).map(Some)
     }
 
-    /// Sets a key to a new entry, as used so; returns the one it replaces.
+    /// Sets a key to a new entry with this usage; returns the replaced entry.
     pub fn insert<K: AsRef<[u8]> + Into<Blob> + Copy>(
         &mut self,
         key: K,
@@ -209,10 +210,10 @@ impl Db {
         old
     }
 
-    /// Sets the key at a place to a new entry, as [`Db::insert`].
+    /// Sets the key at a place to a new entry, like [`Db::insert`].
     ///
     /// # Panics
-    /// When nothing is there any more.
+    /// If the place is empty.
     pub fn replace(
         &mut self,
         place: Place,
@@ -253,7 +254,7 @@ impl Db {
         if old_ms == new_ms {
             return;
         }
-        // A lease that is renewed keeps its place.
+        // A renewed lease keeps its position in the queue; `next_expired` moves it later.
         if old_ms.zip(new_ms).is_none_or(|(old_ms, new_ms)| new_ms < old_ms) {
             self.expiries.set(slot, new_ms);
         }
@@ -264,14 +265,14 @@ impl Db {
         }
     }
 
-    /// Sets how a key that is there was used.
+    /// Sets the usage of a key. Does nothing if the key does not exist.
     pub fn set_usage(&mut self, key: &[u8], usage: Usage) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.usage = usage;
         }
     }
 
-    /// Sets or clears the expiry of a key. Returns whether the key is there.
+    /// Sets or clears the expiry of a key. Returns true if the key exists.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
         let Some((slot, entry)) = self.entries.get_slot_mut(key) else { return false };
         let old_ms = entry.expires_ms();
@@ -282,7 +283,7 @@ impl Db {
         true
     }
 
-    /// Removes a key.
+    /// Removes a key and returns its entry.
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         let (slot, key, entry) = self.entries.take(key)?;
         self.forget(Some(&entry));
@@ -305,7 +306,7 @@ impl Db {
         self.expiries = slots.collect();
     }
 
-    /// Bytes of all keys and values, by [`Entry::memory`].
+    /// Returns the bytes of all keys and values, by [`Entry::memory`].
     pub fn memory(&self) -> usize {
         let changed = self.unaccounted.all.iter().filter_map(|&slot| self.entries.at(slot));
         changed.fold(self.accounted, |sum, (key, entry)| {
@@ -313,8 +314,8 @@ impl Db {
         })
     }
 
-    /// Computes [`Db::memory`] and stores the result, so that the next call visits changed keys
-    /// only.
+    /// Computes [`Db::memory`] and stores the result, so that the next call visits only changed
+    /// keys.
     pub fn account(&mut self) -> usize {
         for slot in self.unaccounted.take() {
             if let Some((key, entry)) = self.entries.at_mut(slot) {
@@ -330,7 +331,7 @@ impl Db {
         self.accounted = self.accounted.saturating_sub(gone.map_or(0, |entry| entry.accounted));
     }
 
-    /// The keys by their slot of a cluster. To be asked for the first time makes the index.
+    /// Returns the keys by cluster slot. The first call builds the index.
     pub fn by_slot(&mut self, slot_of: fn(&[u8]) -> u16) -> &SlotKeys {
         let entries = &self.entries;
         self.by_slot.get_or_insert_with(|| {
@@ -346,12 +347,12 @@ impl Db {
     }
 }
 
-/// Slots, each once, in the order in which they came.
+/// Set of slots, in order of insertion.
 #[derive(Debug, Clone, Default)]
 struct Slots {
     all: Vec<u32>,
-    /// A bit for each slot: most slots that are added are in the set already, and the bit shows
-    /// that with one memory access.
+    /// A bit for each slot: most slots that are added are in the set already, and the bit shows it
+    /// with one memory access.
     bits: Vec<u64>,
 }
 
@@ -367,7 +368,7 @@ impl Slots {
         }
     }
 
-    /// Takes all of them out.
+    /// Removes and returns all slots.
     fn take(&mut self) -> Vec<u32> {
         let all = std::mem::take(&mut self.all);
         for &slot in &all {
@@ -396,7 +397,7 @@ mod tests {
         }
         let accounted = db.memory();
         assert_eq!(db.account(), accounted);
-        // So many go that the others move together.
+        // Remove enough keys that the dict compacts, which moves the remaining keys to other slots.
         for n in (0..1000).filter(|n| n % 100 != 0) {
             assert!(db.remove(&key(n)).is_some());
         }
@@ -416,8 +417,9 @@ mod tests {
     #[test]
     fn the_first_to_expire_is_known_after_any_changes() {
         let mut db = Db::default();
-        // Steps of a fixed generator: few times, so that they repeat, one of them the earliest that
-        // can be; and ever so often most keys go, so that the others move together.
+        // The draws come from a fixed generator. The times are few, so that they repeat; one is the
+        // earliest possible time. In every second stretch most keys are removed, so that the dict
+        // compacts.
         let mut state = 1u64;
         let mut draw = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -451,7 +453,7 @@ mod tests {
 
     #[test]
     fn what_a_key_takes_beside_its_bytes_stays_small() {
-        // The table is the greater part of a million small keys.
+        // The table takes most of the memory of a million small keys.
         assert!(size_of::<(u32, u32, Option<(Blob, Entry)>)>() <= 104);
     }
 }

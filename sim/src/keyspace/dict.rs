@@ -1,15 +1,14 @@
-//! A hash table in insertion-friendly memory, with a cursor that keeps SCAN's promise while the
-//! table changes.
+//! A hash table whose SCAN cursor keeps its guarantee while the table grows and shrinks.
 //!
-//! Entries live in numbered slots, chained per bucket by number. A large table grows by a few
-//! buckets with each element that is added, so that no insertion waits for the whole table to be
-//! rehashed. The technique is Witold Litwin's ("Linear hashing: a new tool for file and table
+//! Entries live in numbered slots; each bucket chains its entries by slot number. A large table
+//! grows by a few buckets with each added element, so that no insertion waits for a rehash of the
+//! whole table. The technique is Witold Litwin's ("Linear hashing: a new tool for file and table
 //! addressing", VLDB 1980).
 //!
-//! The cursor counts through bucket numbers with their bits reversed, so that growing or shrinking
-//! the table splits or joins buckets without losing any that is yet to come: an element present
-//! from the first call to the last is returned at least once. The technique is Pieter Noordhuis's,
-//! as Redis's documentation of SCAN describes it.
+//! The cursor counts through bucket numbers with their bits reversed. Growing or shrinking the
+//! table then splits or joins buckets without losing one that is not visited yet: a scan returns
+//! every element that is present from the first call to the last at least once. The technique is
+//! Pieter Noordhuis's, as Redis's documentation of SCAN describes it.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,12 +17,12 @@ use crate::blob::Blob;
 
 const NONE: u32 = u32::MAX;
 
-/// A table with at least so many buckets grows incrementally; a smaller one doubles, which takes no
-/// longer than a command.
+/// A table with at least this many buckets grows incrementally. A smaller one doubles in one step,
+/// which takes no longer than a command.
 const LARGE: usize = 1 << 10;
 
-/// How many buckets each insertion adds while a table grows to twice its size: more than one, so
-/// that growing ends.
+/// Buckets that each insertion adds while a table grows to twice its size: more than one, so that
+/// growing ends.
 const ADDED: usize = 2;
 
 fn hash_of(key: &[u8]) -> u32 {
@@ -32,30 +31,30 @@ fn hash_of(key: &[u8]) -> u32 {
 
 /// A map from byte strings to `V` with O(1) lookup, random choice and incremental scans.
 ///
-/// The order of iteration is that of insertion until something is removed, and always a function of
-/// the operations alone.
+/// Iteration follows the order of insertion until an element is removed. It always depends on the
+/// operations alone.
 #[derive(Debug, Clone)]
 pub struct Dict<V> {
-    /// To the first entry of each bucket. Their number is 0 or a power of two; or, while a large
-    /// table grows, between two of them.
+    /// First entry of each bucket. The number of buckets is 0 or a power of two; while a large
+    /// table grows, it is between two powers of two.
     buckets: Segments<Link>,
-    /// The bits of a hash that say which bucket it belongs to: those of all numbers up to the next
-    /// power of two of buckets.
+    /// Hash bits that select the bucket: those of all numbers below the next power of two of the
+    /// number of buckets.
     mask: u32,
-    /// One for each slot, to the next in its bucket, or to the next free slot.
+    /// For each slot, the next entry of its bucket or the next free slot.
     links: Segments<Link>,
     slots: Segments<Option<(Blob, V)>>,
     free: u32,
     len: usize,
 }
 
-/// Where an entry is, and its hash with it: most searches then touch one bucket and one slot, and
-/// each costs a trip to memory.
+/// Slot of an entry, with its hash: most lookups then touch one bucket and one slot. Each touch
+/// costs a memory access.
 #[derive(Debug, Clone, Copy)]
 struct Link {
-    /// The low half of the hash: enough for as many buckets as there can be, and most unequal keys.
+    /// Low half of the hash: enough for the maximum number of buckets, and to tell most keys apart.
     hash: u32,
-    /// The number of the slot.
+    /// Slot number.
     at: u32,
 }
 
@@ -71,12 +70,12 @@ impl<V> Default for Dict<V> {
 }
 
 impl<V> Dict<V> {
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if the table has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -92,71 +91,70 @@ impl<V> Dict<V> {
         None
     }
 
-    /// The bucket of a hash; an empty table has no buckets.
+    /// Returns the bucket of a hash. In an empty table it does not exist.
     fn bucket_of(&self, hash: u32) -> usize {
         let bucket = (hash & self.mask) as usize;
-        // Where a bucket is not there yet, its elements are still with those that it will be split
-        // from.
+        // The elements of a bucket that does not exist yet are in the bucket it will be split from.
         if bucket < self.buckets.len() { bucket } else { bucket & (self.mask >> 1) as usize }
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &[u8]) -> Option<&V> {
         let at = self.find(key, hash_of(key))?;
         self.slots[at as usize].as_ref().map(|(_, value)| value)
     }
 
-    /// The value of `key`, to change in place.
+    /// Returns the value of `key`, for changes in place.
     pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
         let at = self.find(key, hash_of(key))?;
         self.slots[at as usize].as_mut().map(|(_, value)| value)
     }
 
-    /// The number of the slot that `key` is in. It stays there until [`Dict::compact`] is called.
+    /// Returns the number of the slot of `key`. It is valid until [`Dict::compact`] is called.
     pub(super) fn slot_of(&self, key: &[u8]) -> Option<u32> {
         self.find(key, hash_of(key))
     }
 
-    /// The number of the slot that `key` is in, and its value, to change in place. The key stays
-    /// there until [`Dict::compact`] is called.
+    /// Returns the slot number of `key`, and its value for changes in place. The slot number is
+    /// valid until [`Dict::compact`] is called.
     pub(super) fn get_slot_mut(&mut self, key: &[u8]) -> Option<(u32, &mut V)> {
         let at = self.find(key, hash_of(key))?;
         Some((at, self.slots[at as usize].as_mut().map(|(_, value)| value)?))
     }
 
-    /// The numbers of all slots that are full, and the values in them.
+    /// Returns the numbers and values of all full slots.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, &V)> {
         let full = self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
         full.map(|(at, (_, value))| (at as u32, value))
     }
 
-    /// The entry in a slot, if there is one.
+    /// Returns the entry in a slot. `None` if the slot is free.
     pub(super) fn at(&self, slot: u32) -> Option<(&Blob, &V)> {
         self.slots.get(slot as usize)?.as_ref().map(|(key, value)| (key, value))
     }
 
-    /// The key and the value in a slot, the value to change in place.
+    /// Returns the key and the value in a slot, the value for changes in place.
     pub(super) fn at_mut(&mut self, slot: u32) -> Option<(&Blob, &mut V)> {
         self.slots.get_mut(slot as usize)?.as_mut().map(|(key, value)| (&*key, value))
     }
 
-    /// The stored key and its value.
+    /// Returns the stored key and its value.
     pub fn get_key_value(&self, key: &[u8]) -> Option<(&Blob, &V)> {
         let at = self.find(key, hash_of(key))?;
         self.slots[at as usize].as_ref().map(|(key, value)| (key, value))
     }
 
-    /// Whether `key` is present.
+    /// Returns true if `key` is present.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.find(key, hash_of(key)).is_some()
     }
 
-    /// Sets `key` to `value`; returns the value it had.
+    /// Sets `key` to `value`; returns the old value.
     pub fn insert(&mut self, key: impl AsRef<[u8]> + Into<Blob>, value: V) -> Option<V> {
         self.insert_slot(key, value).1
     }
 
-    /// Sets `key` to `value`; returns the number of its slot, and the value it had.
+    /// Sets `key` to `value`; returns its slot number and the old value.
     pub(super) fn insert_slot(&mut self, key: impl AsRef<[u8]> + Into<Blob>, value: V) -> (u32, Option<V>) {
         let hash = hash_of(key.as_ref());
         match self.find(key.as_ref(), hash) {
@@ -170,7 +168,7 @@ impl<V> Dict<V> {
         std::mem::replace(old, value)
     }
 
-    /// Adds a key that is not there; returns the number of its slot.
+    /// Adds a key that is not present; returns its slot number.
     fn add(&mut self, hash: u32, key: Blob, value: V) -> u32 {
         if self.len >= self.buckets.len() || self.grows() {
             self.grow();
@@ -192,7 +190,7 @@ impl<V> Dict<V> {
         at
     }
 
-    /// The value of `key`, which is set to what `make` returns if there is none.
+    /// Returns the value of `key`. If the key is absent, inserts the value that `make` returns.
     pub fn get_or_insert_with(&mut self, key: &[u8], make: impl FnOnce() -> V) -> &mut V {
         let hash = hash_of(key);
         let at = self.find(key, hash).unwrap_or_else(|| self.add(hash, Blob::copy(key), make()));
@@ -200,7 +198,7 @@ impl<V> Dict<V> {
         value
     }
 
-    /// Removes `key`; returns what was stored.
+    /// Removes `key`; returns the stored key and value.
     pub fn remove(&mut self, key: &[u8]) -> Option<(Blob, V)> {
         let (_, key, value) = self.take(key)?;
         if self.is_sparse() {
@@ -209,8 +207,8 @@ impl<V> Dict<V> {
         Some((key, value))
     }
 
-    /// Removes `key` without giving memory back; returns the stored value and its slot. The caller
-    /// must call [`Dict::compact`] when [`Dict::is_sparse`] returns true.
+    /// Removes `key` without releasing memory; returns its slot number, the stored key and the
+    /// value. The caller must call [`Dict::compact`] when [`Dict::is_sparse`] returns true.
     pub(super) fn take(&mut self, key: &[u8]) -> Option<(u32, Blob, V)> {
         let hash = hash_of(key);
         let at = self.find(key, hash)?;
@@ -232,18 +230,18 @@ impl<V> Dict<V> {
         Some((at, key, value))
     }
 
-    /// Whether its capacity is much larger than needed.
+    /// Returns true if the capacity is much larger than needed.
     pub(super) fn is_sparse(&self) -> bool {
         let empty = self.len == 0 && !self.slots.is_empty();
         empty || (self.buckets.len() > 64 && self.len * 8 < self.buckets.len())
     }
 
-    /// Whether a large table is on its way to twice as many buckets.
+    /// Returns true while a large table is growing to twice as many buckets.
     fn grows(&self) -> bool {
         self.buckets.len() <= self.mask as usize
     }
 
-    /// Grows for more elements: at once, or in a large table by as much as one more needs.
+    /// Adds buckets for more elements: a small table doubles, a large one adds [`ADDED`] buckets.
     #[inline(never)]
     fn grow(&mut self) {
         let buckets = self.buckets.len();
@@ -259,7 +257,7 @@ impl<V> Dict<V> {
         }
     }
 
-    /// Adds one bucket, and moves its entries there from the bucket that is split.
+    /// Adds one bucket, and moves its entries there from the bucket that it splits.
     fn split(&mut self) {
         let new = self.buckets.len();
         self.mask = u32::MAX >> (new as u32).leading_zeros();
@@ -276,7 +274,7 @@ impl<V> Dict<V> {
         self.buckets.push(moved);
     }
 
-    /// The hash of the key in each slot.
+    /// Returns the hash of the key in each slot.
     fn hashes(&self) -> Vec<u32> {
         let mut hashes = vec![0; self.slots.len()];
         for bucket in self.buckets.iter() {
@@ -289,7 +287,7 @@ impl<V> Dict<V> {
         hashes
     }
 
-    /// Makes as many buckets, and puts every full slot into one; free slots stay as they are.
+    /// Makes `buckets` buckets, and links every full slot into one. Free slots stay as they are.
     fn link(&mut self, buckets: usize, hashes: &[u32]) {
         self.buckets = Segments::of(Link::NONE, buckets);
         self.mask = buckets as u32 - 1;
@@ -299,8 +297,8 @@ impl<V> Dict<V> {
         }
     }
 
-    /// Gives back the memory of a table that was larger, and its long, empty scans. Elements change
-    /// their slots.
+    /// Shrinks a table that was larger, which frees memory and avoids long scans of empty buckets.
+    /// Elements change their slots.
     pub(super) fn compact(&mut self) {
         if self.len == 0 {
             *self = Dict::default();
@@ -314,27 +312,27 @@ impl<V> Dict<V> {
         self.link(self.len.next_power_of_two().max(4), &hashes);
     }
 
-    /// All elements, in the order of their slots.
+    /// Returns all elements, in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (&Blob, &V)> {
         self.slots.iter().filter_map(|slot| slot.as_ref().map(|(key, value)| (key, value)))
     }
 
-    /// Some elements in the order of their slots, `count` of them unless the gaps are in the way,
-    /// at a cost that does not grow with the table: removals may have left gaps of any length.
+    /// Returns `count` elements in the order of their slots, fewer if gaps get in the way. The cost
+    /// does not grow with the table, although removals may have left gaps of any length.
     pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &V)> {
-        // At least one slot in eight is full.
+        // At least one slot in eight is full if the table has more than 64 buckets.
         let looked_at = 16 * count.max(1);
         let slots = (0..self.slots.len()).step_by((self.slots.len() / looked_at).max(1));
         slots.filter_map(|at| self.slots[at].as_ref().map(|(key, value)| (key, value))).take(count)
     }
 
-    /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`,
-    /// and returns the cursor to go on with, 0 at the end.
+    /// Performs one step of an incremental scan: calls `visit` for the elements of the bucket at
+    /// `cursor`, and returns the next cursor, 0 at the end.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &V)) -> u64 {
         if self.buckets.is_empty() {
             return 0;
         }
-        // While the table grows, a bucket and what has been split from it count as one.
+        // While the table grows, a bucket and the bucket split from it count as one.
         let mask = u64::from(if self.grows() { self.mask >> 1 } else { self.mask });
         let bucket = (cursor & mask) as usize;
         let split =
@@ -353,12 +351,12 @@ impl<V> Dict<V> {
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
     }
 
-    /// An element chosen by `draw`, which is given a bound and answers an index below it.
+    /// Returns an element chosen by `draw`, which gets a bound and returns an index below it.
     pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Blob, &V)> {
         if self.len == 0 {
             return None;
         }
-        // Free slots are few: `compact` sees to it, and the tries are expected to be under nine.
+        // `compact` keeps free slots few: expect under nine draws, or up to 64 in a small table.
         loop {
             if let Some((key, value)) = &self.slots[draw(self.slots.len())] {
                 return Some((key, value));
@@ -390,7 +388,7 @@ mod tests {
                 if cursor == 0 {
                     break;
                 }
-                // Elements 0..100 stay; others come and go around them.
+                // Elements 0..100 stay; the loop removes and adds others.
                 for n in round * churn..(round + 1) * churn {
                     dict.remove(&key(100 + n % 900));
                     dict.insert(key(10_000 + n * 7 % 5_000), ());
@@ -411,7 +409,7 @@ mod tests {
             let before = dict.buckets.len();
             assert_eq!(dict.insert(key(n), n), model.insert(key(n), n));
             assert!(before < LARGE || dict.buckets.len() <= before + ADDED, "{n}");
-            // Some go while others come.
+            // Remove some elements between the insertions.
             if n % 3 == 0 {
                 let gone = key(n / 2);
                 assert_eq!(dict.remove(&gone).map(|(_, n)| n), model.remove(&gone), "{n}");

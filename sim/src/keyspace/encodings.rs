@@ -1,4 +1,4 @@
-//! How large a collection may be in Redis's compact encodings.
+//! Size limits of Redis's compact encodings of collections.
 
 /// The limits beyond which a collection changes to its general encoding, with the defaults of
 /// `redis-server` 7.0.
@@ -14,7 +14,7 @@ pub struct Encodings {
     pub sorted_set_entries_max: usize,
     /// `zset-max-listpack-value`: bytes of a member of a sorted set.
     pub sorted_set_value_max: usize,
-    /// `hll-sparse-max-bytes`: bytes of a HyperLogLog in its sparse form.
+    /// `hll-sparse-max-bytes`: bytes of a HyperLogLog in its sparse encoding.
     pub hyperloglog_sparse_max: usize,
     /// `stream-node-max-entries`: entries in a node of a stream; 0 for any number.
     pub stream_node_entries_max: usize,

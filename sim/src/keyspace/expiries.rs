@@ -1,38 +1,39 @@
-//! Which key of a database expires first.
+//! Queue of the keys of a database, ordered by expiry.
 //!
-//! Leases are renewed far more often than they run out. So a key that is to expire later than
-//! before keeps its place in the order, and gets its new one when it is looked at in the old one: a
-//! renewal costs nothing here.
+//! Clients renew leases far more often than leases expire. So a key whose expiry moves later keeps
+//! its position in the queue. It moves when its old time is checked: the renewal itself costs
+//! nothing here.
 
 use std::collections::BTreeSet;
 
-/// The slots of the keys that expire, each once.
+/// The slots of the keys with an expiry, each once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expiries {
-    /// Sorted by the times at which they are checked, which are never later than their expiries.
+    /// Check time and slot, sorted. A check time is never later than the key's expiry.
     order: BTreeSet<(i64, u32)>,
-    /// The time at which the key of each slot is checked.
+    /// Check time of the key of each slot.
     looks_ms: Vec<i64>,
 }
 
-/// In `looks_ms`, for a slot without a time. A key that expired as long ago as can be is looked at
-/// a millisecond later.
+/// Marks a slot without a time in `looks_ms`. A key with the earliest possible expiry is checked
+/// one millisecond later.
 const NEVER: i64 = i64::MIN;
 
 impl Expiries {
-    /// The next slot to check and when: no key expires before.
+    /// Returns the next slot to check, with its time. No key expires earlier.
     pub(super) fn first(&self) -> Option<(i64, u32)> {
         self.order.first().copied()
     }
 
-    /// The key in a slot expires then, or no more. Nothing need be said of one that expires later
-    /// than before.
+    /// Sets or clears the expiry of the key in a slot. The caller may skip the call if the expiry
+    /// moves later.
     pub(super) fn set(&mut self, slot: u32, when_ms: Option<i64>) {
         let look_ms = self.looks_ms.get(slot as usize).copied().unwrap_or(NEVER);
         self.place(slot, look_ms, when_ms.map_or(NEVER, |when_ms| when_ms.max(NEVER + 1)));
     }
 
-    /// The slot that is first has been looked at: the key in it expires then, which is not before.
+    /// Moves the first slot to `when_ms`, the expiry of its key, which must not be before its check
+    /// time.
     pub(super) fn postpone_first(&mut self, when_ms: i64) {
         let Some((look_ms, slot)) = self.first() else { return };
         self.place(slot, look_ms, when_ms);

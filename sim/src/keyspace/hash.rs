@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::{Dict, Encodings, Typed, Value};
 use crate::blob::Blob;
 
-/// A hash. Small ones are held as a list that keeps the order of insertion, as Redis's listpacks
-/// do; one entry too many or too long makes it a table for good.
+/// A hash. A small one is a list in order of insertion, like Redis's listpacks. One entry too many
+/// or too long turns it into a table for good.
 #[derive(Debug, Clone)]
 pub struct Hash {
     fields: Fields,
@@ -25,7 +25,7 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         match &self.fields {
             Fields::Listpack(list) => list.len(),
@@ -33,12 +33,12 @@ impl Hash {
         }
     }
 
-    /// Whether there is no field.
+    /// Returns true if the hash has no fields.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a field.
+    /// Returns the value of a field.
     pub fn get(&self, field: &[u8]) -> Option<&Blob> {
         match &self.fields {
             Fields::Listpack(list) => list.iter().find(|(name, _)| **name == *field).map(|(_, value)| value),
@@ -46,12 +46,12 @@ impl Hash {
         }
     }
 
-    /// Whether a field is there.
+    /// Returns true if the field exists.
     pub fn contains(&self, field: &[u8]) -> bool {
         self.get(field).is_some()
     }
 
-    /// Sets a field; returns whether it is new.
+    /// Sets a field; returns true if it is new.
     pub fn set(&mut self, field: &Bytes, value: impl Into<Blob>, encodings: &Encodings) -> bool {
         let value = value.into();
         if field.len().max(value.len()) > encodings.hash_value_max {
@@ -75,7 +75,7 @@ impl Hash {
         }
     }
 
-    /// Removes a field; returns the value it had.
+    /// Removes a field; returns its value.
     pub fn remove(&mut self, field: &[u8]) -> Option<Blob> {
         match &mut self.fields {
             Fields::Listpack(list) => {
@@ -86,7 +86,7 @@ impl Hash {
         }
     }
 
-    /// Makes it a table. It never becomes a listpack again.
+    /// Turns the listpack into a table. It never becomes a listpack again.
     fn spread(&mut self) {
         if let Fields::Listpack(list) = &mut self.fields {
             let mut table = Box::<Dict<Blob>>::default();
@@ -97,7 +97,7 @@ impl Hash {
         }
     }
 
-    /// All fields and values.
+    /// Returns all fields and values.
     pub fn iter(&self) -> impl Iterator<Item = (&Blob, &Blob)> {
         let (list, table) = match &self.fields {
             Fields::Listpack(list) => (Some(list), None),
@@ -107,7 +107,7 @@ impl Hash {
         list.chain(table.into_iter().flat_map(|table| table.iter()))
     }
 
-    /// Some fields and values, as [`Dict::sample`].
+    /// Returns some fields and values, like [`Dict::sample`].
     pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &Blob)> {
         let (list, table) = match &self.fields {
             Fields::Listpack(list) => (Some(list), None),
@@ -118,8 +118,8 @@ impl Hash {
         list.map(|(field, value)| (field, value)).chain(table)
     }
 
-    /// A field and its value chosen by `draw`, which is given a bound and answers an index below
-    /// it.
+    /// Returns a field and its value chosen by `draw`, which gets a bound and returns an index
+    /// below it.
     pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Blob, &Blob)> {
         match &self.fields {
             Fields::Listpack(list) if list.is_empty() => None,
@@ -128,7 +128,8 @@ impl Hash {
         }
     }
 
-    /// One step of an incremental scan, as [`Dict::scan`]; a listpack is visited whole.
+    /// Performs one step of an incremental scan, like [`Dict::scan`]. A listpack is visited in one
+    /// step.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &Blob)) -> u64 {
         match &self.fields {
             Fields::Listpack(list) => {
@@ -139,12 +140,12 @@ impl Hash {
         }
     }
 
-    /// Whether it is small enough for the compact encoding, and always was.
+    /// Returns true if the hash is small enough for the compact encoding, and always was.
     pub fn is_compact(&self) -> bool {
         matches!(self.fields, Fields::Listpack(_))
     }
 
-    /// The name of the encoding, as OBJECT ENCODING answers it.
+    /// Returns the encoding's name in the reply of OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         match self.fields {
             Fields::Listpack(_) => "listpack",

@@ -1,4 +1,4 @@
-//! A list: constant-time work at both ends, any position by index.
+//! A list: push and pop take constant time at both ends; any element is found by index.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,8 @@ pub enum End {
     Right,
 }
 
-/// Up to so many elements are removed one by one, each at the cost of its distance from the nearer
-/// end; more are removed in one pass.
+/// Up to this many elements are removed one by one, each at the cost of its distance from the
+/// nearer end. More are removed in one pass.
 const FEW: usize = 4;
 
 /// The elements, head first.
@@ -23,12 +23,12 @@ const FEW: usize = 4;
 pub struct List(VecDeque<Blob>);
 
 impl List {
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if the list has no elements.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -41,7 +41,7 @@ impl List {
         }
     }
 
-    /// Takes the element at an end.
+    /// Removes and returns the element at an end.
     pub fn pop(&mut self, end: End) -> Option<Blob> {
         match end {
             End::Left => self.0.pop_front(),
@@ -49,36 +49,36 @@ impl List {
         }
     }
 
-    /// The element at an index from the head.
+    /// Returns the element at an index from the head.
     pub fn get(&self, index: usize) -> Option<&Blob> {
         self.0.get(index)
     }
 
-    /// Replaces the element at an index from the head; returns whether there is one.
+    /// Replaces the element at an index from the head; returns true if the element exists.
     pub fn set(&mut self, index: usize, element: impl Into<Blob>) -> bool {
         self.0.get_mut(index).map(|old| *old = element.into()).is_some()
     }
 
-    /// Adds an element in front of the one at `index`; `index` may be the length.
+    /// Inserts an element before the one at `index`. `index` may be the length.
     ///
     /// # Panics
-    /// When `index` is larger than the length.
+    /// If `index` is larger than the length.
     pub fn insert(&mut self, index: usize, element: impl Into<Blob>) {
         self.0.insert(index, element.into());
     }
 
-    /// Removes up to `limit` elements equal to `element`, the ones nearest to `end` first; returns
-    /// how many.
+    /// Removes up to `limit` elements equal to `element`, those nearest to `end` first; returns
+    /// their number.
     pub fn remove_equal(&mut self, element: &[u8], end: End, limit: usize) -> usize {
         let equal = |at: &usize| *self.0[*at] == *element;
-        // The search ends with the last one to remove.
+        // The search ends at the last element to remove.
         let mut found: Vec<usize> = match end {
             End::Left => (0..self.0.len()).filter(equal).take(limit).collect(),
             End::Right => (0..self.0.len()).rev().filter(equal).take(limit).collect(),
         };
         let removed = found.len();
         if removed <= FEW {
-            // From the last to the first, so that the others stay where they are.
+            // Remove from the last to the first, so that the indices of the others stay valid.
             found.sort_unstable_by(|a, b| b.cmp(a));
             found.into_iter().for_each(|at| _ = self.0.remove(at));
             return removed;
@@ -98,17 +98,17 @@ impl List {
         self.0.drain(..start.min(self.0.len()));
     }
 
-    /// The elements from index `start` on, head first.
+    /// Returns the elements from index `start` on, head first.
     pub fn iter_from(&self, start: usize) -> impl Iterator<Item = &Blob> {
         self.0.range(start.min(self.0.len())..)
     }
 
-    /// All elements, head first; reversible.
+    /// Returns all elements, head first; reversible.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Blob> + ExactSizeIterator {
         self.0.iter()
     }
 
-    /// The name OBJECT ENCODING has for it.
+    /// Returns the encoding's name in the reply of OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         "quicklist"
     }

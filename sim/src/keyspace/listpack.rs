@@ -1,12 +1,12 @@
-//! The size of Redis's compact encoding of a sequence of strings: it decides when a stream node is
-//! full.
+//! Size of a listpack, Redis's compact encoding of a sequence of strings. It decides when a stream
+//! node is full.
 
 use super::integer;
 
-/// Bytes around the elements of a listpack: its length, its count, and its end.
+/// Bytes of a listpack besides its elements: its length, its count and its end.
 pub(super) const FRAME: usize = 7;
 
-/// Bytes of a string, which is held as an integer if it is one.
+/// Returns the bytes of a string. A string that is an integer is encoded as one.
 pub(super) fn text_len(text: &[u8]) -> usize {
     if let Some(value) = integer(text) {
         return integer_len(value);
@@ -17,7 +17,7 @@ pub(super) fn text_len(text: &[u8]) -> usize {
         _ => 5,
     };
     let len = header + text.len();
-    // The length follows the element once more, seven bits a byte, for walking backwards.
+    // The length repeats after the element, seven bits a byte, for walking backwards.
     len + match len {
         0..=127 => 1,
         128..=16_382 => 2,
@@ -27,7 +27,6 @@ pub(super) fn text_len(text: &[u8]) -> usize {
     }
 }
 
-/// Bytes of an integer.
 pub(super) fn integer_len(value: i64) -> usize {
     1 + match value {
         0..128 => 1,

@@ -1,11 +1,11 @@
 //! The estimated memory use of keys and values, for `maxmemory`, INFO and MEMORY USAGE.
 //!
-//! The figures are those of `redis-server` 7.0 on a 64-bit machine with its own allocator, and the
-//! same on every machine and in every build: the sizes below were derived from the replies of
-//! MEMORY USAGE for values of many kinds and sizes. The size of a collection is estimated from a
-//! few of its elements, so that the cost does not grow with it. Left out is whatever a value does
-//! not show: tables that are being resized have two arrays for a while, strings that were appended
-//! to have spare capacity, and the heights of the nodes of a skiplist are random.
+//! The figures equal those of `redis-server` 7.0 on a 64-bit machine with its own allocator. They
+//! are the same on every machine and in every build. The sizes below are derived from the replies
+//! of MEMORY USAGE for values of many kinds and sizes. The size of a collection is estimated from a
+//! few of its elements, so that the cost does not grow with it. The estimate omits state that a
+//! value does not show: a table has two arrays while it is resized, an appended string has spare
+//! capacity, and the heights of skiplist nodes are random.
 
 use super::{Entry, Hash, List, Set, SortedSet, Value, listpack};
 use crate::resp::format_double;
@@ -14,14 +14,14 @@ use crate::resp::format_double;
 pub const OBJECT: usize = 16;
 /// Entry of a table: key, value, next.
 const TABLE_ENTRY: usize = 24;
-/// A place of a table's array.
+/// Position in a table's array.
 const SLOT: usize = 8;
 /// Header of a table.
 const TABLE: usize = 56;
 /// Header of a list, and of one of its nodes.
 const LIST: usize = 48;
 const LIST_NODE: usize = 32;
-/// Bytes that a node of a list holds unless it is configured otherwise.
+/// Maximum bytes of a list node in the default configuration.
 const LIST_NODE_MAX: usize = 8192;
 /// Headers of a sorted set in its general encoding, with the first node, which has all levels.
 const SKIPLIST: usize = 16 + 32 + 640;
@@ -29,12 +29,13 @@ const SKIPLIST: usize = 16 + 32 + 640;
 const SKIPLIST_NODE: usize = 53;
 /// The header of an embedded string (EMBSTR).
 const EMBEDDED: usize = OBJECT + 3 + 1;
-/// Elements of a table that are looked at, as MEMORY USAGE does by default.
+/// Number of elements sampled in a table, as MEMORY USAGE does by default.
 const SAMPLES: usize = 5;
-/// Elements of a compact encoding that are looked at.
+/// Number of elements sampled in a compact encoding.
 const PACKED_SAMPLES: usize = 32;
 
-/// The size class of an allocation: steps of 16, and from 128 on four steps to each doubling.
+/// Returns the size class of an allocation: steps of 16, and from 128 on four steps to each
+/// doubling.
 pub(super) fn allocated(bytes: usize) -> usize {
     match bytes {
         0..=8 => bytes.div_ceil(8) * 8,
@@ -43,22 +44,21 @@ pub(super) fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Bytes of a hash table with so many entries, without their contents and its own header.
+/// Returns the bytes of a hash table with `len` entries, without their contents and its own header.
 pub fn table_memory(len: usize) -> usize {
     if len == 0 { 0 } else { len * TABLE_ENTRY + slots(len) }
 }
 
-/// Bytes of an embedded string, without those of its object.
+/// Returns the bytes of an embedded string, without those of its object.
 pub fn embedded_memory(len: usize) -> usize {
     allocated(EMBEDDED + len) - OBJECT
 }
 
-/// Bytes of a string of this length, with its header.
+/// Returns the bytes of a string of length `len`, with its header.
 pub fn text_memory(len: usize) -> usize {
     text(len)
 }
 
-/// A string with its own header.
 fn text(len: usize) -> usize {
     let header = match len {
         0..32 => 1,
@@ -69,18 +69,18 @@ fn text(len: usize) -> usize {
     allocated(len.saturating_add(header + 1))
 }
 
-/// Bytes of the array of a hash table with so many entries.
+/// Bytes of the array of a hash table with `len` entries.
 fn slots(len: usize) -> usize {
     len.next_power_of_two().max(4) * SLOT
 }
 
 impl Entry {
-    /// Bytes of the key and its value, as MEMORY USAGE reports them.
+    /// Returns the bytes of the key and its value, as MEMORY USAGE reports them.
     pub fn usage(&self, key: &[u8]) -> usize {
         text(key.len()) + TABLE_ENTRY + self.value.memory()
     }
 
-    /// The memory of key and value with the entries in the tables of the database.
+    /// Returns the bytes of key and value, plus their entries in the tables of the database.
     pub fn memory(&self, key: &[u8]) -> usize {
         let expiry = if self.expires_ms().is_some() { TABLE_ENTRY + SLOT } else { 0 };
         self.usage(key).saturating_add(SLOT + expiry)
@@ -88,7 +88,7 @@ impl Entry {
 }
 
 impl Value {
-    /// Bytes of the value.
+    /// Returns the bytes of the value, as an estimate.
     pub fn memory(&self) -> usize {
         match self {
             Value::String(string) => match string.encoding() {
@@ -133,8 +133,7 @@ fn of_sorted_set(set: &SortedSet) -> usize {
     (SKIPLIST + TABLE + slots(set.len())).saturating_add(extrapolated(set.len(), sizes))
 }
 
-/// Nodes of a list are filled one after the other; an element that is too large for one has a node
-/// of its own.
+/// Fills the nodes of a list one after the other. An element too large for a node gets its own.
 fn of_list(list: &List) -> usize {
     let bytes = extrapolated(list.len(), list.iter().take(PACKED_SAMPLES).map(packed));
     let each = bytes.div_ceil(list.len().max(1)).max(1);
@@ -147,12 +146,12 @@ fn of_list(list: &List) -> usize {
     LIST + full.saturating_add(node(list.len() % per_node))
 }
 
-/// A string in a compact encoding.
+/// Bytes of a string in a compact encoding.
 fn packed(text: impl AsRef<[u8]>) -> usize {
     listpack::text_len(text.as_ref())
 }
 
-/// The estimated size of `len` elements, of which the first few have these sizes.
+/// Estimates the bytes of `len` elements from the sizes of the first few.
 pub(super) fn extrapolated(len: usize, sizes: impl Iterator<Item = usize>) -> usize {
     let (count, sum) =
         sizes.fold((0usize, 0usize), |(count, sum), size| (count + 1, sum.saturating_add(size)));
@@ -163,8 +162,8 @@ pub(super) fn extrapolated(len: usize, sizes: impl Iterator<Item = usize>) -> us
 mod tests {
     use super::*;
 
-    /// Each row was measured on `redis-server` with strings of that length: the allocation for a
-    /// string with a header of three bytes and the zero after it.
+    /// Each row was measured on `redis-server` with strings of that length: the allocation holds
+    /// the string, a header of three bytes and a terminating zero.
     #[test]
     fn an_allocator_has_steps() {
         let rows = [

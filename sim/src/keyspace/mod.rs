@@ -1,8 +1,7 @@
-//! The data of a node: databases of keys, each with a value of one type and perhaps a time to
-//! expire at.
+//! The data of a node: databases of keys, each with a value of one type and an optional expiry.
 //!
-//! Nothing here knows the time, a command or a connection: whether a key has expired is asked with
-//! a rule ([`ExpiryRule`]), and what becomes of one that has is for the caller to say.
+//! This module knows no clock, command or connection. Callers pass a rule ([`ExpiryRule`]) to learn
+//! if a key has expired, and decide what to do with an expired key.
 
 mod db;
 mod dict;

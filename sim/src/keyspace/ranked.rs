@@ -1,34 +1,34 @@
-//! Members in order of score, each findable by its rank: a B-tree in which every node knows how
-//! many members are below each of its children.
+//! Members in order of score: a B-tree in which every tree node counts the members below each of
+//! its children, so that it finds a member by its rank.
 //!
 //! Insert, remove, rank and access by rank are O(log n) in the worst case, without a PRNG. A node
-//! holds many members, the scores side by side: the cost of a search is the number of memory
-//! locations it visits, and those are few. The tree is the one of Bayer and McCreight
-//! ("Organization and maintenance of large ordered indices", 1972), counted as Cormen et al. count
-//! a binary one ("Introduction to Algorithms", chapter 14).
+//! holds many members and keeps the scores side by side: a search costs the number of memory
+//! locations it visits, and it visits few. The tree is the one of Bayer and McCreight
+//! ("Organization and maintenance of large ordered indices", 1972). It keeps counts like the binary
+//! tree of Cormen et al. ("Introduction to Algorithms", chapter 14).
 
 use std::{cmp::Ordering, mem, ops::Range};
 
 use crate::blob::Blob;
 
-/// How many members a node has at most.
+/// Maximum number of members in a tree node.
 const NODE_LEN_MAX: usize = 31;
-/// Its capacity: a full node has one more for a moment, before it is split.
+/// Capacity of a node: it holds one member more than the maximum just before it splits.
 const NODE_ROOM: usize = NODE_LEN_MAX + 1;
-/// The minimum, except in the root. Two such nodes and the member between them fit into one.
+/// Minimum, except in the root. Two such nodes and the member between them fit into one node.
 const NODE_LEN_MIN: usize = NODE_LEN_MAX / 2;
 
 /// One of the two ends of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extreme {
-    /// Where the lowest scores are.
+    /// The end with the lowest scores.
     Min,
-    /// Where the highest scores are.
+    /// The end with the highest scores.
     Max,
 }
 
-/// Members with scores, ordered by score and then by the bytes of the member. Scores are never NaN,
-/// and both zeros are equal.
+/// Members with scores, ordered by score and then by the bytes of the member. Scores are never NaN;
+/// 0.0 and -0.0 are equal.
 #[derive(Debug, Clone, Default)]
 pub struct Ranked {
     root: Node,
@@ -39,18 +39,18 @@ pub struct Ranked {
 struct Node {
     scores: Vec<f64>,
     members: Vec<Blob>,
-    /// Those before, between and after the members; none in a leaf.
+    /// Children before, between and after the members. Empty in a leaf.
     children: Vec<Child>,
 }
 
 #[derive(Debug, Clone)]
 struct Child {
-    /// How many members are in the node and below it.
+    /// Number of members in the node and below it.
     len: usize,
     node: Box<Node>,
 }
 
-/// The result of a split, for the parent: the middle member, and a node with the members after it.
+/// Result of a split, for the parent: the middle member, and a node with the members after it.
 struct Split {
     score: f64,
     member: Blob,
@@ -58,17 +58,17 @@ struct Split {
 }
 
 impl Ranked {
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if no member exists.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds a member that is not there yet.
+    /// Adds a member. It must not exist yet.
     pub fn insert(&mut self, score: f64, member: Blob) {
         self.len += 1;
         if let Some(split) = self.root.insert(score, member) {
@@ -78,14 +78,14 @@ impl Ranked {
         }
     }
 
-    /// Takes out a member, if it is there with that score.
+    /// Removes a member. Returns `None` if it does not exist with that score.
     pub fn remove(&mut self, score: f64, member: &[u8]) -> Option<Blob> {
         let removed = self.root.remove(score, member)?;
         self.shrink();
         Some(removed)
     }
 
-    /// Takes out the first member, or the last.
+    /// Removes the member with the lowest or the highest score. Returns `None` if no member exists.
     pub fn pop(&mut self, from: Extreme) -> Option<(f64, Blob)> {
         if self.is_empty() {
             return None;
@@ -95,7 +95,7 @@ impl Ranked {
         Some(taken)
     }
 
-    /// One member less.
+    /// Counts one member less. Replaces a root without members by its only child.
     fn shrink(&mut self) {
         self.len -= 1;
         if self.is_empty() {
@@ -106,7 +106,7 @@ impl Ranked {
         }
     }
 
-    /// The rank of a member: how many come before it.
+    /// Returns the number of members before a member. `None` if it does not exist with that score.
     pub fn rank(&self, score: f64, member: &[u8]) -> Option<usize> {
         let (mut node, mut before) = (&self.root, 0);
         loop {
@@ -120,7 +120,7 @@ impl Ranked {
         }
     }
 
-    /// The member of a rank, with its score.
+    /// Returns the member at a rank, with its score. `None` from rank `len` on.
     pub fn get(&self, rank: usize) -> Option<(f64, &Blob)> {
         if rank >= self.len {
             return None;
@@ -134,8 +134,8 @@ impl Ranked {
         }
     }
 
-    /// How many members come before the first for which `is_before` is false. It must not turn true
-    /// again after that.
+    /// Returns the number of members before the first one for which `is_before` is false.
+    /// `is_before` must stay false for all later members.
     pub fn partition(&self, mut is_before: impl FnMut(f64, &Blob) -> bool) -> usize {
         let (mut node, mut before) = (&self.root, 0);
         loop {
@@ -156,7 +156,8 @@ impl Ranked {
         }
     }
 
-    /// The members of the ranks in `ranks`, in order, or from the last to the first.
+    /// Walks over the members with a rank in `ranks`, first to last, or last to first if
+    /// `reversed`.
     pub fn range(&self, ranks: Range<usize>, reversed: bool) -> Walk<'_> {
         let end = ranks.end.min(self.len());
         let left = end.saturating_sub(ranks.start);
@@ -175,7 +176,7 @@ impl Child {
 }
 
 impl Node {
-    /// Where a member is, or else before which it belongs.
+    /// Returns the member's index in this node, or else the index of the child it belongs below.
     fn find(&self, score: f64, member: &[u8]) -> Result<usize, usize> {
         let first = self.scores.partition_point(|&other| other < score);
         let ties = self.scores[first..].partition_point(|&other| other == score);
@@ -185,13 +186,13 @@ impl Node {
             .map_err(|at| first + at)
     }
 
-    /// How many members are below the first children.
+    /// Number of members below the first `children` children.
     fn below(&self, children: usize) -> usize {
         self.children.iter().take(children).map(|child| child.len).sum()
     }
 
-    /// Which of the members here has that many before it in this node and below; or which child it
-    /// is below, and its rank there.
+    /// Returns the index of the member with this rank in the subtree. If that member is below a
+    /// child, returns the child's index and the rank within the child.
     fn at(&self, rank: usize) -> (usize, Option<usize>) {
         let mut ahead = rank;
         for (at, child) in self.children.iter().enumerate() {
@@ -221,7 +222,7 @@ impl Node {
         self.split()
     }
 
-    /// Inserts the result of the split of the child at `at`.
+    /// Inserts the result of splitting the child at `at`.
     fn put(&mut self, at: usize, split: Split) {
         let Split { score, member, behind } = split;
         self.children[at].len -= behind.len + 1;
@@ -230,7 +231,7 @@ impl Node {
         self.children.insert(at + 1, behind);
     }
 
-    /// Gives away half if there are too many.
+    /// Splits off the upper half if the node holds more than [`NODE_LEN_MAX`] members.
     fn split(&mut self) -> Option<Split> {
         if self.scores.len() <= NODE_LEN_MAX {
             return None;
@@ -245,7 +246,7 @@ impl Node {
             behind.children = part(&mut self.children, middle + 1, NODE_ROOM + 1);
         }
         let (score, member) = (self.scores.pop()?, self.members.pop()?);
-        // There may have been as many as two nodes have.
+        // After a merge in `mend`, the node may have had the capacity of two.
         self.scores.shrink_to(NODE_ROOM);
         self.members.shrink_to(NODE_ROOM);
         self.children.shrink_to(NODE_ROOM + 1);
@@ -265,7 +266,7 @@ impl Node {
         }
     }
 
-    /// Removes the member at `at`. In an inner node its predecessor takes its place.
+    /// Removes the member at `at`. In an inner node, its predecessor replaces it.
     fn take(&mut self, at: usize) -> Blob {
         let Some(child) = self.children.get_mut(at) else {
             self.scores.remove(at);
@@ -292,8 +293,8 @@ impl Node {
         taken
     }
 
-    /// Merges the child at `at`, if it has too few members, with a sibling; and splits them in the
-    /// middle, if they are too many for one.
+    /// Merges the child at `at` with a sibling if it has too few members. Splits the merged node in
+    /// the middle if it has too many.
     fn mend(&mut self, at: usize) {
         if self.children[at].node.scores.len() >= NODE_LEN_MIN {
             return;
@@ -314,17 +315,17 @@ impl Node {
     }
 }
 
-/// Splits off the elements from `at` on, with this capacity.
+/// Splits off the elements from `at` on, into a vector with capacity `room`.
 fn part<T>(all: &mut Vec<T>, at: usize, room: usize) -> Vec<T> {
     let mut parted = Vec::with_capacity(room);
     parted.extend(all.drain(at..));
     parted
 }
 
-/// A walk over members in order, either way.
+/// Iterator over members in order, in either direction.
 pub struct Walk<'a> {
-    /// The nodes on the path, the innermost last, each with the number of its members before the
-    /// next one.
+    /// Path of nodes, innermost last. Each has the number of its members before the walk's next
+    /// position.
     trail: Vec<(&'a Node, usize)>,
     left: usize,
     reversed: bool,
@@ -344,7 +345,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Descends to the first leaf below the child at `at`, if there are children; or to the last.
+    /// Descends below the child at `at`, if it exists: to its first leaf, or to its last if
+    /// `reversed`.
     fn descend(&mut self, node: &'a Node, mut at: usize) {
         let mut above = node;
         while let Some(child) = above.children.get(at) {
@@ -394,14 +396,14 @@ mod tests {
         one.0.partial_cmp(&other.0).expect("a score is a number").then_with(|| one.1.cmp(&other.1))
     }
 
-    /// The height below a node, after checking that it is the same everywhere, and the sizes of all
-    /// nodes.
+    /// Returns the height below a node, after checking that it is the same for all children, and
+    /// checks the sizes of all nodes.
     fn sound(node: &Node, is_root: bool) -> usize {
         let len = node.scores.len();
         assert_eq!(node.members.len(), len);
         assert!(len <= NODE_LEN_MAX && (is_root || len >= NODE_LEN_MIN), "{len} members");
         let rooms = [node.scores.capacity(), node.members.capacity(), node.children.capacity()];
-        // A vector that grows by one has room for twice as many.
+        // A vector that grows by one element gets room for twice as many.
         assert!(rooms.iter().all(|&room| room <= 2 * NODE_ROOM), "room for {rooms:?}");
         let Some(first) = node.children.first() else { return 1 };
         assert_eq!(node.children.len(), len + 1);
@@ -413,10 +415,10 @@ mod tests {
         height + 1
     }
 
-    /// Few different scores, so that members decide; one of them is the other zero.
+    /// Few different scores, so that the members decide the order; one score is -0.0.
     const SCORES: [f64; 4] = [0.0, -0.0, 1.5, f64::INFINITY];
 
-    /// What is done to both: a member is added, or taken out if it is there; or one is popped.
+    /// An operation on both: adds a member, or removes it if it exists; or pops one.
     #[derive(Debug, Clone, Copy)]
     enum Step {
         Turn(u16, usize),
@@ -433,7 +435,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_equals_a_sorted_vector_after_any_operations(
-            // Enough for three levels now and then.
+            // Sometimes enough members for three levels.
             filled in prop_oneof![Just(0u16), 0u16..1_500],
             steps in prop_oneof![prop::collection::vec(steps(64), 0..300), prop::collection::vec(steps(2_000), 0..300)],
             cut in (0usize..1_500, 0usize..1_500),
@@ -492,8 +494,8 @@ mod tests {
         }
     }
 
-    // A node has 15 members at least below the root, and 16 children: four levels hold no fewer
-    // than 2 * 16^3 - 1 = 8,191, and five no fewer than 131,071.
+    // Below the root a node has at least 15 members and 16 children: four levels hold at least 2 *
+    // 16^3 - 1 = 8,191 members, and five at least 131,071.
     #[test]
     fn the_tree_stays_low_however_members_come_and_go() {
         for from in [Extreme::Min, Extreme::Max] {

@@ -1,18 +1,18 @@
 //! A vector that grows without moving its elements.
 //!
-//! A table of a million keys would otherwise be copied whole whenever it has doubled, while all
-//! clients wait, and would leave behind as much memory as it had.
+//! A plain vector of a million keys would be copied whole each time it doubles, while all clients
+//! wait, and would leave behind as much memory as it had.
 
 use std::ops::{Index, IndexMut};
 
-/// Bytes of a segment at most.
+/// Maximum bytes of a segment.
 const SEGMENT: usize = 64 << 10;
 
-/// Elements by their number, from 0. Those of the first segment are a plain vector; further
-/// segments are made whole.
+/// Elements by number, from 0. The first segment is a vector that grows; further segments are
+/// allocated in full.
 #[derive(Debug, Clone)]
 pub(super) struct Segments<T> {
-    /// Apart from the others, for most tables are small.
+    /// Separate from the others, because most tables are small.
     first: Vec<T>,
     rest: Vec<Vec<T>>,
     len: usize,
@@ -25,10 +25,10 @@ impl<T> Default for Segments<T> {
 }
 
 impl<T> Segments<T> {
-    /// Elements of a segment: a power of two, which numbers are quickly divided by.
+    /// Elements of a segment: a power of two, so that dividing a number by it is fast.
     const LEN: usize = 1 << (SEGMENT / size_of::<T>()).ilog2();
 
-    /// So many times the same.
+    /// Returns `count` copies of `element`.
     pub(super) fn of(element: T, count: usize) -> Segments<T>
     where
         T: Copy,
@@ -39,7 +39,6 @@ impl<T> Segments<T> {
         segments
     }
 
-    /// How many elements there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
@@ -86,13 +85,12 @@ impl<T> Segments<T> {
         self.rest.last_mut().expect("just made").push(element);
     }
 
-    /// All elements in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.first.iter().chain(self.rest.iter().flatten())
     }
 
-    /// Keeps the elements that `keep` selects, in no more memory than they need. Memory is freed
-    /// along the way.
+    /// Keeps the elements that `keep` selects, in no more memory than they need. Frees memory along
+    /// the way.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let Segments { first, rest, .. } = std::mem::take(self);
         for segment in std::iter::once(first).chain(rest) {

@@ -1,16 +1,16 @@
-//! A set of byte strings: sorted integers while it is small and holds nothing else, a hash table
-//! from then on.
+//! A set of byte strings: sorted integers while it is small and all members are integers, a hash
+//! table from then on.
 
 use super::{Dict, Encodings, Typed, Value, integer};
 use crate::blob::Blob;
 
-/// The members.
+/// The members of a set.
 #[derive(Debug, Clone)]
 pub struct Set(Repr);
 
 #[derive(Debug, Clone)]
 enum Repr {
-    /// In ascending order, which is the order that SMEMBERS shows.
+    /// Ascending, which is the order of SMEMBERS.
     Integers(Vec<i64>),
     Table(Box<Dict<()>>),
 }
@@ -22,7 +22,7 @@ impl Default for Set {
 }
 
 impl Set {
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Integers(integers) => integers.len(),
@@ -30,13 +30,13 @@ impl Set {
         }
     }
 
-    /// Whether there is none.
+    /// Returns true if the set has no members.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds a member; returns whether it is new. Too many integers become a hash table, and
-    /// never turn back.
+    /// Adds a member; returns true if it is new. Too many integers turn into a hash table, which
+    /// never turns back.
     pub fn insert(&mut self, member: impl AsRef<[u8]> + Into<Blob>, encodings: &Encodings) -> bool {
         match &mut self.0 {
             Repr::Table(table) => table.insert(member, ()).is_none(),
@@ -70,7 +70,7 @@ impl Set {
         }
     }
 
-    /// Removes a member; returns whether it was there.
+    /// Removes a member; returns true if it existed.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         match &mut self.0 {
             Repr::Table(table) => table.remove(member).is_some(),
@@ -81,7 +81,7 @@ impl Set {
         }
     }
 
-    /// Whether `member` is in the set.
+    /// Returns true if `member` is in the set.
     pub fn contains(&self, member: &[u8]) -> bool {
         match &self.0 {
             Repr::Table(table) => table.contains(member),
@@ -89,7 +89,7 @@ impl Set {
         }
     }
 
-    /// The members in ascending order, while all of them are integers and few.
+    /// Returns the members in ascending order, while the set is held as integers.
     pub fn integers(&self) -> Option<&[i64]> {
         match &self.0 {
             Repr::Integers(integers) => Some(integers),
@@ -97,7 +97,7 @@ impl Set {
         }
     }
 
-    /// All members.
+    /// Returns all members.
     pub fn iter(&self) -> impl Iterator<Item = Blob> {
         let (integers, table) = match &self.0 {
             Repr::Integers(integers) => (Some(integers), None),
@@ -107,7 +107,7 @@ impl Set {
         integers.chain(table.into_iter().flat_map(|table| table.iter()).map(|(member, ())| member.apart()))
     }
 
-    /// Bytes of each member, of a set that is held as integers.
+    /// Returns the bytes per member of a set held as integers. `None` for a table.
     pub fn integer_width(&self) -> Option<usize> {
         let Repr::Integers(integers) = &self.0 else { return None };
         let fits = |min: i64, max: i64| {
@@ -121,7 +121,8 @@ impl Set {
         })
     }
 
-    /// The lengths of some members, as [`Dict::sample`]; of none that are held as integers.
+    /// Returns the lengths of some members, like [`Dict::sample`]. Empty for a set held as
+    /// integers.
     pub fn sample_lengths(&self, count: usize) -> impl Iterator<Item = usize> {
         let table = match &self.0 {
             Repr::Integers(_) => None,
@@ -130,7 +131,7 @@ impl Set {
         table.into_iter().flat_map(move |table| table.sample(count)).map(|(member, ())| member.len())
     }
 
-    /// A member chosen by `draw`, which is given a bound and answers an index below it.
+    /// Returns a member chosen by `draw`, which gets a bound and returns an index below it.
     pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<Blob> {
         match &self.0 {
             Repr::Integers(integers) if integers.is_empty() => None,
@@ -139,7 +140,8 @@ impl Set {
         }
     }
 
-    /// One step of an incremental scan, as [`Dict::scan`]; integers come all at once.
+    /// Performs one step of an incremental scan, like [`Dict::scan`]. Integers are visited in one
+    /// step.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Blob)) -> u64 {
         match &self.0 {
             Repr::Integers(integers) => {
@@ -150,7 +152,7 @@ impl Set {
         }
     }
 
-    /// The name OBJECT ENCODING has for it.
+    /// Returns the encoding's name in the reply of OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         match &self.0 {
             Repr::Integers(_) => "intset",
@@ -190,7 +192,7 @@ mod tests {
             (&["3", "-1", "2", "3"][..], "intset", 3),
             (&["3", "1", "2", "4"][..], "hashtable", 4),
             (&["1", "x"][..], "hashtable", 2),
-            // Only the one canonical form of an integer is that integer.
+            // Only the canonical form of an integer counts as that integer.
             (&["1", "01"][..], "hashtable", 2),
             (&["0", "-0"][..], "hashtable", 2),
             (&["9223372036854775807", "-9223372036854775808"][..], "intset", 2),

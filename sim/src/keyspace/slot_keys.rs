@@ -1,10 +1,10 @@
-//! The keys of a database by their slot of a cluster.
+//! Index of the keys of a database by cluster slot.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use bytes::Bytes;
 
-/// The keys of a database by slot, in each the newest first.
+/// The keys of a database by cluster slot, newest first within a slot.
 #[derive(Debug, Clone)]
 pub struct SlotKeys {
     slot_of: fn(&[u8]) -> u16,
@@ -44,17 +44,17 @@ impl SlotKeys {
         }
     }
 
-    /// How many keys are in a slot.
+    /// Returns the number of keys in a slot.
     pub fn count(&self, slot: u16) -> usize {
         self.slots.get(&slot).map_or(0, |slot| slot.ages.len())
     }
 
-    /// The keys in a slot, the newest first.
+    /// Returns the keys in a slot, newest first.
     pub fn keys(&self, slot: u16) -> impl Iterator<Item = &Bytes> {
         self.slots.get(&slot).into_iter().flat_map(|slot| slot.by_age.values())
     }
 
-    /// The slots that have keys, in order.
+    /// Returns the slots that have keys, in ascending order.
     pub fn used(&self) -> impl Iterator<Item = u16> {
         self.slots.keys().copied()
     }

@@ -1,4 +1,4 @@
-//! A sorted set: members with scores, by member in O(1) and by rank or score in O(log n).
+//! A sorted set: finds members in O(1), ranks and scores in O(log n).
 
 use std::ops::Range;
 
@@ -10,37 +10,37 @@ use crate::blob::Blob;
 pub struct SortedSet {
     scores: Dict<f64>,
     order: Ranked,
-    /// It has outgrown the compact encoding. Redis never converts back, and SCAN shows the
+    /// Set once the compact encoding is outgrown. Redis never converts back, and SCAN shows the
     /// difference.
     large: bool,
 }
 
 impl SortedSet {
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.scores.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if the set has no members.
     pub fn is_empty(&self) -> bool {
         self.scores.is_empty()
     }
 
-    /// Gives a member a score, adding it if it is not there; returns the score it had. The score
-    /// must not be NaN.
+    /// Sets the score of a member, adding the member if it is absent; returns the old score. The
+    /// score must not be NaN.
     pub fn insert(&mut self, member: impl Into<Blob>, score: f64, encodings: &Encodings) -> Option<f64> {
         assert!(!score.is_nan(), "a score is a number");
         let member = member.into();
-        // The compact form writes whole scores as integers, which have one zero.
+        // The compact form writes whole scores as integers, which have only one zero.
         let plain = |score: f64, large| if large { score } else { score + 0.0 };
         if let Some(old) = self.scores.get_mut(&member) {
             let score = plain(score, self.large);
             let was = std::mem::replace(old, score);
-            // Both zeros are one score, and the first one stays.
+            // 0.0 and -0.0 are the same score; the stored one stays.
             if was == score {
                 *old = was;
             } else {
-                // The one that is there may share its bytes with the table.
+                // Move the stored member: it may share its bytes with the table.
                 let kept = self.order.remove(was, &member);
                 self.order.insert(score, kept.expect("both halves hold the same members"));
             }
@@ -54,7 +54,7 @@ impl SortedSet {
         None
     }
 
-    /// One with these members, each once, that is not compact.
+    /// Builds a set in the general encoding from these members, each of which must occur once.
     pub fn large(members: impl IntoIterator<Item = (impl Into<Blob>, f64)>) -> SortedSet {
         let mut set = SortedSet { large: true, ..SortedSet::default() };
         for (member, score) in members {
@@ -63,12 +63,12 @@ impl SortedSet {
         set
     }
 
-    /// Gives up the compact encoding for good.
+    /// Switches to the general encoding for good.
     pub fn enlarge(&mut self) {
         self.large = true;
     }
 
-    /// Makes it compact if it is small enough for that.
+    /// Makes the set compact if it is small enough.
     pub fn compact(&mut self, encodings: &Encodings) {
         let small = self.len() <= encodings.sorted_set_entries_max
             && self.iter().all(|(_, member)| member.len() <= encodings.sorted_set_value_max);
@@ -82,7 +82,7 @@ impl SortedSet {
         }
     }
 
-    /// Removes a member; returns the score it had.
+    /// Removes a member; returns its score.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let (_, score) = self.scores.remove(member)?;
         let removed = self.order.remove(score, member);
@@ -90,7 +90,7 @@ impl SortedSet {
         Some(score)
     }
 
-    /// Takes out the member at one end, with its score.
+    /// Removes and returns the member at one end, with its score.
     pub fn pop(&mut self, from: Extreme) -> Option<(f64, Blob)> {
         let (score, member) = self.order.pop(from)?;
         let removed = self.scores.remove(&member);
@@ -98,39 +98,39 @@ impl SortedSet {
         Some((score, member))
     }
 
-    /// The score of a member.
+    /// Returns the score of a member.
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         self.scores.get(member).copied()
     }
 
-    /// How many members come before this one.
+    /// Returns the number of members before this one.
     pub fn rank(&self, member: &[u8]) -> Option<usize> {
         self.order.rank(self.score(member)?, member)
     }
 
-    /// The member of a rank, with its score.
+    /// Returns the member at a rank, with its score.
     pub fn get(&self, rank: usize) -> Option<(f64, &Blob)> {
         self.order.get(rank)
     }
 
-    /// How many members come before the first for which `is_before` is false, as
+    /// Returns the number of members before the first one for which `is_before` is false, like
     /// [`Ranked::partition`].
     pub fn partition(&self, is_before: impl FnMut(f64, &Blob) -> bool) -> usize {
         self.order.partition(is_before)
     }
 
-    /// The members of the ranks in `ranks`, in order, or from the last to the first.
+    /// Returns the members with a rank in `ranks`, first to last, or last to first if `reversed`.
     pub fn range(&self, ranks: Range<usize>, reversed: bool) -> Walk<'_> {
         self.order.range(ranks, reversed)
     }
 
-    /// All members in order.
+    /// Returns all members in order.
     pub fn iter(&self) -> Walk<'_> {
         self.range(0..self.len(), false)
     }
 
-    /// One step of an incremental scan, as [`Dict::scan`]; a compact one comes all at once, in
-    /// order.
+    /// Performs one step of an incremental scan, like [`Dict::scan`]. A compact set is visited in
+    /// order, in one step.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, f64)) -> u64 {
         if self.large {
             return self.scores.scan(cursor, |member, score| visit(member, *score));
@@ -139,12 +139,12 @@ impl SortedSet {
         0
     }
 
-    /// Whether it is small enough for the compact encoding, and always was.
+    /// Returns true if the set is small enough for the compact encoding, and always was.
     pub fn is_compact(&self) -> bool {
         !self.large
     }
 
-    /// The name OBJECT ENCODING has for it.
+    /// Returns the encoding's name in the reply of OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         if self.large { "skiplist" } else { "listpack" }
     }

@@ -1,18 +1,18 @@
-//! Strings: bytes, and how Redis would hold them.
+//! Strings: their bytes, and the encoding that Redis would use for them.
 
 use bytes::BytesMut;
 
 use super::{Typed, Value};
 use crate::blob::Blob;
 
-/// The most bytes that Redis holds in one allocation with the object's header.
+/// Maximum bytes of a string that Redis allocates together with the object's header.
 const EMBSTR_LEN_MAX: usize = 44;
 
-/// The length of the longest integer, with its sign.
+/// Length of the longest integer, including its sign.
 const INTEGER_LEN_MAX: usize = 20;
 
-/// A string value. The bytes are kept as they are; the encoding that OBJECT ENCODING names follows
-/// from them and from what last wrote them.
+/// A string value. The bytes are kept as they are. The encoding that OBJECT ENCODING reports
+/// follows from them and from the kind of the last write.
 ///
 /// ```
 /// use lockstorm_sim::{blob::Blob, keyspace::Str};
@@ -27,45 +27,45 @@ pub struct Str {
     written: Written,
 }
 
-/// How a string was last written.
+/// Kind of the last write to a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
-    /// Set as a whole, which looks for an integer.
+    /// Set as a whole; an integer gets the integer encoding.
     Whole,
-    /// Set as a whole without looking for an integer, as INCRBYFLOAT does.
+    /// Set as a whole and kept as text even if it is an integer, as INCRBYFLOAT does.
     Text,
     /// Edited in place, which leaves spare capacity.
     Edited,
 }
 
 impl Str {
-    /// A string set as a whole.
+    /// Makes a string that was set as a whole.
     pub fn new(bytes: impl Into<Blob>) -> Str {
         Str { bytes: bytes.into(), written: Written::Whole }
     }
 
-    /// An integer.
+    /// Makes a string that holds an integer.
     pub fn number(n: i64) -> Str {
         Str::new(Blob::integer(n))
     }
 
-    /// A string set as a whole that is held as text even if it is an integer.
+    /// Makes a string that was set as a whole, kept as text even if it is an integer.
     pub fn text(bytes: impl Into<Blob>) -> Str {
         Str { bytes: bytes.into(), written: Written::Text }
     }
 
-    /// A string in the encoding of one that was edited in place.
+    /// Makes a string with the encoding of one that was edited in place.
     pub fn raw(bytes: impl Into<Blob>) -> Str {
         Str { bytes: bytes.into(), written: Written::Edited }
     }
 
-    /// The bytes.
+    /// Returns the bytes of the string.
     pub fn bytes(&self) -> &Blob {
         &self.bytes
     }
 
-    /// The integer it is, written as Redis writes integers: digits with an optional minus, no
-    /// leading zeros.
+    /// Returns the string as an integer, if it is written like Redis writes integers: digits with
+    /// an optional minus, no leading zeros.
     pub fn integer(&self) -> Option<i64> {
         integer(&self.bytes)
     }
@@ -73,7 +73,7 @@ impl Str {
     /// Changes the bytes in place.
     pub fn edit<T>(&mut self, change: impl FnOnce(&mut BytesMut) -> T) -> T {
         let bytes = std::mem::take(&mut self.bytes).into_bytes();
-        // The bytes are copied only while a reply or the replication stream still holds them.
+        // Copies the bytes only if a reply or the replication stream still holds them.
         let mut bytes = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let result = change(&mut bytes);
         self.bytes = bytes.freeze().into();
@@ -81,7 +81,7 @@ impl Str {
         result
     }
 
-    /// The name of the encoding, as OBJECT ENCODING answers it.
+    /// Returns the encoding's name in the reply of OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         match self.written {
             Written::Edited => "raw",
@@ -104,10 +104,9 @@ impl Typed for Str {
     }
 }
 
-/// Reads a decimal integer in its one canonical form, so that writing it again gives the same
-/// bytes.
+/// Parses a decimal integer in its canonical form only, so that formatting it gives the same bytes.
 pub fn integer(text: &[u8]) -> Option<i64> {
-    // However long the text is, it is not read further than an integer can be long.
+    // Skip long text: no integer is longer than this.
     if text.len() > INTEGER_LEN_MAX {
         return None;
     }
@@ -138,7 +137,7 @@ mod tests {
                 text.edit(|bytes| bytes[at] = 8);
                 assert_eq!(text.bytes().as_ptr(), place, "edit {at}");
             }
-            // Growing moves it a few times, not each time.
+            // Growth moves the bytes a few times, not each time.
             let mut moves = 0;
             for _ in 0..100_000 {
                 let before = text.bytes().as_ptr();

@@ -10,7 +10,7 @@ const CLOCK_MAX: i64 = (1 << 24) - 1;
 pub struct Lfu {
     /// `lfu-log-factor`: how much rarer each further increment is.
     pub log_factor: u32,
-    /// `lfu-decay-time`: after so many minutes without use the counter falls by one; 0 for never.
+    /// `lfu-decay-time`: minutes without use after which the counter falls by one; 0 for never.
     pub decay_minutes: u32,
 }
 
@@ -20,25 +20,25 @@ impl Default for Lfu {
     }
 }
 
-/// In place of a time, which is never so early.
+/// Marks a missing time; no real time is this early.
 const NOT_YET: i64 = i64::MIN >> FREQUENCY_BITS;
-/// The bits below the time.
+/// Number of bits below the time.
 const FREQUENCY_BITS: u32 = 8;
 
 /// The random input that decides whether an access increments the counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Draw {
-    /// How the counter moves.
+    /// Growth and decay of the counter.
     pub lfu: Lfu,
     /// Random bits.
     pub bits: u64,
 }
 
-/// The use of one key, in one word, because every key has one.
+/// The use of one key, packed in one word because every key has one.
 ///
-/// The upper bits are milliseconds of the wall clock, or `NOT_YET` until the first use after a
-/// load, which counts as just now. Below them is a logarithmic counter: 255 means about a million
-/// accesses.
+/// The upper bits are milliseconds of the wall clock, or `NOT_YET` between a load and the first
+/// use, which counts as used just now. The lower bits are a logarithmic counter: 255 means about a
+/// million accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage(i64);
 
@@ -57,33 +57,32 @@ impl Usage {
         (self.0 & i64::from(u8::MAX)) as u8
     }
 
-    /// The use of a key that is created now.
+    /// Returns the usage of a key created now.
     pub fn new(now_ms: i64) -> Usage {
         Usage::of(now_ms, INITIAL)
     }
 
-    /// The use of a key whose LFU counter is `frequency` now.
+    /// Returns the usage of a key whose LFU counter is `frequency` now.
     pub fn counted(now_ms: i64, frequency: u8) -> Usage {
         Usage::of(now_ms, frequency)
     }
 
-    /// The use of a key that has been idle for this many seconds, as far as the server's 24-bit
-    /// clock can represent it: times before its origin wrap around, and only the bits that fit are
-    /// kept.
+    /// Returns the usage of a key that has been idle for `secs` seconds, as far as the server's
+    /// 24-bit clock can represent it: times before its origin wrap around, and only the low 24 bits
+    /// are kept.
     pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
         let clock = (now_ms / 1000) & CLOCK_MAX;
-        // Computed in milliseconds, which may overflow.
+        // The product in milliseconds may overflow and wraps.
         let used = clock - secs.wrapping_mul(1000) / 1000;
         let used = if used < 0 { used + CLOCK_MAX } else { used } & CLOCK_MAX;
         let secs = if clock >= used { clock - used } else { clock + CLOCK_MAX - used };
         Usage::of(now_ms - secs * 1000, INITIAL)
     }
 
-    /// Records an access. Given a draw, the counter is incremented with the probability that it
-    /// decides.
+    /// Records an access. With a draw, increments the counter with the probability below.
     ///
-    /// Source: the chance is 1 / ((counter - 5) * `lfu-log-factor` + 1), as redis.conf describes
-    /// it.
+    /// Source: the probability is 1 / ((counter - 5) * `lfu-log-factor` + 1), as redis.conf
+    /// describes it.
     pub fn note(&mut self, now_ms: i64, draw: Option<Draw>) {
         let mut counter = self.counter();
         if let Some(Draw { lfu, bits }) = draw {
@@ -102,13 +101,13 @@ impl Usage {
         (last_ms != NOT_YET).then_some(last_ms)
     }
 
-    /// Milliseconds since the last use.
+    /// Returns the milliseconds since the last use. 0 before the first use after a load.
     pub fn idle_ms(&self, now_ms: i64) -> i64 {
         self.last_ms().map_or(0, |last_ms| now_ms.saturating_sub(last_ms).max(0))
     }
 
-    /// The counter, less what the time without use has taken off it. The time is counted in minutes
-    /// of the clock, of which one may be over at once.
+    /// Returns the counter minus its decay since the last use. The decay counts minute boundaries
+    /// of the clock; the first one may come right after the use.
     pub fn frequency(&self, now_ms: i64, lfu: Lfu) -> u8 {
         let minute = |ms: i64| ms.div_euclid(60_000);
         let minutes = self.last_ms().map_or(0, |last_ms| (minute(now_ms) - minute(last_ms)).max(0));
@@ -136,7 +135,7 @@ mod tests {
         assert_eq!(usage.frequency(3 * 60_000, lfu), 4);
         assert_eq!(usage.frequency(i64::MAX, lfu), 0);
         assert_eq!(usage.frequency(i64::MAX, Lfu { decay_minutes: 0, ..lfu }), 7);
-        // Without a factor every use counts.
+        // With a factor of 0 every use counts.
         note(&mut usage, Lfu { log_factor: 0, ..lfu }, 1);
         assert_eq!(usage.frequency(0, lfu), 8);
     }
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(Usage::idle_for(now_ms, 100).idle_ms(now_ms), 100_000);
         let clock = 1_700_000_000 & CLOCK_MAX;
         assert_eq!(Usage::idle_for(now_ms, clock).idle_ms(now_ms), clock * 1000);
-        // Before its origin the clock wraps around.
+        // The clock wraps around before its origin.
         let idle = |secs| Usage::idle_for(now_ms, secs).idle_ms(now_ms) / 1000;
         assert_eq!([idle(clock + 1), idle(CLOCK_MAX - 1), idle(CLOCK_MAX)], [clock + 1, CLOCK_MAX - 1, 0]);
         assert_eq!([idle(CLOCK_MAX + 1), idle(99_999_999), idle(1 << 62)], [1, 16_113_919, 0]);

@@ -13,13 +13,13 @@ pub enum Value {
     List(List),
     /// Byte strings, each once.
     Set(Set),
-    /// Byte strings, each once, in order of their scores.
+    /// Byte strings, each once, ordered by score.
     SortedSet(Box<SortedSet>),
-    /// Entries in order of their ids, with groups of readers.
+    /// Entries ordered by id, with consumer groups.
     Stream(Box<Stream>),
 }
 
-/// The name of a type, as TYPE answers it.
+/// A type, as named in the reply of TYPE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `string`
@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Kind::String => "string",
@@ -50,22 +50,22 @@ impl Kind {
     }
 }
 
-/// The key holds a value of another type than the command works on.
+/// Error: the key holds a value of another type than the command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongType;
 
-/// A Rust type that is one of the [`Value`]s, so that looking a key up by type is written once.
+/// A Rust type that is one of the [`Value`]s, so that one function looks up keys of every type.
 pub trait Typed: Sized {
-    /// The value as this type, if it is one.
+    /// Returns the value as this type. `None` if it has another type.
     fn of(value: &Value) -> Option<&Self>;
-    /// The value as this type, if it is one, to change in place.
+    /// Returns the value as this type, for changes in place. `None` if it has another type.
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
-    /// An empty one, for commands that create what they add to.
+    /// Returns an empty value, for commands that create the key they add to.
     fn empty() -> Value;
 }
 
 impl Value {
-    /// Which type this is.
+    /// Returns the type of the value.
     pub fn kind(&self) -> Kind {
         match self {
             Value::String(_) => Kind::String,
@@ -77,7 +77,7 @@ impl Value {
         }
     }
 
-    /// The name of the encoding, as OBJECT ENCODING answers it.
+    /// Returns the encoding's name in the reply of OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         match self {
             Value::String(string) => string.encoding(),
@@ -89,10 +89,10 @@ impl Value {
         }
     }
 
-    /// Whether a collection has lost its last element, and with it its key.
+    /// Returns true if a collection has lost its last element; its key is then removed.
     pub fn is_empty_collection(&self) -> bool {
         match self {
-            // A stream stays for its groups and its ids.
+            // An empty stream keeps its key, because of its groups and last id.
             Value::String(_) | Value::Stream(_) => false,
             Value::Hash(hash) => hash.is_empty(),
             Value::List(list) => list.is_empty(),

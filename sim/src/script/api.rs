@@ -1,4 +1,4 @@
-//! The `redis` table, and the functions of the sandbox that are written in Rust.
+//! The `redis` table, and the sandbox functions written in Rust.
 
 use std::rc::Rc;
 
@@ -18,11 +18,11 @@ use super::{
 };
 use crate::resp::{Protocol, Reply};
 
-/// What INFO and HELLO call the version of Redis that is simulated.
+/// The simulated version of Redis, as INFO and HELLO report it.
 const VERSION: &str = "7.0.15";
 const VERSION_NUM: u32 = 0x0007_000F;
 
-/// The table that `sandbox.lua` is given: functions for its own use, and the libraries.
+/// Makes the table for `sandbox.lua`: functions for its own use, and the libraries.
 pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
     let rust = lua.create_table()?;
     rust.raw_set("explain", lua.create_function(position::explain)?)?;
@@ -68,7 +68,7 @@ fn set(lua: &Lua, desk: &Rc<Desk>, table: &Table, functions: &[(&str, Api)]) -> 
     table.raw_set("REDIS_VERSION_NUM", VERSION_NUM)
 }
 
-/// What the code of a library sees as `redis` while it is loaded.
+/// Makes the table that library code sees as `redis` while it loads.
 fn loading(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
     set(lua, desk, &redis, &[("register_function", register), ("log", log)])?;
@@ -91,10 +91,10 @@ fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
     set(lua, desk, &redis, &functions)?;
     if dialect == Dialect::Scripts {
         let functions: [(&str, Api); 3] = [
-            // Effects are always what replicas get; scripts written when that was a choice still
-            // ask for it.
+            // Replicas always get the effects; scripts from when that was optional still ask for
+            // it.
             ("replicate_commands", |_, _, _| Ok(Value::Boolean(true))),
-            // There is no debugger to stop in.
+            // No debugger exists to stop in.
             ("breakpoint", |_, _, _| Ok(Value::Boolean(false))),
             ("debug", |_, _, _| Ok(Value::Nil)),
         ];
@@ -108,7 +108,7 @@ fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
     Ok(redis)
 }
 
-/// The words of a command given to `redis.call` and its siblings.
+/// Converts the arguments of `redis.call` and `redis.pcall` to the words of a command.
 fn words(args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
     if args.is_empty() {
         return Err("ERR Please specify at least one argument for this redis lib call");
@@ -120,10 +120,10 @@ fn words(args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
     Ok(words)
 }
 
-/// Instructions that a command counts for, whatever it does.
+/// Instructions that every command costs.
 const CALL_COST: usize = 20;
 
-/// Runs a command; an error where there is none to run.
+/// Runs a command. The inner error means that the arguments form no command.
 fn called(desk: &Desk, args: &MultiValue) -> mlua::Result<Result<Reply, &'static str>> {
     let words = match words(args) {
         Ok(words) => words,
@@ -134,8 +134,8 @@ fn called(desk: &Desk, args: &MultiValue) -> mlua::Result<Result<Reply, &'static
     Ok(Ok(reply))
 }
 
-/// Instructions that a reply counts for: one for each of its elements, and what it takes to copy
-/// its bytes.
+/// Returns the instructions that a reply costs: one for each element, and those for copying its
+/// bytes.
 fn cost(reply: &Reply) -> usize {
     let of = |items: &[Reply]| items.len() + items.iter().map(cost).sum::<usize>();
     match reply {
@@ -156,7 +156,7 @@ fn call(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
     }
 }
 
-/// A reply as a Lua value, made without the guard that the memory limit asks for.
+/// Converts a reply to a Lua value with the memory limit lifted, which avoids protected calls.
 fn made(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Result<Value> {
     if let Reply::Integer(_) | Reply::Null | Reply::NullArray = reply {
         return to_lua(lua, reply, protocol);
@@ -178,14 +178,14 @@ fn pcall(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
     }
 }
 
-/// `redis.error_reply` and `redis.status_reply`: a table of one field.
+/// Makes a table with one field, for `redis.error_reply` and `redis.status_reply`.
 fn single_field(lua: &Lua, name: &str, args: MultiValue) -> mlua::Result<Value> {
     let table = lua.create_table_with_capacity(0, 1)?;
     match (args.len(), args.front()) {
         (1, Some(Value::String(text))) if name == "err" => {
             let text = text.as_bytes();
             let text = text.strip_prefix(b"-").unwrap_or(&text);
-            // A text without a space has no code yet.
+            // A text without a space has no error code yet.
             let code: &[u8] = if text.contains(&b' ') { b"" } else { b"ERR " };
             table.raw_set(name, lua.create_string([code, text].concat())?)?;
         }
@@ -199,14 +199,15 @@ fn sha1hex(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
     let (1, Some(arg)) = (args.len(), args.front()) else {
         return Err(Failure::reply("ERR wrong number of arguments"));
     };
-    // Lua's own notion of text: numbers have one, whatever else counts as empty.
+    // Like Lua, convert numbers to text. Any other value counts as empty.
     let text = lua.coerce_string(arg.clone())?;
     Desk::charge_bytes(lua, text.as_ref().map_or(0, |text| text.as_bytes().len()))?;
     let digits = text.map_or_else(|| sha1_hex(b""), |text| sha1_hex(&text.as_bytes()));
     lua.create_string(digits).map(Value::String)
 }
 
-/// `redis.log`: checked as Redis checks it; a simulated node keeps no log file.
+/// `redis.log`: checks its arguments like Redis, but writes nothing: a simulated node has no log
+/// file.
 fn log(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
     if args.len() < 2 {
         return Err(Failure::reply("ERR redis.log() requires two arguments or more."));
@@ -241,7 +242,7 @@ fn set_propagation(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Val
     let (1, Some(arg)) = (args.len(), args.front()) else {
         return Err(Failure::reply("ERR redis.set_repl() requires two arguments."));
     };
-    // What is no number counts as none of both.
+    // A value that is not a number selects neither.
     let mask @ 0..=3 = integer(lua, arg)?.unwrap_or(0) else {
         let text = "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.";
         return Err(Failure::reply(text));

@@ -5,9 +5,9 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::args::Args;
 
-/// A number as 32 bits: the lowest of a double's after it was made so large that they count units.
-/// So whole numbers wrap around, fractions are rounded to the nearest even, and what is larger
-/// still has the bits it happens to have.
+/// Converts a number to 32 bits: adds a constant so large that the lowest bit of the double's
+/// mantissa counts units, and takes the low bits. So whole numbers wrap around, fractions round to
+/// the nearest even number, and larger numbers give arbitrary bits.
 fn bits(args: &Args<'_>, at: usize) -> mlua::Result<u32> {
     const UNITS: f64 = 6_755_399_441_055_744.0;
     Ok((args.number(at)? + UNITS).to_bits() as u32)
@@ -41,7 +41,7 @@ fn tohex(args: &Args<'_>) -> mlua::Result<Value> {
     args.lua.create_string(&text[8 - keep..]).map(Value::String)
 }
 
-/// The table `bit`.
+/// Makes the table `bit`.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     type Operation = fn(&Args<'_>) -> mlua::Result<u32>;
     let table = lua.create_table()?;

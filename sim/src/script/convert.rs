@@ -15,30 +15,31 @@ use crate::{
     script::ScriptErrors,
 };
 
-/// What a script returns is converted with so many places of Lua's stack, of which Redis's
-/// interpreter has 8,000. An array takes one, a map or a set three, and a key of a map one more.
-/// Tables can contain themselves.
+/// Number of slots of Lua's stack for converting a script's return value; Redis's interpreter has
+/// 8,000. An array takes one slot, a map or a set three, and a key of a map one more. The limit
+/// also ends tables that contain themselves.
 const PLACES_MAX: usize = 7_995;
-/// A reply is a tree in memory up to this depth; what is deeper is written out already. Whatever
-/// follows the branches of a tree takes its process's stack, of which there is less.
+/// A reply is a tree in memory up to this depth; a deeper part is encoded already. Code that
+/// recurses into the tree uses the process's stack, which has less room.
 const DEPTH_MAX: usize = 256;
-/// Replies hold at most so many elements: tables that share tables describe more than memory holds.
+/// Maximum number of elements of a reply: tables that share tables can describe more than fits in
+/// memory.
 const ELEMENTS_MAX: usize = 1 << 23;
 
 pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// An argument of `redis.call` as Redis sends it: strings as they are, numbers with all their
+/// Converts an argument of `redis.call` like Redis: strings as they are, numbers with all their
 /// digits.
 pub(super) fn argument(value: &Value) -> Option<Bytes> {
     match value {
         Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
-        // Lua has doubles only; beyond seventeen digits they are written as such.
+        // Lua has only doubles; beyond seventeen digits, format the number as a double.
         Value::Integer(n) if n.unsigned_abs() < 100_000_000_000_000_000 => Some(Bytes::from(n.to_string())),
         Value::Integer(n) => Some(Bytes::from(format_double(*n as f64))),
-        // C prints the sign that 0/0 has on this processor family, and nothing else makes a NaN
-        // here.
+        // C prints the sign of a NaN. Here only 0/0 makes one, with the sign of this processor
+        // family.
         Value::Number(n) if n.is_nan() => {
             Some(Bytes::from_static(if n.is_sign_negative() { b"-nan" } else { b"nan" }))
         }
@@ -47,7 +48,7 @@ pub(super) fn argument(value: &Value) -> Option<Bytes> {
     }
 }
 
-/// A reply as a script sees it, by the protocol it chose with `redis.setresp`.
+/// Converts a reply to the value that a script sees, by the protocol it chose with `redis.setresp`.
 pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Result<Value> {
     let resp3 = protocol == Protocol::Resp3;
     let field = |name: &str, value: Value| -> mlua::Result<Value> {
@@ -58,11 +59,11 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
     Ok(match reply {
         Reply::Integer(n) => Value::Number(n as f64),
         Reply::Bulk(bytes) => Word(&bytes).into_lua(lua)?,
-        // No script calls EXEC, in which alone there are replies that are written already.
+        // Only EXEC makes encoded replies, and no script calls it.
         Reply::Written(bytes) => Word(&bytes).into_lua(lua)?,
         Reply::Status(text) => field("ok", Word(&quoted(&text)).into_lua(lua)?)?,
         Reply::Error(text) => Value::Table(counted_table(lua, &text)?),
-        // What is said about a reply is not for scripts.
+        // Scripts do not see attributes.
         Reply::Several(mut replies) if matches!(replies[..], [Reply::Attribute(_), _]) => {
             to_lua(lua, replies.pop().unwrap_or(Reply::Silence), protocol)?
         }
@@ -120,9 +121,9 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
     Ok(Value::Table(table))
 }
 
-/// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script
-/// chose: it decides what booleans become. `client_protocol` is the protocol of the client that
-/// gets the reply.
+/// Converts a script's return value to a reply; returns the errors in it as well. `protocol` is the
+/// one that the script chose: it decides how to convert booleans. `client_protocol` is the protocol
+/// of the client that gets the reply.
 pub(super) fn to_reply(
     lua: &Lua,
     value: &Value,
@@ -133,8 +134,8 @@ pub(super) fn to_reply(
     let mut stack = Stack { open: Vec::new(), parked: None };
     let mut converted = begin(lua, value, protocol, 0, &mut course)?;
     loop {
-        // A whole value goes into what is around it; what is around a table that has only begun is
-        // that table.
+        // A complete reply goes into the innermost open table. A table that begins becomes the
+        // innermost open table.
         match converted {
             Converted::Whole(reply) => match stack.open.last_mut() {
                 None => return Ok((reply, course.errors)),
@@ -154,31 +155,31 @@ pub(super) fn to_reply(
     }
 }
 
-/// The tables that are on their way to a reply, each within the one before. A stack of our own: a
-/// script may nest them deeper than the process's stack would carry.
+/// The tables being converted, each inside the one before. This is a separate stack, because a
+/// script may nest tables deeper than the process's stack allows.
 struct Stack {
     open: Vec<Open>,
-    /// The tables that wait for what is deep inside of them, once there is one. Outside of Lua only
-    /// some thousands can be held at once.
+    /// Holds the outer tables while a deep inner one is converted, because Rust can hold only a few
+    /// thousand Lua values at once. `None` until needed.
     parked: Option<Table>,
 }
 
-/// A table on its way to a reply.
+/// A table being converted.
 struct Open {
     kind: Kind,
-    /// Its elements from 1 on; `None` while it is parked.
+    /// The table with elements from 1 on; `None` while it is parked.
     table: Option<Table>,
-    /// How many of them have been taken.
+    /// Number of elements taken.
     taken: usize,
     done: Vec<Reply>,
-    /// The places of Lua's stack that are taken when it begins.
+    /// Slots of Lua's stack in use when the table begins.
     places: usize,
 }
 
 #[derive(Clone, Copy)]
 enum Kind {
     Array,
-    /// Keys and values in turn.
+    /// Keys and values, alternating.
     Map,
     Set,
 }
@@ -189,10 +190,10 @@ enum Converted {
 }
 
 impl Stack {
-    /// From this depth on, only the innermost table is held outside of Lua.
+    /// From this depth on, Rust holds only the innermost table.
     const PARKED_FROM: usize = 100;
 
-    /// The places of Lua's stack that are taken when the next element begins.
+    /// Returns the slots of Lua's stack in use when the next element begins.
     fn places(&self) -> usize {
         self.open.last().map_or(0, Open::places)
     }
@@ -211,7 +212,7 @@ impl Stack {
         Ok(())
     }
 
-    /// The next element of the innermost table; the first nil ends it.
+    /// Takes the next element of the innermost table. The first nil ends the table.
     fn next(&mut self) -> mlua::Result<Option<Value>> {
         let Some(inner) = self.open.last_mut() else { return Ok(None) };
         let Some(table) = &inner.table else { return Ok(None) };
@@ -219,7 +220,7 @@ impl Stack {
         Ok(Some(table.raw_get::<Value>(inner.taken)?).filter(|value| !value.is_nil()))
     }
 
-    /// The innermost table, which is whole.
+    /// Removes the innermost table, which is complete, and returns its reply.
     fn pop(&mut self) -> mlua::Result<Reply> {
         let whole = self.open.pop().expect("one is open until the last is whole").close();
         let depth = self.open.len();
@@ -258,7 +259,7 @@ impl Open {
     }
 }
 
-/// Begins with a value, which counts against what the whole conversion may make.
+/// Begins to convert a value. Tables count against the limit of the whole conversion.
 fn begin(
     lua: &Lua,
     value: &Value,
@@ -278,15 +279,15 @@ fn begin(
     }))
 }
 
-/// What a conversion may still make, and what it has come across.
+/// Remaining limit of a conversion, and the errors found so far.
 struct Course {
-    /// How many more elements there may be.
+    /// Number of elements that may still be made.
     room: usize,
     errors: ScriptErrors,
 }
 
 impl Course {
-    /// Takes room; whether there is some left.
+    /// Subtracts elements from the limit; returns true if it is not used up.
     fn spend(&mut self, elements: usize) -> bool {
         self.room = self.room.saturating_sub(elements);
         self.room > 0
@@ -314,7 +315,7 @@ fn begin_table(lua: &Lua, table: &Table, course: &mut Course) -> mlua::Result<Co
         return Ok(Converted::Whole(Reply::Double(table.raw_get("double")?)));
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
-        // It is one line on the wire.
+        // The digits must stay on one line on the wire.
         let digits = digits.as_bytes();
         let line = digits.iter().map(|&b| if b == b'\r' || b == b'\n' { b' ' } else { b });
         return Ok(Converted::Whole(Reply::BigNumber(line.collect())));
@@ -323,7 +324,7 @@ fn begin_table(lua: &Lua, table: &Table, course: &mut Course) -> mlua::Result<Co
         && let Value::String(text) = verbatim.raw_get("string")?
         && let Value::String(format) = verbatim.raw_get("format")?
     {
-        // Three letters, of which there may be too few or too many.
+        // A format has three letters: pad a shorter one, cut a longer one.
         let mut letters = [b' '; 3];
         letters.iter_mut().zip(format.as_bytes().iter()).for_each(|(letter, &given)| *letter = given);
         return Ok(Converted::Whole(Reply::Verbatim(letters, bytes(&text))));
@@ -341,7 +342,7 @@ fn begin_table(lua: &Lua, table: &Table, course: &mut Course) -> mlua::Result<Co
     })
 }
 
-/// The keys of a table, each with its value for a map, one after the other in a table of their own.
+/// Copies the keys of a table, for a map each followed by its value, into a new sequence.
 fn flat(lua: &Lua, table: &Table, kind: Kind, course: &mut Course) -> mlua::Result<Converted> {
     let elements = lua.create_table()?;
     let mut len = 0;
@@ -360,7 +361,7 @@ fn flat(lua: &Lua, table: &Table, kind: Kind, course: &mut Course) -> mlua::Resu
     Ok(Converted::Begun(kind, elements))
 }
 
-/// Text as C reads it: up to the first zero.
+/// Cuts text at its first zero byte, as C does.
 fn until_zero(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
@@ -369,14 +370,14 @@ fn bytes(text: &LuaString) -> Bytes {
     Bytes::copy_from_slice(&text.as_bytes())
 }
 
-/// A double as C casts it to a 64-bit integer on x86-64: whatever does not fit is the smallest
-/// integer.
+/// Converts a double like a C cast to a 64-bit integer on x86-64: a value that does not fit becomes
+/// the smallest integer.
 pub(super) fn truncated(n: f64) -> i64 {
     // Both bounds are doubles, so the comparison is exact.
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) { n as i64 } else { i64::MIN }
 }
 
-/// A field that holds text; Lua counts numbers as such.
+/// Returns a text field. Like Lua, counts a number as text.
 pub(super) fn text_field(table: &Table, name: &str) -> mlua::Result<Option<Bytes>> {
     Ok(match table.raw_get(name)? {
         Value::String(text) => Some(bytes(&text)),
@@ -391,13 +392,13 @@ mod tests {
 
     use super::*;
 
-    /// The reply alone, to a client of the protocol that the script chose.
+    /// Returns only the reply, for a client with the protocol that the script chose.
     fn converted(lua: &Lua, value: &Value, protocol: Protocol) -> Reply {
         to_reply(lua, value, protocol, protocol).expect("there is memory").0
     }
 
-    /// Replies that scripts see as they are: no nulls, which end arrays, and no integers beyond a
-    /// double's digits.
+    /// Replies that a script passes on unchanged: no nulls, which end arrays, and no integers
+    /// beyond a double's precision.
     fn kept() -> impl Strategy<Value = Reply> {
         let leaf = prop_oneof![
             (-(1i64 << 53)..=1 << 53).prop_map(Reply::Integer),
@@ -451,11 +452,11 @@ mod tests {
         let itself = run("local t = {} t[1] = t return t");
         let mut bytes = Vec::new();
         itself.encode(Protocol::Resp2, &mut bytes);
-        // As many levels as `redis-server` answers.
+        // `redis-server` replies with the same number of levels.
         let text = String::from_utf8(bytes).expect("only digits and letters");
         assert_eq!(text, format!("{}-ERR reached lua stack limit\r\n", "*1\r\n".repeat(7_995)));
         run("local t = {1} for _ = 1, 30 do t = {t, t} end return t");
-        // Outside of Lua only some thousands of its values can be held at once.
+        // Rust can hold only a few thousand Lua values at once.
         for table in ["{map = t}", "{set = t}", "t"] {
             let body = format!("local t = {{}} for n = 1, 10000 do t[n] = {{'x' .. n}} end return {table}");
             let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a running script has: its surroundings, what it may still spend, and where it stands.
+//! State of a running script: its host, its remaining budget and its position.
 
 use std::{
     any::Any,
@@ -14,46 +14,46 @@ use mlua::{Function, Lua, RegistryKey};
 use super::{Flags, failure::Failure, pattern::Fuel, random::Random};
 use crate::resp::{Protocol, Reply};
 
-/// Bytes that a library copies or compares in the time of an instruction.
+/// Bytes that a library copies or compares in the time of one instruction.
 pub(super) const BYTES_PER_INSTRUCTION: usize = 16;
 
-/// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must
-/// not take the machine's memory with it.
+/// Maximum bytes that scripts hold at once. Redis has no such limit; a simulated node must not
+/// exhaust the machine's memory.
 ///
-/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is
-/// lifted where Rust makes values, whose size has a bound of its own.
+/// With a limit set, mlua makes each value in a protected call. So the limit is lifted where Rust
+/// makes values, whose size has its own bound.
 pub(super) const MEMORY_MAX: usize = 256 << 20;
 
-/// Where scripts go by a clock, it is read once in so many instructions: at each look of the hook
-/// that counts them, for it knows nothing of what they took.
+/// If a clock limits scripts, it is read once in this many instructions: each time the hook that
+/// counts instructions runs, because a count does not show their duration.
 const CLOCK_PERIOD: u64 = 100;
 
-/// What a script may ask of its surroundings while it runs.
+/// The surroundings that a running script may use.
 pub trait Host: Any + fmt::Debug {
-    /// `redis.call`: runs a command, or answers the error that refuses it.
+    /// `redis.call`: runs a command and returns its reply, or the error that refuses it.
     fn call(&mut self, words: Vec<Bytes>) -> Reply;
 
-    /// `redis.acl_check_cmd`: whether the command would be allowed; `None` when there is no such
-    /// command.
+    /// `redis.acl_check_cmd`: returns true if the user may run the command. `None` if the command
+    /// does not exist.
     fn may_call(&mut self, words: &[Bytes]) -> Option<bool>;
 
-    /// `redis.setresp`: the protocol that replies to `call` are to follow.
+    /// `redis.setresp`: sets the protocol for the replies to `call`.
     fn set_protocol(&mut self, protocol: Protocol);
 
-    /// `redis.set_repl`: whether what follows reaches the append-only file, and the replicas.
+    /// `redis.set_repl`: decides if later writes reach the AOF and the replicas.
     fn set_propagation(&mut self, aof: bool, replicas: bool);
 }
 
-/// How long a script may run before others have their turn.
+/// Limits of a script's run before it must let others run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Instructions, where there is no clock to go by.
+    /// Instructions, used without a clock.
     pub(super) budget: u64,
     /// Time by the machine's own clock.
     pub(super) turn: Duration,
 }
 
-/// A function as the code of a library registers it.
+/// A function as library code registers it.
 #[derive(Debug)]
 pub(super) struct Registered {
     pub(super) name: String,
@@ -62,45 +62,45 @@ pub(super) struct Registered {
     pub(super) callback: RegistryKey,
 }
 
-/// What the functions given to Lua share with the engine.
+/// State that the functions given to Lua share with the engine.
 #[derive(Default)]
 pub(super) struct Desk {
-    /// The surroundings of the script that runs.
+    /// Host of the running script.
     pub(super) host: RefCell<Option<Box<dyn Host>>>,
-    /// The protocol it chose.
+    /// Protocol that the script chose.
     pub(super) protocol: Cell<Protocol>,
-    /// Instructions it has left before its limits are checked.
+    /// Instructions until the limits are checked.
     budget: Cell<u64>,
-    /// Whether it is to end where it stands.
+    /// Set if the script must end at its next check.
     pub(super) killed: Cell<bool>,
-    /// Leaves it where it stands until others have had their turn. Code that is loaded has no such
-    /// way out, and is killed.
+    /// Suspends the script until it is resumed. `None` while library code loads: it is killed
+    /// instead.
     pause: RefCell<Option<Rc<Function>>>,
-    /// Where in it a call may stand that leaves no frame of the script.
+    /// Assumed position of a call that leaves no frame of the script.
     pub(super) tail: Cell<Tail>,
-    /// The machine's own clock, where scripts run by time slices instead of a budget.
+    /// The machine's own clock. `None` if an instruction budget limits scripts.
     pub(super) clock: Cell<Option<fn() -> Instant>>,
-    /// How long its turn may be by that clock.
+    /// Length of the time slice by that clock.
     turn: Cell<Duration>,
-    /// When the turn began, by the same clock.
+    /// Start of the time slice by that clock.
     began: Cell<Option<Instant>>,
     pub(super) random: Random,
-    /// What the library that is being loaded has registered.
+    /// Functions registered so far by the library that is loading.
     pub(super) registered: RefCell<Vec<Registered>>,
 }
 
-/// The last `return` of a script: `return f()` leaves no frame of the script behind, and is where a
-/// script mostly ends.
+/// The last `return` of a script: `return f()` leaves no frame of the script behind, and most
+/// scripts end there.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Tail {
-    /// What the script is called in errors.
+    /// Name of the script's code in errors.
     pub(super) chunk: &'static str,
     /// The line, counted from 1.
     pub(super) line: usize,
 }
 
 impl Tail {
-    /// The last one in `source`.
+    /// Finds the last `return` in `source`.
     pub(super) fn of(chunk: &'static str, source: &[u8]) -> Tail {
         let last = source.windows(6).rposition(|word| word == b"return").unwrap_or(0);
         Tail { chunk, line: 1 + source[..last].iter().filter(|&&b| b == b'\n').count() }
@@ -108,13 +108,13 @@ impl Tail {
 }
 
 impl Desk {
-    /// The desk of an interpreter.
+    /// Returns the desk of an interpreter.
     pub(super) fn of(lua: &Lua) -> Rc<Desk> {
         let desk = lua.app_data_ref::<Rc<Desk>>();
         Rc::clone(&desk.expect("the desk is put there before the sandbox loads"))
     }
 
-    /// Begins a script.
+    /// Resets the state for a new script.
     pub(super) fn begin(&self, tail: Tail, limits: Limits, pause: Option<Rc<Function>>) {
         self.killed.set(false);
         self.pause.replace(pause);
@@ -124,7 +124,7 @@ impl Desk {
         self.begin_turn(limits.turn);
     }
 
-    /// Begins the time in which a script has the node for itself.
+    /// Begins a time slice, in which the script has the node for itself.
     pub(super) fn begin_turn(&self, turn: Duration) {
         self.turn.set(turn);
         self.began.set(self.clock.get().map(|clock| clock()));
@@ -133,21 +133,22 @@ impl Desk {
         }
     }
 
-    /// Takes instructions from what the script has left, for work that no instruction stands for.
+    /// Charges the script's budget for work that is not an instruction.
     ///
     /// # Errors
-    /// When the script is to end.
+    /// [`Failure::Killed`] if the script must end.
     pub(super) fn charge(&self, instructions: usize) -> mlua::Result<()> {
         let left = self.budget.get().saturating_sub(instructions as u64);
         self.budget.set(left);
         if left == 0 { self.see_to() } else { Ok(()) }
     }
 
-    /// What becomes of a script that has nothing left: it goes on, if it still has time; otherwise
-    /// it waits for its next turn.
+    /// Handles a used-up budget: continues if the time slice is not over, and suspends the script
+    /// otherwise.
     fn see_to(&self) -> mlua::Result<()> {
         if !self.killed.get() && !self.has_time() {
-            // Nothing of the desk is borrowed meanwhile.
+            // Clone the function, so that no borrow of the desk lasts while the script is
+            // suspended.
             let pause = self.pause.borrow().clone();
             match pause {
                 Some(pause) => pause.call::<()>(())?,
@@ -161,8 +162,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Whether its turn is not over yet by the clock. Without a clock a script has no more than its
-    /// budget.
+    /// Returns true if the time slice is not over. Without a clock the script has only its budget.
     fn has_time(&self) -> bool {
         let (Some(clock), Some(began)) = (self.clock.get(), self.began.get()) else { return false };
         clock().duration_since(began) < self.turn.get()
@@ -171,7 +171,7 @@ impl Desk {
     /// Charges the script for bytes copied or compared.
     ///
     /// # Errors
-    /// When the script is to end.
+    /// [`Failure::Killed`] if the script must end.
     pub(super) fn charge_bytes(lua: &Lua, bytes: usize) -> mlua::Result<()> {
         if bytes < BYTES_PER_INSTRUCTION {
             return Ok(());
@@ -179,7 +179,7 @@ impl Desk {
         Desk::of(lua).charge(bytes / BYTES_PER_INSTRUCTION)
     }
 
-    /// Lends the steps that a script has left to a search.
+    /// Runs a search with the script's remaining budget as its steps, and stores the rest.
     pub(super) fn search<T>(&self, seek: impl FnOnce(&mut u64) -> T) -> T {
         let mut left = self.budget.get();
         let found = seek(&mut left);
@@ -187,17 +187,16 @@ impl Desk {
         found
     }
 
-    /// Asks the host.
+    /// Calls the host.
     ///
     /// # Errors
-    /// When there is none any more: the script is on its way out.
+    /// [`Failure::Killed`] if the host is gone, because the script is ending.
     pub(super) fn ask<T>(&self, question: impl FnOnce(&mut dyn Host) -> T) -> mlua::Result<T> {
         let mut host = self.host.borrow_mut();
         host.as_deref_mut().map(question).ok_or_else(Failure::killed)
     }
 
-    /// Runs other code in between, and puts back what the script that stands in the middle has
-    /// left.
+    /// Runs other code in the middle of a script, and then restores the script's state.
     pub(super) fn aside<T>(&self, other: impl FnOnce() -> T) -> T {
         let pause = self.pause.borrow().clone();
         let (budget, killed, protocol) = (self.budget.get(), self.killed.get(), self.protocol.get());
@@ -216,7 +215,7 @@ impl Desk {
 
 impl Fuel for Rc<Desk> {
     fn more(&self) -> u64 {
-        // What a search has used up, the script has.
+        // The search has used up the script's budget.
         self.budget.set(0);
         if self.see_to().is_ok() { self.budget.get() } else { 0 }
     }

@@ -1,6 +1,6 @@
 //! The two kinds of code that interpreters run.
 
-/// What the code in an interpreter is.
+/// Kind of the code in an interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// Scripts of EVAL, with the globals `KEYS` and `ARGV`.
@@ -10,7 +10,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// What its code is called in errors.
+    /// Name of the code in errors.
     pub(super) fn chunk(self) -> &'static str {
         match self {
             Dialect::Scripts => "user_script",

@@ -1,4 +1,4 @@
-//! The interpreter of a node: scripts by their SHA-1, and running one of them.
+//! The script interpreters of a node: compiles scripts, finds them by SHA-1, and runs them.
 
 use std::{
     borrow::Cow,
@@ -32,23 +32,23 @@ use crate::{
     script::ScriptErrors,
 };
 
-/// What the code of a library may take while it is loaded.
+/// Limits of a library's code while it loads.
 const LOAD_LIMITS: Limits = Limits { budget: 50_000_000, turn: Duration::from_millis(500) };
 
 /// A compiled script.
 #[derive(Debug)]
 pub struct Script {
-    /// Its name: 40 lower-case hex digits.
+    /// SHA-1 of the script: 40 lower-case hex digits.
     pub sha: String,
-    /// What it declares in its first line.
+    /// Flags from the script's first line.
     pub flags: Flags,
-    /// Bytes of its text.
+    /// Bytes of the script's text.
     pub len: usize,
     function: RegistryKey,
     tail: Tail,
 }
 
-/// What can be run.
+/// A script or a function to run.
 #[derive(Debug, Clone, Copy)]
 pub enum Callee<'a> {
     /// A script.
@@ -58,7 +58,7 @@ pub enum Callee<'a> {
 }
 
 impl<'a> Callee<'a> {
-    /// What it declares about itself.
+    /// Returns the flags that the script or function declares.
     pub fn flags(self) -> Flags {
         match self {
             Callee::Script(script) => script.flags,
@@ -66,7 +66,7 @@ impl<'a> Callee<'a> {
         }
     }
 
-    /// What it is called in errors.
+    /// Name in errors.
     fn name(self) -> &'a str {
         match self {
             Callee::Script(script) => &script.sha,
@@ -84,33 +84,33 @@ impl<'a> Callee<'a> {
 
 /// One run of a script or a function.
 pub struct Run<'a> {
-    /// What to run.
+    /// The script or function to run.
     pub callee: Callee<'a>,
-    /// Its keys.
+    /// Keys.
     pub keys: &'a [Bytes],
-    /// Its other arguments.
+    /// Other arguments.
     pub args: &'a [Bytes],
-    /// Instructions after which it is left where it stands, by a node without a clock for scripts.
+    /// Instructions until the script is suspended, if the node has no clock for scripts.
     pub budget: u64,
-    /// Time after which it is, by a node with one; see [`Engine::set_clock`].
+    /// Time until the script is suspended, if the node has such a clock; see [`Engine::set_clock`].
     pub turn: Duration,
-    /// The protocol of the client that gets its reply.
+    /// Protocol of the client that gets the reply.
     pub client_protocol: Protocol,
 }
 
-/// What became of a run.
+/// Result of a run or of a time slice.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The script answered, perhaps with errors.
+    /// The script returned or failed. The reply may contain errors.
     Reply(Reply, ScriptErrors),
-    /// It has taken long enough for others to have their turn.
+    /// The script has used up its limits, so that others can run.
     Suspended(Suspended),
 }
 
-/// A script that stands somewhere in the middle.
+/// A suspended script.
 pub struct Suspended {
     vm: Rc<Vm>,
-    /// What it is called in errors.
+    /// Name in errors.
     name: String,
     client_protocol: Protocol,
 }
@@ -123,14 +123,14 @@ impl fmt::Debug for Suspended {
 
 type Lazily<T> = Rc<RefCell<Option<Rc<T>>>>;
 
-/// The interpreters of a node. Each is made when it is first needed.
+/// The interpreters of a node. Each is made at first use.
 #[derive(Default, Clone)]
 pub struct Engine {
     desk: Rc<Desk>,
     scripts: Lazily<Vm>,
     functions: Lazily<Vm>,
     known: Rc<RefCell<Dict<Rc<Script>>>>,
-    /// A part of every script that has it, and what is compiled in its place.
+    /// Text to replace in every script, and its replacement, which is compiled instead.
     edit: Option<Rc<(String, String)>>,
     idle: Rc<RefCell<Option<Box<dyn Host>>>>,
 }
@@ -142,13 +142,13 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Interpreters that compile `edit.1` wherever a script has `edit.0`; a script keeps the name
-    /// of what was sent.
+    /// Makes interpreters that compile `edit.1` instead of `edit.0` wherever a script has that
+    /// text. The script keeps the SHA-1 of its original text.
     pub fn editing(edit: Option<(String, String)>) -> Engine {
         Engine { edit: edit.map(Rc::new), ..Engine::default() }
     }
 
-    /// What is compiled in the place of this text.
+    /// Returns the text that is compiled for `source`.
     fn edited<'a>(&self, source: &'a [u8]) -> Cow<'a, [u8]> {
         match (self.edit.as_deref(), std::str::from_utf8(source)) {
             (Some((find, replace)), Ok(text)) if text.contains(find) => {
@@ -163,27 +163,27 @@ impl Engine {
             Dialect::Scripts => self.scripts.borrow_mut(),
             Dialect::Functions => self.functions.borrow_mut(),
         };
-        // Failing here would mean that the sandbox itself is wrong, whatever a client sent.
+        // A failure here would be a bug in the sandbox, not caused by a client.
         let made = || Rc::new(Vm::new(&self.desk, dialect).expect("the sandbox loads"));
         Rc::clone(vm.get_or_insert_with(made))
     }
 
-    /// How many scripts are known.
+    /// Returns the number of known scripts.
     pub fn len(&self) -> usize {
         self.known.borrow().len()
     }
 
-    /// Whether no script is known.
+    /// Returns true if no script is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How long the text of each script is, in bytes.
+    /// Returns the length of each script's text, in bytes.
     pub fn lens(&self) -> Vec<usize> {
         self.known.borrow().iter().map(|(_, script)| script.len).collect()
     }
 
-    /// A script by its name, in digits of either case.
+    /// Finds a script by its SHA-1, in hex digits of either case.
     pub fn script(&self, sha: &[u8]) -> Option<Rc<Script>> {
         let mut name: [u8; 40] = sha.try_into().ok()?;
         name.make_ascii_lowercase();
@@ -193,7 +193,7 @@ impl Engine {
     /// Compiles a script, unless it is known already.
     ///
     /// # Errors
-    /// The error reply for a first line or a body that is wrong.
+    /// The error reply for an invalid first line or body.
     pub fn load(&self, body: &[u8]) -> Result<Rc<Script>, ShebangError> {
         let sha = sha1_hex(body);
         if let Some(script) = self.script(sha.as_bytes()) {
@@ -205,7 +205,7 @@ impl Engine {
             .compile(&self.edited(source))
             .and_then(|function| keep(&vm.lua, function).map_err(|error| error.to_string()))
             .map_err(|text| match source.first() {
-                // Redis reads compiled chunks as text, and stumbles over their first byte.
+                // Redis reads a compiled chunk as text, and fails at its first byte.
                 Some(0x1b) => "user_script:1: unexpected symbol near 'char(27)'".to_string(),
                 _ => text.to_string(),
             })
@@ -216,13 +216,12 @@ impl Engine {
         Ok(script)
     }
 
-    /// Compiles the code of a library and lets it register its functions. Nothing else comes of it
-    /// yet.
+    /// Compiles a library's code and runs it to collect its functions. Changes nothing else.
     ///
     /// # Errors
     /// The text of the error reply, without its code.
     pub fn load_library(&self, code: &Bytes, header: &Header) -> Result<Library, String> {
-        // A script may be in the middle of what reads the data anew.
+        // A script may be running: it can call a command that reloads the data.
         self.desk.aside(|| self.loaded_library(code, header))
     }
 
@@ -247,19 +246,19 @@ impl Engine {
         Err(format!("Error registering functions: {why}"))
     }
 
-    /// Sets the clock that says how long a script has taken; see
+    /// Sets the clock that measures a script's run time; see
     /// [`Env::script_clock`](crate::env::Env::script_clock).
     pub fn set_clock(&self, clock: Option<fn() -> Instant>) {
         self.desk.clock.set(clock);
     }
 
-    /// Forgets every script, and the interpreter with whatever scripts left in it.
+    /// Forgets every script, and drops the interpreter with the state that scripts left in it.
     pub fn flush(&self) {
         self.known.replace(Dict::default());
         self.scripts.replace(None);
     }
 
-    /// The host of the last run, to be used again: it is large, and runs are many.
+    /// Returns the host of the last run for reuse: a host is large, and runs are frequent.
     pub fn idle_host(&self) -> Option<Box<dyn Host>> {
         self.idle.take()
     }
@@ -269,8 +268,7 @@ impl Engine {
         self.idle.replace(Some(host));
     }
 
-    /// Runs a script or a function. The host is lent for the time of the run, and handed back as it
-    /// was left.
+    /// Runs a script or a function. Borrows the host for the run, and returns it with its changes.
     pub fn run(&self, host: Box<dyn Host>, run: &Run<'_>) -> (Box<dyn Host>, Outcome) {
         let (dialect, function, tail) = run.callee.parts();
         let vm = self.vm(dialect);
@@ -290,13 +288,13 @@ impl Engine {
         self.turn(vm, host, run.callee.name(), run.client_protocol, begin)
     }
 
-    /// Resumes a suspended script for a time slice of so much time.
+    /// Resumes a suspended script for a time slice of length `turn`.
     pub fn resume(&self, host: Box<dyn Host>, left: Suspended, turn: Duration) -> (Box<dyn Host>, Outcome) {
         self.desk.begin_turn(turn);
         self.turn(left.vm, host, &left.name, left.client_protocol, |vm| vm.runner.borrow_mut().resume())
     }
 
-    /// Ends a suspended script: when it is resumed, an error is raised that it cannot catch.
+    /// Kills a suspended script: resuming it raises an error that it cannot catch.
     pub fn kill(&self, _: &Suspended) {
         self.desk.killed.set(true);
     }
@@ -322,7 +320,7 @@ impl Engine {
         (host, outcome)
     }
 
-    /// The reply to the client of a script, and the errors in it.
+    /// Returns the reply to the client of a script, and the errors in it.
     fn reply(&self, vm: &Vm, name: &str, client_protocol: Protocol, ended: Ended) -> (Reply, ScriptErrors) {
         let _ = vm.lua.set_memory_limit(0);
         let failed = match ended {
@@ -330,7 +328,7 @@ impl Engine {
                 Ok(answered) => return answered,
                 Err(error) => Err(error),
             },
-            // It may be killed in the sandbox as well, on the way out.
+            // The kill may also come while the sandbox runs, as the script ends.
             ended if self.desk.killed.get() => {
                 let located = match ended {
                     Ok((_, Value::Table(error))) => failed(name, &error).ok(),
@@ -340,9 +338,9 @@ impl Engine {
                 Ok(located
                     .unwrap_or_else(|| (format!("{KILLED} script: {name}, on @{chunk}:{line}."), false)))
             }
-            // The handler answers a table.
+            // The error handler returns a table.
             Ok((false, Value::Table(error))) => failed(name, &error),
-            // Without memory Lua calls no handler.
+            // Without memory Lua calls no error handler.
             Ok((false, error)) => {
                 error.to_string().map(|text| (format!("ERR {}", quotable(text.as_bytes())), false))
             }
@@ -355,12 +353,12 @@ impl Engine {
     }
 }
 
-/// What the table of an error says.
+/// Returns the text of an error table.
 fn error_text(error: &Table) -> mlua::Result<String> {
     Ok(text_field(error, "err")?.map_or_else(|| "ERR unknown error".into(), |text| quotable(&text)))
 }
 
-/// The error reply of a script or a function that failed, and whether it has been counted.
+/// Returns the error reply of a failed script or function, and true if it has been counted.
 fn failed(name: &str, error: &Table) -> mlua::Result<(String, bool)> {
     let text = error_text(error)?;
     let source = text_field(error, "source")?.map_or_else(String::new, |source| quotable(&source));
@@ -368,9 +366,9 @@ fn failed(name: &str, error: &Table) -> mlua::Result<(String, bool)> {
     Ok((format!("{text} script: {name}, on {source}:{line}."), is_counted(error)?))
 }
 
-/// Words as a Lua table.
+/// Converts words to a Lua table.
 fn words(lua: &Lua, words: &[Bytes]) -> mlua::Result<Table> {
-    // Text goes straight onto Lua's stack; other bytes take the way of a value that Rust holds.
+    // Text goes straight onto Lua's stack; other bytes first become a Lua value that Rust holds.
     lua.create_sequence_from(words.iter().map(|word| match std::str::from_utf8(word) {
         Ok(text) => Either::Left(text),
         Err(_) => Either::Right(Word(word)),
@@ -383,7 +381,7 @@ mod tests {
 
     use super::*;
 
-    /// A node with a bug in all of its commands.
+    /// A host whose commands all panic.
     #[derive(Debug)]
     struct Broken;
 

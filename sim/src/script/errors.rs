@@ -1,16 +1,16 @@
 //! The errors in the reply of a script.
 
-/// The errors in the reply of a script, which may be several.
+/// The errors in the reply of a script. One reply may hold several.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ScriptErrors {
-    /// How many are those of commands that the script called, and were counted then.
+    /// Number of errors of commands that the script called. They were counted at the call.
     pub counted: u64,
-    /// The codes of the others.
+    /// Codes of the other errors.
     pub codes: Vec<String>,
 }
 
 impl ScriptErrors {
-    /// Notes an error in the reply.
+    /// Records an error in the reply.
     pub fn note(&mut self, text: &str, is_counted: bool) {
         if is_counted {
             self.counted += 1;
@@ -20,7 +20,8 @@ impl ScriptErrors {
     }
 }
 
-/// What an error reply counts as: the word that it begins with, or ERR if none is short enough.
+/// Returns the code that counts an error reply: its first word. ERR if that is longer than 31
+/// bytes.
 pub fn error_code(text: &str) -> &str {
     text.bytes().take(32).position(|byte| byte == b' ').map_or("ERR", |end| &text[..end])
 }

@@ -1,4 +1,4 @@
-//! The library `cjson`: JSON as lua-cjson 2.1 reads and writes it, which its manual describes.
+//! The library `cjson`: reads and writes JSON like lua-cjson 2.1, as its manual describes.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -15,7 +15,7 @@ use super::{
 
 type Shared = Rc<RefCell<Settings>>;
 
-/// A table that is being written, and how far.
+/// A table being written, with the position reached.
 struct Open {
     table: Table,
     place: Place,
@@ -39,8 +39,8 @@ impl Encoder<'_> {
         Failure::library(self.lua, text)
     }
 
-    /// Writes a value and all that is in it. The tables being written are a stack of our own: a
-    /// script may nest them deeper than the process's stack would carry.
+    /// Writes a value with everything in it. The tables being written are on a separate stack,
+    /// because a script may nest them deeper than the process's stack allows.
     fn document(&mut self, value: &Value) -> mlua::Result<()> {
         let (desk, mut open) = (Desk::of(self.lua), Vec::<Open>::new());
         if let Some(table) = self.scalar(value)? {
@@ -86,7 +86,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Writes a value that is no table; a table is handed back.
+    /// Writes a value that is not a table; returns a table unwritten.
     fn scalar(&mut self, value: &Value) -> mlua::Result<Option<Table>> {
         match value {
             Value::String(text) => self.string(&text.as_bytes()),
@@ -177,7 +177,7 @@ impl Encoder<'_> {
         self.out.push(b'"');
     }
 
-    /// The length of a table that is an array; `None` for an object.
+    /// Returns the length of a table that is an array; `None` for an object.
     fn array_len(&self, table: &Table) -> mlua::Result<Option<i64>> {
         let (mut max, mut items) = (0i64, 0i64);
         for pair in table.pairs::<Value, Value>() {
@@ -197,10 +197,10 @@ impl Encoder<'_> {
     }
 }
 
-/// Bytes that one call may write: a sparse array names lengths that no memory holds.
+/// Maximum bytes that one call writes: a sparse array can have a length that exceeds all memory.
 const OUTPUT_MAX: usize = 64 << 20;
 
-/// C's `%.{precision}g`.
+/// Formats a number like C's `%.{precision}g`.
 fn general(n: f64, precision: usize) -> String {
     if n.is_nan() {
         return if n.is_sign_negative() { "-nan".into() } else { "nan".into() };
@@ -231,21 +231,21 @@ fn encode(args: &Args<'_>, settings: &Settings, next: &Function) -> mlua::Result
     args.lua.create_string(encoder.out).map(Value::String)
 }
 
-/// A setting's new value, if one is given: a whole number within bounds. C keeps the lower half of
-/// it.
+/// Returns a new value for a setting, if given: a whole number within bounds. Like C, keeps its
+/// lower 32 bits.
 fn whole(args: &Args<'_>, at: usize, min: i32, max: i32) -> mlua::Result<Option<i32>> {
     if matches!(args.values.get(at), None | Some(Value::Nil)) {
         return Ok(None);
     }
     let n = truncated(args.number(at)?) as i32;
     if !(min..=max).contains(&n) {
-        // Whichever argument it is, the first one is named.
+        // The error always names the first argument.
         return Err(args.error(0, format!("expected integer between {min} and {max}")));
     }
     Ok(Some(n))
 }
 
-/// One of the options, if one is given; a boolean is the first or the second of them.
+/// Returns the index of the given option. A boolean selects the first or the second.
 fn option(args: &Args<'_>, at: usize, options: &[&str]) -> mlua::Result<Option<usize>> {
     match args.values.get(at) {
         None | Some(Value::Nil) => Ok(None),
@@ -259,7 +259,7 @@ fn option(args: &Args<'_>, at: usize, options: &[&str]) -> mlua::Result<Option<u
     }
 }
 
-/// The words for no and yes.
+/// The words for false and true.
 const OFF_ON: [&str; 2] = ["off", "on"];
 
 fn one(value: impl Into<Value>) -> MultiValue {
@@ -272,7 +272,7 @@ fn count(n: i32) -> Value {
 
 type Setter = fn(&Args<'_>, &mut Settings) -> mlua::Result<MultiValue>;
 
-/// The functions that change settings, with the most arguments that each takes.
+/// The functions that change settings, each with its maximum number of arguments.
 const SETTERS: [(&str, usize, Setter); 7] = [
     ("encode_sparse_array", 3, |args, settings| {
         if let Some(convert) = option(args, 0, &OFF_ON)? {
@@ -328,7 +328,7 @@ const SETTERS: [(&str, usize, Setter); 7] = [
     }),
 ];
 
-/// The table `cjson`, with settings of its own.
+/// Makes the table `cjson`, with its own settings.
 pub(super) fn library(lua: &Lua, next: &Function) -> mlua::Result<Table> {
     let settings = Shared::default();
     let table = lua.create_table()?;

@@ -1,4 +1,4 @@
-//! Reading JSON: a scanner of tokens, and a parser that says what it expected, as lua-cjson does.
+//! Reads JSON: a tokenizer, and a parser that reports the expected token, like lua-cjson.
 
 use mlua::{LuaString, Table, Value};
 
@@ -9,7 +9,7 @@ use super::{
     json_settings::{Settings, allowed},
 };
 
-/// A piece of the text.
+/// A token of the text.
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
     Begin(u8),
@@ -48,7 +48,7 @@ struct Parser<'a> {
     settings: &'a Settings,
     text: &'a [u8],
     at: usize,
-    /// Where the last token began.
+    /// Start of the last token.
     start: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn decode(args: &Args<'_>, settings: &Settings) -> mlua::Result<Value
     }
     let text = args.text(0)?;
     Desk::charge_bytes(args.lua, text.len())?;
-    // Text in UTF-16 or UTF-32 would begin with a zero in one of these places.
+    // Text in UTF-16 or UTF-32 has a zero in one of the first two bytes.
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(Failure::library(args.lua, "JSON parser does not support UTF-16 or UTF-32"));
     }
@@ -163,8 +163,8 @@ impl Parser<'_> {
         Token::Number(n)
     }
 
-    /// Reads a whole value. The tables being filled are a stack of our own: text may nest them
-    /// deeper than the process's stack would carry.
+    /// Reads a whole value. The tables being filled are on a separate stack, because text may nest
+    /// them deeper than the process's stack allows.
     fn document(&mut self) -> mlua::Result<Value> {
         let mut open: Vec<Open> = Vec::new();
         let mut token = self.next();
@@ -193,8 +193,8 @@ impl Parser<'_> {
                 }
                 other => return Err(self.expected("value", &other)),
             };
-            // The value is whole: it goes into the table around it, and with the last one that
-            // table is whole as well.
+            // The value is complete: add it to the table around it. After its last value that table
+            // is complete as well.
             token = loop {
                 let Some(Open { table, place }) = open.last_mut() else { return Ok(value) };
                 match place {
@@ -231,7 +231,7 @@ impl Parser<'_> {
         Err(Failure::library(self.args.lua, text))
     }
 
-    /// A key and its colon.
+    /// Reads a key and its colon.
     fn key(&mut self, token: Token) -> mlua::Result<LuaString> {
         let Token::String(key) = token else { return Err(self.expected("object key string", &token)) };
         match self.next() {
@@ -241,7 +241,7 @@ impl Parser<'_> {
     }
 }
 
-/// A table that is being filled, and where.
+/// A table being filled, with the position of the next value.
 struct Open {
     table: Table,
     place: Place,
@@ -252,8 +252,8 @@ enum Place {
     Object { key: LuaString },
 }
 
-/// Numbers that C reads and JSON does not have: signs and zeros too many, hexadecimal, infinite,
-/// none.
+/// Returns true for a number that C accepts but JSON does not: extra signs or zeros, hexadecimal,
+/// infinity, NaN.
 fn is_invalid_number(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     match digits {
@@ -263,7 +263,7 @@ fn is_invalid_number(text: &[u8]) -> bool {
     }
 }
 
-/// The number at the beginning of `text` as C's `strtod` reads it, and how long it is.
+/// Reads the number at the start of `text` like C's `strtod`; returns it and its length.
 fn c_number(text: &[u8]) -> Option<(f64, usize)> {
     let sign = usize::from(text.starts_with(b"-") || text.starts_with(b"+"));
     let factor = if text.starts_with(b"-") { -1.0 } else { 1.0 };
@@ -299,8 +299,8 @@ fn c_number(text: &[u8]) -> Option<(f64, usize)> {
     Some((factor * n, sign + len))
 }
 
-/// `\uXXXX` at the beginning of `text`, or two of them for a surrogate pair, as UTF-8; answers how
-/// long it was.
+/// Decodes `\uXXXX` at the start of `text`, or two of them for a surrogate pair, to UTF-8. Returns
+/// the length read.
 fn unicode(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let unit = |at: usize| -> Option<u32> {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;

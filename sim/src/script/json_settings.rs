@@ -1,6 +1,6 @@
 //! The settings of `cjson`.
 
-/// What the `cjson.*` functions set, for all scripts of a node.
+/// Values set by the `cjson.*` functions, for all scripts of a node.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) sparse_convert: bool,
@@ -14,7 +14,7 @@ pub(super) struct Settings {
     pub(super) keep_buffer: bool,
 }
 
-/// What becomes of numbers that JSON does not have.
+/// Treatment of numbers that JSON does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Invalid {
     Refused,
@@ -38,10 +38,10 @@ impl Default for Settings {
     }
 }
 
-/// The deepest nesting, whatever is set: each level holds on to a table.
+/// Maximum nesting, whatever the setting: each level holds a table.
 const DEPTH_MAX: usize = 2000;
 
-/// How deep tables may nest where `depth` was asked for.
+/// Returns the maximum nesting for the setting `depth`.
 pub(super) fn allowed(depth: i32) -> usize {
     usize::try_from(depth).map_or(0, |depth| depth.min(DEPTH_MAX))
 }

@@ -1,4 +1,4 @@
-//! Libraries of functions: what FUNCTION LOAD takes in, and what FCALL finds.
+//! Libraries of functions: FUNCTION LOAD adds them, and FCALL finds their functions.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -15,15 +15,15 @@ use crate::resp::{quotable, split_words};
 /// The first line of a library's code, `#!lua name=mylib`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// What the library is called.
+    /// Name of the library.
     pub name: String,
-    /// The length of the line, without its end: what follows is the source, so that lines keep
-    /// their numbers.
+    /// Length of the line without its newline. The source begins at the newline, so that line
+    /// numbers do not change.
     pub(super) len: usize,
 }
 
 impl Header {
-    /// Reads the line.
+    /// Parses the first line.
     ///
     /// # Errors
     /// The text of the error reply, without its code.
@@ -55,7 +55,7 @@ impl Header {
     }
 }
 
-/// The rule for names of libraries and of functions.
+/// Checks the name of a library or of a function.
 pub(super) fn check_name(name: &str) -> Result<(), &'static str> {
     let is_fine = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     is_fine.then_some(()).ok_or(
@@ -66,11 +66,11 @@ pub(super) fn check_name(name: &str) -> Result<(), &'static str> {
 /// A function that FCALL can call.
 #[derive(Debug)]
 pub struct LibraryFunction {
-    /// Its name, as it was registered.
+    /// Name, as it was registered.
     pub name: String,
-    /// What its author says about it.
+    /// The author's description.
     pub description: Option<Bytes>,
-    /// What it declares about itself.
+    /// Flags that the function declares.
     pub flags: Flags,
     pub(super) callback: RegistryKey,
     pub(super) tail: Tail,
@@ -79,16 +79,16 @@ pub struct LibraryFunction {
 /// A library.
 #[derive(Debug)]
 pub struct Library {
-    /// Its name.
+    /// Name of the library.
     pub name: String,
-    /// Its code, as it was loaded.
+    /// Code, as it was loaded.
     pub code: Bytes,
-    /// Its functions, sorted by their names in lower case: as FCALL knows them.
+    /// Functions, sorted by the lower-case names that FCALL looks up.
     pub functions: BTreeMap<String, Rc<LibraryFunction>>,
 }
 
 impl Library {
-    /// Compiles the code of a library, which must register a function.
+    /// Compiles the code of a library. The code must register a function.
     ///
     /// # Errors
     /// The text of the error reply, without its code.
@@ -119,10 +119,10 @@ pub struct Libraries {
 }
 
 impl Libraries {
-    /// Libraries from their code.
+    /// Compiles libraries from their code.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// The text of the first library's error.
     pub fn of(engine: &Engine, codes: &[Bytes]) -> Result<Libraries, String> {
         let mut libraries = Libraries::default();
         for code in codes {
@@ -135,10 +135,10 @@ impl Libraries {
         Ok(libraries)
     }
 
-    /// Adds a library; with `replace`, in place of the one of the same name.
+    /// Adds a library. With `replace`, replaces the one of the same name.
     ///
     /// # Errors
-    /// The text of the error reply, without its code; nothing has changed then.
+    /// The text of the error reply, without its code. The libraries are then unchanged.
     pub fn add(&mut self, library: Rc<Library>, replace: bool) -> Result<(), String> {
         let old = self.by_name.get(&library.name);
         if old.is_some() && !replace {
@@ -157,7 +157,7 @@ impl Libraries {
         Ok(())
     }
 
-    /// Removes a library with its functions; returns whether it was there.
+    /// Removes a library with its functions; returns true if it existed.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(library) = self.by_name.remove(name) else { return false };
         for key in library.functions.keys() {
@@ -166,32 +166,32 @@ impl Libraries {
         true
     }
 
-    /// The library of a name.
+    /// Finds a library by name.
     pub fn get(&self, name: &str) -> Option<&Rc<Library>> {
         self.by_name.get(name)
     }
 
-    /// A function by its name, in either case.
+    /// Finds a function by name, in either case.
     pub fn function(&self, name: &[u8]) -> Option<&Rc<LibraryFunction>> {
         self.functions.get(&std::str::from_utf8(name).ok()?.to_ascii_lowercase())
     }
 
-    /// The libraries, by name.
+    /// Returns the libraries, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Rc<Library>> {
         self.by_name.values()
     }
 
-    /// How many libraries there are.
+    /// Returns the number of libraries.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if no library is loaded.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// How many functions they have together.
+    /// Returns the number of functions of all libraries.
     pub fn function_count(&self) -> usize {
         self.functions.len()
     }

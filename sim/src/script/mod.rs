@@ -1,14 +1,14 @@
-//! Lua scripts as Redis runs them: PUC Lua 5.1 in Redis's sandbox, with the libraries that Redis
-//! brings along.
+//! Lua scripts as Redis runs them: PUC Lua 5.1 in Redis's sandbox, with the libraries that come
+//! with Redis.
 //!
-//! The module knows no command and no node. What a script may ask of its surroundings is [`Host`];
-//! the commands of the scripting group implement it. An [`Engine`] makes its interpreter when the
-//! first script comes, because most simulated nodes never run one.
+//! The module knows no command and no node. A script reaches its surroundings through [`Host`],
+//! which the commands of the scripting group implement. An [`Engine`] makes its interpreter for the
+//! first script, because most simulated nodes never run one.
 //!
-//! Nothing a script does may depend on the machine: there is no clock, random numbers start from
-//! the same seed in every script, and printed addresses are numbers given in order. One leak is
-//! left, the same as in Redis: `pairs` and `next` visit keys that are tables, functions or
-//! coroutines in the order of their addresses.
+//! No script depends on the machine: it has no clock, the random numbers of every node start from
+//! the same seed, and printed addresses are numbers given in order. One exception remains, the same
+//! as in Redis: `pairs` and `next` visit keys that are tables, functions or coroutines in the order
+//! of their addresses.
 
 mod api;
 mod args;

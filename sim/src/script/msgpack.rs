@@ -1,5 +1,5 @@
-//! The library `cmsgpack`: MessagePack. Source: the MessagePack specification, and the choices
-//! among its forms that `redis-server` makes.
+//! The library `cmsgpack`: MessagePack. Source: the MessagePack specification; `redis-server`
+//! decides between the forms it allows.
 
 use mlua::{Lua, MultiValue, Table, Value};
 
@@ -7,9 +7,10 @@ use super::{args::Args, desk::Desk, failure::Failure};
 
 /// Tables nested deeper become nil, as in Redis.
 const DEPTH_MAX: usize = 16;
-/// Bytes that one call may write: tables that share tables describe more than memory holds.
+/// Maximum bytes that one call writes: tables that share tables can describe more than fits in
+/// memory.
 const OUTPUT_MAX: usize = 64 << 20;
-/// Data nested deeper is refused.
+/// Maximum nesting when reading. Deeper data is an error.
 const UNPACK_DEPTH_MAX: usize = 200;
 
 fn head(out: &mut Vec<u8>, len: usize, fixed: Option<(u8, usize)>, codes: [(u8, usize); 3]) {
@@ -122,7 +123,7 @@ fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok([args.lua.create_string(out).map(Value::String)?].into_iter().collect())
 }
 
-/// Why data could not be read.
+/// Reason why the data could not be read.
 enum Bad {
     Short,
     Format,
@@ -163,7 +164,7 @@ impl Reader<'_> {
     }
 
     fn array(&mut self, len: usize, depth: usize) -> Result<Value, Bad> {
-        // The length is the data's word: room is made as elements really come.
+        // The data claims this length: allocate only as elements arrive.
         let table = self.lua.create_table()?;
         for at in 1..=len {
             table.raw_set(at, self.value(depth + 1)?)?;
@@ -201,7 +202,7 @@ impl Reader<'_> {
             0xc2 | 0xc3 => Value::Boolean(code == 0xc3),
             0xca => Value::Number(f64::from(f32::from_bits(self.unsigned(4)? as u32))),
             0xcb => Value::Number(f64::from_bits(self.unsigned(8)?)),
-            // The largest are taken for negative numbers.
+            // The largest unsigned numbers become negative.
             0xcc..=0xcf => Value::Number(self.unsigned(1 << (code - 0xcc))? as i64 as f64),
             0xd0..=0xd3 => self.signed(1 << (code - 0xd0))?,
             0xd9 => len(1).and_then(|len| self.text(len))?,
@@ -216,8 +217,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads `limit` values from `offset` on, and says in front of them where it stopped; or all
-/// values, when both are 0.
+/// Reads `limit` values from `offset` on, and returns the offset where it stopped before them.
+/// Reads all values if both are 0.
 fn read(args: &Args<'_>, limit: f64, offset: f64) -> mlua::Result<MultiValue> {
     let data = args.text(0)?;
     Desk::charge_bytes(args.lua, data.len())?;
@@ -249,7 +250,7 @@ fn read(args: &Args<'_>, limit: f64, offset: f64) -> mlua::Result<MultiValue> {
     Ok(values)
 }
 
-/// The table `cmsgpack`.
+/// Makes the table `cmsgpack`.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     type Operation = fn(&Args<'_>) -> mlua::Result<MultiValue>;
     let table = lua.create_table()?;

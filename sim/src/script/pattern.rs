@@ -1,19 +1,19 @@
-//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual describes them: where one matches, and
-//! what it captures.
+//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual describes them: finds matches and their
+//! captures.
 //!
-//! A pattern like `.-.-.-x` takes a time that no script should have, inside one instruction of Lua.
-//! So each step is charged to the script's budget, and what is still to be tried is a stack of our
-//! own, no deeper than the pattern is long.
+//! A pattern like `.-.-.-x` can run for a very long time inside one instruction of Lua. So each
+//! step is charged to the script's budget. The alternatives still to try are on a separate stack,
+//! which grows no deeper than the pattern is long.
 
-/// Captures that a pattern may have.
+/// Maximum number of captures of a pattern.
 const CAPTURES_MAX: usize = 32;
-/// Bytes that are looked at in the time of a step where nothing is decided about them one by one.
+/// Bytes scanned in the time of one step, where no decision is made for each byte.
 const BYTES_PER_STEP: usize = 16;
 
-/// Why matching ended without an answer.
+/// Reason why matching ended without a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The pattern is wrong. The text is Lua's.
+    /// The pattern is malformed. The text is Lua's.
     Malformed(&'static str),
     /// The budget is used up.
     Spent,
@@ -28,10 +28,10 @@ const UNFINISHED: Fault = Fault::Malformed("unfinished capture");
 const TOO_MANY_CAPTURES: Fault = Fault::Malformed("too many captures");
 const NO_SUCH_CAPTURE: Fault = Fault::Malformed("invalid capture index");
 
-/// What a capture holds.
+/// The content of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Captured {
-    /// `()`: where it is, counted from 0.
+    /// `()`: its offset in the text, counted from 0.
     Position(usize),
     /// The text between two offsets.
     Text(usize, usize),
@@ -45,45 +45,45 @@ struct Capture {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// Its closing parenthesis has not come yet.
+    /// The closing parenthesis is not reached yet.
     Open,
     Position,
     Len(usize),
 }
 
-/// What to undo, or to try instead, when the match fails further on. `p` and `rest` are offsets in
-/// the pattern.
+/// An action to undo, or an alternative to try, when the match fails later. `p` and `rest` are
+/// offsets in the pattern.
 enum Choice {
-    /// A capture was begun.
+    /// A capture began.
     Opened,
-    /// A capture was ended.
+    /// A capture ended.
     Closed(usize),
-    /// `*` and `+`: so many more than needed were taken from `s` on.
+    /// `*` and `+`: took `more` bytes beyond the minimum from `s` on.
     Greedy { s: usize, more: usize, rest: usize },
-    /// `-`: one more may be taken at `s`.
+    /// `-`: may take one more byte at `s`.
     Lazy { s: usize, p: usize, end: usize },
-    /// `?`: without it.
+    /// `?`: try without the byte.
     Without { s: usize, rest: usize },
 }
 
-/// What became of one item of the pattern.
+/// Result of matching one item of the pattern.
 enum Step {
     On(usize, usize),
     Failed,
     Matched(usize),
 }
 
-/// Where a search that has used up its steps asks for more.
+/// Supplies steps to a search that has used up its own.
 pub(super) trait Fuel {
-    /// How many more there are; 0 if it is to end.
+    /// Returns the number of further steps; 0 ends the search.
     fn more(&self) -> u64;
 }
 
-/// A pattern being matched against a text.
+/// Matches a pattern against a text.
 pub(super) struct Matcher<'a, F> {
     text: &'a [u8],
     pattern: &'a [u8],
-    /// The steps that are left of the search under way.
+    /// Steps left for the current search.
     fuel: u64,
     source: F,
     captures: [Capture; CAPTURES_MAX],
@@ -92,7 +92,7 @@ pub(super) struct Matcher<'a, F> {
 }
 
 impl<'a, F: Fuel> Matcher<'a, F> {
-    /// As C does, Lua reads a pattern up to its first zero byte.
+    /// Like C, Lua reads a pattern up to its first zero byte.
     pub(super) fn new(text: &'a [u8], pattern: &'a [u8], source: F) -> Matcher<'a, F> {
         let end = pattern.iter().position(|&b| b == 0).unwrap_or(pattern.len());
         let unused = Capture { start: 0, extent: Extent::Open };
@@ -100,8 +100,8 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         Matcher { text, pattern: &pattern[..end], fuel: 0, source, captures, level: 0, choices: Vec::new() }
     }
 
-    /// The first match that begins at `from` or later, or with `anchored` exactly there: where it
-    /// begins and ends. Each step costs a unit of `fuel`.
+    /// Finds the first match that begins at `from` or later, or with `anchored` exactly at `from`.
+    /// Returns its start and end. Each step costs one unit of `fuel`.
     pub(super) fn seek(
         &mut self,
         from: usize,
@@ -126,13 +126,13 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         Ok(None)
     }
 
-    /// How many captures the last match made.
+    /// Returns the number of captures of the last match.
     pub(super) fn count(&self) -> usize {
         self.level
     }
 
-    /// Capture `at` of the last match, which was `whole`: a pattern without captures captures all
-    /// of it.
+    /// Returns capture `at` of the last match, whose span is `whole`. A pattern without captures
+    /// captures the whole match.
     pub(super) fn capture(&self, at: usize, whole: (usize, usize)) -> Result<Captured, Fault> {
         if at >= self.level {
             return if at == 0 { Ok(Captured::Text(whole.0, whole.1)) } else { Err(NO_SUCH_CAPTURE) };
@@ -153,7 +153,7 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         if self.fuel == 0 { Err(Fault::Spent) } else { Ok(()) }
     }
 
-    /// The byte of the pattern at `p`; zero at its end.
+    /// Returns the byte of the pattern at `p`, or zero at its end.
     fn code(&self, p: usize) -> u8 {
         self.pattern.get(p).copied().unwrap_or(0)
     }
@@ -258,7 +258,7 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         Ok(if again { Step::On(s + len, rest) } else { Step::Failed })
     }
 
-    /// An item for one byte, with what may stand behind it.
+    /// Matches an item for one byte, with an optional `*`, `+`, `-` or `?` after it.
     fn single(&mut self, s: usize, p: usize) -> Result<Step, Fault> {
         let end = self.single_end(p)?;
         let fits = self.fits(s, p, end)?;
@@ -293,7 +293,7 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         Ok(Step::On(s + more, end + 1))
     }
 
-    /// Goes back to the last choice that leaves something to try.
+    /// Returns to the last choice with an alternative left. `None` if no choice has one.
     fn otherwise(&mut self) -> Result<Option<(usize, usize)>, Fault> {
         while let Some(choice) = self.choices.pop() {
             match choice {
@@ -318,7 +318,7 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         Ok(None)
     }
 
-    /// Where the item for one byte at `p` ends.
+    /// Returns the end of the single-byte item at `p`.
     fn single_end(&mut self, p: usize) -> Result<usize, Fault> {
         match self.code(p) {
             b'%' if p + 1 >= self.pattern.len() => Err(ENDS_WITH_ESCAPE),
@@ -326,7 +326,7 @@ impl<'a, F: Fuel> Matcher<'a, F> {
             b'[' => {
                 let begin = p;
                 let mut p = p + 1 + usize::from(self.code(p + 1) == b'^');
-                // A bracket that comes first stands for itself.
+                // A bracket in first position is literal.
                 loop {
                     let escape = self.code(p) == b'%';
                     if p >= self.pattern.len() {
@@ -344,7 +344,7 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         }
     }
 
-    /// Whether the byte of the text at `s` is one that the item from `p` to `end` stands for.
+    /// Returns true if the byte of the text at `s` matches the item from `p` to `end`.
     fn fits(&mut self, s: usize, p: usize, end: usize) -> Result<bool, Fault> {
         self.spend(1 + (end - p) / BYTES_PER_STEP)?;
         let Some(&byte) = self.text.get(s) else { return Ok(false) };
@@ -356,8 +356,7 @@ impl<'a, F: Fuel> Matcher<'a, F> {
         })
     }
 
-    /// Whether a byte is in the set that begins at `p` with `[`, and whose closing bracket is at
-    /// `last`.
+    /// Returns true if a byte is in the set whose `[` is at `p` and whose `]` is at `last`.
     fn in_set(&self, byte: u8, p: usize, last: usize) -> bool {
         let inverted = self.code(p + 1) == b'^';
         let mut p = p + 1 + usize::from(inverted);
@@ -381,8 +380,8 @@ impl<'a, F: Fuel> Matcher<'a, F> {
     }
 }
 
-/// `%a` and its siblings; in upper case, whatever is not in the class. Any other byte stands for
-/// itself.
+/// Returns true if a byte is in the class: `%a` and the like, negated in upper case. Any other
+/// class byte matches only itself.
 fn in_class(byte: u8, class: u8) -> bool {
     let is_in = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),
@@ -390,7 +389,7 @@ fn in_class(byte: u8, class: u8) -> bool {
         b'd' => byte.is_ascii_digit(),
         b'l' => byte.is_ascii_lowercase(),
         b'p' => byte.is_ascii_punctuation(),
-        // C counts the vertical tab as well.
+        // C's class includes the vertical tab.
         b's' => byte.is_ascii_whitespace() || byte == 0x0b,
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),
@@ -408,7 +407,7 @@ mod tests {
 
     use super::*;
 
-    /// No more than what a search begins with.
+    /// Supplies no steps beyond those a search begins with.
     struct Dry;
 
     impl Fuel for Dry {
@@ -437,11 +436,11 @@ mod tests {
         }
     }
 
-    /// What the interpreter's own matcher finds.
+    /// Returns the match of the interpreter's own matcher.
     fn of_lua(lua: &Lua, text: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let string: mlua::Table = lua.globals().get("string").expect("the library is there");
-        // `find` goes its own way where a pattern has no special character, and `gmatch` does not
-        // know anchors.
+        // `find` skips the matcher if a pattern has no special character, and `gmatch` does not
+        // support anchors.
         let matching: mlua::Function = string.get("match").expect("and has it");
         let arguments = [text, pattern].map(|bytes| lua.create_string(bytes).expect("there is memory"));
         let [text, pattern] = arguments;

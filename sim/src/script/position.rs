@@ -1,4 +1,4 @@
-//! Where in a script an error happened, and how a script sees an error that Rust raised.
+//! Finds the position of an error in a script, and shows the script an error that Rust raised.
 
 use mlua::{Lua, Value};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::resp::quotable;
 
 impl Failure {
-    /// A library's error, with the position of the script's call before it.
+    /// Makes a library's error that begins with the position of the script's call.
     pub(super) fn library(lua: &Lua, text: impl std::fmt::Display) -> mlua::Error {
         let position = lua.inspect_stack(called_at(lua) + 1, |debug| {
             let (source, line) = (debug.source(), debug.current_line());
@@ -27,27 +27,26 @@ impl Failure {
     }
 }
 
-/// The level of the function that a script called, from the function of ours that runs: more than 0
-/// where the sandbox stands between.
+/// Returns the stack level of the function that the script called, relative to the running Rust
+/// function: more than 0 if the sandbox is in between.
 fn called_at(lua: &Lua) -> usize {
     let is_sandbox = |debug: &mlua::debug::Debug<'_>| debug.source().short_src.as_deref() == Some(SANDBOX);
     (0..3).find(|level| lua.inspect_stack(level + 1, is_sandbox) != Some(true)).unwrap_or(0)
 }
 
-/// How a script called a function of a library.
+/// A script's call of a library function.
 #[derive(Default)]
 pub(super) struct Caller {
-    /// The name it used, where there is one.
+    /// The name that the script used, if any.
     pub(super) name: Option<String>,
-    /// Whether it was a method of an object.
+    /// Set if it was a method of an object.
     pub(super) is_method: bool,
-    /// Whether the caller has ended with it (`return f()`), which leaves nothing to see of the
-    /// call.
+    /// Set for a tail call (`return f()`), which leaves no frame of the caller.
     pub(super) is_tail: bool,
 }
 
 impl Caller {
-    /// The call of the function that runs.
+    /// Inspects the call of the running function.
     pub(super) fn of(lua: &Lua) -> Caller {
         let at = called_at(lua);
         let is_tail =
@@ -62,15 +61,15 @@ impl Caller {
     }
 }
 
-/// The chunk name of the sandbox, whose frames are not the script's.
+/// Chunk name of the sandbox, whose frames are not the script's.
 pub(super) const SANDBOX: &str = "sandbox";
 
-/// What Lua calls the frames that tail calls have replaced, as the sandbox's wrappers are by what
+/// Lua's name for a frame that a tail call replaced. The sandbox's wrappers tail-call the functions
 /// they wrap.
 const TAIL_CALL: &str = "(tail call)";
 
-/// `rust.explain(err)`: what a script is to see of an error that Rust raised, and whether it must
-/// not be caught.
+/// `rust.explain(err)`: returns the value that a script sees for an error that Rust raised, and
+/// true if the script must not catch it.
 pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
     let Value::Error(err) = err else { return Ok((err, false)) };
     Ok(match fault(&err) {
@@ -81,10 +80,10 @@ pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
     })
 }
 
-/// `rust.locate(err)`: the handler that runs where the error happened. Answers a table with the
-/// text and the place.
+/// `rust.locate(err)`: the handler that runs at the position of the error. Returns a table with the
+/// text and the position.
 pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
-    // Level 0 is this function. A C function above it was called by the script, one level up.
+    // Level 0 is this function. If level 1 is a C function, the script called it, one level up.
     let mut place = None;
     for level in 1..=8 {
         let found = lua.inspect_stack(level, |debug| {
@@ -105,9 +104,9 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
             None => break,
         }
     }
-    // `return load(...)` leaves no frame of the script: the wrapper in the sandbox has taken its
-    // place. Redis's functions are C, which Lua never does that to, so it still knows the line;
-    // here it is the last one that such a call can stand on.
+    // `return load(...)` leaves no frame of the script: the sandbox's wrapper replaced it. Redis's
+    // functions are C functions, which never replace a caller, so Redis still knows the line. Here,
+    // use the line of the script's last `return`.
     let place = place.unwrap_or_else(|| {
         let Tail { chunk, line } = Desk::of(lua).tail.get();
         (format!("@{chunk}"), chunk.to_owned(), line)
@@ -125,8 +124,8 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
                 Value::String(text) => quotable(&text.as_bytes()),
                 other => other.to_string()?,
             };
-            // A library function that the sandbox wraps was called by the sandbox; the mistake is
-            // the script's.
+            // The sandbox called the library function that it wraps; the mistake is the script's,
+            // so give the script's position.
             if [SANDBOX, TAIL_CALL].iter().any(|own| text.starts_with(own))
                 && let Some((_, rest)) = text.split_once(": ")
             {

@@ -1,6 +1,6 @@
 //! The PRNG of scripts: the 48-bit linear congruential generator of POSIX `lrand48`, so that
-//! scripts draw the same numbers on every machine. As in Redis 7 the state is the process's: a
-//! script goes on where the last one stopped.
+//! scripts draw the same numbers on every machine. As in Redis 7, the process owns the state: a
+//! script continues the sequence of the one before.
 
 use std::cell::Cell;
 
@@ -8,11 +8,10 @@ const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
 const MASK: u64 = (1 << 48) - 1;
 
-/// The state before anything was seeded, which POSIX leaves open and the BSD generator sets to
-/// this.
+/// The state before any seed. POSIX does not define it; this is the value of the BSD generator.
 const UNSEEDED: u64 = 0x1234_ABCD_330E;
 
-/// The generator's state.
+/// State of the generator.
 #[derive(Debug)]
 pub(super) struct Random(Cell<u64>);
 
@@ -28,7 +27,7 @@ impl Random {
         self.0.set(u64::from(seed as u32) << 16 | 0x330E);
     }
 
-    /// `lrand48`: 31 bits.
+    /// `lrand48`: returns 31 bits.
     pub(super) fn next(&self) -> i32 {
         let next = self.0.get().wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
         self.0.set(next);

@@ -1,4 +1,4 @@
-//! `redis.register_function`, with its arguments one by one or in a table.
+//! `redis.register_function`, with separate arguments or a table.
 
 use bytes::Bytes;
 use mlua::{Lua, MultiValue, Table, Value};
@@ -16,7 +16,7 @@ fn wrong(why: &str) -> mlua::Error {
     Failure::reply(format!("ERR {why}"))
 }
 
-/// Text, or a number written as such.
+/// Returns text; converts a number to text.
 fn text(lua: &Lua, value: Value) -> mlua::Result<Option<Bytes>> {
     let text = lua.coerce_string(value)?;
     Ok(text.map(|text| Bytes::copy_from_slice(&text.as_bytes())))
@@ -92,7 +92,7 @@ fn from_pair(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Register
 /// `redis.register_function(name, callback)` or `redis.register_function{function_name=...,
 /// callback=...}`.
 pub(super) fn register(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
-    // A function may have kept this one from when its library was loaded.
+    // A library function may keep a reference to this one after loading.
     if desk.host.borrow().is_some() {
         return Err(wrong("redis.register_function can only be called on FUNCTION LOAD command"));
     }

@@ -1,10 +1,10 @@
-//! Lua functions that Rust keeps.
+//! Lua functions held by Rust.
 
 use mlua::{Function, Lua, RegistryKey};
 
-/// Keeps a function within Lua: outside of it only some thousands of values can be held at once.
+/// Keeps a function in Lua's registry: outside of it, Rust can hold only a few thousand values.
 pub(super) fn keep(lua: &Lua, function: Function) -> mlua::Result<RegistryKey> {
-    // Frees the values whose registry key has been dropped.
+    // Free the values whose registry key has been dropped.
     lua.expire_registry_values();
     lua.create_registry_value(function)
 }

@@ -1,6 +1,5 @@
-//! Where the scripts of an interpreter run: on a stack of their own. A script can so be left where
-//! it stands, in the middle of whatever it has called, while the node turns to others, and go on
-//! from there.
+//! Runs the scripts of an interpreter on their own stack. A script can be suspended inside any
+//! nested call, while the node handles others, and resumed later.
 //!
 //! Lua's own coroutines cannot do that: Lua 5.1 cannot yield across `pcall`, a metamethod or an
 //! iterator.
@@ -12,37 +11,35 @@ use mlua::{Function, Lua, Table, Value};
 
 use super::desk::Desk;
 
-/// Bytes of the stack, of which only those that are used take memory. Lua calls itself through C no
-/// deeper than 200 times, and what follows the nesting of a value or of a pattern has a stack of
-/// its own.
+/// Bytes of the stack; only used pages take memory. Lua recurses through C at most 200 deep, and
+/// code that follows the nesting of a value or of a pattern has its own stack.
 const STACK: usize = 4 << 20;
 
-/// How a script ended: whether it went well, and what it answers or why it failed.
+/// Result of a script: true and its return value, or false and its error.
 pub(super) type Ended = mlua::Result<(bool, Value)>;
 
-/// A script or a function to be run.
+/// A script or a function to run.
 pub(super) struct Job {
-    /// What to call.
     pub(super) function: Function,
-    /// With which keys.
+    /// Table of the keys.
     pub(super) keys: Table,
-    /// With which other arguments.
+    /// Table of the other arguments.
     pub(super) args: Table,
 }
 
 enum Order {
-    /// Begin with this script.
+    /// Begins this script.
     Begin(Job),
-    /// Go on where the last one was left.
+    /// Resumes the suspended script.
     ResumeScript,
-    /// There are no more scripts.
+    /// Ends the coroutine: no more scripts follow.
     Close,
 }
 
 enum Pause {
-    /// No script has begun yet, and this leaves one where it stands.
+    /// No script has begun yet. The function suspends a running script.
     Ready(Function),
-    /// A script was left where it stands.
+    /// A script was suspended.
     Suspended,
     /// A script has ended.
     Ended(Ended),
@@ -52,14 +49,14 @@ enum Pause {
 pub(super) struct Runner {
     desk: Rc<Desk>,
     stack: Coroutine<Order, Pause, ()>,
-    /// Leaves the script that runs where it stands.
+    /// Suspends the running script.
     pub(super) pause: Rc<Function>,
-    /// There is a script to go on with.
+    /// Set while a script is suspended.
     is_left: bool,
 }
 
 impl Runner {
-    /// A runner that gives each script to `call`, which answers how it ended.
+    /// Makes a runner that passes each script to `call`, which returns its result.
     pub(super) fn new(lua: &Lua, desk: &Rc<Desk>, call: Function) -> mlua::Result<Runner> {
         let lua = lua.clone();
         let room = DefaultStack::new(STACK).map_err(mlua::Error::external)?;
@@ -116,7 +113,7 @@ impl Runner {
 impl Drop for Runner {
     fn drop(&mut self) {
         if self.is_left {
-            // It leaves the stack as a script does that is killed.
+            // Kill the suspended script, so that it leaves the stack.
             self.desk.killed.set(true);
             self.resume();
         }

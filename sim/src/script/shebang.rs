@@ -1,28 +1,27 @@
-//! The first line of a script, `#!lua flags=no-writes,allow-stale`: what the script promises and
-//! asks for.
+//! The first line of a script, `#!lua flags=no-writes,allow-stale`: it declares flags.
 
 use crate::resp::{quotable, split_words};
 
 bitflags::bitflags! {
-    /// What a script declares about itself.
+    /// Flags that a script declares.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct Flags: u32 {
-        /// It calls no command that writes.
+        /// The script calls no command that writes.
         const NO_WRITES = 1;
-        /// It may run when memory is full.
+        /// The script may run when memory is full.
         const ALLOW_OOM = 1 << 1;
-        /// It may run on a replica whose data is stale.
+        /// The script may run on a replica whose data is stale.
         const ALLOW_STALE = 1 << 2;
-        /// It cannot run in a cluster.
+        /// The script cannot run in a cluster.
         const NO_CLUSTER = 1 << 3;
-        /// Its keys may lie in several slots.
+        /// The script's keys may be in several slots.
         const ALLOW_CROSS_SLOT_KEYS = 1 << 4;
-        /// It has no such line: the rules of its commands apply one by one.
+        /// The script has no such line: the rules of its commands apply one by one.
         const COMPAT = 1 << 5;
     }
 }
 
-/// The flags that can be declared, by their names.
+/// The flags that a script can declare, by name.
 const NAMED: [(&str, Flags); 5] = [
     ("no-writes", Flags::NO_WRITES),
     ("allow-oom", Flags::ALLOW_OOM),
@@ -32,29 +31,29 @@ const NAMED: [(&str, Flags); 5] = [
 ];
 
 impl Flags {
-    /// The flag of a name.
+    /// Finds the flag with this name.
     pub fn named(name: &[u8]) -> Option<Flags> {
         NAMED.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, flag)| *flag)
     }
 
-    /// The names of these flags.
+    /// Returns the names of these flags.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMED.iter().filter(move |(_, flag)| self.contains(*flag)).map(|(name, _)| *name)
     }
 }
 
-/// The line is there, and wrong. The text is the error reply.
+/// Error: the line exists but is invalid. The text is the error reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ShebangError(pub String);
 
-/// The flags that a script declares, if its first line is right.
+/// Returns the flags that a script declares. `None` if its first line is invalid.
 pub fn declared(body: &[u8]) -> Option<Flags> {
     read(body).ok().map(|(flags, _)| flags)
 }
 
-/// Reads the line, if there is one; answers the flags and the rest of the script, which begins with
-/// the line's break so that lines keep their numbers.
+/// Parses the line, if the script has one. Returns the flags and the rest of the script, which
+/// begins with the line's newline, so that line numbers do not change.
 pub(super) fn read(body: &[u8]) -> Result<(Flags, &[u8]), ShebangError> {
     if !body.starts_with(b"#!") {
         return Ok((Flags::COMPAT, body));

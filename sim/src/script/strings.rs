@@ -1,10 +1,10 @@
-//! The functions of `string` whose time and memory a script chooses freely, and `table.concat`,
-//! charged to its budget: in C they would run for as long as they like inside one instruction.
-//! Patterns and `rep` are done here; others are C's, charged for the text that they make, or that
-//! they were given in vain.
+//! The `string` functions whose time and memory a script chooses freely, and `table.concat`. They
+//! are charged to the script's budget: in C they would run without limit inside one instruction.
+//! Patterns and `rep` are implemented here. The others call C, and are charged for the text that
+//! they make, or for their arguments if they fail.
 //!
-//! What calls back into Lua is a loop in `sandbox.lua` over `seek`, so that errors and budget are
-//! those of the script.
+//! Functions that call back into Lua are loops over `seek` in `sandbox.lua`, so that their errors
+//! and budget are the script's.
 
 use std::rc::Rc;
 
@@ -18,13 +18,13 @@ use super::{
     pattern::{Captured, Fault, Matcher},
 };
 
-/// What makes a pattern more than a text to look for.
+/// A pattern without these characters is plain text.
 const SPECIAL: &[u8] = b"^$*+?.([%-";
 
-/// Where a match begins and ends.
+/// Start and end of a match.
 type Span = (usize, usize);
 
-/// A matcher that a script pays for.
+/// A matcher whose steps are charged to the script.
 struct Search<'a> {
     lua: &'a Lua,
     desk: Rc<Desk>,
@@ -34,7 +34,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// With `anchors`, a `^` in front ties the pattern to where the search begins.
+    /// With `anchors`, a leading `^` ties the pattern to the start of the search.
     fn new(lua: &'a Lua, text: &'a [u8], pattern: &'a [u8], anchors: bool) -> Search<'a> {
         let anchored = anchors && pattern.starts_with(b"^");
         let desk = Desk::of(lua);
@@ -62,8 +62,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The captures of a match, behind `values`; a pattern that has none captures `at_least` so
-    /// many: all of it, or nothing.
+    /// Appends the captures of a match to `values`. A pattern without captures has `at_least` of
+    /// them: the whole match, or none.
     fn captures(&self, mut values: MultiValue, whole: Span, at_least: usize) -> mlua::Result<MultiValue> {
         for at in 0..self.matcher.count().max(at_least) {
             values.push_back(self.capture(at, whole)?);
@@ -76,14 +76,14 @@ fn position(at: usize) -> Value {
     Value::Number(at as f64)
 }
 
-/// Where to begin: scripts count from 1, and from the end where they are negative.
+/// Returns the start index. Scripts count from 1; negative numbers count from the end.
 fn start(args: &Args<'_>, at: usize, len: usize) -> mlua::Result<usize> {
     let init = truncated(args.number_or(at, 1.0)?);
     let init = if init < 0 { init.saturating_add(len as i64).saturating_add(1) } else { init };
     Ok((init.max(1) as usize - 1).min(len))
 }
 
-/// Where `wanted` stands in `text`, at `from` or later.
+/// Returns the offset of `wanted` in `text`, at `from` or later.
 fn plain(lua: &Lua, text: &[u8], wanted: &[u8], from: usize) -> mlua::Result<Option<usize>> {
     let Some(&first) = wanted.first() else { return Ok(Some(from)) };
     let mut at = from;
@@ -137,14 +137,14 @@ fn first_match(args: &Args<'_>) -> mlua::Result<MultiValue> {
     }
 }
 
-/// The arguments of `gmatch`, as the texts they stand for.
+/// Converts the arguments of `gmatch` to text.
 fn gmatch_arguments(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, pattern) = (args.string(0)?, args.string(1)?);
     Ok([text, pattern].into_iter().map(Value::String).collect())
 }
 
-/// The arguments of `gsub` where its third is a function or a table: text, pattern, how many
-/// replacements at most, and whether the pattern has an anchor.
+/// Returns the arguments of `gsub` with a function or a table as the third: text, pattern, maximum
+/// number of replacements, and true if the pattern has an anchor.
 fn gsub_arguments(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, pattern) = (args.string(0)?, args.string(1)?);
     let max = replacements(args, text.as_bytes().len())?;
@@ -153,14 +153,14 @@ fn gsub_arguments(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(values.into_iter().collect())
 }
 
-/// How many replacements `gsub` makes at most.
+/// Returns the maximum number of replacements of `gsub`.
 fn replacements(args: &Args<'_>, len: usize) -> mlua::Result<usize> {
     let max = truncated(args.number_or(3, len as f64 + 1.0)?) as i32;
     Ok(usize::try_from(max).unwrap_or(0))
 }
 
-/// `seek(text, pattern, from, anchors)`: the next match as its bounds, counted from 0, and its
-/// captures.
+/// `seek(text, pattern, from, anchors)`: returns the bounds of the next match, counted from 0, and
+/// its captures.
 fn seek(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, pattern) = (args.string(0)?, args.string(1)?);
     let (text, pattern) = (&*text.as_bytes(), &*pattern.as_bytes());
@@ -174,7 +174,7 @@ fn seek(args: &Args<'_>) -> mlua::Result<MultiValue> {
     }
 }
 
-/// `gsub` where its third argument is a text.
+/// `gsub` with a text as its third argument.
 fn gsub(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, pattern) = (args.string(0)?, args.string(1)?);
     let Some(Value::String(_) | Value::Integer(_) | Value::Number(_)) = args.values.get(2) else {
@@ -209,7 +209,7 @@ fn gsub(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok([Value::String(args.lua.create_string(out)?), position(count)].into_iter().collect())
 }
 
-/// Writes the replacement of one match: `%1` is its first capture, `%0` all of it.
+/// Writes the replacement of one match: `%1` is its first capture, `%0` the whole match.
 fn replace(search: &Search<'_>, whole: Span, with: &[u8], out: &mut Vec<u8>) -> mlua::Result<()> {
     let mut rest = with.iter();
     while let Some(&byte) = rest.next() {
@@ -217,7 +217,7 @@ fn replace(search: &Search<'_>, whole: Span, with: &[u8], out: &mut Vec<u8>) -> 
             out.push(byte);
             continue;
         }
-        // Behind a last `%` C finds the zero byte that ends the text.
+        // After a final `%`, C reads the zero byte that ends the text.
         match rest.next().copied().unwrap_or(0) {
             b'0' => out.extend_from_slice(&search.text[whole.0..whole.1]),
             digit @ b'1'..=b'9' => {
@@ -235,7 +235,7 @@ fn replace(search: &Search<'_>, whole: Span, with: &[u8], out: &mut Vec<u8>) -> 
 fn rep(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let text = args.string(0)?;
     let text = &*text.as_bytes();
-    // C keeps the lower half of the number.
+    // C keeps the lower 32 bits of the number.
     let times = usize::try_from(truncated(args.number(1)?) as i32).unwrap_or(0);
     let len = text.len().saturating_mul(times);
     if len > MEMORY_MAX {
@@ -246,7 +246,7 @@ fn rep(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok(std::iter::once(Value::String(args.lua.create_string(repeated)?)).collect())
 }
 
-/// Functions of C that take as long as what they make is long, with the library that they are of.
+/// Functions of C whose run time grows with their result, each with its library.
 const CHARGED: [(&str, &str); 6] = [
     ("string", "format"),
     ("string", "lower"),
@@ -256,8 +256,8 @@ const CHARGED: [(&str, &str); 6] = [
     ("table", "concat"),
 ];
 
-/// Calls a function of C, and charges the script for the text that it made; where it made none, for
-/// what it was given.
+/// Calls a function of C. Charges the script for the text it returns, or for its arguments if it
+/// fails.
 fn charged(function: &Function, args: &Args<'_>) -> mlua::Result<MultiValue> {
     let made: mlua::Result<MultiValue> = function.call(args.values.clone());
     let text = |value: &Value| value.as_string().map_or(0, |text| text.as_bytes().len());
@@ -265,10 +265,11 @@ fn charged(function: &Function, args: &Args<'_>) -> mlua::Result<MultiValue> {
     made.map_err(|error| as_called(args, &error))
 }
 
-/// A complaint of C, which knows neither the name that the script called the function by nor where.
+/// Converts an error of a C function, which lacks the script's name for the function and the
+/// position.
 fn as_called(args: &Args<'_>, error: &mlua::Error) -> mlua::Error {
     let Failure::Library(text) = fault(error) else { return error.clone() };
-    // mlua says where it was raised, too, by its own account.
+    // mlua appends its own stack trace.
     let text = text.split_once("\nstack traceback:").map_or(&*text, |(text, _)| text);
     let of_argument = || {
         let (number, why) = text.strip_prefix("bad argument #")?.split_once(" to '?' (")?;
@@ -281,7 +282,7 @@ fn as_called(args: &Args<'_>, error: &mlua::Error) -> mlua::Error {
     })
 }
 
-/// The functions, for `sandbox.lua`.
+/// Makes the table of these functions for `sandbox.lua`.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     type Operation = fn(&Args<'_>) -> mlua::Result<MultiValue>;
     let table = lua.create_table()?;

@@ -1,4 +1,4 @@
-//! The library `struct`: values to and from the bytes of C structures, after Roberto
+//! The library `struct`: converts values to and from the bytes of C structures, after Roberto
 //! Ierusalimschy's library, whose documentation states the format.
 
 use std::iter::Peekable;
@@ -11,22 +11,22 @@ use super::{
     failure::Failure,
 };
 
-/// Bytes of the largest integer a format may name.
+/// Maximum bytes of an integer in a format.
 const INTEGER_SIZE_MAX: usize = 32;
-/// Bytes that a format may describe.
+/// Maximum bytes that a format describes.
 const SIZE_MAX: usize = 64 << 20;
 /// `!` without a number: the alignment of a double.
 const ALIGN_DEFAULT: usize = 8;
 
-/// One field of a format.
+/// A field of a format.
 struct Field {
     kind: u8,
     size: usize,
-    /// Bytes of padding before it.
+    /// Bytes of padding before the field.
     padding: usize,
 }
 
-/// Reads a format, field by field, as the offset moves along.
+/// Reads a format field by field, while the offset advances.
 struct Format<'a> {
     lua: &'a Lua,
     function: &'static str,
@@ -56,7 +56,7 @@ impl<'a> Format<'a> {
         Ok(number.unwrap_or(default))
     }
 
-    /// The next field, which begins at `offset` or after padding.
+    /// Returns the next field, which begins at `offset` plus its padding. `None` at the end.
     fn next(&mut self, offset: usize) -> mlua::Result<Option<Field>> {
         while let Some(&kind) = self.rest.next() {
             let size = match kind {
@@ -94,7 +94,7 @@ impl<'a> Format<'a> {
                     self.align = align;
                     continue;
                 }
-                // `struct.size` ignores unknown letters instead of reporting them.
+                // `struct.size` ignores unknown letters; the other functions report them.
                 other if other.is_ascii_alphanumeric() && self.function == "size" => 0,
                 other => {
                     let option = char::from(other);
@@ -106,7 +106,7 @@ impl<'a> Format<'a> {
                 0
             } else {
                 let to = size.min(self.align);
-                // Sizes that are no powers of two are aligned by their bits, as in the original.
+                // Like the original, align a size that is not a power of two by its bits.
                 to.wrapping_sub(offset & (to - 1)) & (to - 1)
             };
             return Ok(Some(Field { kind, size, padding }));
@@ -115,15 +115,15 @@ impl<'a> Format<'a> {
     }
 }
 
-/// A double as C casts it to 64 bits on x86-64: negative numbers wrap around, and what is too large
-/// is 0.
+/// Converts a double like a C cast to 64 bits on x86-64: negative numbers wrap around, and a number
+/// that is too large becomes 0.
 fn unsigned(n: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     if n >= HALF { truncated(n - HALF) as u64 ^ 1 << 63 } else { truncated(n) as u64 }
 }
 
 fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
-    // The original leaves a nil behind the last argument, and says so when it comes to it.
+    // The original pushes a nil after the last argument, and errors mention that nil.
     let text = args.text(0)?;
     let mut args = Args { lua: args.lua, function: args.function, values: args.values.clone() };
     args.values.push_back(Value::Nil);
@@ -177,7 +177,7 @@ fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
 
 fn unpack(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, data) = (args.text(0)?, args.text(1)?);
-    // C takes a negative offset for a very large one.
+    // C converts a negative offset to a very large one.
     let start = truncated(args.number_or(2, 1.0)?) as usize;
     if start == 0 {
         return Err(args.error(2, "offset must be 1 or greater"));
@@ -255,7 +255,7 @@ fn size(args: &Args<'_>) -> mlua::Result<MultiValue> {
     Ok([Value::Number(at as f64)].into_iter().collect())
 }
 
-/// The table `struct`.
+/// Makes the table `struct`.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     type Operation = fn(&Args<'_>) -> mlua::Result<MultiValue>;
     let table = lua.create_table()?;

@@ -1,4 +1,4 @@
-//! One interpreter with its sandbox: scripts have theirs, functions have another.
+//! One interpreter with its sandbox. Scripts have one, functions another.
 
 use std::{cell::RefCell, rc::Rc, sync::OnceLock};
 
@@ -16,20 +16,20 @@ use super::{
     runner::Runner,
 };
 
-/// The hook that counts instructions runs once in so many. A single instruction can be expensive:
-/// `..` copies its strings, and `<` compares them, without calling the hook. With strings of
+/// Instructions between two runs of the counting hook. A single instruction can be expensive: `..`
+/// copies its strings, and `<` compares them, without calling the hook. With strings of
 /// [`MEMORY_MAX`] a hundred instructions take some seconds.
 const HOOK_PERIOD: u32 = 100;
 
-/// How much a step of the collector does, in percent of Lua's own measure: a whole round, for a
-/// sandbox of usual size. With small steps, one per allocation, a script that makes large texts
-/// would run into the limit over its own garbage.
+/// Work of one collector step, in percent of Lua's own measure: a whole cycle, for a sandbox of
+/// usual size. With small steps, one per allocation, the garbage of a script that makes large texts
+/// would exceed the memory limit.
 const GC_STEP: i32 = 100_000;
 
-/// The code of the sandbox as Lua has compiled it, with its lines. To compile it for each
-/// interpreter takes longer than all else that makes one, and a short run has one for every start
-/// of a server. It is compiled in an interpreter that is thrown away, so that the memory of those
-/// that scripts can ask (`collectgarbage`) is the same in each.
+/// Bytecode of the sandbox, with line numbers. Compiling it takes longer than all other steps of
+/// making an interpreter, and a short run makes one for each server start. A throwaway interpreter
+/// compiles it, so that `collectgarbage` reports the same memory in each interpreter that scripts
+/// use.
 static COMPILED: OnceLock<Vec<u8>> = OnceLock::new();
 
 fn sandbox(lua: &Lua) -> mlua::Result<Function> {
@@ -45,7 +45,7 @@ fn sandbox(lua: &Lua) -> mlua::Result<Function> {
 pub(super) struct Vm {
     pub(super) lua: Lua,
     dialect: Dialect,
-    /// Runs functions with keys and arguments, and says where they fail.
+    /// Runs functions with keys and arguments, and reports the position of a failure.
     pub(super) runner: RefCell<Runner>,
     /// Runs the code of a library, which may do little more than register functions.
     load: Function,
@@ -54,8 +54,8 @@ pub(super) struct Vm {
 impl Vm {
     pub(super) fn new(desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
-        // A panic in Rust passes through Lua's own `pcall`, too: the sandbox's hands every error to
-        // Rust before a script sees it.
+        // No option against caught panics is needed: the sandbox's `pcall` hands every error to
+        // Rust before a script sees it, and Rust resumes a panic.
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().step_multiplier(GC_STEP)));
         lua.set_app_data(Rc::clone(desk));
@@ -71,7 +71,7 @@ impl Vm {
         Ok(Vm { lua, dialect, runner, load })
     }
 
-    /// Compiles source code. The error is Lua's.
+    /// Compiles source code. The error text is Lua's.
     pub(super) fn compile(&self, source: &[u8]) -> Result<Function, String> {
         let name = format!("@{}", self.dialect.chunk());
         let chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
@@ -81,7 +81,7 @@ impl Vm {
         })
     }
 
-    /// Runs the code of a library; if it fails, with a table that says why.
+    /// Runs the code of a library. If it fails, returns false and a table that describes the error.
     pub(super) fn load(&self, code: Function) -> mlua::Result<(bool, Value)> {
         let before = self.lua.set_memory_limit(MEMORY_MAX)?;
         let loaded = self.load.call(code);

@@ -1,8 +1,8 @@
-//! Bytes on their way into Lua.
+//! Conversion of bytes to Lua strings.
 
 use mlua::{IntoLua, Lua, Value};
 
-/// Bytes as a Lua string.
+/// Bytes that become a Lua string.
 pub(super) struct Word<'a>(pub(super) &'a [u8]);
 
 impl IntoLua for Word<'_> {

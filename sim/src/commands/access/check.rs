@@ -1,4 +1,4 @@
-//! Whether a user may run a command with its arguments, and what is said to one that may not.
+//! Checks if a user may run a command with its arguments, and makes the error if not.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{
     node::{Node, clients::Role},
 };
 
-/// Why a command may not run: the argument that is in the way, where it is one.
+/// Reason for a denial, with the index of the denied argument, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Denied {
     /// The command itself.
@@ -23,7 +23,7 @@ pub enum Denied {
 }
 
 impl Denied {
-    /// The error for a client, and the reply of ACL DRYRUN.
+    /// Returns the reason as text, for the client's error and for ACL DRYRUN.
     pub fn told(self, spec: &Spec) -> String {
         match self {
             Denied::Command => format!("has no permissions to run the '{}' command", spec.name),
@@ -32,12 +32,12 @@ impl Denied {
         }
     }
 
-    /// The error of the command.
+    /// Returns the error for the client.
     pub fn error(self, spec: &Spec) -> Error {
         Error(format!("NOPERM this user {}", self.told(spec)).into())
     }
 
-    /// The error for a queued command that is no longer allowed.
+    /// Returns the error for a queued command that is no longer allowed.
     pub fn error_in_exec(self) -> Error {
         let why = match self {
             Denied::Command => "no permission to execute the command or subcommand",
@@ -53,7 +53,7 @@ impl Denied {
         )
     }
 
-    /// The error that a script gets.
+    /// Returns the error for a script.
     pub fn error_in_script(self) -> Error {
         Error::of(match self {
             Denied::Command => "ERR The user executing the script can't run this command or subcommand",
@@ -67,10 +67,10 @@ impl Denied {
     }
 }
 
-/// Whether `user` may run a command.
+/// Checks that `user` may run a command.
 ///
 /// # Errors
-/// The reason for a denial, by the selector that comes closest to allowing the command.
+/// The reason for the denial, from the selector that comes closest to allowing the command.
 pub fn check(user: &User, spec: &Spec, args: &[Bytes]) -> Result<(), Denied> {
     if user.root.is_open() {
         return Ok(());
@@ -86,8 +86,8 @@ pub fn check(user: &User, spec: &Spec, args: &[Bytes]) -> Result<(), Denied> {
     Err(closest)
 }
 
-/// Whether the command of a client may read keys whose names it finds in data: where it may read
-/// any key.
+/// Returns true if the user may read keys whose names the command finds in data. That requires the
+/// permission to read any key.
 pub(in crate::commands) fn may_follow(ctx: &Ctx<'_>, spec: &Spec, args: &[Bytes]) -> bool {
     if ctx.node.acl.is_open() || ctx.origin == Origin::Replication {
         return true;
@@ -136,7 +136,7 @@ fn allows_command(selector: &Selector, spec: &Spec, args: &[Bytes]) -> bool {
     if selector.commands.contains(id) {
         return true;
     }
-    // The old way to allow one use of a command: by its first argument.
+    // The old way to allow one use of a command: by the first argument.
     let first = args.get(if spec.name.contains('|') { 2 } else { 1 });
     let allowed = selector.first_args.get(&id);
     first
@@ -144,10 +144,10 @@ fn allows_command(selector: &Selector, spec: &Spec, args: &[Bytes]) -> bool {
         .is_some_and(|(first, allowed)| allowed.iter().any(|arg| arg.eq_ignore_ascii_case(first)))
 }
 
-/// Refuses a command that the connection's user may not run, and notes it in the log.
+/// Refuses a command that the connection's user may not run, and adds the denial to the ACL log.
 ///
 /// # Errors
-/// The reason for a denial.
+/// The reason for the denial.
 pub fn refuse(
     node: &mut Node,
     env: &Env,
@@ -159,7 +159,7 @@ pub fn refuse(
     if node.acl.is_open() {
         return Ok(());
     }
-    // A node's link to its master may do everything.
+    // A node's link to its master may run everything.
     let session = node.clients.sessions.get(conn).filter(|session| session.role != Role::Master);
     let user = session.and_then(|session| node.acl.user(&session.user));
     let Some((user, Err(denied))) = user.map(|user| (user, check(user, spec, args))) else { return Ok(()) };
@@ -173,7 +173,7 @@ pub fn refuse(
     Err(denied)
 }
 
-/// What is noted of a refusal.
+/// A denial for the ACL log.
 pub(in crate::commands) struct Refusal {
     pub(in crate::commands) reason: Reason,
     pub(in crate::commands) context: &'static str,
@@ -181,7 +181,7 @@ pub(in crate::commands) struct Refusal {
     pub(in crate::commands) username: Bytes,
 }
 
-/// Notes a refusal in the log.
+/// Adds a denial to the ACL log.
 pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusal: Refusal) {
     let session = node.clients.sessions.get(conn);
     let client = session.map_or_else(Vec::new, |session| session.describe(env.monotonic));

@@ -1,4 +1,4 @@
-//! Users as the rules that would make them, in as few words as there may be.
+//! Writes users as the ACL rules that would make them, with as few words as possible.
 
 use super::{
     Known, Table,
@@ -10,7 +10,7 @@ use crate::{
     resp::{quotable, quoted},
 };
 
-/// A user as ACL LIST shows it, without the word `user` and its name.
+/// Writes a user as in ACL LIST, without the word `user` and the name.
 pub(in crate::commands) fn describe(user: &User, table: Table) -> Vec<u8> {
     let mut words: Vec<Vec<u8>> = flags(user).iter().map(|flag| flag.as_bytes().to_vec()).collect();
     words.extend(user.passwords.iter().map(|digest| format!("#{digest}").into_bytes()));
@@ -21,7 +21,7 @@ pub(in crate::commands) fn describe(user: &User, table: Table) -> Vec<u8> {
     words.join(&b' ')
 }
 
-/// What is said of a user besides permissions.
+/// Returns the flags of a user: its properties besides permissions.
 pub(in crate::commands) fn flags(user: &User) -> Vec<&'static str> {
     let all = [
         (user.enabled, "on"),
@@ -33,7 +33,7 @@ pub(in crate::commands) fn flags(user: &User) -> Vec<&'static str> {
     all.into_iter().filter_map(|(is, flag)| is.then_some(flag)).collect()
 }
 
-/// A selector in words.
+/// Writes a selector as rules.
 pub(in crate::commands) fn rules_of_selector(selector: &Selector, table: Table) -> Vec<u8> {
     let mut words = Vec::new();
     words.extend(Some(rules_of_keys(selector)).filter(|keys| !keys.is_empty()));
@@ -45,7 +45,7 @@ pub(in crate::commands) fn rules_of_selector(selector: &Selector, table: Table) 
     words.join(&b' ')
 }
 
-/// The keys of a selector in words.
+/// Writes the keys of a selector as rules.
 pub(in crate::commands) fn rules_of_keys(selector: &Selector) -> Vec<u8> {
     if selector.all_keys {
         return b"~*".to_vec();
@@ -61,7 +61,7 @@ pub(in crate::commands) fn rules_of_keys(selector: &Selector) -> Vec<u8> {
     selector.keys.iter().map(word).collect::<Vec<_>>().join(&b' ')
 }
 
-/// The channels of a selector in words.
+/// Writes the channels of a selector as rules.
 pub(in crate::commands) fn rules_of_channels(selector: &Selector) -> Vec<u8> {
     if selector.all_channels {
         return b"&*".to_vec();
@@ -69,11 +69,12 @@ pub(in crate::commands) fn rules_of_channels(selector: &Selector) -> Vec<u8> {
     selector.channels.iter().map(|channel| [b"&", &channel[..]].concat()).collect::<Vec<_>>().join(&b' ')
 }
 
-/// The commands of a selector in words: from all or from none, by the categories that fit best,
-/// then one by one.
+/// Writes the commands of a selector as rules: starts from all or from none, then adds the best
+/// categories, then single commands.
 pub(in crate::commands) fn rules_of_commands(selector: &Selector, table: Table) -> Vec<u8> {
     let adds = !selector.commands.has_those_to_come();
-    // What the words so far make of it, and what of it no category has explained yet.
+    // `made` holds the commands that the words so far allow; `left` those that no category covers
+    // yet.
     let mut made = Selector::new(false);
     made.set_all_commands(!adds);
     let mut left = Selector::new(false);
@@ -87,7 +88,7 @@ pub(in crate::commands) fn rules_of_commands(selector: &Selector, table: Table) 
         words.push(format!("{sign}@{}", name.to_ascii_lowercase()));
         used |= category;
     }
-    // A container changes its subcommands, so these come after it.
+    // A rule for a container changes its subcommands, so their rules follow it.
     for &Known { id, spec, .. } in table.known() {
         let wanted = selector.commands.contains(id);
         if wanted != made.commands.contains(id) {
@@ -102,8 +103,8 @@ pub(in crate::commands) fn rules_of_commands(selector: &Selector, table: Table) 
     quoted(&words.join(" ")).into_owned()
 }
 
-/// The category with the fewest commands that do not belong, then with the most that do; none where
-/// the former are not fewer than the latter.
+/// Returns the category with the fewest unwanted commands, and among these the one with the most
+/// wanted commands. `None` if none has more wanted than unwanted ones.
 fn best_category(
     commands: &Commands,
     adds: bool,

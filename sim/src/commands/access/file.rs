@@ -1,4 +1,4 @@
-//! The file that keeps users from one run to the next: a line for each.
+//! The ACL file, which keeps the users across restarts: one line for each.
 
 use std::collections::BTreeSet;
 
@@ -17,20 +17,20 @@ use crate::{
     node::Node,
 };
 
-/// A user as the ACL file, ACL LIST and the configuration write it.
+/// Writes a user as in the ACL file, ACL LIST and the configuration.
 pub(in crate::commands) fn line(user: &User, table: Table) -> Vec<u8> {
     [b"user ", &user.name[..], b" ", &describe(user, table)].concat()
 }
 
-/// All users as lines of a configuration file.
+/// Returns all users as lines of a configuration file.
 pub fn lines(acl: &Acl, table: Table) -> Vec<String> {
     acl.users().map(|user| String::from_utf8_lossy(&line(user, table)).into_owned()).collect()
 }
 
-/// The users of a file.
+/// Parses the users of an ACL file.
 ///
 /// # Errors
-/// Everything that is wrong with it, in one text.
+/// All errors of the file in one text.
 pub fn read_file(path: &str, file: &[u8], table: Table, all_channels: bool) -> Result<Vec<User>, String> {
     let (mut users, mut names, mut wrong) = (Vec::new(), BTreeSet::new(), String::new());
     for (at, line) in file.split(|byte| *byte == b'\n').enumerate() {
@@ -65,11 +65,11 @@ pub fn read_file(path: &str, file: &[u8], table: Table, all_channels: bool) -> R
     Err(wrong)
 }
 
-/// The users that a configuration gives a node at its start: those of its `user` lines, or those of
-/// the file it names, which `read` brings; none where it does neither.
+/// Returns a node's users at its start: those of the configuration's `user` lines, or those of the
+/// ACL file that it names, which `read` reads. Empty if the configuration has neither.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The errors of the lines or of the file.
 pub fn configured(
     config: &Config,
     table: Table,
@@ -92,7 +92,7 @@ pub fn configured(
     Ok(users)
 }
 
-/// The users of a configuration's own lines.
+/// Parses the `user` lines of a configuration.
 fn config_users(config: &Config, table: Table) -> Result<Vec<User>, String> {
     let all_channels = config.acl_pubsub_default;
     let mut users: Vec<User> = Vec::new();
@@ -107,7 +107,7 @@ fn config_users(config: &Config, table: Table) -> Result<Vec<User>, String> {
             return Err("Duplicate user found. A user can only be defined once in config files".into());
         }
         let mut user = User::new(name.clone(), all_channels);
-        // The default user is there already, and begins anew.
+        // The default user exists already: reset it first.
         let anew = (*name == DEFAULT).then_some(&b"reset"[..]);
         let rules = merge_selectors(rules).map_err(|word| {
             format!("Unmatched parenthesis in acl selector starting at '{}'", shown(&word))
@@ -122,10 +122,10 @@ fn config_users(config: &Config, table: Table) -> Result<Vec<User>, String> {
     Ok(users)
 }
 
-/// The file of the users, as it is now.
+/// Reads the current ACL file.
 ///
 /// # Errors
-/// Why it cannot be read, in the words of `redis-server`.
+/// The reason why the file cannot be read, in the words of `redis-server`.
 pub(in crate::commands) fn read_users(node: &Node, env: &Env) -> Result<Bytes, String> {
     let path = &node.config.aclfile;
     let error = |why: &str| format!("Error loading ACLs, opening file '{path}': {why}");
@@ -139,8 +139,7 @@ pub(in crate::commands) fn read_users(node: &Node, env: &Env) -> Result<Bytes, S
     }
 }
 
-/// Takes over the users that the configuration names. What is wrong with them is logged, and
-/// changes nothing.
+/// Loads the users of the configuration. Errors are logged, and then nothing changes.
 pub fn load_configured(node: &mut Node, env: &mut Env) {
     match configured(&node.config, Table::of(node), |_| read_users(node, env)) {
         Ok(users) => users.into_iter().for_each(|user| node.acl.put(user)),
@@ -159,8 +158,7 @@ fn read_rules(
         wrong.push_str(&format!("{place}: Unmatched parenthesis in selector definition."));
         return;
     };
-    // All unknown commands are named; of other errors, which may quote a secret, only the first is
-    // reported.
+    // Report every unknown command, but only the first of other errors, which may quote a secret.
     let mut told = false;
     for rule in rules {
         match apply(user, rule.trim_ascii(), table, all_channels) {
@@ -240,7 +238,7 @@ mod tests {
         assert!(wrong(&lines(&[&[]])).starts_with("a user without"));
         let both = Config { aclfile: "/u".into(), ..lines(&[&["a"]]) };
         assert!(wrong(&both).starts_with("Configuring Redis with users defined in redis.conf and"));
-        // The default user is always there.
+        // The default user always exists.
         let file = Config { aclfile: "/u".into(), ..Config::default() };
         let users = configured(&file, Table::Data, |_| Ok(Bytes::from("user a on\n"))).unwrap();
         assert_eq!(users.iter().map(|user| &user.name[..]).collect::<Vec<_>>(), [&b"a"[..], b"default"]);

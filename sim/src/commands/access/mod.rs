@@ -1,5 +1,4 @@
-//! Access lists in words and in deed: rules to permissions and back, and whether a user may run a
-//! command.
+//! Access lists: converts rules to permissions and back, and checks if a user may run a command.
 
 mod check;
 mod describe;
@@ -20,16 +19,16 @@ pub use file::{configured, lines, load_configured, read_file};
 pub(super) use file::{line, read_users};
 pub(super) use rules::{apply, has_spaces, merge_selectors};
 
-/// The commands that rules can name: a Sentinel has others than a node with data.
+/// The commands that rules can name: a Sentinel and a node with data have different ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// Those of a node with data.
+    /// The commands of a node with data.
     Data,
-    /// Those of a Sentinel.
+    /// The commands of a Sentinel.
     Sentinel,
 }
 
-/// A command or subcommand with the number by which permissions know it.
+/// A command or subcommand with the id that permissions use.
 struct Known {
     id: CommandId,
     spec: &'static Spec,
@@ -37,12 +36,12 @@ struct Known {
 }
 
 impl Table {
-    /// That of this node.
+    /// Returns the table of this node.
     pub fn of(node: &Node) -> Table {
         if node.sentinel.is_some() { Table::Sentinel } else { Table::Data }
     }
 
-    /// Every command and subcommand, containers before what they contain.
+    /// Returns every command and subcommand, each container before its subcommands.
     fn known(self) -> &'static [Known] {
         static DATA: LazyLock<Vec<Known>> = LazyLock::new(|| known(ALL.iter().copied().flatten().copied()));
         static SENTINEL: LazyLock<Vec<Known>> = LazyLock::new(|| known(sentinel::known()));
@@ -52,7 +51,7 @@ impl Table {
         }
     }
 
-    /// The commands and subcommands of a category.
+    /// Returns the commands and subcommands of a category.
     pub(super) fn of_category(self, category: Categories) -> impl Iterator<Item = &'static Spec> {
         self.known().iter().filter(move |known| known.categories.intersects(category)).map(|known| known.spec)
     }
@@ -68,7 +67,7 @@ fn with_subcommands(tops: impl Iterator<Item = &'static Spec>) -> impl Iterator<
     tops.flat_map(|spec| std::iter::once(spec).chain(spec.subcommands.iter().copied()))
 }
 
-/// The number of a command: the same in either table, where both have one of that name.
+/// Returns the id of a command. Commands with the same name in both tables have the same id.
 fn id(spec: &Spec) -> CommandId {
     static IDS: LazyLock<Dict<CommandId>> = LazyLock::new(|| {
         let tops = ALL.iter().copied().flatten().copied().chain(sentinel::ALL.iter().copied());

@@ -1,4 +1,4 @@
-//! The rules of ACL SETUSER, and what each changes.
+//! The rules of ACL SETUSER, and their effects.
 
 use bytes::Bytes;
 
@@ -19,10 +19,10 @@ const BAD_HASH: &str =
 const NO_PASSWORD: &str = "The password you are trying to remove from the user does not exist";
 const FIRST_ARG_OF_SUBCOMMAND: &str = "Allowing first-arg of a subcommand is not supported";
 
-/// Joins the words of selectors that were parted at their spaces: `(~a` and `+get)` are one rule.
+/// Joins the words of a selector that contains spaces: `(~a` and `+get)` are one rule.
 ///
 /// # Errors
-/// The word that opens a selector which nothing closes.
+/// The word that opens an unclosed selector.
 pub(in crate::commands) fn merge_selectors(words: &[Bytes]) -> Result<Vec<Bytes>, Bytes> {
     let mut merged = Vec::new();
     let mut open: Option<(Bytes, Vec<u8>)> = None;
@@ -49,11 +49,11 @@ pub(in crate::commands) fn merge_selectors(words: &[Bytes]) -> Result<Vec<Bytes>
     }
 }
 
-/// Applies one rule to a user, where there are the commands of `table`. `all_channels` is what
-/// `acl-pubsub-default` says of new selectors.
+/// Applies a rule to a user, with the commands of `table`. `all_channels` is the
+/// `acl-pubsub-default` for new selectors.
 ///
 /// # Errors
-/// What is wrong with the rule.
+/// The text of the rule's error.
 pub(in crate::commands) fn apply(
     user: &mut User,
     rule: &[u8],
@@ -108,7 +108,7 @@ fn password(user: &mut User, rule: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A selector from the rules between its parentheses.
+/// Makes a selector from the rules between its parentheses.
 fn selector(words: &[u8], table: Table, all_channels: bool) -> Result<Selector, &'static str> {
     let mut selector = Selector::new(all_channels);
     for word in words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
@@ -117,12 +117,12 @@ fn selector(words: &[u8], table: Table, all_channels: bool) -> Result<Selector, 
     Ok(selector)
 }
 
-/// Whether a text has spaces or null characters in it, which no name and no pattern has.
+/// Returns true if a text contains spaces or zero bytes. No name and no pattern may.
 pub(in crate::commands) fn has_spaces(text: &[u8]) -> bool {
     text.iter().any(|byte| matches!(byte, b' ' | 9..=13 | 0))
 }
 
-/// Applies one rule about commands, keys or channels.
+/// Applies a rule about commands, keys or channels.
 fn permission(selector: &mut Selector, rule: &[u8], table: Table) -> Result<(), &'static str> {
     match &rule.to_ascii_lowercase()[..] {
         b"allkeys" | b"~*" => {
@@ -205,7 +205,7 @@ fn keys(selector: &mut Selector, pattern: &[u8], read: bool, write: bool) -> Res
     Ok(())
 }
 
-/// A command, or a subcommand written as `config|get`.
+/// Finds a command, or a subcommand written as `config|get`.
 fn lookup(name: &[u8], table: Table) -> Option<&'static Spec> {
     let is_named = |known: &&Known| known.spec.name.as_bytes().eq_ignore_ascii_case(name);
     table.known().iter().find(is_named).map(|known| known.spec)
@@ -219,16 +219,16 @@ pub(super) fn set_command(selector: &mut Selector, spec: &Spec, is: bool) {
     }
 }
 
-/// Allows or forbids the commands of a category. A container that is of it brings all its
-/// subcommands along.
+/// Allows or forbids the commands of a category. A container in the category includes all its
+/// subcommands.
 pub(super) fn set_category(selector: &mut Selector, category: Categories, is: bool, table: Table) {
     for spec in table.of_category(category) {
         set_command(selector, spec, is);
     }
 }
 
-/// `+command`, `+container|subcommand`, or `+command|first-argument` for commands that contain
-/// none.
+/// Applies `+command`, `+container|subcommand`, or `+command|first-argument` for a command without
+/// subcommands.
 fn allow(selector: &mut Selector, name: &[u8], table: Table) -> Result<(), &'static str> {
     let Some(at) = name.iter().rposition(|byte| *byte == b'|') else {
         set_command(selector, lookup(name, table).ok_or(UNKNOWN)?, true);

@@ -1,4 +1,5 @@
-//! BITCOUNT key [start end [BYTE | BIT]]: how many bits of a string, or of a part of it, are 1.
+//! BITCOUNT key [start end [BYTE | BIT]]: counts the bits of a string, or of a part of it, that are
+//! 1.
 
 use bytes::Bytes;
 
@@ -22,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    // Without a key, the other arguments are not checked.
+    // If the key does not exist, the other arguments are not checked.
     let Some(string) = ctx.read::<Str>(&args[1])? else { return Ok(Reply::Integer(0)) };
     let bytes = string.bytes();
     let (start, end, unit) = match &args[2..] {

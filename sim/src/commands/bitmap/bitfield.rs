@@ -45,7 +45,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     carry_out(ctx, args, true)
 }
 
-/// BITFIELD and BITFIELD_RO, which may not write.
+/// Runs BITFIELD, or with `may_write` false BITFIELD_RO.
 pub(super) fn carry_out(ctx: &mut Ctx<'_>, args: &[Bytes], may_write: bool) -> Result<Reply, Error> {
     let (key, operations) = (&args[1], parse(ctx, &args[2..])?);
     let writes = operations.iter().filter(|operation| operation.verb != Verb::Get);
@@ -80,8 +80,8 @@ fn apply(operation: &Operation, bytes: &mut [u8], grows: bool, changes: &mut usi
         Verb::Add(increment) => i128::from(old) + i128::from(increment),
         // A negative number is a very large one for an unsigned field.
         Verb::Set(value) if !width.signed => i128::from(value as u64),
-        // Far below zero, the distance to the largest number overflows, and the server takes it for
-        // a number above that.
+        // Far below zero, the distance to the largest number overflows, and the server treats the
+        // value as too large.
         Verb::Set(value) if overflow == Overflow::Saturate && width.is_too_far_below(value) => {
             i64::MAX.into()
         }

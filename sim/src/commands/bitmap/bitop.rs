@@ -1,5 +1,5 @@
-//! BITOP AND | OR | XOR | NOT destination key [key ...]: combines strings bit by bit; answers the
-//! length of the result.
+//! BITOP AND | OR | XOR | NOT destination key [key ...]: combines strings bit by bit; replies with
+//! the length of the result.
 
 use bytes::Bytes;
 
@@ -59,7 +59,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(len.into())
 }
 
-/// The result is as long as the longest; the others end in zeros.
+/// Combines strings. The result is as long as the longest; zeros extend the others.
 fn combine(operation: Operation, sources: &[Blob]) -> Vec<u8> {
     let len = sources.iter().map(|source| source.len()).max().unwrap_or(0);
     let (first, others) = sources.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));

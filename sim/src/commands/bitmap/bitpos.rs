@@ -1,4 +1,4 @@
-//! BITPOS key bit [start [end [BYTE | BIT]]]: the first bit of a string that is 0, or 1.
+//! BITPOS key bit [start [end [BYTE | BIT]]]: finds the first bit of a string that is 0, or 1.
 
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         1 => true,
         _ => return Err(Error::of("ERR The bit argument must be 1 or 0.")),
     };
-    // A key that is not there is an endless row of zeros.
+    // A missing key is an endless sequence of zeros.
     let Some(string) = ctx.read::<Str>(&args[1])? else {
         return Ok(Reply::Integer(if bit { -1 } else { 0 }));
     };
@@ -46,7 +46,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let is_empty = range.is_empty();
     Ok(Reply::Integer(match find(bytes, range, bit) {
         Some(at) => at as i64,
-        // So are the bits after the end, unless an end was given.
+        // The bits after the end are zeros as well, unless the client gave an end.
         None if !bit && !is_empty && end.is_none() => bytes.len() as i64 * 8,
         None => -1,
     }))

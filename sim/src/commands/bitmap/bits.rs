@@ -1,5 +1,4 @@
-//! Single bits of a string, the highest of the first byte being bit 0, and the place that a string
-//! has for them.
+//! Single bits of a string: reads, writes and offsets. Bit 0 is the highest bit of the first byte.
 
 use bytes::{Bytes, BytesMut};
 
@@ -10,8 +9,8 @@ use crate::{
 
 const BAD_OFFSET: Error = Error::of("ERR bit offset is not an integer or out of range");
 
-/// Reads the place of a bit. `#n` is the place of the n-th of many values of `width` bits, where
-/// that may be written.
+/// Parses a bit offset. With a `width`, `#n` is the offset of value n in a sequence of values of
+/// that many bits.
 pub(super) fn offset(ctx: &Ctx<'_>, text: &[u8], width: Option<u32>) -> Result<usize, Error> {
     let (digits, scale) = match (text, width) {
         ([b'#', digits @ ..], Some(width)) => (digits, i64::from(width)),
@@ -22,13 +21,13 @@ pub(super) fn offset(ctx: &Ctx<'_>, text: &[u8], width: Option<u32>) -> Result<u
     if offset / 8 < ctx.node.config.proto_max_bulk_len { Ok(offset) } else { Err(BAD_OFFSET) }
 }
 
-/// A bit; beyond the end they are all 0.
+/// Returns a bit; 0 beyond the end.
 pub(super) fn get(bytes: &[u8], offset: usize) -> bool {
     bytes.get(offset / 8).is_some_and(|byte| byte >> (7 - offset % 8) & 1 == 1)
 }
 
-/// Changes the string at `key` in place, after it has been made long enough to have the bit `last`;
-/// tells the change whether it had to be.
+/// Changes the string at `key` in place, after extending it to contain bit `last`. `change` gets
+/// true if the string was extended.
 pub(super) fn edit<T>(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
@@ -40,7 +39,7 @@ pub(super) fn edit<T>(
         let len = last / 8 + 1;
         let grows = bytes.len() < len;
         if bytes.is_empty() {
-            // Untouched zero pages take no memory.
+            // Untouched zero pages use no memory.
             *bytes = BytesMut::zeroed(len);
         } else if grows {
             bytes.resize(len, 0);

@@ -9,20 +9,20 @@ pub(super) struct Width {
     pub(super) bits: u32,
 }
 
-/// What becomes of a number that does not fit.
+/// Treatment of a number that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Overflow {
-    /// The lowest bits of it.
+    /// Keeps the lowest bits.
     #[default]
     Wrap,
-    /// The nearest that fits.
+    /// Uses the nearest number that fits.
     Saturate,
-    /// Nothing is written.
+    /// Writes nothing.
     Fail,
 }
 
 impl Width {
-    /// Reads a type.
+    /// Parses a type.
     pub(super) fn parse(text: &[u8]) -> Result<Width, Error> {
         let width = match text {
             [b'i', bits @ ..] => bits_in(bits, 64).map(|bits| Width { signed: true, bits }),
@@ -38,8 +38,8 @@ impl Width {
         (1 << self.bits) - 1
     }
 
-    /// Brings a number into the range of the type; `None` when it is not in it and may not be
-    /// changed.
+    /// Fits a number into the range of the type. `None` if it is out of range and `overflow` is
+    /// [`Overflow::Fail`].
     pub(super) fn fit(self, number: i128, overflow: Overflow) -> Option<i64> {
         let (min, max) = match self.signed {
             true => (-(1i128 << (self.bits - 1)), (1i128 << (self.bits - 1)) - 1),
@@ -54,26 +54,27 @@ impl Width {
         i64::try_from(fitting).ok()
     }
 
-    /// Whether a number is farther below the largest of a signed type than 64 bits can say.
+    /// Returns true if 64 bits cannot hold the distance of a number below the largest of a signed
+    /// type.
     pub(super) fn is_too_far_below(self, number: i64) -> bool {
         self.signed && self.bits < 64 && ((1i64 << (self.bits - 1)) - 1).checked_sub(number).is_none()
     }
 
-    /// The number that these bits are.
+    /// Interprets the bits as a number of this type.
     fn extend(self, bits: u128) -> i128 {
         let negative = self.signed && bits >> (self.bits - 1) & 1 == 1;
         if negative { bits as i128 - (1i128 << self.bits) } else { bits as i128 }
     }
 
-    /// The number whose highest bit is the one at `offset`; bits after the end of the string are
+    /// Reads the number whose highest bit is at `offset`. Bits after the end of the string are
     /// zeros.
     pub(super) fn get(self, bytes: &[u8], offset: usize) -> i64 {
         let window = window(bytes, offset / 8) >> self.shift(offset) & self.mask();
-        // At most 63 bits and a sign, or 64 with it.
+        // At most 63 bits and a sign, or 64 bits including the sign.
         self.extend(window) as i64
     }
 
-    /// Writes a number there. The string must be long enough.
+    /// Writes a number at `offset`. The string must be long enough.
     pub(super) fn set(self, bytes: &mut [u8], offset: usize, number: i64) {
         let (at, shift) = (offset / 8, self.shift(offset));
         let cleared = window(bytes, at) & !(self.mask() << shift);
@@ -88,7 +89,7 @@ impl Width {
     }
 }
 
-/// So many bytes hold 64 bits wherever they begin.
+/// Bytes that contain 64 bits at any bit offset.
 const WINDOW: usize = 9;
 
 fn window(bytes: &[u8], at: usize) -> u128 {
@@ -96,7 +97,7 @@ fn window(bytes: &[u8], at: usize) -> u128 {
 }
 
 fn bits_in(text: &[u8], max: u32) -> Option<u32> {
-    // Redis sees the argument as text that ends at a zero byte.
+    // Redis treats the argument as text that ends at a zero byte.
     let text = text.split(|byte| *byte == 0).next()?;
     let bits = crate::keyspace::integer(text)?;
     u32::try_from(bits).ok().filter(|bits| (1..=max).contains(bits))

@@ -13,7 +13,7 @@ mod setbit;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &bitcount::SPEC,
     &bitfield::SPEC,

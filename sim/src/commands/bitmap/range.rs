@@ -1,4 +1,4 @@
-//! Ranges of bits, as BITCOUNT and BITPOS are given them, and counting and searching in them.
+//! Ranges of bits for BITCOUNT and BITPOS: parsing, counting and searching.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::commands::{Error, index_range};
 
-/// What the numbers of a range count.
+/// The unit of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Byte,
@@ -14,7 +14,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// Reads the last argument of a range.
+    /// Parses the last argument of a range.
     pub(super) fn parse(text: &Bytes) -> Result<Unit, Error> {
         match text.to_ascii_lowercase().as_slice() {
             b"bit" => Ok(Unit::Bit),
@@ -23,33 +23,33 @@ impl Unit {
         }
     }
 
-    /// The bits from `start` to `end`, both included, of a string of `len` bytes; negative ones
-    /// count from its end.
+    /// Returns the bits from `start` to `end`, both included, of a string of `len` bytes. Negative
+    /// numbers count from its end.
     pub(super) fn bits(self, start: i64, end: i64, len: usize) -> Range<usize> {
         let (len, scale) = if self == Unit::Bit { (len * 8, 1) } else { (len, 8) };
-        // An end before the first element is the first one here.
+        // An end before the first element means the first element.
         let end = if end < 0 { end.saturating_add(len as i64).max(0) } else { end };
         let range = index_range(start, end, len);
         range.start * scale..range.end * scale
     }
 }
 
-/// How many bits of a range are 1.
+/// Counts the bits of a range that are 1.
 pub(super) fn count(bytes: &[u8], range: Range<usize>) -> usize {
     let (first, last) = (range.start / 8, range.end.div_ceil(8));
     let Some(bytes) = bytes.get(first..last).filter(|bytes| !bytes.is_empty()) else { return 0 };
     let (words, rest) = bytes.as_chunks::<8>();
     let whole = words.iter().map(|word| u64::from_ne_bytes(*word).count_ones() as usize).sum::<usize>()
         + rest.iter().map(|byte| byte.count_ones() as usize).sum::<usize>();
-    // Less what the first and the last byte have outside of the range.
+    // Subtract the bits of the first and the last byte outside of the range.
     let before = !(0xff_u8 >> (range.start % 8)) & bytes[0];
     let after = (0xff_u16 >> ((range.end + 7) % 8 + 1)) as u8 & bytes[bytes.len() - 1];
     whole - (before.count_ones() + after.count_ones()) as usize
 }
 
-/// The first bit of a range that is as `bit` says.
+/// Finds the first bit of a range that equals `bit`.
 pub(super) fn find(bytes: &[u8], range: Range<usize>, bit: bool) -> Option<usize> {
-    // A byte in which every bit that is looked for is 1, and no bit outside of the range.
+    // Sets every bit that matches inside the range, and clears the others.
     let looked_at = |at: usize| {
         let byte = if bit { bytes[at] } else { !bytes[at] };
         let from = if at == range.start / 8 { 0xff >> (range.start % 8) } else { 0xff };
@@ -67,7 +67,7 @@ pub(super) fn find(bytes: &[u8], range: Range<usize>, bit: bool) -> Option<usize
             let words = bytes[at..end].as_chunks::<8>().0;
             at += 8 * words.iter().take_while(|word| **word == dull).count();
         }
-        // Here is something in the next eight bytes, or the end is near.
+        // The next eight bytes contain a match, or the end is near.
         for at in at..end.min(at + 8) {
             if let found @ Some(_) = found(at) {
                 return found;

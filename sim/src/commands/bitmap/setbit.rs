@@ -1,5 +1,5 @@
-//! SETBIT key offset bit: sets or clears a bit of a string, which grows as needed; answers what the
-//! bit was.
+//! SETBIT key offset bit: sets or clears a bit of a string, which grows as needed; replies with the
+//! old bit.
 
 use bytes::Bytes;
 

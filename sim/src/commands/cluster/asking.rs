@@ -1,4 +1,4 @@
-//! ASKING: lets the next command reach a slot that is being moved here.
+//! ASKING: lets the next command use a slot that this node imports.
 
 use bytes::Bytes;
 

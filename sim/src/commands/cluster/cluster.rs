@@ -1,4 +1,4 @@
-//! CLUSTER: the container of the subcommands that are about the cluster.
+//! CLUSTER: the container of the subcommands about the cluster.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

@@ -1,4 +1,4 @@
-//! CLUSTER ADDSLOTS slot [slot ...]: gives the node slots that no node has.
+//! CLUSTER ADDSLOTS slot [slot ...]: assigns unassigned slots to this node.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! CLUSTER ADDSLOTSRANGE first last [first last ...]: gives the node ranges of slots.
+//! CLUSTER ADDSLOTSRANGE first last [first last ...]: assigns ranges of unassigned slots to this
+//! node.
 
 use bytes::Bytes;
 

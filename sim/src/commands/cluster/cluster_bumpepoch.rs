@@ -1,4 +1,4 @@
-//! CLUSTER BUMPEPOCH: takes a version above all others.
+//! CLUSTER BUMPEPOCH: takes a config epoch above all others.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! CLUSTER COUNT-FAILURE-REPORTS node: how many masters have lately said that a node is down.
+//! CLUSTER COUNT-FAILURE-REPORTS node: counts the masters that recently reported a node as down.
 
 use bytes::Bytes;
 

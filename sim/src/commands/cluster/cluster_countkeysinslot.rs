@@ -1,4 +1,4 @@
-//! CLUSTER COUNTKEYSINSLOT slot: how many keys a slot has on this node.
+//! CLUSTER COUNTKEYSINSLOT slot: counts the keys of a slot on this node.
 
 use bytes::Bytes;
 

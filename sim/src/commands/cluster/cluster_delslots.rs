@@ -1,5 +1,4 @@
-//! CLUSTER DELSLOTS slot [slot ...]: takes slots from the nodes that have them, in the view of this
-//! node.
+//! CLUSTER DELSLOTS slot [slot ...]: unassigns slots, in the view of this node.
 
 use bytes::Bytes;
 

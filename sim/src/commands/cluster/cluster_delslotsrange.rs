@@ -1,4 +1,5 @@
-//! CLUSTER DELSLOTSRANGE first last [first last ...]: takes ranges of slots from their nodes.
+//! CLUSTER DELSLOTSRANGE first last [first last ...]: unassigns ranges of slots, in the view of
+//! this node.
 
 use bytes::Bytes;
 

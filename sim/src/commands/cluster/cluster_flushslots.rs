@@ -1,4 +1,4 @@
-//! CLUSTER FLUSHSLOTS: takes all slots of this node.
+//! CLUSTER FLUSHSLOTS: unassigns all slots of this node.
 
 use bytes::Bytes;
 

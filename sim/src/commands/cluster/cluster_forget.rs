@@ -1,4 +1,4 @@
-//! CLUSTER FORGET node: forgets a node, and does not learn of it again for a minute.
+//! CLUSTER FORGET node: forgets a node, and does not add it again for a minute.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! CLUSTER MEET ip port [bus port]: gets to know another node, and those that it knows.
+//! CLUSTER MEET ip port [bus port]: connects to another node, and to the nodes that it knows.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! CLUSTER NODES: all nodes that this one knows.
+//! CLUSTER NODES: all nodes that this node knows.
 
 use bytes::Bytes;
 

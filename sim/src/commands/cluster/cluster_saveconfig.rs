@@ -1,4 +1,4 @@
-//! CLUSTER SAVECONFIG: writes what the node remembers of the cluster to disk.
+//! CLUSTER SAVECONFIG: writes the node's cluster state to disk.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! CLUSTER SET-CONFIG-EPOCH epoch: gives a fresh node the version of its claims.
+//! CLUSTER SET-CONFIG-EPOCH epoch: sets the config epoch of a fresh node.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! CLUSTER SETSLOT slot IMPORTING node | MIGRATING node | NODE node | STABLE: a slot changes hands.
+//! CLUSTER SETSLOT slot IMPORTING node | MIGRATING node | NODE node | STABLE: moves a slot.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! CLUSTER SLOTS: which node has which slots.
+//! CLUSTER SLOTS: lists the slots with their nodes.
 
 use bytes::Bytes;
 

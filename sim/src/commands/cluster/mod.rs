@@ -1,4 +1,4 @@
-//! Commands about a cluster. A node that is in none says so.
+//! Commands about a cluster. A node without a cluster replies with an error.
 
 mod asking;
 #[expect(clippy::module_inception, reason = "the command CLUSTER has the name of its group")]
@@ -42,10 +42,10 @@ use crate::{
     resp::Reply,
 };
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[&asking::SPEC, &cluster::SPEC, &readonly::SPEC, &readwrite::SPEC];
 
-/// Lets a command work on the cluster, and does what the cluster wants then.
+/// Runs `work` on the cluster, and then performs the actions that the cluster requests.
 fn with<T>(
     ctx: &mut Ctx<'_>,
     work: impl FnOnce(&mut Cluster, &mut Env, &mut Around<'_>) -> T,
@@ -56,7 +56,7 @@ fn with<T>(
     Ok(done)
 }
 
-/// The same for a command that has no more to say than that it is done, or why not.
+/// Does the same for a command that replies with OK or an error.
 fn act(
     ctx: &mut Ctx<'_>,
     work: impl FnOnce(&mut Cluster, &mut Env, &mut Around<'_>) -> Result<(), String>,
@@ -67,13 +67,13 @@ fn act(
     }
 }
 
-/// A slot as a word of a command.
+/// Parses a slot number.
 fn slot_of(word: &Bytes) -> Result<u16, Error> {
     let slot = integer(word).ok().and_then(|slot| u16::try_from(slot).ok()).filter(|slot| *slot < SLOTS);
     slot.ok_or(Error::of("ERR Invalid or out of range slot"))
 }
 
-/// The slots of ranges, each a first and a last one.
+/// Parses ranges of slots, each a first and a last one.
 fn slots_of_ranges(words: &[Bytes], command: &str) -> Result<Vec<u16>, Error> {
     if !words.len().is_multiple_of(2) {
         return Err(Error::arity(command));
@@ -85,7 +85,7 @@ fn slots_of_ranges(words: &[Bytes], command: &str) -> Result<Vec<u16>, Error> {
             let text = format!("ERR start slot number {first} is greater than end slot number {last}");
             return Err(Error(text.into()));
         }
-        // More of them would be named twice: that is found out by then.
+        // A longer list names a slot twice, which is an error anyway: stop collecting.
         if slots.len() <= usize::from(SLOTS) {
             slots.extend(first..=last);
         }

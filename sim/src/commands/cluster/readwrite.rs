@@ -1,4 +1,4 @@
-//! READWRITE: takes READONLY back.
+//! READWRITE: undoes READONLY.
 
 use bytes::Bytes;
 

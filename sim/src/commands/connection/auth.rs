@@ -47,7 +47,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Lets the connection act as `user`. The command is noted where that is refused.
+/// Lets the connection act as `user`. A refusal is logged with the command.
 pub(super) fn authenticate(
     ctx: &mut Ctx<'_>,
     command: &Bytes,

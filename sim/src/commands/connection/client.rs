@@ -1,4 +1,4 @@
-//! CLIENT subcommand ...: about this connection and the others.
+//! CLIENT subcommand ...: inspects and controls this connection and others.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// What the connections to be closed have in common.
+/// Criteria for the connections to close.
 #[derive(Default)]
 struct Filters<'a> {
     id: Option<u64>,
@@ -73,7 +73,7 @@ impl<'a> Filters<'a> {
 }
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    // The old form names one address, and answers OK.
+    // The old form names one address, and replies with OK.
     let old_form = args.len() == 3;
     let filters = match args {
         [_, _, peer] => Filters { peer: Some(peer), ..Filters::default() },
@@ -91,8 +91,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.session().quits = true;
         } else {
             ctx.node.clients.kill(conn);
-            // The link counts as down from here on, and be it that the node does nothing more for a
-            // while.
+            // The link counts as down from now on, even if the node does nothing more for a while.
             let now_secs = ctx.env.wall.as_secs();
             ctx.node.replication.master.iter_mut().for_each(|link| link.killed(conn, now_secs));
         }

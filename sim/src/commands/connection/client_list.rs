@@ -25,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
     ctx.node.resize_reply_buffers(now);
-    // Connections that the arrival of this command has closed are gone already.
+    // Skip connections that the arrival of this command has closed.
     let sessions = ctx.node.clients.sessions.iter().filter(|session| !session.is_leaving());
     let option = args.get(2).map(|option| option.to_ascii_lowercase()).unwrap_or_default();
     let lines: Vec<u8> = match (&option[..], args) {

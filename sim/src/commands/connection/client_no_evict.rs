@@ -1,4 +1,4 @@
-//! CLIENT NO-EVICT ON or OFF: whether the connection may be closed to save memory.
+//! CLIENT NO-EVICT ON or OFF: protects the connection from being closed to save memory.
 
 use bytes::Bytes;
 

@@ -1,5 +1,4 @@
-//! CLIENT PAUSE milliseconds [WRITE | ALL]: makes commands wait; what they wait in is
-//! server/pause.rs.
+//! CLIENT PAUSE milliseconds [WRITE | ALL]: makes commands wait, in the queue of server/pause.rs.
 
 use std::time::Duration;
 
@@ -33,10 +32,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     let ms = integer(&args[2]).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
     let ms = u64::try_from(ms).map_err(|_| Error::of("ERR timeout is negative"))?;
-    // The server adds the current time, and what does not fit into 64 bits then lies in the past.
+    // The server adds the current time; a sum beyond 64 bits is in the past.
     let fits = i64::try_from(ms).is_ok_and(|ms| ctx.now_ms.checked_add(ms).is_some());
     let mut until = ctx.env.monotonic + Duration::from_millis(if fits { ms } else { 0 });
-    // A second pause neither shortens nor loosens the first.
+    // A second pause neither shortens nor weakens the first.
     if let Some((sooner, stricter)) = ctx.node.paused {
         until = until.max(sooner);
         mode = if stricter == PauseMode::All { stricter } else { mode };

@@ -1,4 +1,4 @@
-//! CLIENT REPLY ON, OFF or SKIP: whether replies are sent; SKIP holds back that of the next
+//! CLIENT REPLY ON, OFF or SKIP: turns replies on or off; SKIP suppresses the reply of the next
 //! command.
 
 use bytes::Bytes;

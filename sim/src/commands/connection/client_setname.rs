@@ -1,4 +1,4 @@
-//! CLIENT SETNAME name: names the connection; an empty name takes it away.
+//! CLIENT SETNAME name: names the connection; an empty name removes the name.
 
 use bytes::Bytes;
 

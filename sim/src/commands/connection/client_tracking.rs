@@ -1,5 +1,5 @@
 //! CLIENT TRACKING ON or OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]:
-//! whether the connection gets invalidations.
+//! turns invalidations for the connection on or off.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,6 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The options.
 #[derive(Default)]
 struct Options {
     redirect: Option<ConnId>,
@@ -68,8 +67,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let tracking = Tracking { prefixes, consent, no_loop: options.no_loop, exception };
     ctx.node.clients.track(ctx.conn, tracking.clone(), options.redirect);
     ctx.effects.cache(Cached::TrackingChanged(Some(tracking)));
-    // Of new prefixes that overlap each other only the first is refused its company. About the
-    // others the server complains, and takes them.
+    // If new prefixes overlap each other, only an overlap of the first one is refused. For the
+    // others the server replies with an error, and accepts them.
     Ok(match overlap {
         Some((_, error)) => Reply::Several(vec![error.into(), Reply::OK]),
         None => Reply::OK,
@@ -102,7 +101,7 @@ fn parse(ctx: &Ctx<'_>, words: &[Bytes]) -> Result<Options, Error> {
     Ok(options)
 }
 
-/// Whether options go together, and with what was chosen before.
+/// Checks that the options fit each other and the earlier choice.
 fn check(options: &Options, before: Option<&Tracking>) -> Result<(), Error> {
     if !options.broadcast && !options.prefixes.is_empty() {
         return Err(Error::of("ERR PREFIX option requires BCAST mode to be enabled"));
@@ -129,8 +128,8 @@ fn check(options: &Options, before: Option<&Tracking>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is wrong with new prefixes, and the number of the one it is wrong with: 0 for the first,
-/// and for whatever overlaps one that is known already.
+/// Finds an overlap of new prefixes. Returns the index of the prefix, and the error. The index is 0
+/// for an overlap with a known prefix.
 fn overlap(prefixes: &[Bytes], known: &BTreeSet<Bytes>) -> Option<(usize, Error)> {
     let overlaps = |one: &Bytes, other: &Bytes| one.starts_with(other) || other.starts_with(one);
     let error = |one: &Bytes, what: &str, other: &Bytes| {

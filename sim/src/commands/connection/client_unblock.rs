@@ -1,5 +1,5 @@
-//! CLIENT UNBLOCK id [TIMEOUT | ERROR]: ends the wait of another client, as if its time were over
-//! or with an error.
+//! CLIENT UNBLOCK id [TIMEOUT | ERROR]: ends the wait of another client, as after its timeout or
+//! with an error.
 
 use bytes::Bytes;
 
@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(session) = ctx.node.clients.sessions.get_mut(conn) else { return Ok(Reply::Integer(0)) };
     match &session.blocked {
         Some(blocked) if waits(blocked.on) => {
-            // Its command has failed, whichever way it is let go.
+            // The client's command has failed in both cases.
             if let Ok(spec) = find_in(&ctx.node.config, &blocked.args) {
                 ctx.node.stats.calls_of(spec.name).failed += 1;
             }
@@ -53,7 +53,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             } else if let Some(blocked) =
                 ctx.node.clients.sessions.get_mut(conn).and_then(|session| session.blocked.as_mut())
             {
-                // How many replicas have acknowledged is counted when the time is up.
+                // WAIT counts the replicas that have acknowledged when its timeout ends.
                 blocked.deadline = Some(Monotonic::ZERO);
             }
             Ok(Reply::Integer(1))

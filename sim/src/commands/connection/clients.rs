@@ -1,4 +1,4 @@
-//! What the CLIENT subcommands share: names and kinds of connections.
+//! Shared parts of the CLIENT subcommands: names and kinds of connections.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::{
     node::clients::{Role, Session},
 };
 
-/// The kinds of connections that TYPE filters tell apart.
+/// Kinds of connections for TYPE filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Normal,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind that a filter names.
+    /// Parses the kind of a filter.
     pub(super) fn parse(name: &[u8]) -> Result<Kind, Error> {
         Ok(match &name.to_ascii_lowercase()[..] {
             b"normal" => Kind::Normal,
@@ -31,7 +31,7 @@ impl Kind {
         })
     }
 
-    /// The kind of a connection. One that monitors counts as a client.
+    /// Returns the kind of a connection. A monitor counts as a normal client.
     pub(super) fn of(session: &Session) -> Kind {
         match session.role {
             Role::Master => Kind::Master,
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// Whether a connection may have this name: printable, without spaces, or empty for none.
+/// Checks the name of a connection: printable, without spaces, or empty for none.
 pub(super) fn check_name(name: &Bytes) -> Result<(), Error> {
     if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         Ok(())

@@ -1,4 +1,4 @@
-//! ECHO message: answers the message.
+//! ECHO message: replies with the message.
 
 use bytes::Bytes;
 

@@ -28,7 +28,7 @@ mod select;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &auth::SPEC,
     &client::SPEC,

@@ -1,4 +1,4 @@
-//! PING [message]: answers PONG, or the message.
+//! PING [message]: replies with PONG, or with the message.
 
 use bytes::Bytes;
 
@@ -24,8 +24,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::arity("ping"));
     }
     let message = args.get(1).cloned();
-    // A RESP2 subscriber cannot tell a plain reply from a message, so it gets PING's in a message's
-    // form.
+    // A RESP2 subscriber cannot distinguish a plain reply from a message, so PING's reply has the
+    // form of a message.
     if ctx.session().protocol == Protocol::Resp2 && ctx.session().is_subscriber() {
         return Ok(Reply::Array(vec![Reply::bulk("pong"), Reply::from(message.unwrap_or_default())]));
     }

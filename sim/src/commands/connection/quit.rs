@@ -1,4 +1,4 @@
-//! QUIT: answers OK and closes the connection.
+//! QUIT: replies with OK and closes the connection.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! RESET: leaves transactions, subscriptions, MONITOR, RESP3, the database and AUTH, as a new
-//! connection would stand.
+//! RESET: leaves transactions, subscriptions, MONITOR, RESP3, the database and AUTH, so that the
+//! connection equals a new one.
 
 use bytes::Bytes;
 

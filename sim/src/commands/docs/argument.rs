@@ -1,7 +1,7 @@
-//! One argument of a command, as `arguments.txt` writes it:
-//! `?*+name:type#key=token@since!deprecated(parts)`, with what it has of that. `?` is for optional,
-//! `*` for one that may come several times, `+` if its token does then, `#` for the number of its
-//! key specification, `=` for the word that stands before it.
+//! One argument of a command, as in `arguments.txt`:
+//! `?*+name:type#key=token@since!deprecated(parts)`, where every part but the name is optional. `?`
+//! marks an optional argument, `*` a repeatable one, `+` one whose token repeats with it. `#`
+//! precedes the index of the key specification, `=` the word before the argument.
 
 use crate::resp::Reply;
 
@@ -20,7 +20,7 @@ pub(super) struct Argument {
 }
 
 impl Argument {
-    /// The arguments of a line.
+    /// Parses the arguments of a line.
     pub(super) fn all(line: &'static str) -> Vec<Argument> {
         let mut rest = line;
         list(&mut rest)
@@ -33,7 +33,7 @@ impl Argument {
         let (name, kind) = until(rest, "#=@! ()").rsplit_once(':').unwrap_or_default();
         let mut part = |sign, ends| mark(rest, sign).then(|| until(rest, ends));
         let key = part("#", "=@! ()");
-        // A token may be any sign, or nothing.
+        // A token may be any character, or empty.
         let token = part("=", "@! ()").map(|token| if token == "\"\"" { "" } else { token });
         let since = part("@", "! ()");
         let deprecated = part("!", " ()");
@@ -45,7 +45,7 @@ impl Argument {
         Argument { optional, multiple, multiple_token, name, kind, key, token, since, deprecated, parts }
     }
 
-    /// As COMMAND DOCS answers it.
+    /// Returns the description in COMMAND DOCS.
     pub(super) fn describe(&self) -> Reply {
         let mut about = vec![("name", Reply::bulk(self.name)), ("type", Reply::bulk(self.kind))];
         about.extend(self.key.map(|key| ("key_spec_index", Reply::Integer(key.parse().unwrap_or(0)))));
@@ -67,15 +67,15 @@ impl Argument {
         Reply::Map(about.into_iter().map(|(what, value)| (Reply::bulk(what), value)).collect())
     }
 
-    /// As a person writes it: words as they are, `<name>` for a value, `(a|b)` for one of several,
-    /// `[...]` for what can be left out.
+    /// Writes the argument for people: words as they are, `<name>` for a value, `(a|b)` for
+    /// alternatives, `[...]` for an optional part.
     pub(super) fn usage(&self) -> String {
         let (one, whole) = (self.once(), self.whole());
         match (self.optional, self.multiple) {
             (false, _) => whole,
-            // What may be left out altogether needs to be named only once.
+            // An optional argument is named only once.
             (true, true) if !self.multiple_token => format!("[{one} ...]"),
-            // Brackets hold alternatives together as well as parentheses do.
+            // Brackets already group the alternatives.
             (true, _) => match whole.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
                 Some(inside) if self.kind == "oneof" => format!("[{inside}]"),
                 _ => format!("[{whole}]"),
@@ -83,19 +83,19 @@ impl Argument {
         }
     }
 
-    /// With its token, as often as it can come.
+    /// With its token and its repetition.
     fn whole(&self) -> String {
         let one = self.once();
         match (self.multiple, self.multiple_token) {
             (false, _) => one,
             (true, false) if self.token.is_some() => format!("{one} [{} ...]", self.value()),
-            // Long ones are not said twice.
+            // Long arguments are not repeated.
             (true, _) if self.parts.is_empty() => format!("{one} [{one} ...]"),
             (true, _) => format!("{one} [...]"),
         }
     }
 
-    /// With its token, once.
+    /// With its token, without repetition.
     fn once(&self) -> String {
         let words = [self.token.unwrap_or_default().to_owned(), self.value()];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
@@ -114,7 +114,7 @@ impl Argument {
     }
 }
 
-/// Arguments up to the end, or to the parenthesis that closes them.
+/// Parses arguments up to the end, or to the closing parenthesis.
 fn list(rest: &mut &'static str) -> Vec<Argument> {
     let mut arguments = Vec::new();
     while !rest.is_empty() && !rest.starts_with(')') {
@@ -124,14 +124,14 @@ fn list(rest: &mut &'static str) -> Vec<Argument> {
     arguments
 }
 
-/// Whether a sign comes next, which is taken.
+/// Consumes a sign; returns true if the sign comes next.
 fn mark(rest: &mut &'static str, sign: &str) -> bool {
     let after = rest.strip_prefix(sign);
     *rest = after.unwrap_or(rest);
     after.is_some()
 }
 
-/// The text before the next of some signs; the sign is left.
+/// Consumes the text before the next of some signs; leaves the sign.
 fn until(rest: &mut &'static str, signs: &str) -> &'static str {
     let end = rest.find(|sign| signs.contains(sign)).unwrap_or(rest.len());
     let (before, after) = rest.split_at(end);

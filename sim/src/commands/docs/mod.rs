@@ -1,9 +1,8 @@
-//! What is said of the commands: their arguments, what they cost, and since which version they can
-//! do what.
+//! Documentation of the commands: arguments, complexity, and changes by version.
 //!
-//! Three tables with a line for each command, or subcommand by its full name. `complexity.txt` has
-//! a formula and what stands in it, `history.txt` a version and what came with it, [`argument`]
-//! says what `arguments.txt` has.
+//! Each of three tables has a line for each command, or for each subcommand by its full name.
+//! `complexity.txt` has a formula with its variables, `history.txt` a version with its change;
+//! [`argument`] describes `arguments.txt`.
 
 mod argument;
 
@@ -15,7 +14,7 @@ use bytes::Bytes;
 use super::Spec;
 use crate::{keyspace::Dict, resp::Reply};
 
-/// Lines by the names that they begin with.
+/// Lines by command name, with which they begin.
 type Lines = LazyLock<Dict<Vec<&'static str>>>;
 
 macro_rules! lines {
@@ -42,24 +41,23 @@ fn arguments_of(spec: &Spec) -> Vec<Argument> {
     said(&ARGUMENTS, spec).first().map(|line| Argument::all(line)).unwrap_or_default()
 }
 
-/// The arguments of a command as COMMAND DOCS answers them; `None` for one without.
+/// Returns a command's arguments as in COMMAND DOCS; `None` for a command without arguments.
 pub(super) fn arguments(spec: &Spec) -> Option<Reply> {
     let arguments = arguments_of(spec);
     (!arguments.is_empty()).then(|| Reply::Array(arguments.iter().map(Argument::describe).collect()))
 }
 
-/// The arguments of a command as HELP shows them: `<key> [<count>]`.
+/// Returns a command's arguments as in HELP: `<key> [<count>]`.
 pub(super) fn usage(spec: &Spec) -> String {
     arguments_of(spec).iter().map(Argument::usage).collect::<Vec<_>>().join(" ")
 }
 
-/// What a command costs, as COMMAND DOCS answers it.
+/// Returns the complexity of a command as in COMMAND DOCS.
 pub(super) fn complexity(spec: &Spec) -> Option<Reply> {
     said(&COMPLEXITY, spec).first().map(|cost| Reply::bulk(*cost))
 }
 
-/// Which versions added what, as COMMAND DOCS answers it; `None` if a command is as it was when it
-/// came.
+/// Returns the changes of a command by version, as in COMMAND DOCS; `None` if it never changed.
 pub(super) fn history(spec: &Spec) -> Option<Reply> {
     let entries = said(&HISTORY, spec).iter().filter_map(|entry| entry.split_once(' '));
     let entries: Vec<Reply> =

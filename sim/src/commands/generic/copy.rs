@@ -43,7 +43,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             if !replace {
                 return false;
             }
-            // What takes its place is a new key.
+            // The copy is a new key, so remove the old one.
             ctx.remove(destination);
         }
         let expires_ms = entry.expires_ms();
@@ -54,7 +54,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(copied.into())
 }
 
-/// Reads the number of a database.
+/// Parses the number of an existing database.
 fn database(ctx: &Ctx<'_>, text: &[u8]) -> Result<usize, Error> {
     let number = int32(text)?;
     let number = usize::try_from(number).ok().filter(|number| *number < ctx.node.dbs.len());

@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(remove_all(ctx, &args[1..], lazily))
 }
 
-/// Removes keys, freeing their values `lazily`; answers how many there were.
+/// Removes keys and frees their values `lazily`; replies with the number of removed keys.
 pub(super) fn remove_all(ctx: &mut Ctx<'_>, keys: &[Bytes], lazily: bool) -> Reply {
     let mut removed = 0;
     for key in keys {

@@ -1,4 +1,4 @@
-//! DUMP key: the value of a key as RESTORE takes it, in the form that snapshots have.
+//! DUMP key: serializes the value of a key for RESTORE, in the format of snapshots.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! EXISTS key [key ...]: counts how many of the keys are there, each as often as it is named.
+//! EXISTS key [key ...]: counts the keys that exist, each as often as it is named.
 
 use bytes::Bytes;
 

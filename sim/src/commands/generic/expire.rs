@@ -1,4 +1,4 @@
-//! EXPIRE key seconds [NX | XX | GT | LT]: gives a key a time to live.
+//! EXPIRE key seconds [NX | XX | GT | LT]: sets the TTL of a key.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! EXPIREAT key unix-time-seconds [NX | XX | GT | LT]: lets a key expire at a point in time.
+//! EXPIREAT key unix-time-seconds [NX | XX | GT | LT]: sets a key's expiry to a point in time.
 
 use bytes::Bytes;
 

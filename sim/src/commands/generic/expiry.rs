@@ -1,5 +1,4 @@
-//! What EXPIRE and its siblings share, and TTL and its: a unit, and an origin that times count
-//! from.
+//! Shared parts of the EXPIRE and TTL families: the unit, and the origin of the times.
 
 use bytes::Bytes;
 
@@ -9,23 +8,23 @@ use crate::{
     resp::Reply,
 };
 
-/// The unit a command reads or answers.
+/// Unit of a command's argument or reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
     Milliseconds,
 }
 
-/// Under which condition an expiry is set.
+/// Conditions for setting an expiry.
 #[derive(Debug, Default, Clone, Copy)]
 struct Conditions {
-    /// NX: the key has none.
+    /// NX: the key has no expiry.
     none: bool,
-    /// XX: the key has one.
+    /// XX: the key has an expiry.
     some: bool,
-    /// GT: the new one is later, where none counts as never.
+    /// GT: the new expiry is later. A key without an expiry counts as never expiring.
     later: bool,
-    /// LT: the new one is earlier.
+    /// LT: the new expiry is earlier.
     earlier: bool,
 }
 
@@ -61,8 +60,8 @@ impl Conditions {
     }
 }
 
-/// Sets the expiry of the key `args[1]` to `args[2]` units after `origin_ms`. A time that has
-/// passed removes the key.
+/// Sets the expiry of the key `args[1]` to `args[2]` units after `origin_ms`. A time in the past
+/// removes the key.
 pub(super) fn expire(
     ctx: &mut Ctx<'_>,
     args: &[Bytes],
@@ -94,14 +93,14 @@ pub(super) fn expire(
     Ok(Reply::Integer(1))
 }
 
-/// The time from `origin_ms` to the expiry of a key: -1 for no expiry, -2 for no key.
+/// Replies with the time from `origin_ms` to a key's expiry: -1 for no expiry, -2 for no key.
 pub(super) fn left(ctx: &mut Ctx<'_>, key: &[u8], origin_ms: i64, unit: Unit) -> Reply {
     Reply::Integer(match ctx.lookup(key, Lookup::NO_TOUCH).map(|entry| entry.expires_ms()) {
         None => -2,
         Some(None) => -1,
         Some(Some(when_ms)) => {
             let left_ms = when_ms.saturating_sub(origin_ms).max(0);
-            // Seconds are rounded to the nearest, so that a key just set to 10 s has 10 left.
+            // Round seconds to the nearest, so that a key just set to 10 s has 10 left.
             if unit == Unit::Seconds { left_ms.saturating_add(500) / 1000 } else { left_ms }
         }
     })

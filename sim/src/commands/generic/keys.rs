@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let pattern = &args[1];
-    // Expired keys are not shown, but they stay until they are accessed by name.
+    // Hide expired keys, but do not remove them: only an access by name does.
     let rule = ctx.expiry_rule();
     let entries = ctx.raw_db().entries().iter();
     let shown = entries.filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(rule));

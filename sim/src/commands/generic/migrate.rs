@@ -1,10 +1,10 @@
 //! MIGRATE host port key db timeout [COPY] [REPLACE] [AUTH password | AUTH2 user password] [KEYS
 //! key ...]: moves keys to another node.
 //!
-//! The node does nothing else until the target has answered or the time is up, as a server does;
-//! what is left of a transaction waits with it. Unlike Redis it cannot wait in the middle of a
-//! script, because Lua cannot be suspended inside a call: there it answers as if the connection was
-//! refused.
+//! Like a server, the node does nothing else until the target replies or the timeout ends; the rest
+//! of a transaction waits as well. Unlike in Redis, the command cannot wait inside a script,
+//! because Lua cannot be suspended inside a call: there it replies as if the target had refused the
+//! connection.
 
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// How long a step may take when nothing else is said, in milliseconds.
+/// Default timeout of a step, in milliseconds.
 const TIMEOUT_MS: u64 = 1000;
 
 #[derive(Debug, Default)]
 struct Options<'a> {
     copy: bool,
     replace: bool,
-    /// The words of AUTH that the target is sent, without its name.
+    /// The arguments of the AUTH sent to the target, without the command's name.
     auth: Vec<&'a Bytes>,
     keys: Vec<&'a Bytes>,
 }
@@ -122,12 +122,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     ctx.node.migration = Some(migration);
     ctx.block(args, Vec::new(), None, BlockedOn::Migration);
-    // The removal of the migrated keys is propagated then.
+    // The end of the migration propagates the removal of the keys.
     ctx.propagate_as(Vec::new());
     Ok(Reply::Silence)
 }
 
-/// The key, or those after KEYS.
+/// Returns the index of the single key, or the indices of those after KEYS.
 fn keys(args: &[Bytes]) -> Vec<usize> {
     let listed = args.iter().enumerate().skip(6).find(|(_, word)| word.eq_ignore_ascii_case(b"keys"));
     match listed {

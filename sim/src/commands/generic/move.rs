@@ -1,4 +1,4 @@
-//! MOVE key db: moves a key to another database, unless there is one of that name.
+//! MOVE key db: moves a key to another database, unless a key of that name exists there.
 
 use bytes::Bytes;
 
@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(entry) = ctx.remove(key) else { return Ok(Reply::Integer(0)) };
     ctx.in_db(db, |ctx| ctx.put_entry(key, entry));
     ctx.effects.dirty += 1;
-    // The invalidations of both keys precede the events of either.
+    // Both invalidations precede both events.
     ctx.signal(key);
     ctx.in_db(db, |ctx| ctx.signal(key));
     ctx.touch_as(key, Class::Generic, "move_from", Some(Signal::Apart));

@@ -1,4 +1,4 @@
-//! OBJECT subcommand: looks inside a key.
+//! OBJECT subcommand: inspects a key.
 
 use crate::commands::{Flags, Group, Keys, Spec, help::container};
 

@@ -1,4 +1,4 @@
-//! OBJECT ENCODING key: how the value of a key is held.
+//! OBJECT ENCODING key: the encoding of a key's value.
 
 use bytes::Bytes;
 

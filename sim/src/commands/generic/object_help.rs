@@ -1,4 +1,4 @@
-//! OBJECT HELP: what the subcommands do.
+//! OBJECT HELP: describes the subcommands.
 
 use crate::commands::{Flags, Group, Keys, Spec, help::run};
 

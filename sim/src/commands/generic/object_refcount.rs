@@ -1,5 +1,4 @@
-//! OBJECT REFCOUNT key: how many references to a value there are; small integers are shared by all
-//! keys.
+//! OBJECT REFCOUNT key: the number of references to a value; all keys share small integers.
 
 use bytes::Bytes;
 
@@ -29,13 +28,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         .map_or(Reply::Null, |entry| Reply::Integer(references(&entry.value, shares))))
 }
 
-/// Whether keys share small integers. They do not where each has a use of its own that decides
-/// whether it is evicted.
+/// Returns true if keys share small integers. They do not if eviction depends on the use of each
+/// key.
 pub(in crate::commands) fn shares(config: &Config) -> bool {
     config.maxmemory == 0 || !config.maxmemory_policy.heeds_use()
 }
 
-/// The references to a value, as a server counts them, where small integers are shared or not.
+/// Returns the number of references to a value, like a server that shares small integers or does
+/// not.
 pub(in crate::commands) fn references(value: &Value, shares: bool) -> i64 {
     match value {
         _ if !shares => 1,

@@ -1,4 +1,4 @@
-//! PERSIST key: takes the expiry off a key.
+//! PERSIST key: removes the expiry of a key.
 
 use bytes::Bytes;
 

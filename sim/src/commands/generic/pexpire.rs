@@ -1,4 +1,4 @@
-//! PEXPIRE key milliseconds [NX | XX | GT | LT]: gives a key a time to live.
+//! PEXPIRE key milliseconds [NX | XX | GT | LT]: sets the TTL of a key.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]: lets a key expire at a point in time.
+//! PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]: sets a key's expiry to a point in
+//! time.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! PTTL key: the milliseconds a key has left; -1 for no expiry, -2 for no key.
+//! PTTL key: the TTL of a key in milliseconds; -1 for no expiry, -2 for no key.
 
 use bytes::Bytes;
 

@@ -19,12 +19,12 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Draws before giving up on a database full of expired keys.
+/// Number of draws from a database that may be full of expired keys.
 const TRIES: usize = 100;
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    // Keys found expired are deleted on the way, so this ends; on a replica they stay, and one of
-    // them is better than none.
+    // A draw removes an expired key, so that the loop ends. A replica keeps expired keys; after all
+    // tries it replies with one of them.
     for _ in 0..TRIES {
         let db = &ctx.node.dbs[ctx.db];
         let Some((key, _)) = db.entries().random(|bound| ctx.env.random_below(bound)) else { break };

@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Renames a key; whether it was done, which an existing `to` prevents unless it is replaced.
+/// Renames a key. Returns false if `to` exists and `replace` is false.
 pub(super) fn rename(ctx: &mut Ctx<'_>, from: &Bytes, to: &Bytes, replace: bool) -> Result<bool, Error> {
     if !ctx.exists_for_write(from) {
         return Err(Error::NO_SUCH_KEY);
@@ -37,13 +37,13 @@ pub(super) fn rename(ctx: &mut Ctx<'_>, from: &Bytes, to: &Bytes, replace: bool)
         if !replace {
             return Ok(false);
         }
-        // What takes its place is a new key.
+        // The renamed key is a new key, so remove the old one.
         ctx.remove(to);
     }
     let Some(entry) = ctx.remove(from) else { return Err(Error::NO_SUCH_KEY) };
     ctx.put_entry(to, entry);
     ctx.effects.dirty += 1;
-    // The invalidations of both keys precede the events of either.
+    // Both invalidations precede both events.
     ctx.signal(from);
     ctx.signal(to);
     ctx.touch_as(from, Class::Generic, "rename_from", Some(Signal::Apart));

@@ -1,4 +1,4 @@
-//! RENAMENX key newkey: gives a key another name, unless there is one of that name.
+//! RENAMENX key newkey: renames a key, unless a key of the new name exists.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]: makes a key of
-//! what DUMP answered.
+//! RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]: makes a key from
+//! a payload of DUMP.
 
 use super::restoring::restore;
 use crate::commands::{Flags, Group, Keys, Spec};

@@ -1,4 +1,4 @@
-//! What RESTORE and RESTORE-ASKING share.
+//! Shared code of RESTORE and RESTORE-ASKING.
 
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Debug, Default)]
 struct Options {
     replace: bool,
-    /// The time to live is a point in time.
+    /// ABSTTL: the TTL argument is a point in time.
     absolute: bool,
     idle_secs: Option<i64>,
     frequency: Option<u8>,
@@ -49,7 +49,7 @@ impl Options {
     }
 }
 
-/// Makes the key `args[1]` of the payload `args[3]`.
+/// Makes the key `args[1]` from the payload `args[3]`.
 pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, ttl, payload) = (&args[1], &args[2], &args[3]);
     let options = Options::parse(&args[4..])?;
@@ -61,12 +61,12 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
         return Err(Error::of("ERR Invalid TTL value, must be >= 0"));
     }
     rdb::unseal(payload, !ctx.node.debug.skip_checksums).map_err(|_| Error::BAD_PAYLOAD)?;
-    // A value that goes on for too long takes what ends the payload for its own, as in Redis.
+    // As in Redis, a value that is too long reads into the trailer of the payload.
     let value = rdb::restore(payload, &ctx.node.config).map_err(|why| {
         ctx.env.log(Level::Warning, || format!("A payload cannot be restored: {why}"));
         Error::of("ERR Bad data format")
     })?;
-    // What is replaced is not looked at, not even for whether it has expired.
+    // The replaced key is not looked up, so its expiry does not matter.
     let replaced = options.replace && ctx.raw_db().remove(key).is_some();
     let origin_ms = if options.absolute { 0 } else { ctx.wall_ms() };
     let expires_ms = (ttl_ms > 0).then(|| ttl_ms.wrapping_add(origin_ms));

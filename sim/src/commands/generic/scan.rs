@@ -1,4 +1,4 @@
-//! SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: some keys, and where to go on.
+//! SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]: some keys, and the next cursor.
 
 use bytes::Bytes;
 
@@ -38,9 +38,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(reply(cursor, wanted.map(Reply::from).collect()))
 }
 
-/// Whether a key is of this type. To find that out is to read it: a hit, or a miss if it has
-/// expired. Then it is of the type `none` and gone, and found to be that; only where it may not be
-/// removed it is no key.
+/// Returns true if a key has this type. The check is a lookup: it counts a hit, or a miss for an
+/// expired key. An expired key that the lookup has removed has type `none`. One that this node may
+/// not remove has no type.
 fn is_of(ctx: &mut Ctx<'_>, key: &[u8], kind: &[u8]) -> bool {
     let name = ctx.lookup(key, Lookup::NO_TOUCH).map(|entry| entry.value.kind().name());
     let is_removed = name.is_none() && ctx.raw_db().get(key).is_none();

@@ -1,5 +1,5 @@
 //! SORT key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA] [STORE
-//! destination]: the elements in order.
+//! destination]: sorts the elements.
 
 use bytes::Bytes;
 
@@ -44,7 +44,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(len.into())
 }
 
-/// The key, and where the result goes.
+/// Returns the indices of the key and of the destination.
 fn keys(args: &[Bytes]) -> Vec<usize> {
     let mut keys = vec![1];
     let mut at = 2;

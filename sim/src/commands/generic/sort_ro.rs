@@ -1,5 +1,5 @@
-//! SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA]: SORT that
-//! cannot store.
+//! SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA]: SORT
+//! without STORE.
 
 use bytes::Bytes;
 
@@ -28,7 +28,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Array(sorted.into_iter().map(Reply::from).collect()))
 }
 
-/// The key; that keys named by patterns are read as well is what COMMAND INFO warns of.
+/// Only the key itself. COMMAND INFO warns that patterns name further keys.
 fn keys(_: &[Bytes]) -> Vec<usize> {
     vec![1]
 }

@@ -1,4 +1,4 @@
-//! What SORT and SORT_RO share: the options, the weights, and the order.
+//! Shared parts of SORT and SORT_RO: the options, the weights, and the order.
 
 use std::{cmp::Ordering, ops::Range};
 
@@ -10,11 +10,10 @@ use crate::{
     keyspace::{SortedSet, Value},
 };
 
-/// The options.
 #[derive(Debug)]
 pub(super) struct SortOptions {
     by: Option<Bytes>,
-    /// The pattern of BY has no star, which means no sorting at all.
+    /// The pattern of BY has no star, which turns sorting off.
     unsorted: bool,
     get: Vec<Bytes>,
     offset: i64,
@@ -25,15 +24,16 @@ pub(super) struct SortOptions {
     pub(super) store: Option<Bytes>,
 }
 
-/// What an element is sorted by.
+/// The sort key of an element.
 enum Weight {
     Number(f64),
     Text(Option<Blob>),
 }
 
 impl SortOptions {
-    /// Reads the options, STORE only where it is allowed, and names made out of what is sorted only
-    /// where any key may be read: in a cluster it may be on another node.
+    /// Parses the options. STORE needs `may_store`. Patterns that build names from the elements
+    /// need `may_follow`, the permission to read any key. In a cluster such a key may be on another
+    /// node.
     pub(super) fn parse(
         options: &[Bytes],
         may_store: bool,
@@ -92,14 +92,14 @@ impl SortOptions {
         Ok(parsed)
     }
 
-    /// The elements of `key` as the options ask for them; `None` where GET finds nothing.
+    /// Returns the elements of `key` as the options select them; `None` for a missing value of GET.
     pub(super) fn sorted(&self, ctx: &mut Ctx<'_>, key: &[u8]) -> Result<Vec<Option<Blob>>, Error> {
         let mut unsorted = self.unsorted;
         let mut alphabetical = self.alphabetical;
         let mut taken = None;
         let elements: Vec<Blob> = match ctx.lookup_read(key).map(|entry| &entry.value) {
             None => Vec::new(),
-            // What has an order of its own is only read as far as it is wanted.
+            // Read a collection with its own order only as far as needed.
             Some(Value::List(list)) if unsorted => {
                 let Range { start, end } = self.wanted(list.len());
                 taken = Some(end - start);
@@ -118,8 +118,8 @@ impl SortOptions {
             Some(Value::List(list)) => list.iter().map(Blob::apart).collect(),
             Some(Value::Set(set)) => {
                 let elements = set.iter().collect();
-                // A set has no order of its own, and what is stored or seen by a script must be the
-                // same everywhere.
+                // A set has no order. Sort it, so that stored results and scripts are the same
+                // everywhere.
                 if unsorted && (self.store.is_some() || ctx.origin == Origin::Script) {
                     (unsorted, alphabetical) = (false, true);
                 }
@@ -128,7 +128,7 @@ impl SortOptions {
             Some(Value::SortedSet(set)) => set.iter().map(|(_, member)| member.apart()).collect(),
             Some(_) => return Err(Error::WRONG_TYPE),
         };
-        // Sorting a sorted set needs its general form, which then stays.
+        // Sorting a sorted set needs its general encoding, which it then keeps.
         if let Ok(Some(set)) = ctx.modify_no_touch::<SortedSet>(key) {
             set.enlarge();
         }
@@ -147,7 +147,7 @@ impl SortOptions {
         Ok(found)
     }
 
-    /// Which of `len` elements LIMIT leaves.
+    /// Returns the range that LIMIT selects from `len` elements.
     fn wanted(&self, len: usize) -> Range<usize> {
         let start = usize::try_from(self.offset.max(0)).unwrap_or(usize::MAX).min(len);
         // A negative count means no limit.
@@ -158,8 +158,8 @@ impl SortOptions {
     fn order(&self, ctx: &mut Ctx<'_>, elements: Vec<Blob>, alphabetical: bool) -> Result<Vec<Blob>, Error> {
         let by = self.by.as_ref().filter(|by| star(by).is_some());
         let mut weighed = Vec::with_capacity(elements.len());
-        // A `keymiss` event is emitted for every missing key, even behind the first element that is
-        // not a number.
+        // Look up every key, also after the first element that is not a number, because each
+        // missing key emits a `keymiss` event.
         let mut all_are_numbers = true;
         for element in elements {
             let text = match by {
@@ -181,7 +181,7 @@ impl SortOptions {
         let compare = |(a, of_a): &(Weight, Blob), (b, of_b): &(Weight, Blob)| {
             let order = match (a, b) {
                 (Weight::Number(a), Weight::Number(b)) => {
-                    // Equal numbers leave the order to the elements themselves.
+                    // Elements with equal numbers are ordered by themselves.
                     a.partial_cmp(b).unwrap_or(Ordering::Equal).then_with(|| of_a.cmp(of_b))
                 }
                 (Weight::Text(a), Weight::Text(b)) => a.cmp(b),
@@ -191,7 +191,8 @@ impl SortOptions {
         };
         let wanted = self.wanted(weighed.len());
         if by.is_some() && wanted.len() < weighed.len() {
-            // Texts may be equal where elements are not: then it shows how the server sorts a part.
+            // Different elements may have equal weights: their order then depends on the server's
+            // partial sort.
             partial_sort_by(&mut weighed, wanted, compare);
         } else {
             weighed.sort_by(compare);
@@ -200,13 +201,13 @@ impl SortOptions {
     }
 }
 
-/// The position of the star in a pattern; a zero byte ends the search.
+/// Returns the position of the star in a pattern. A zero byte ends the search.
 fn star(pattern: &[u8]) -> Option<usize> {
     pattern.iter().take_while(|byte| **byte != 0).position(|byte| *byte == b'*')
 }
 
-/// The value that `pattern` names for `element`: `#` is the element, `*` in a name is replaced by
-/// it, `->` names a field.
+/// Returns the value that `pattern` names for `element`: `#` is the element itself, the element
+/// replaces `*` in a name, `->` precedes a field.
 fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Blob) -> Option<Blob> {
     if pattern == b"#" {
         return Some(element.clone());

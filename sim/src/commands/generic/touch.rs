@@ -1,4 +1,4 @@
-//! TOUCH key [key ...]: uses keys without reading them; answers how many there are.
+//! TOUCH key [key ...]: marks keys as used without reading them; counts those that exist.
 
 use bytes::Bytes;
 

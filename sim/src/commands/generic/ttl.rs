@@ -1,4 +1,4 @@
-//! TTL key: the seconds a key has left; -1 for no expiry, -2 for no key.
+//! TTL key: the TTL of a key in seconds; -1 for no expiry, -2 for no key.
 
 use bytes::Bytes;
 

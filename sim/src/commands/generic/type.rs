@@ -1,4 +1,4 @@
-//! TYPE key: the name of the type of a key; `none` where there is no key.
+//! TYPE key: the name of the type of a key; `none` for a missing key.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! UNLINK key [key ...]: removes keys. No memory is freed in the background here, but what would be
-//! is counted.
+//! UNLINK key [key ...]: removes keys. Frees no memory in the background, but counts what a server
+//! would free there.
 
 use bytes::Bytes;
 

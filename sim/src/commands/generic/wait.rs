@@ -1,5 +1,5 @@
-//! WAIT replicas milliseconds: waits until so many replicas have this client's writes; answers how
-//! many have them.
+//! WAIT replicas milliseconds: waits until this many replicas have the client's writes; replies
+//! with their number.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Places on a round earth, distances between them, and how both are written.
+//! Places on a spherical earth: distances, parsing and replies.
 
 use bytes::Bytes;
 
@@ -7,10 +7,10 @@ use crate::{
     resp::Reply,
 };
 
-/// Metres.
+/// Radius of the earth in metres.
 pub(super) const RADIUS: f64 = 6_372_797.560_856;
 pub(super) const LONGITUDE_MAX: f64 = 180.0;
-/// Where a Mercator map of the earth is a square.
+/// A Mercator map that ends at this latitude is a square.
 pub(super) const LATITUDE_MAX: f64 = 85.051_128_78;
 
 /// A place, in degrees.
@@ -21,7 +21,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Reads a longitude and a latitude.
+    /// Parses a longitude and a latitude.
     pub(super) fn parse(longitude: &[u8], latitude: &[u8]) -> Result<Place, Error> {
         let (longitude, latitude) = (double(longitude)?, double(latitude)?);
         if longitude.abs() > LONGITUDE_MAX || latitude.abs() > LATITUDE_MAX {
@@ -32,7 +32,7 @@ impl Place {
         Ok(Place { longitude, latitude })
     }
 
-    /// Metres to another place along a great circle, by the haversine formula.
+    /// Returns the metres to another place along a great circle, by the haversine formula.
     pub(super) fn distance(self, to: Place) -> f64 {
         let (from_latitude, to_latitude) = (self.latitude.to_radians(), to.latitude.to_radians());
         let u = ((to_latitude - from_latitude) / 2.0).sin();
@@ -41,25 +41,25 @@ impl Place {
         2.0 * RADIUS * a.sqrt().asin()
     }
 
-    /// Longitude and latitude as a reply.
+    /// Replies with longitude and latitude.
     pub(super) fn reply(self) -> Reply {
         Reply::Array(vec![coordinate(self.longitude), coordinate(self.latitude)])
     }
 }
 
-/// Up to seventeen digits after the point, without trailing zeros.
+/// Replies with up to seventeen digits after the point, without trailing zeros.
 fn coordinate(degrees: f64) -> Reply {
     let text = format!("{degrees:.17}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     Reply::Decimal(Bytes::copy_from_slice(if text == "-0" { b"0" } else { text.as_bytes() }))
 }
 
-/// A distance as a reply, with four digits after the point.
+/// Replies with a distance that has four digits after the point.
 pub(super) fn distance(distance: f64) -> Reply {
     Reply::bulk(if distance.is_nan() { "-nan".into() } else { format!("{distance:.4}") })
 }
 
-/// How many metres a unit has.
+/// Returns the metres of a unit.
 pub(super) fn unit(name: &Bytes) -> Result<f64, Error> {
     match name.to_ascii_lowercase().as_slice() {
         b"m" => Ok(1.0),

@@ -54,7 +54,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let dirty_before = ctx.effects.dirty;
     let reply = add(ctx, &args[1], &scored, options)?;
     if ctx.effects.dirty != dirty_before {
-        // It is propagated as the equivalent ZADD.
+        // Propagate the equivalent ZADD.
         let mut command = vec![Bytes::from_static(b"zadd"), args[1].clone()];
         command.extend_from_slice(written);
         command.extend(pairs.iter().flat_map(|(bits, member)| [bits.to_string().into(), (*member).clone()]));

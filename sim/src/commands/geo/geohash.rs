@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
-/// Letters that 52 bits decide; two bits are left over.
+/// Letters that the 52 bits determine; two bits are unused.
 const DECIDED: u32 = 10;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let place = Cell::of_score(set?.score(member)?).middle();
         let bits = Cell::of(place, &Area::WHOLE, FINEST).bits;
         let letter = |at: u32| LETTERS[(bits >> (2 * FINEST - 5 * (at + 1))) as usize & 31];
-        // The eleventh letter was once made of bits that are not there, and is still written.
+        // Redis once made the eleventh letter from missing bits. It is a constant today.
         Some((0..DECIDED).map(letter).chain([LETTERS[0]]).collect::<Bytes>())
     };
     Ok(Reply::Array(args[2..].iter().map(|member| geohash(member).into()).collect()))

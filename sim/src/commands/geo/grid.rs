@@ -1,8 +1,8 @@
-//! The grid over the earth: cells by their numbers, whose bits are those of a latitude and a
-//! longitude in turns, and what is next to them.
+//! The grid over the earth: numbered cells and their neighbours. The bits of a number alternate
+//! between latitude and longitude.
 //!
-//! Source: G. M. Morton's order of cells, and Gustavo Niemeyer's geohash, which is the same with
-//! letters.
+//! Source: G. M. Morton's order of cells, and Gustavo Niemeyer's geohash, which is the same order
+//! written with letters.
 
 use super::earth::{LATITUDE_MAX, LONGITUDE_MAX, Place};
 
@@ -19,10 +19,10 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// The whole map that scores are cells of.
+    /// The map whose cells are the scores.
     pub(super) const MAP: Area =
         Area { west: -LONGITUDE_MAX, east: LONGITUDE_MAX, south: -LATITUDE_MAX, north: LATITUDE_MAX };
-    /// The map of the geohashes that people exchange: it reaches to the poles.
+    /// The map of standard geohashes: it reaches to the poles.
     pub(super) const WHOLE: Area = Area { south: -90.0, north: 90.0, ..Area::MAP };
 
     fn middle(&self) -> Place {
@@ -34,16 +34,17 @@ impl Area {
     }
 }
 
-/// A cell of the grid whose map was halved `step` times in each direction.
+/// A cell of the grid that halves the map `step` times in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell {
-    /// The latitude's bits in the even places, the longitude's in the odd ones.
+    /// The even positions hold the latitude's bits, the odd ones the longitude's.
     pub(super) bits: u64,
     pub(super) step: u32,
 }
 
 impl Cell {
-    /// The cell that a place of `map` is in. At the very end of a side that is one beyond the last.
+    /// Returns the cell of `map` that contains a place. At the very end of a side it is one beyond
+    /// the last.
     pub(super) fn of(place: Place, map: &Area, step: u32) -> Cell {
         let part = |at: f64, low: f64, high: f64| ((at - low) / (high - low) * (1u64 << step) as f64) as u32;
         let row = part(place.latitude, map.south, map.north);
@@ -51,22 +52,22 @@ impl Cell {
         Cell { bits: spread(row) | spread(column) << 1, step }
     }
 
-    /// The cell of a score.
+    /// Returns the cell of a score.
     pub(super) fn of_score(score: f64) -> Cell {
-        // Any sorted set may be asked for places. What no place scores is read as an x86-64 machine
-        // converts it.
+        // A client may use a geo command on any sorted set. Convert scores of no cell like an
+        // x86-64 machine.
         let half = (1u64 << 63) as f64;
         let bits =
             if score >= half { truncate(score - half) as u64 ^ 1 << 63 } else { truncate(score) as u64 };
         Cell { bits, step: FINEST }
     }
 
-    /// The middle of the cell.
+    /// Returns the middle of the cell.
     pub(super) fn middle(self) -> Place {
         self.area().middle()
     }
 
-    /// Where on the map it is.
+    /// Returns the cell's area on the map.
     pub(super) fn area(self) -> Area {
         let map = Area::MAP;
         let side = |index: u32, low: f64, high: f64| {
@@ -81,8 +82,8 @@ impl Cell {
         }
     }
 
-    /// The cell so many columns to the east and rows to the north. Over an edge of the map one
-    /// comes in on the other side.
+    /// Returns the cell this many columns to the east and rows to the north. Beyond an edge the map
+    /// continues on the opposite side.
     pub(super) fn moved(self, columns: i32, rows: i32) -> Cell {
         let moved = |index: u32, by: i32| match by {
             0 => index,
@@ -92,20 +93,20 @@ impl Cell {
         Cell { bits: spread(row) | spread(column) << 1, step: self.step }
     }
 
-    /// The scores of all places in the cell: from the first to before the second.
+    /// Returns the scores of all places in the cell: from the first to below the second.
     pub(super) fn scores(self) -> (f64, f64) {
         let shift = 2 * (FINEST - self.step);
         ((self.bits << shift) as f64, (self.bits.wrapping_add(1) << shift) as f64)
     }
 }
 
-/// A double to an integer as x86-64 machines convert it, with one result for all that does not fit.
+/// Converts a double to an integer like an x86-64 machine, with one result for all that do not fit.
 pub(super) fn truncate(number: f64) -> i64 {
     let bound = (1u64 << 63) as f64;
     if (-bound..bound).contains(&number) { number as i64 } else { i64::MIN }
 }
 
-/// Steps of spreading bits out: how far they move, and where they are afterwards.
+/// Steps of spreading bits: the shift, and the mask of the resulting positions.
 const STEPS: [(u32, u64); 5] = [
     (16, 0x0000_ffff_0000_ffff),
     (8, 0x00ff_00ff_00ff_00ff),
@@ -114,12 +115,12 @@ const STEPS: [(u32, u64); 5] = [
     (1, 0x5555_5555_5555_5555),
 ];
 
-/// Moves each bit to the place of twice its number.
+/// Moves bit n to position 2n.
 fn spread(bits: u32) -> u64 {
     STEPS.iter().fold(u64::from(bits), |bits, (shift, mask)| (bits | bits << shift) & mask)
 }
 
-/// Gathers the bits in the even places.
+/// Gathers the bits in the even positions.
 fn gather(bits: u64) -> u32 {
     let spread = bits & STEPS[4].1;
     let after = [STEPS[3].1, STEPS[2].1, STEPS[1].1, STEPS[0].1, u32::MAX.into()];

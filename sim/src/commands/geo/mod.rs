@@ -17,7 +17,7 @@ mod searching;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &geoadd::SPEC,
     &geodist::SPEC,

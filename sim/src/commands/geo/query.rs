@@ -1,4 +1,4 @@
-//! The query arguments of GEOSEARCH, GEORADIUS and their relatives.
+//! Query arguments of GEOSEARCH, GEORADIUS and the related commands.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{
     keyspace::SortedSet,
 };
 
-/// How a command of the family is written.
+/// Syntax of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// GEORADIUS key longitude latitude radius unit
@@ -25,7 +25,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The index of the key that is searched.
+    /// Returns the index of the key to search.
     pub(super) fn key(self) -> usize {
         if self == Form::SearchStore { 2 } else { 1 }
     }
@@ -38,39 +38,39 @@ impl Form {
         matches!(self, Form::Coordinates { may_store: true } | Form::Member { may_store: true })
     }
 
-    /// The event of storing the result.
+    /// Returns the event name for a stored result.
     pub(super) fn event(self) -> &'static str {
         if self.searches() { "geosearchstore" } else { "georadiusstore" }
     }
 }
 
-/// What lies around the middle, in the unit of the query.
+/// Area around the center, in the unit of the query.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     Circle { radius: f64 },
     Box { width: f64, height: f64 },
 }
 
-/// Where to store the result.
+/// Destination of the result.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) key: Bytes,
-    /// The scores are distances, and not cells.
+    /// Set if the scores are distances instead of cells.
     pub(super) distances: bool,
 }
 
-/// The arguments, read.
+/// The parsed arguments.
 #[derive(Debug)]
 pub(super) struct Query {
-    /// The middle, unless there is nothing to search.
+    /// The center; a placeholder if no sorted set is searched.
     pub(super) center: Place,
     pub(super) shape: Shape,
-    /// Metres of the unit.
+    /// Metres per unit.
     pub(super) unit: f64,
     pub(super) with_distance: bool,
     pub(super) with_hash: bool,
     pub(super) with_place: bool,
-    /// `true` for the farthest first.
+    /// True for the farthest first, false for the nearest first.
     pub(super) farthest_first: Option<bool>,
     pub(super) count: Option<usize>,
     pub(super) any: bool,
@@ -78,7 +78,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Reads the arguments. Without a set the member is not looked up, and its absence is no error.
+    /// Parses the arguments. Without a set, a member is not looked up, and its absence is no error.
     pub(super) fn parse(form: Form, args: &[Bytes], set: Option<&SortedSet>) -> Result<Query, Error> {
         let mut query = Query {
             center: Place { longitude: 0.0, latitude: 0.0 },
@@ -240,17 +240,17 @@ fn place_of(set: &SortedSet, member: &Bytes) -> Result<Place, Error> {
     Ok(Cell::of_score(score).middle())
 }
 
-/// Where the keys of GEORADIUS are: the first argument, and where the result goes, if it is stored.
+/// Returns the indices of GEORADIUS's keys: the first argument, and the destinations.
 pub(super) fn keys_around_place(args: &[Bytes]) -> Vec<usize> {
     keys(args, 6)
 }
 
-/// The same for GEORADIUSBYMEMBER.
+/// Returns the indices of GEORADIUSBYMEMBER's keys.
 pub(super) fn keys_around_member(args: &[Bytes]) -> Vec<usize> {
     keys(args, 5)
 }
 
-/// Both options count as keys, although the last one alone is stored at.
+/// Counts the keys of both options, although only the last one is the destination.
 fn keys(args: &[Bytes], first_option: usize) -> Vec<usize> {
     let follows = |option: &[u8]| {
         let words = first_option..args.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Looking for the places in a circle or in a box, and answering or storing them.
+//! Searches for the places in a circle or in a box, and replies with them or stores them.
 
 use std::{cmp::Ordering, f64::consts::PI};
 
@@ -18,10 +18,10 @@ use crate::{
 
 /// Half of the circumference of the earth on a Mercator map, in metres.
 const HALF_AROUND: f64 = 20_037_726.37;
-/// Beyond these latitudes cells of the map are so narrow that larger ones are needed.
+/// Beyond these latitudes the cells of the map are so narrow that larger ones are needed.
 const NARROW: [f64; 2] = [66.0, 80.0];
 
-/// A place that was found.
+/// A found place.
 #[derive(Debug)]
 struct Found {
     place: Place,
@@ -30,12 +30,12 @@ struct Found {
     member: Blob,
 }
 
-/// Carries out a command of the family.
+/// Runs a geo search command.
 pub(super) fn search(ctx: &mut Ctx<'_>, args: &[Bytes], form: Form) -> Result<Reply, Error> {
     let set = ctx.read::<SortedSet>(&args[form.key()])?;
     let query = Query::parse(form, args, set)?;
     let mut found = set.map_or_else(Vec::new, |set| look_around(set, &query));
-    // The first of a number of places are the nearest, unless any will do.
+    // With a COUNT, the nearest places come first, unless ANY is given.
     let farthest_first = query.farthest_first.or(query.count.filter(|_| !query.any).map(|_| false));
     let wanted = query.count.unwrap_or(usize::MAX).min(found.len());
     if let Some(farthest_first) = farthest_first {
@@ -80,7 +80,7 @@ fn store(ctx: &mut Ctx<'_>, target: &Target, found: Vec<Found>, unit: f64, event
     let count = found.len();
     let scored = found.into_iter().map(|found| {
         let distance = found.metres / unit;
-        // Between opposite ends of the earth the formula may find nothing.
+        // For opposite points of the earth the formula may give NaN.
         let score = if !target.distances {
             found.score
         } else {
@@ -93,14 +93,14 @@ fn store(ctx: &mut Ctx<'_>, target: &Target, found: Vec<Found>, unit: f64, event
     store_as(ctx, &target.key, set, count, event)
 }
 
-/// The places inside the shape, cell by cell and in each by score. With ANY the search ends when
-/// there are enough.
+/// Returns the places inside the shape, cell by cell, in each cell by score. With ANY the search
+/// ends at COUNT places.
 fn look_around(set: &SortedSet, query: &Query) -> Vec<Found> {
     let enough = query.count.filter(|_| query.any).unwrap_or(usize::MAX);
     let mut found = Vec::new();
     let mut last: Option<Cell> = None;
     for cell in cells(query) {
-        // Where the map is only a few cells wide, the neighbours on both sides are the same.
+        // On a map only a few cells wide, the neighbours on both sides are the same cell.
         if last == Some(cell) {
             continue;
         }
@@ -121,13 +121,13 @@ fn look_around(set: &SortedSet, query: &Query) -> Vec<Found> {
     found
 }
 
-/// The distance of a place from the middle, if it is inside the shape.
+/// Returns the distance of a place from the center; `None` if it is outside the shape.
 fn within(query: &Query, place: Place) -> Option<f64> {
     let center = query.center;
     match query.shape {
         Shape::Circle { radius } => {
             let metres = place.distance(center);
-            // No number is not farther away than the edge.
+            // A NaN is not greater than the radius.
             (metres.partial_cmp(&(radius * query.unit)) != Some(Ordering::Greater)).then_some(metres)
         }
         Shape::Box { width, height } => {
@@ -140,7 +140,7 @@ fn within(query: &Query, place: Place) -> Option<f64> {
     }
 }
 
-/// The part of the map that the shape fits into.
+/// Returns the part of the map that encloses the shape.
 fn bounds(query: &Query) -> Area {
     let Place { longitude, latitude } = query.center;
     let (height, width) = match query.shape {
@@ -149,13 +149,13 @@ fn bounds(query: &Query) -> Area {
     };
     let degrees = |radians: f64| radians / (PI / 180.0);
     let tall = degrees(height / earth::RADIUS);
-    // Towards the pole of its hemisphere the shape reaches over more degrees of longitude.
+    // Closer to the pole, the shape spans more degrees of longitude.
     let polar = if latitude < 0.0 { latitude - tall } else { latitude + tall };
     let wide = degrees(width / earth::RADIUS / polar.to_radians().cos());
     Area { west: longitude - wide, east: longitude + wide, south: latitude - tall, north: latitude + tall }
 }
 
-/// How fine a grid may be for a cell and its neighbours to cover a circle.
+/// Returns the finest grid in which a cell and its neighbours cover a circle.
 fn estimated_step(metres: f64, latitude: f64) -> u32 {
     if metres == 0.0 {
         return FINEST;
@@ -170,7 +170,7 @@ fn estimated_step(metres: f64, latitude: f64) -> u32 {
     step.clamp(1, FINEST as i32) as u32
 }
 
-/// The cells in which the shape may have places, in the order in which they are looked at.
+/// Returns the cells that the shape may reach, in search order.
 fn cells(query: &Query) -> Vec<Cell> {
     let metres = query.unit
         * match query.shape {
@@ -192,7 +192,7 @@ fn cells(query: &Query) -> Vec<Cell> {
         cell = Cell::of(query.center, &Area::MAP, step);
     }
     let own = cell.area();
-    // Neighbours on a side that the shape does not reach have nothing in it.
+    // A neighbour on a side that the shape does not reach has no places in the shape.
     let useless = |columns: i32, rows: i32| {
         step >= 2
             && (rows < 0 && own.south < bounds.south

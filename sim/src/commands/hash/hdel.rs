@@ -1,4 +1,4 @@
-//! HDEL key field [field ...]: removes fields; answers how many there were.
+//! HDEL key field [field ...]: removes fields; replies with the number of removed fields.
 
 use bytes::Bytes;
 

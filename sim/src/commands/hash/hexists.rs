@@ -1,4 +1,4 @@
-//! HEXISTS key field: whether a field exists.
+//! HEXISTS key field: checks if a field exists.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! HINCRBY key field increment: adds to an integer in a field; answers the sum. A missing field
-//! counts as 0.
+//! HINCRBY key field increment: adds to an integer in a field; replies with the sum. A missing
+//! field counts as 0.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! HINCRBYFLOAT key field increment: adds to a number with a fraction in a field; answers the sum
-//! as text.
+//! HINCRBYFLOAT key field increment: adds to a number with a fraction in a field; replies with the
+//! sum as text.
 
 use bytes::Bytes;
 
@@ -38,7 +38,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.modify_or_create::<Hash>(key)?.set(field, &text, &encodings);
     ctx.replied();
     ctx.changed(key, Class::Hash, "hincrbyfloat");
-    // The sum, not the increment: rounding is not the replicas' business.
+    // Propagate the sum, not the increment: replicas must not round.
     ctx.propagate_as(vec![vec!["HSET".into(), key.clone(), field.clone(), text.clone()]]);
     Ok(text.into())
 }

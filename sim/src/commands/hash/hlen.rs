@@ -1,4 +1,4 @@
-//! HLEN key: how many fields there are.
+//! HLEN key: counts the fields.
 
 use bytes::Bytes;
 

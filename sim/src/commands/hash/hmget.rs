@@ -1,4 +1,4 @@
-//! HMGET key field [field ...]: the values of several fields; null where there is none.
+//! HMGET key field [field ...]: the values of several fields; null for a missing one.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! HMSET key field value [field value ...]: sets fields; HSET by its old name, with another answer.
+//! HMSET key field value [field value ...]: sets fields, like HSET, but replies with OK.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! HSCAN key cursor [MATCH pattern] [COUNT count]: some fields and values, and where to go on.
+//! HSCAN key cursor [MATCH pattern] [COUNT count]: some fields and values, and the next cursor.
 
 use bytes::Bytes;
 

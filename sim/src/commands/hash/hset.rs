@@ -1,4 +1,4 @@
-//! HSET key field value [field value ...]: sets fields; answers how many are new.
+//! HSET key field value [field value ...]: sets fields; replies with the number of new fields.
 
 use bytes::Bytes;
 
@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(set_all(ctx, args, "hset")?.into())
 }
 
-/// Sets the fields of `args` after the key; returns how many are new.
+/// Sets the fields in `args` after the key; returns the number of new fields.
 pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Result<usize, Error> {
     let (pairs, rest) = args[2..].as_chunks::<2>();
     if !rest.is_empty() {

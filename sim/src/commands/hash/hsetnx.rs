@@ -1,4 +1,4 @@
-//! HSETNX key field value: sets a field if it is not there; answers whether it did so.
+//! HSETNX key field value: sets a field if it does not exist; replies with 1 if it did so.
 
 use bytes::Bytes;
 

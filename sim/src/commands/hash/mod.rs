@@ -19,7 +19,7 @@ mod hvals;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &hdel::SPEC,
     &hexists::SPEC,

@@ -1,21 +1,20 @@
-//! The dense form: every register in six bits, the first in the lowest bits of the first byte.
+//! The dense encoding: six bits per register, the first in the lowest bits of the first byte.
 
 use super::registers::REGISTERS;
 
 const BITS: usize = 6;
-/// The largest value of a register.
+/// Largest value of a register.
 const MAX: u8 = (1 << BITS) - 1;
 /// Bytes of all registers.
 pub(super) const LEN: usize = REGISTERS * BITS / 8;
 
-/// The value of a register.
 pub(super) fn get(registers: &[u8], index: usize) -> u8 {
     let (at, shift) = (index * BITS / 8, index * BITS % 8);
     let byte = |at: usize| u16::from(registers.get(at).copied().unwrap_or(0));
     ((byte(at) | byte(at + 1) << 8) >> shift) as u8 & MAX
 }
 
-/// Gives a register a value; returns whether it had a smaller one, and leaves it alone otherwise.
+/// Raises a register to a value; returns false, without a change, if it is not smaller.
 pub(super) fn raise(registers: &mut [u8], index: usize, value: u8) -> bool {
     if get(registers, index) >= value {
         return false;

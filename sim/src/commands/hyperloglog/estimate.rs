@@ -1,16 +1,16 @@
-//! From registers to a number: Ertl's improved estimator.
+//! Computes the estimate from the registers: Ertl's improved estimator.
 //!
 //! Source: Otmar Ertl, "New cardinality estimation algorithms for HyperLogLog sketches",
 //! arXiv:1702.01284, algorithm 6.
 
 use super::registers::{Histogram, REGISTERS};
 
-/// How many bits of the hash decide the value of a register.
+/// Number of hash bits that decide the value of a register.
 const Q: usize = 50;
 /// 1 / (2 ln 2)
 const ALPHA: f64 = 0.721_347_520_444_481_7;
 
-/// The estimate for registers whose values are so distributed.
+/// Returns the estimate for registers with this histogram.
 pub(super) fn estimate(histogram: &Histogram) -> u64 {
     let m = REGISTERS as f64;
     let share = |count: u32| f64::from(count) / m;
@@ -21,12 +21,12 @@ pub(super) fn estimate(histogram: &Histogram) -> u64 {
     }
     z += m * sigma(share(histogram[0]));
     let estimate = ALPHA * m * m / z;
-    // Only registers that no hash makes come to this; it is what an x86-64 machine makes of
-    // infinity then.
+    // Only registers that no hash produces give infinity. The result is then an x86-64 machine's
+    // conversion of it.
     if estimate.is_finite() { estimate.round() as u64 } else { 1 << 63 }
 }
 
-/// The contribution of registers that are 0.
+/// Contribution of the registers that are 0.
 fn sigma(mut x: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;
@@ -43,7 +43,7 @@ fn sigma(mut x: f64) -> f64 {
     }
 }
 
-/// The contribution of registers that are full. The argument lies between 0 and 1.
+/// Contribution of the full registers. The argument is between 0 and 1.
 fn tau(mut x: f64) -> f64 {
     if x == 0.0 || x == 1.0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Commands that estimate how many different elements they were given.
+//! Commands that estimate the number of different elements.
 
 mod dense;
 mod estimate;
@@ -14,6 +14,6 @@ mod sparse;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] =
     &[&pfadd::SPEC, &pfcount::SPEC, &pfdebug::SPEC, &pfmerge::SPEC, &pfselftest::SPEC];

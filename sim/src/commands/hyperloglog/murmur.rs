@@ -1,12 +1,12 @@
-//! MurmurHash64A, which decides the register of an element and its value.
+//! MurmurHash64A, which decides the register and the value of an element.
 //!
-//! Source: Austin Appleby's MurmurHash2 in its form for 64-bit machines, read as little-endian
-//! everywhere.
+//! Source: Austin Appleby's MurmurHash2 in its form for 64-bit machines, little-endian on every
+//! machine.
 
 const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 const SHIFT: u32 = 47;
 
-/// The hash of some bytes under a seed.
+/// Returns the hash of bytes with a seed.
 pub(super) fn hash(bytes: &[u8], seed: u64) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut hash = seed ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);

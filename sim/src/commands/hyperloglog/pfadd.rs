@@ -1,4 +1,4 @@
-//! PFADD key [element ...]: adds elements to a HyperLogLog; answers whether its estimate may have
+//! PFADD key [element ...]: adds elements to a HyperLogLog; replies with 1 if its estimate may have
 //! changed.
 
 use bytes::Bytes;

@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "2.8.9",
     summary: "Estimates how many different elements were added.",
     arity: -2,
-    // It caches the estimate inside the string, and that is propagated.
+    // The command caches the estimate inside the string, and propagates that change.
     flags: Flags::READONLY.union(Flags::MAY_REPLICATE),
     keys: Keys::ALL,
     subcommands: &[],
@@ -36,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Integer(sketch::count_registers(&registers) as i64))
 }
 
-/// The estimate of one HyperLogLog, which is cached inside it until an element is added.
+/// Returns the estimate of one HyperLogLog, which stays cached inside it until an element is added.
 fn one(ctx: &mut Ctx<'_>, key: &Bytes) -> Result<u64, Error> {
     let Some(string) = ctx.read::<Str>(key)? else { return Ok(0) };
     sketch::check(string.bytes())?;

@@ -1,4 +1,4 @@
-//! PFDEBUG GETREG | DECODE | ENCODING | TODENSE key: looks inside a HyperLogLog.
+//! PFDEBUG GETREG | DECODE | ENCODING | TODENSE key: inspects a HyperLogLog.
 
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     sketch::check(string.bytes())?;
     let was_sparse = sketch::is_sparse(string.bytes());
-    // Whatever is asked, it is held as a string that may be edited from now on.
+    // Every subcommand turns the value into a raw string.
     let reply = string.edit(|bytes| match args[1].to_ascii_lowercase().as_slice() {
         b"getreg" => {
             sketch::make_dense(bytes)?;
@@ -45,7 +45,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if was_sparse
         && !ctx.modify_no_touch::<Str>(&args[2])?.is_some_and(|string| sketch::is_sparse(string.bytes()))
     {
-        // It is propagated, but emits no event.
+        // The conversion is propagated, but emits no event.
         ctx.effects.dirty += 1;
     }
     Ok(reply)

@@ -1,5 +1,5 @@
-//! PFSELFTEST: whether registers keep what is written to them, whether both forms agree, and how
-//! good the estimates are.
+//! PFSELFTEST: checks that registers keep their values, that both encodings agree, and that the
+//! estimates are good.
 
 use bytes::{Bytes, BytesMut};
 
@@ -21,12 +21,11 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Elements that are added one by one.
+/// Number of elements to add, one by one.
 const ELEMENTS: u64 = 20_000;
-/// Up to so many bytes both forms are compared.
+/// Compares both encodings up to this many bytes.
 const SPARSE_MAX: usize = 3000;
-/// The standard error of an estimate is 1.04 / sqrt(16384), less than 1%; this is four times as
-/// much.
+/// Four times the standard error of an estimate, which is 1.04 / sqrt(16384), less than 1%.
 const ERROR_MAX: f64 = 0.0325;
 
 fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
@@ -60,7 +59,7 @@ fn test() -> Result<(), String> {
             if estimates[0] != estimates[1] {
                 return Err("dense/sparse disagree".into());
             }
-            // A handful of elements may collide by chance, however good the estimator is.
+            // A few elements may collide by chance, even with a good estimator.
             if estimates[0].abs_diff(n) as f64 > (n as f64 * ERROR_MAX).max(2.0) {
                 return Err(format!("Too big error. card:{n} estimate:{}", estimates[0]));
             }

@@ -1,11 +1,11 @@
-//! The registers of a HyperLogLog: how many there are, and their values.
+//! The registers of a HyperLogLog: their number and their values.
 
-/// How many registers there are.
+/// Number of registers.
 pub(super) const REGISTERS: usize = 1 << INDEX_BITS;
-/// The bits of a hash that choose its register.
+/// Number of hash bits that choose the register.
 pub(super) const INDEX_BITS: u32 = 14;
 
-/// How many registers have each value.
+/// Number of registers with each value.
 pub(super) type Histogram = [u32; 64];
 /// The values of all registers.
 pub(super) type Registers = [u8; REGISTERS];

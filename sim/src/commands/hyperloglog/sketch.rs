@@ -1,4 +1,4 @@
-//! A HyperLogLog as the bytes of a string, laid out as Redis lays it out.
+//! A HyperLogLog as the bytes of a string, in Redis's layout.
 //!
 //! | bytes | |
 //! | --- | --- |
@@ -24,11 +24,11 @@ const HEADER: usize = 16;
 const ENCODING: usize = 4;
 const DENSE: u8 = 0;
 const SPARSE: u8 = 1;
-/// Where the estimate is.
+/// Position of the estimate.
 const ESTIMATE: std::ops::Range<usize> = 8..16;
-/// In the last byte of the estimate: it is out of date.
+/// Bit in the last byte of the estimate: set if it is out of date.
 const STALE: u8 = 1 << 7;
-/// The seed that all HyperLogLogs of Redis share, so that they can be merged.
+/// Seed that all HyperLogLogs of Redis share, so that they can be merged.
 const SEED: u64 = 0xadc8_3b19;
 
 /// Rejects a string that is not a HyperLogLog.
@@ -42,27 +42,27 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {
     if valid { Ok(()) } else { Err(Error::NOT_HYPERLOGLOG) }
 }
 
-/// Writes an empty one into an empty buffer.
+/// Writes an empty HyperLogLog into an empty buffer.
 pub(super) fn begin(bytes: &mut BytesMut) {
     bytes.extend_from_slice(MAGIC);
     bytes.resize(HEADER, 0);
     bytes[ENCODING] = SPARSE;
-    // One run of all registers, which are 0.
+    // One run of all registers, with value 0.
     bytes.extend_from_slice(&[0x7f, 0xff]);
 }
 
-/// Whether it is in the sparse form.
+/// Returns true for the sparse encoding.
 pub(super) fn is_sparse(bytes: &[u8]) -> bool {
     bytes[ENCODING] == SPARSE
 }
 
-/// The cached estimate, unless an element was added since.
+/// Returns the cached estimate; `None` if it is out of date.
 pub(super) fn cached(bytes: &[u8]) -> Option<u64> {
     let estimate = bytes[ESTIMATE].try_into().map(u64::from_le_bytes).unwrap_or_default();
     (bytes[ESTIMATE.end - 1] & STALE == 0).then_some(estimate)
 }
 
-/// Remembers an estimate.
+/// Caches an estimate.
 pub(super) fn cache(bytes: &mut [u8], estimate: u64) {
     bytes[ESTIMATE].copy_from_slice(&estimate.to_le_bytes());
 }
@@ -72,23 +72,23 @@ pub(super) fn invalidate(bytes: &mut [u8]) {
     bytes[ESTIMATE.end - 1] |= STALE;
 }
 
-/// The register of an element, and the value it gives it.
+/// Returns the register of an element, and its value.
 pub(super) fn place(element: &[u8]) -> (usize, u8) {
     let hash = murmur::hash(element, SEED);
     let index = hash as usize & (REGISTERS - 1);
-    // A bit after the last one ends every run of zeros.
+    // A bit above the highest one ends every run of zeros.
     let rest = hash >> INDEX_BITS | 1 << (u64::BITS - INDEX_BITS);
     (index, rest.trailing_zeros() as u8 + 1)
 }
 
-/// Adds an element; returns whether a register changed. What outgrows `sparse_max` bytes becomes
-/// dense.
+/// Adds an element; returns true if a register changed. Beyond `sparse_max` bytes the encoding
+/// becomes dense.
 pub(super) fn add(bytes: &mut BytesMut, element: &[u8], sparse_max: usize) -> Result<bool, Error> {
     let (index, value) = place(element);
     raise(bytes, index, value, sparse_max)
 }
 
-/// Gives a register a value unless it has a larger one; returns whether it changed.
+/// Raises a register to a value, unless it is larger; returns true if it changed.
 pub(super) fn raise(bytes: &mut BytesMut, index: usize, value: u8, sparse_max: usize) -> Result<bool, Error> {
     if is_sparse(bytes) {
         match sparse::raise(bytes, HEADER, index, value, sparse_max) {
@@ -104,7 +104,7 @@ pub(super) fn raise(bytes: &mut BytesMut, index: usize, value: u8, sparse_max: u
     Ok(dense::raise(&mut bytes[HEADER..], index, value))
 }
 
-/// Brings it into the dense form. One that is corrupted stays as it is.
+/// Converts to the dense encoding. Leaves corrupted data as it is.
 pub(super) fn make_dense(bytes: &mut BytesMut) -> Result<(), Error> {
     if !is_sparse(bytes) {
         return Ok(());
@@ -121,7 +121,7 @@ pub(super) fn make_dense(bytes: &mut BytesMut) -> Result<(), Error> {
     Ok(())
 }
 
-/// Shows the registers in order, in ranges of one value.
+/// Calls `show` for the registers in order, as ranges with one value.
 fn visit(bytes: &[u8], mut show: impl FnMut(std::ops::Range<usize>, u8)) -> Result<(), Error> {
     let registers = &bytes[HEADER..];
     if !is_sparse(bytes) {
@@ -140,35 +140,35 @@ fn visit(bytes: &[u8], mut show: impl FnMut(std::ops::Range<usize>, u8)) -> Resu
     if next == REGISTERS { Ok(()) } else { Err(Error::CORRUPTED_HYPERLOGLOG) }
 }
 
-/// The estimate.
+/// Returns the estimate.
 pub(super) fn count(bytes: &[u8]) -> Result<u64, Error> {
     let mut histogram: Histogram = [0; 64];
     visit(bytes, |range, value| histogram[usize::from(value)] += range.len() as u32)?;
     Ok(estimate(&histogram))
 }
 
-/// Raises each of `registers` to its value here.
+/// Raises each of `registers` to its value in `bytes`.
 pub(super) fn merge_into(registers: &mut Registers, bytes: &[u8]) -> Result<(), Error> {
     visit(bytes, |range, value| {
         registers[range].iter_mut().for_each(|register| *register = value.max(*register));
     })
 }
 
-/// The estimate for registers that are no string.
+/// Returns the estimate for registers outside of a string.
 pub(super) fn count_registers(registers: &Registers) -> u64 {
     let mut histogram: Histogram = [0; 64];
     registers.iter().for_each(|value| histogram[usize::from(*value)] += 1);
     estimate(&histogram)
 }
 
-/// The values of all registers.
+/// Returns the values of all registers.
 pub(super) fn registers(bytes: &[u8]) -> Result<Box<Registers>, Error> {
     let mut registers = Box::new([0; REGISTERS]);
     merge_into(&mut registers, bytes)?;
     Ok(registers)
 }
 
-/// The runs of the sparse form, as PFDEBUG DECODE writes them.
+/// Writes the runs of the sparse encoding like PFDEBUG DECODE.
 pub(super) fn decode(bytes: &[u8]) -> String {
     let runs = sparse::runs(&bytes[HEADER..]).map(|run| match run {
         sparse::Run { value: 0, len, size: 1 } => format!("z:{len}"),

@@ -1,4 +1,4 @@
-//! The sparse form: runs of equal registers, each written in one or two bytes.
+//! The sparse encoding: runs of equal registers, each encoded in one or two bytes.
 //!
 //! | bits | |
 //! | --- | --- |
@@ -6,33 +6,32 @@
 //! | `01llllll llllllll` | up to 16384 registers that are 0 |
 //! | `1vvvvvll` | up to 4 registers of one value up to 32 |
 //!
-//! All numbers are written less 1.
+//! All numbers are encoded minus 1.
 
 use bytes::BytesMut;
 
-/// The largest value of a register that can be written.
+/// Largest value of a register that can be encoded.
 pub(super) const VALUE_MAX: u8 = 32;
-/// The longest run of zeros in one byte.
+/// Longest run of zeros in one byte.
 const ZEROS_MAX: usize = 64;
-/// The longest run of a value other than zero.
+/// Longest run of a value other than zero.
 const VALUES_MAX: usize = 4;
-/// After a change, equal neighbours are looked for among so many runs.
+/// Number of runs to check for equal neighbours after a change.
 const MERGE_SCAN: usize = 5;
 
 /// A run of equal registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
-    /// What each of them is.
+    /// Value of each register.
     pub(super) value: u8,
-    /// How many they are.
+    /// Number of registers.
     pub(super) len: usize,
-    /// In how many bytes it is written.
+    /// Bytes of the encoded run.
     pub(super) size: usize,
 }
 
 impl Run {
-    /// The run that is written at the beginning of `bytes`. Of one that is cut off, the missing
-    /// byte counts as 0.
+    /// Decodes the run at the start of `bytes`. In a truncated run, the missing byte counts as 0.
     fn first(bytes: &[u8]) -> Option<Run> {
         let first = *bytes.first()?;
         let low = usize::from(first & 0x3f);
@@ -46,7 +45,7 @@ impl Run {
         })
     }
 
-    /// Writes a run; none where it has no length.
+    /// Encodes a run; writes nothing for an empty one.
     fn write(value: u8, len: usize, out: &mut Vec<u8>) {
         let Some(less) = len.checked_sub(1) else { return };
         match value {
@@ -57,7 +56,7 @@ impl Run {
     }
 }
 
-/// The runs that are written in `bytes`.
+/// Decodes the runs in `bytes`.
 pub(super) fn runs(mut bytes: &[u8]) -> impl Iterator<Item = Run> {
     std::iter::from_fn(move || {
         let run = Run::first(bytes)?;
@@ -66,20 +65,20 @@ pub(super) fn runs(mut bytes: &[u8]) -> impl Iterator<Item = Run> {
     })
 }
 
-/// What came of raising a register.
+/// Result of raising a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raised {
-    /// It had that value already, or a larger one.
+    /// The register had that value already, or a larger one.
     No,
     Yes,
-    /// The result cannot be written in the sparse form, or would be longer than allowed.
+    /// The sparse encoding cannot hold the result, or it exceeds the allowed length.
     TooLarge,
     /// No run covers the register.
     Corrupted,
 }
 
-/// Gives a register a value unless it has a larger one. The runs are in `bytes` from `begin` on,
-/// and `bytes` is not to grow beyond `len_max`.
+/// Raises a register to a value, unless it is larger. The runs are in `bytes` from `begin` on;
+/// `bytes` must not exceed `len_max`.
 pub(super) fn raise(bytes: &mut BytesMut, begin: usize, index: usize, value: u8, len_max: usize) -> Raised {
     if value > VALUE_MAX {
         return Raised::TooLarge;
@@ -97,7 +96,7 @@ pub(super) fn raise(bytes: &mut BytesMut, begin: usize, index: usize, value: u8,
     if run.value >= value {
         return Raised::No;
     }
-    // The run is parted into what comes before the register, the register, and what comes after it.
+    // Split the run into the part before the register, the register, and the part after it.
     let mut parts = Vec::with_capacity(5);
     Run::write(run.value, index - first, &mut parts);
     Run::write(value, 1, &mut parts);
@@ -110,8 +109,8 @@ pub(super) fn raise(bytes: &mut BytesMut, begin: usize, index: usize, value: u8,
     Raised::Yes
 }
 
-/// Replaces `len` bytes at `at`. Of a run that is cut off there is one less, and the end is cut off
-/// again afterwards.
+/// Replaces `len` bytes at `at`. A truncated run has one byte less, and the end is truncated again
+/// afterwards.
 fn replace(bytes: &mut BytesMut, at: usize, len: usize, by: &[u8]) {
     let new_len = bytes.len() - len + by.len();
     let tail = (at + len).min(bytes.len())..bytes.len();
@@ -121,7 +120,7 @@ fn replace(bytes: &mut BytesMut, at: usize, len: usize, by: &[u8]) {
     bytes.truncate(new_len);
 }
 
-/// Joins neighbours of one value, as far as a run may be long.
+/// Joins neighbours with the same value, up to the maximum length of a run.
 fn merge(bytes: &mut BytesMut, mut at: usize) {
     for _ in 0..MERGE_SCAN {
         let Some(run) = bytes.get(at..).and_then(Run::first) else { return };
@@ -133,7 +132,7 @@ fn merge(bytes: &mut BytesMut, mut at: usize) {
             let mut joined = Vec::with_capacity(1);
             Run::write(run.value, run.len + next.len, &mut joined);
             replace(bytes, at, 2, &joined);
-            // What was joined may be joined to what follows it.
+            // The joined run may be joined with the next one.
             continue;
         }
         at += run.size;

@@ -1,4 +1,4 @@
-//! Which arguments of a command are keys, and how it uses each: for access lists, client-side
+//! Finds the keys among a command's arguments, and their uses: for access lists, client-side
 //! caching and COMMAND.
 
 mod table;
@@ -11,36 +11,36 @@ use super::{Keys, Spec, integer};
 use crate::keyspace::Dict;
 
 bitflags::bitflags! {
-    /// What a command does to a key, named as COMMAND INFO names it.
+    /// A command's effects on a key, named like in COMMAND INFO.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct KeyFlags: u16 {
-        /// Reads the value, and changes nothing.
+        /// Reads the value without changing it.
         const RO = 1;
         /// Changes the value, or part of it.
         const RW = 1 << 1;
-        /// Replaces the value without looking at it.
+        /// Replaces the value without reading it.
         const OW = 1 << 2;
-        /// Removes the key without looking at it.
+        /// Removes the key without reading it.
         const RM = 1 << 3;
-        /// Returns or copies the data of the value.
+        /// Returns or copies data of the value.
         const ACCESS = 1 << 4;
-        /// Changes what is in the value.
+        /// Changes data of the value.
         const UPDATE = 1 << 5;
-        /// Adds to the value, and neither changes nor removes what is in it.
+        /// Adds data to the value, without changing or removing existing data.
         const INSERT = 1 << 6;
-        /// Removes from the value, or the key itself.
+        /// Removes data from the value, or the key.
         const DELETE = 1 << 7;
-        /// Looks like a key, but is not one (a shard channel).
+        /// Looks like a key, but is none (a shard channel).
         const NOT_KEY = 1 << 8;
-        /// There may be more keys than those found.
+        /// More keys may exist than the specification finds.
         const INCOMPLETE = 1 << 9;
-        /// The options decide which of the flags hold.
+        /// The options decide which flags apply.
         const VARIABLE_FLAGS = 1 << 10;
     }
 }
 
 impl KeyFlags {
-    /// The names that COMMAND INFO shows.
+    /// Returns the names in COMMAND INFO.
     pub fn names(self) -> impl Iterator<Item = String> {
         self.iter_names().map(
             |(name, _)| {
@@ -50,60 +50,61 @@ impl KeyFlags {
     }
 }
 
-/// Where the search for keys begins.
+/// Start of the search for keys.
 #[derive(Debug, Clone, Copy)]
 pub enum Begin {
-    /// At an argument.
+    /// At this argument.
     Index(usize),
-    /// After a word, which is looked for from an argument on; backwards from the end if that is
-    /// negative.
+    /// After a word. The search begins at this argument; if negative, it goes backwards from the
+    /// end.
     Keyword(&'static str, i32),
-    /// Cannot be determined without knowing the command.
+    /// Only the command itself determines it.
     Unknown,
 }
 
-/// Which arguments are keys from there.
+/// Selects the keys from the start on.
 #[derive(Debug, Clone, Copy)]
 pub enum Find {
-    /// Every `step`-th.
+    /// Every `step`-th argument.
     Range {
-        /// The last key, counted from the first; negative from the end of the arguments.
+        /// Index of the last key, relative to the first; if negative, from the end of the
+        /// arguments.
         last: i32,
         /// Distance between keys.
         step: usize,
-        /// With a `last` from the end: the keys are the first `1/limit` of the arguments. 0 for all
-        /// of them.
+        /// If `last` counts from the end, only the first `1/limit` of the arguments are keys. 0 for
+        /// all of them.
         limit: usize,
     },
-    /// As many as the argument there says, right after it.
+    /// The argument at the start is the number of keys, which follow it.
     Counted,
-    /// Cannot be determined without knowing the command.
+    /// Only the command itself determines it.
     Unknown,
 }
 
 /// One group of keys among the arguments of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct KeySpec {
-    /// Where the search begins.
+    /// Start of the search.
     pub begin: Begin,
-    /// Which arguments are keys.
+    /// Selection of the keys.
     pub find: Find,
-    /// What becomes of them.
+    /// Effects on the keys.
     pub flags: KeyFlags,
-    /// Why the flags are what they are, where one might wonder.
+    /// Reason for surprising flags.
     pub notes: &'static str,
 }
 
 /// A key among the arguments of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyUse {
-    /// Its index among the arguments; the command's name is 0.
+    /// Index among the arguments; the command's name is 0.
     pub at: usize,
-    /// What becomes of it.
+    /// Effects on the key.
     pub flags: KeyFlags,
 }
 
-/// The specifications of a command's keys.
+/// Returns the specifications of a command's keys.
 pub fn key_specs(spec: &Spec) -> &'static [KeySpec] {
     static BY_NAME: LazyLock<Dict<&'static [KeySpec]>> = LazyLock::new(|| {
         let mut by_name = Dict::default();
@@ -118,13 +119,13 @@ pub fn key_specs(spec: &Spec) -> &'static [KeySpec] {
     BY_NAME.get(spec.name.as_bytes()).copied().unwrap_or(&[])
 }
 
-/// Whether a command has arguments that are keys.
+/// Returns true if a command takes keys.
 pub fn has_keys(spec: &Spec) -> bool {
     key_specs(spec).iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY))
 }
 
-/// The keys among the arguments of a command, each with what becomes of it. None where the
-/// arguments make no sense: the command itself will say so.
+/// Returns the keys among the arguments, with their uses. Empty if the arguments are malformed: the
+/// command reports that itself.
 pub fn key_uses(spec: &Spec, args: &[Bytes]) -> Vec<KeyUse> {
     let specs = key_specs(spec);
     let varies = specs.iter().any(|keys| keys.flags.contains(KeyFlags::VARIABLE_FLAGS));
@@ -155,7 +156,7 @@ pub fn key_uses(spec: &Spec, args: &[Bytes]) -> Vec<KeyUse> {
     }
 }
 
-/// The keys that the specifications alone find; `None` when one of them does not fit the arguments.
+/// Finds the keys by the specifications alone; `None` if one does not fit the arguments.
 fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
     let mut found = Vec::new();
     for keys in specs.iter().filter(|keys| !keys.flags.contains(KeyFlags::NOT_KEY)) {
@@ -176,7 +177,7 @@ fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
             }
             Find::Counted => {
                 let count = integer(args.get(first)?).ok().filter(|count| *count >= 0)?;
-                // 32 bits of it are looked at.
+                // Redis uses the lower 32 bits of the count.
                 (first + 1, first as i64 + i64::from(count as i32), 1)
             }
             Find::Unknown => return None,
@@ -192,8 +193,8 @@ fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
     Some(found)
 }
 
-/// As many keys as the argument at `count` says, right after it, where that is no number: it is
-/// read as C's `atoi` reads it, and the use of the keys is unknown.
+/// Finds the keys that follow the argument at `count`, which is not a number: parses it like C's
+/// `atoi`. The flags are empty, because the use of the keys is unknown.
 fn counted(args: &[Bytes], count: usize) -> Vec<KeyUse> {
     let keys = args.get(count).map_or(0, |word| leading_number(word));
     let first = count + 1;
@@ -205,8 +206,8 @@ fn counted(args: &[Bytes], count: usize) -> Vec<KeyUse> {
     }
 }
 
-/// The number that a word begins with, after blanks; 0 where there is none. Of a large one 32 bits
-/// are left.
+/// Returns the number at the start of a word, after blanks; 0 without a number. A large number
+/// keeps its lower 32 bits.
 fn leading_number(word: &[u8]) -> i32 {
     let word = word.trim_ascii_start();
     let (is_negative, digits) = match word {
@@ -223,11 +224,11 @@ fn leading_number(word: &[u8]) -> i32 {
     n as i32
 }
 
-/// The index after a word.
+/// Returns the index after a word.
 fn after(args: &[Bytes], word: &str, from: i32) -> Option<usize> {
     let is = |at: &usize| args[*at].eq_ignore_ascii_case(word.as_bytes());
     if from > 0 {
-        // The last argument is not looked at: nothing could follow it.
+        // Skip the last argument, because no key can follow it.
         (from as usize..args.len().saturating_sub(1)).find(is).map(|at| at + 1)
     } else {
         let start = args.len().checked_sub(from.unsigned_abs() as usize)?;
@@ -235,7 +236,7 @@ fn after(args: &[Bytes], word: &str, from: i32) -> Option<usize> {
     }
 }
 
-/// SET reads the key only where its options ask for the old value.
+/// SET reads the key only if GET asks for the old value.
 fn set(args: &[Bytes]) -> Vec<KeyUse> {
     let reads = args.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"get"));
     let flags = if reads {
@@ -261,7 +262,7 @@ fn bitfield(args: &[Bytes]) -> Vec<KeyUse> {
     vec![KeyUse { at: 1, flags: flags.union(KeyFlags::ACCESS) }]
 }
 
-/// SORT writes where STORE says, wherever that stands; the last one counts.
+/// SORT writes to the key after STORE, at any position; the last STORE counts.
 fn sort(args: &[Bytes]) -> Vec<KeyUse> {
     let mut found = vec![KeyUse { at: 1, flags: KeyFlags::RO.union(KeyFlags::ACCESS) }];
     let mut at = 2;
@@ -280,7 +281,7 @@ fn sort(args: &[Bytes]) -> Vec<KeyUse> {
     found
 }
 
-/// MIGRATE takes one key, or many after KEYS while the place of the one is empty.
+/// MIGRATE takes one key, or several after KEYS if the single key is empty.
 fn migrate(args: &[Bytes]) -> Vec<KeyUse> {
     let flags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE);
     let mut at = 6;

@@ -1,5 +1,5 @@
-//! The key specifications of every command that has keys, as COMMAND INFO of 7.0 gives them.
-//! Commands that use their keys in the same way share a row.
+//! The key specifications of every command with keys, equal to those of COMMAND INFO of 7.0.
+//! Commands with the same use of their keys share a row.
 
 use super::{Begin, Find, KeyFlags, KeySpec};
 
@@ -16,7 +16,7 @@ const INCOMPLETE: KeyFlags = KeyFlags::INCOMPLETE;
 const VARIABLE_FLAGS: KeyFlags = KeyFlags::VARIABLE_FLAGS;
 
 impl KeySpec {
-    /// The same, with the reason for its flags.
+    /// Adds the reason for the flags.
     const fn because(self, notes: &'static str) -> KeySpec {
         KeySpec { notes, ..self }
     }
@@ -36,12 +36,13 @@ const fn key(at: usize, flags: &[KeyFlags]) -> KeySpec {
     keys(at, 0, 1, flags)
 }
 
-/// Keys from an argument on, to the `last` after it; a negative `last` counts from the end.
+/// Keys from an argument on, to the one `last` positions after it; a negative `last` counts from
+/// the end.
 const fn keys(at: usize, last: i32, step: usize, flags: &[KeyFlags]) -> KeySpec {
     spec(Begin::Index(at), Find::Range { last, step, limit: 0 }, flags)
 }
 
-/// As many keys as an argument says, right after it.
+/// The keys that follow an argument, which is their number.
 const fn counted(at: usize, flags: &[KeyFlags]) -> KeySpec {
     spec(Begin::Index(at), Find::Counted, flags)
 }

@@ -1,4 +1,4 @@
-//! BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout: as LMOVE, but waits while the
+//! BLMOVE source destination LEFT | RIGHT LEFT | RIGHT timeout: like LMOVE, but waits while the
 //! source is empty.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! BLMPOP timeout numkeys key [key ...] LEFT | RIGHT [COUNT count]: as LMPOP, but waits while all
+//! BLMPOP timeout numkeys key [key ...] LEFT | RIGHT [COUNT count]: like LMPOP, but waits while all
 //! lists are empty.
 
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! BLPOP key [key ...] timeout: takes an element from the head of the first list that has one, and
-//! waits for it if none has.
+//! BLPOP key [key ...] timeout: pops an element from the head of the first list that has one, or
+//! waits for one.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! BRPOP key [key ...] timeout: takes an element from the tail of the first list that has one, and
-//! waits for it if none has.
+//! BRPOP key [key ...] timeout: pops an element from the tail of the first list that has one, or
+//! waits for one.
 
 use bytes::Bytes;
 

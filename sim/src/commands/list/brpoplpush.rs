@@ -1,4 +1,4 @@
-//! BRPOPLPUSH source destination timeout: as RPOPLPUSH, but waits while the source is empty.
+//! BRPOPLPUSH source destination timeout: like RPOPLPUSH, but waits while the source is empty.
 
 use bytes::Bytes;
 

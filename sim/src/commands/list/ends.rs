@@ -1,4 +1,4 @@
-//! The words for the two ends of a list, and the names that go with each.
+//! Words and event names for the two ends of a list.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::{
     keyspace::End,
 };
 
-/// Reads LEFT or RIGHT.
+/// Parses LEFT or RIGHT.
 pub(super) fn end(word: &[u8]) -> Result<End, Error> {
     match word.to_ascii_lowercase().as_slice() {
         b"left" => Ok(End::Left),
@@ -17,7 +17,7 @@ pub(super) fn end(word: &[u8]) -> Result<End, Error> {
     }
 }
 
-/// The word that [`end`] reads.
+/// Returns the word that [`end`] parses.
 pub(super) fn word(end: End) -> &'static str {
     match end {
         End::Left => "LEFT",
@@ -25,7 +25,7 @@ pub(super) fn word(end: End) -> &'static str {
     }
 }
 
-/// The event of an element added.
+/// Returns the event name of a push.
 pub(super) fn pushed(end: End) -> &'static str {
     match end {
         End::Left => "lpush",
@@ -33,7 +33,7 @@ pub(super) fn pushed(end: End) -> &'static str {
     }
 }
 
-/// Reports that `count` elements were taken from an end, and drops the list with its last one.
+/// Reports that `count` elements were popped from an end, and removes an empty list.
 pub(super) fn popped(ctx: &mut Ctx<'_>, key: &Bytes, end: End, count: usize) {
     let event = match end {
         End::Left => "lpop",
@@ -43,7 +43,8 @@ pub(super) fn popped(ctx: &mut Ctx<'_>, key: &Bytes, end: End, count: usize) {
     ctx.taken(count, key, Class::List, event);
 }
 
-/// Index `index` of a list of `len` elements, where negative ones count from the tail.
+/// Converts an index into a list of `len` elements; negative ones count from the tail. `None` if it
+/// is outside.
 pub(super) fn position(index: i64, len: usize) -> Option<usize> {
     let index = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
     usize::try_from(index).ok().filter(|index| *index < len)

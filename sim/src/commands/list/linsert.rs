@@ -1,5 +1,5 @@
 //! LINSERT key BEFORE | AFTER pivot element: adds an element next to the first that equals the
-//! pivot; answers the length, or -1 without a pivot.
+//! pivot; replies with the length, or -1 without a pivot.
 
 use bytes::Bytes;
 

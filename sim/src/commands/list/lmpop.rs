@@ -1,4 +1,4 @@
-//! LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count]: takes elements from the first list that
+//! LMPOP numkeys key [key ...] LEFT | RIGHT [COUNT count]: pops elements from the first list that
 //! has any.
 
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! LPOP key [count]: takes elements from the head of a list.
+//! LPOP key [count]: pops elements from the head of a list.
 
 use bytes::Bytes;
 

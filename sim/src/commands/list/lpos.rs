@@ -1,4 +1,4 @@
-//! LPOS key element [RANK rank] [COUNT count] [MAXLEN len]: the indices of elements equal to one.
+//! LPOS key element [RANK rank] [COUNT count] [MAXLEN len]: finds the indices of equal elements.
 
 use bytes::Bytes;
 
@@ -22,11 +22,11 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 struct Options {
-    /// The first match that counts; negative from the tail.
+    /// Number of the first match to return; negative from the tail.
     rank: i64,
-    /// How many matches; 0 for all. Without COUNT the reply is a single index.
+    /// Number of matches to return; 0 for all. Without COUNT the reply is a single index.
     count: Option<i64>,
-    /// How many elements are looked at; 0 for all.
+    /// Number of elements to compare; 0 for all.
     len_max: i64,
 }
 
@@ -66,8 +66,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let len_max = all_if_zero(options.len_max);
     let (skipped, counted) = match options.rank.checked_abs() {
         Some(rank) => (usize::try_from(rank - 1).unwrap_or(usize::MAX), options.count),
-        // The least of numbers stays negative when a server changes its sign: every match is beyond
-        // it, and so far beyond that no count is ever reached.
+        // A server cannot negate the smallest integer: the rank stays negative, every match is
+        // beyond it, and none reaches a count.
         None => (0, options.count.map(|_| 0)),
     };
     let wanted = counted.map_or(1, all_if_zero);

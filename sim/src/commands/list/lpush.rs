@@ -1,4 +1,5 @@
-//! LPUSH key element [element ...]: adds elements at the head of a list; answers the new length.
+//! LPUSH key element [element ...]: adds elements at the head of a list; replies with the new
+//! length.
 
 use bytes::Bytes;
 

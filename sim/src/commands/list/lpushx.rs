@@ -1,5 +1,5 @@
-//! LPUSHX key element [element ...]: adds elements at the head of a list that is there; answers the
-//! new length.
+//! LPUSHX key element [element ...]: adds elements at the head of an existing list; replies with
+//! the new length.
 
 use bytes::Bytes;
 

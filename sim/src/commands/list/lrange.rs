@@ -1,4 +1,4 @@
-//! LRANGE key start stop: the elements from index to index, both included.
+//! LRANGE key start stop: the elements from `start` to `stop`, both included.
 
 use bytes::Bytes;
 

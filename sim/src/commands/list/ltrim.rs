@@ -1,4 +1,4 @@
-//! LTRIM key start stop: keeps only the elements from index to index, both included.
+//! LTRIM key start stop: keeps only the elements from `start` to `stop`, both included.
 
 use bytes::Bytes;
 

@@ -29,7 +29,7 @@ mod rpushx;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &blmove::SPEC,
     &blmpop::SPEC,

@@ -1,4 +1,4 @@
-//! What the commands that move an element from list to list have in common.
+//! Shared code of the commands that move an element from list to list.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{
     resp::Reply,
 };
 
-/// Moves one element; both keys may be the same. `None` if the source does not exist.
+/// Moves one element; the two keys may be equal. `None` if the source does not exist.
 pub(super) fn shift(
     ctx: &mut Ctx<'_>,
     [from, to]: [&Bytes; 2],
@@ -20,7 +20,7 @@ pub(super) fn shift(
     if !ctx.check::<List>(from)? {
         return Ok(None);
     }
-    // The target's type is checked before anything changes.
+    // Check the target's type before any change.
     ctx.check::<List>(to)?;
     let Some(element) = ctx.modify::<List>(from)?.and_then(|list| list.pop(from_end)) else {
         return Ok(None);
@@ -32,7 +32,7 @@ pub(super) fn shift(
     Ok(Some(element))
 }
 
-/// The same, or wait for it. `repeated` is propagated.
+/// Moves one element, or waits for one. Propagates `repeated`.
 pub(super) fn shift_or_wait(
     ctx: &mut Ctx<'_>,
     args: &[Bytes],

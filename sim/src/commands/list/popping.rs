@@ -1,4 +1,4 @@
-//! What the commands that pop have in common: LPOP and RPOP, LMPOP and its kin, BLPOP and BRPOP.
+//! Shared code of the pops: LPOP and RPOP, LMPOP and BLMPOP, BLPOP and BRPOP.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::{
     resp::Reply,
 };
 
-/// LPOP and RPOP: one element, or a list of up to `count`.
+/// Runs LPOP and RPOP: replies with one element, or with a list of up to `count`.
 pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: End, name: &'static str) -> Result<Reply, Error> {
     if args.len() > 3 {
         return Err(Error::arity(name));
@@ -31,7 +31,7 @@ pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: End, name: &'static s
     Ok(Reply::Array(elements.into_iter().map(Reply::from).collect()))
 }
 
-/// Takes up to `count` elements from an end and reports it. Empty where there is no list.
+/// Pops up to `count` elements from an end and reports it. Empty if the list does not exist.
 fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: End, count: i64) -> Result<Vec<Blob>, Error> {
     let Some(list) = ctx.modify::<List>(key)? else { return Ok(Vec::new()) };
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(list.len());
@@ -49,11 +49,11 @@ fn pop_command(from: End) -> Bytes {
     })
 }
 
-/// BLPOP and BRPOP: the first of the keys that has an element gives it, or the client waits.
+/// Runs BLPOP and BRPOP: pops from the first key with an element, or blocks the client.
 pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: End) -> Result<Reply, Error> {
     let (timeout, keys) = args[1..].split_last().expect("the arity has a timeout");
     let wait = Wait::parse(ctx, timeout)?;
-    // BLMPOP and the pops of sorted sets take by themselves, when they have waited.
+    // Unlike here, BLMPOP and the pops of sorted sets count as changes of the client after a wait.
     ctx.take_as_pushed_to();
     for key in ctx.candidates(keys) {
         if let Some(element) = take(ctx, &key, from, 1)?.pop() {
@@ -64,8 +64,8 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: End) -> Resul
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
 }
 
-/// LMPOP, and BLMPOP with a time-out: up to COUNT elements of the first key that has any. `args`
-/// begin with the number of keys; `whole` is the command as it was sent.
+/// Runs LMPOP, and BLMPOP with a timeout: pops up to COUNT elements from the first key that has
+/// any. `args` begin with the number of keys; `whole` is the complete command.
 pub(super) fn pop_from_many(
     ctx: &mut Ctx<'_>,
     whole: &[Bytes],
@@ -73,7 +73,7 @@ pub(super) fn pop_from_many(
     timeout: Option<&Bytes>,
 ) -> Result<Reply, Error> {
     let (keys, from, count) = many_keys(args, end)?;
-    // The time-out is looked at last.
+    // The timeout is checked last.
     let wait = timeout.map(|timeout| Wait::parse(ctx, timeout)).transpose()?;
     for key in ctx.candidates(keys) {
         let elements = take(ctx, &key, from, count)?;

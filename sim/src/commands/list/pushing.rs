@@ -1,4 +1,4 @@
-//! What the four commands that push have in common.
+//! Shared code of the four pushes.
 
 use bytes::Bytes;
 
@@ -10,8 +10,8 @@ use crate::{
     resp::Reply,
 };
 
-/// Adds elements one after the other at `end`; without `creates` only to a list that is there.
-/// Answers the length.
+/// Adds elements one after the other at `end`; with `creates` false only to an existing list.
+/// Replies with the length.
 pub(super) fn push(ctx: &mut Ctx<'_>, args: &[Bytes], end: End, creates: bool) -> Result<Reply, Error> {
     let (key, elements) = (&args[1], &args[2..]);
     let list = if creates {

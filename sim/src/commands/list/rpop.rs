@@ -1,4 +1,4 @@
-//! RPOP key [count]: takes elements from the tail of a list.
+//! RPOP key [count]: pops elements from the tail of a list.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! RPUSH key element [element ...]: adds elements at the tail of a list; answers the new length.
+//! RPUSH key element [element ...]: adds elements at the tail of a list; replies with the new
+//! length.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! RPUSHX key element [element ...]: adds elements at the tail of a list that is there; answers the
-//! new length.
+//! RPUSHX key element [element ...]: adds elements at the tail of an existing list; replies with
+//! the new length.
 
 use bytes::Bytes;
 

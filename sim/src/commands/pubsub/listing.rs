@@ -1,4 +1,4 @@
-//! What the subcommands of PUBSUB for channels and for shard channels share.
+//! Shared code of the PUBSUB subcommands for channels and for shard channels.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::{
     resp::Reply,
 };
 
-/// The names listened to, of those that match the pattern in `args`, if there is one.
+/// Replies with the subscribed names that match the optional pattern in `args`.
 pub(super) fn channels(ctx: &mut Ctx<'_>, kind: Subscription, args: &[Bytes]) -> Result<Reply, Error> {
     let pattern = match args {
         [_, _] => None,
@@ -21,7 +21,7 @@ pub(super) fn channels(ctx: &mut Ctx<'_>, kind: Subscription, args: &[Bytes]) ->
     Ok(Reply::Array(names.map(Reply::from).collect()))
 }
 
-/// Each name with the number of its subscribers, in one flat array in either protocol.
+/// Replies with each name and its number of subscribers, as a flat array in both protocols.
 pub(super) fn counts(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) -> Reply {
     let subscriptions = ctx.node.clients.pubsub.of(kind);
     let count = |name: &Bytes| subscriptions.get(name).map_or(0, |subscribers| subscribers.len());

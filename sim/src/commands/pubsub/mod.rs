@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use super::{Ctx, Spec};
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &psubscribe::SPEC,
     &publish::SPEC,
@@ -36,8 +36,8 @@ pub(super) const ALL: &[&Spec] = &[
     &unsubscribe::SPEC,
 ];
 
-/// Passes a message on to where there may be other subscribers: replicas have some of their own,
-/// and so have the nodes of a cluster.
+/// Forwards a message to other nodes, which may have subscribers of their own: replicas, and the
+/// nodes of a cluster.
 fn propagate(ctx: &mut Ctx<'_>, args: &[Bytes], sharded: bool) {
     let sent = ctx.node.with_cluster(ctx.env, |cluster, _, around| {
         cluster.publish(around, &args[1], &args[2], sharded);

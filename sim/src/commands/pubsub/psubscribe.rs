@@ -1,4 +1,4 @@
-//! PSUBSCRIBE pattern [pattern ...]: listens to every channel that matches.
+//! PSUBSCRIBE pattern [pattern ...]: subscribes to every channel that matches.
 
 use bytes::Bytes;
 

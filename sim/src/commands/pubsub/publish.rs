@@ -1,5 +1,5 @@
-//! PUBLISH channel message: sends a message to a channel's subscribers; answers how many of this
-//! node's clients got it.
+//! PUBLISH channel message: sends a message to a channel's subscribers; replies with the number of
+//! this node's clients that got it.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! PUBSUB NUMPAT: how many different patterns are listened to.
+//! PUBSUB NUMPAT: counts the different patterns with subscribers.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! PUBSUB NUMSUB [channel ...]: how many subscribers each channel has, patterns not counted.
+//! PUBSUB NUMSUB [channel ...]: counts the subscribers of each channel, without those of patterns.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! PUBSUB SHARDNUMSUB [channel ...]: how many subscribers each shard channel has.
+//! PUBSUB SHARDNUMSUB [channel ...]: counts the subscribers of each shard channel.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! PUNSUBSCRIBE [pattern ...]: stops listening to patterns, to all without arguments.
+//! PUNSUBSCRIBE [pattern ...]: unsubscribes from patterns, from all without arguments.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SSUBSCRIBE channel [channel ...]: listens to shard channels.
+//! SSUBSCRIBE channel [channel ...]: subscribes to shard channels.
 
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    // Unlike its siblings it may not be in a transaction.
+    // Unlike SUBSCRIBE and PSUBSCRIBE, it may not be in a transaction.
     if ctx.origin == Origin::Exec {
         return Err(Error::of("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"));
     }

@@ -1,5 +1,5 @@
-//! SUBSCRIBE channel [channel ...]: listens to channels; one reply each, with the number of
-//! subscriptions so far.
+//! SUBSCRIBE channel [channel ...]: subscribes to channels; sends one reply each, with the number
+//! of subscriptions so far.
 
 use bytes::Bytes;
 

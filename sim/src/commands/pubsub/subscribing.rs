@@ -1,5 +1,5 @@
-//! Beginning and ending subscriptions of the three kinds: one reply for each name, with the number
-//! that are left.
+//! Subscribes and unsubscribes, for the three kinds: sends one reply for each name, with the number
+//! of remaining subscriptions.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::{
     resp::Reply,
 };
 
-/// Listens to `names`.
+/// Subscribes to `names`.
 pub(super) fn subscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) -> Result<Reply, Error> {
     let conn = ctx.conn;
     let word = match kind {
@@ -49,7 +49,7 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
         let left = ctx.session().subscriptions_beside(kind).into();
         replies.push(Reply::Push(vec![Reply::bulk(word), Reply::from(name), left]));
     }
-    // Without any there is one reply all the same, about nothing.
+    // Without any subscription, send one reply with null.
     if replies.is_empty() {
         let left = ctx.session().subscriptions_beside(kind).into();
         replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Null, left]));
@@ -57,8 +57,8 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
     Reply::Several(replies)
 }
 
-/// Records a change of subscriptions in a transaction: messages published before it are delivered
-/// by the earlier subscriptions.
+/// In a transaction, records a change of subscriptions: the earlier subscriptions receive the
+/// messages published before it.
 fn note(ctx: &mut Ctx<'_>, kind: Subscription, name: &Bytes) {
     if ctx.origin == Origin::Exec {
         let was = ctx.session().subscribed(kind).contains(name);

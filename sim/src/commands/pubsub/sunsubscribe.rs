@@ -1,4 +1,4 @@
-//! SUNSUBSCRIBE [channel ...]: stops listening to shard channels, to all without arguments.
+//! SUNSUBSCRIBE [channel ...]: unsubscribes from shard channels, from all without arguments.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! UNSUBSCRIBE [channel ...]: stops listening to channels, to all without arguments.
+//! UNSUBSCRIBE [channel ...]: unsubscribes from channels, from all without arguments.
 
 use bytes::Bytes;
 

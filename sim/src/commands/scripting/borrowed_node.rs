@@ -1,9 +1,9 @@
-//! What a running script reaches of its node: the node itself, lent for the time of the run.
+//! A script's access to its node: the node itself, lent for the duration of the run.
 //!
 //! The functions that Lua calls live as long as the interpreter, and cannot hold a borrowed
 //! [`Ctx`]. So the run swaps node, environment and effects into a [`BorrowedNode`], which the
-//! interpreter owns meanwhile, and swaps them back afterwards. A swap costs some ten nanoseconds;
-//! making Lua functions over a borrowed context for each run costs microseconds.
+//! interpreter owns during the run, and swaps them back afterwards. A swap costs some ten
+//! nanoseconds; making Lua functions over a borrowed context for each run costs microseconds.
 
 use std::fmt;
 
@@ -28,17 +28,17 @@ pub(super) struct BorrowedNode {
     effects: Effects,
     conn: ConnId,
     now_ms: i64,
-    /// Only reading is allowed.
+    /// Set if the script may only read.
     pub(super) read_only: bool,
-    /// The memory was full when the script began, and it has not said that it can do without more.
+    /// Set if memory was full when the script began, and the script has not declared `allow-oom`.
     pub(super) out_of_memory: bool,
-    /// Where its commands are propagated (`redis.set_repl`).
+    /// Propagation targets of its commands (`redis.set_repl`).
     to: PropagateTo,
-    /// The keys that it declared, while any client tracks keys.
+    /// The keys that the script declared, while any client tracks keys.
     pub(super) declared: Vec<Bytes>,
-    /// It has called a command that writes.
+    /// Set once the script has called a command that writes.
     pub(super) wrote: bool,
-    /// In a cluster, its keys may be of several slots.
+    /// Set if the script's keys may be in several slots of a cluster.
     pub(super) crosses_slots: bool,
 }
 
@@ -52,8 +52,7 @@ impl fmt::Debug for BorrowedNode {
 }
 
 impl BorrowedNode {
-    /// A borrowed of nothing: what it holds is what a borrower's context holds while the real
-    /// things are lent.
+    /// Makes an empty placeholder: the context holds its contents while the real node is lent.
     pub(super) fn new() -> BorrowedNode {
         let config = Config { databases: 0, ..Config::default() };
         BorrowedNode {
@@ -71,19 +70,19 @@ impl BorrowedNode {
         }
     }
 
-    /// Takes over what the context borrows.
+    /// Takes what the context borrows.
     pub(super) fn lend(&mut self, ctx: &mut Ctx<'_>) {
         self.exchange(ctx);
         (self.conn, self.now_ms) = (ctx.conn, ctx.now_ms);
     }
 
-    /// Forgets the script before.
+    /// Resets the state of the previous script.
     pub(super) fn begin(&mut self) {
         (self.to, self.wrote) = (PropagateTo::All, false);
         self.declared.clear();
     }
 
-    /// Gives back what [`BorrowedNode::lend`] took.
+    /// Swaps back what [`BorrowedNode::lend`] took.
     pub(super) fn exchange(&mut self, ctx: &mut Ctx<'_>) {
         std::mem::swap(ctx.node, &mut self.node);
         std::mem::swap(ctx.env, &mut self.env);
@@ -96,7 +95,7 @@ impl BorrowedNode {
         if !spec.accepts(words.len()) {
             return Err(Error::of("ERR Wrong number of args calling Redis command from script"));
         }
-        // Of what scripts are denied only DEBUG is safe inside of one.
+        // Of the commands forbidden in scripts, only DEBUG is safe inside of one.
         let freed = self.node.debug.scripts_may_debug && spec.flags.contains(Flags::DEBUGS);
         if spec.flags.contains(Flags::NOSCRIPT) && !freed {
             return Err(Error::NOT_FROM_SCRIPT);
@@ -105,15 +104,15 @@ impl BorrowedNode {
             .map_err(|_| Error::of("ERR Can not execute the command on a stale replica"))?;
         access::refuse(&mut self.node, &self.env, self.conn, spec, words, "lua")
             .map_err(|denied| denied.error_in_script())?;
-        // A command that may be propagated counts as a write here, although not everywhere.
+        // Here, a command that may be propagated counts as a write; elsewhere it may not.
         if self.read_only && spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
             return Err(Error::of("ERR Write commands are not allowed from read-only scripts."));
         }
         if spec.flags.contains(Flags::WRITE) {
             permit::write_in_script(&self.node)?;
         }
-        // A script that has written goes on to its end: half of what it does would be worse than
-        // too much.
+        // A script that has written continues to its end: stopping halfway would be worse than
+        // exceeding the limit.
         if self.out_of_memory && !self.wrote && spec.flags.contains(Flags::DENYOOM) {
             return Err(Error::OUT_OF_MEMORY);
         }

@@ -1,4 +1,4 @@
-//! What a script declares about itself, as the flags of the command that runs it.
+//! Flags that a script declares, as the flags of the command that runs it.
 
 use bytes::Bytes;
 
@@ -8,8 +8,8 @@ use crate::{
     script,
 };
 
-/// The flags of a command, as far as a script does not declare others in its first line, or a
-/// function when it was registered.
+/// Returns the flags of a command. Flags from a script's first line, or from a function's
+/// registration, replace them.
 pub fn declared(node: &Node, spec: &Spec, args: &[Bytes]) -> Flags {
     let declared = match (spec.name, args.get(1)) {
         ("eval" | "eval_ro", Some(body)) => script::declared(body),

@@ -1,4 +1,4 @@
-//! EVALSHA sha1 numkeys [key ...] [arg ...]: runs a script that the server knows already.
+//! EVALSHA sha1 numkeys [key ...] [arg ...]: runs a script that the server already knows.
 
 use bytes::Bytes;
 

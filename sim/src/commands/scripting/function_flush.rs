@@ -1,4 +1,4 @@
-//! FUNCTION FLUSH [ASYNC | SYNC]: forgets all libraries; both ways are one here.
+//! FUNCTION FLUSH [ASYNC | SYNC]: forgets all libraries; both modes do the same here.
 
 use bytes::Bytes;
 

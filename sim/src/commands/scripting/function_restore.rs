@@ -1,4 +1,4 @@
-//! FUNCTION RESTORE payload [FLUSH | APPEND | REPLACE]: takes in the libraries of a payload.
+//! FUNCTION RESTORE payload [FLUSH | APPEND | REPLACE]: loads the libraries of a payload.
 
 use bytes::Bytes;
 

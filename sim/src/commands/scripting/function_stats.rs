@@ -1,4 +1,4 @@
-//! FUNCTION STATS: the function that runs, and how many there are.
+//! FUNCTION STATS: the running function, and the number of libraries and functions.
 
 use bytes::Bytes;
 

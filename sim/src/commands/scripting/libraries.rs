@@ -1,4 +1,4 @@
-//! Taking in libraries of functions, for FUNCTION LOAD and FUNCTION RESTORE.
+//! Loads libraries of functions, for FUNCTION LOAD and FUNCTION RESTORE.
 
 use std::rc::Rc;
 
@@ -10,14 +10,14 @@ use crate::{
     script::{Header, Libraries, Library},
 };
 
-/// What becomes of the libraries that are there when others are restored.
+/// Treatment of the existing libraries in a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// They stay; one of the same name is a mistake.
+    /// Keeps them; a library of the same name is an error.
     Append,
-    /// The existing libraries stay, except those of the same names.
+    /// Keeps them, except those of the same names.
     Replace,
-    /// They go.
+    /// Removes them.
     Flush,
 }
 
@@ -25,7 +25,7 @@ fn wrong(why: impl std::fmt::Display) -> Error {
     Error(format!("ERR {why}").into())
 }
 
-/// Compiles a library and adds it to those there are; answers its name.
+/// Compiles a library and adds it to the existing ones; returns its name.
 pub(super) fn create(ctx: &mut Ctx<'_>, code: &Bytes, replace: bool) -> Result<String, Error> {
     let node = &mut ctx.node;
     let header = Header::read(code).map_err(wrong)?;
@@ -37,7 +37,7 @@ pub(super) fn create(ctx: &mut Ctx<'_>, code: &Bytes, replace: bool) -> Result<S
     Ok(header.name)
 }
 
-/// Takes in the libraries of a payload: all of them or, if one is wrong, none.
+/// Loads the libraries of a payload: all of them, or none if one has an error.
 pub(super) fn restore(ctx: &mut Ctx<'_>, payload: &[u8], policy: Policy) -> Result<(), Error> {
     let payload = rdb::unseal(payload, !ctx.node.debug.skip_checksums).map_err(|_| Error::BAD_PAYLOAD)?;
     let codes = read(payload).map_err(wrong)?;
@@ -50,7 +50,7 @@ pub(super) fn restore(ctx: &mut Ctx<'_>, payload: &[u8], policy: Policy) -> Resu
     Ok(())
 }
 
-/// The code of each library in a payload.
+/// Reads the code of each library in a payload.
 fn read(payload: &[u8]) -> Result<Vec<Bytes>, &'static str> {
     let mut input = Input::new(payload);
     let mut codes = Vec::new();

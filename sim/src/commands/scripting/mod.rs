@@ -1,4 +1,4 @@
-//! EVAL and its company: what runs a script on this node. The interpreter itself is
+//! EVAL and the related commands: they run scripts on this node. The interpreter is in
 //! [`crate::script`].
 
 mod declared;
@@ -35,7 +35,7 @@ pub(crate) use run::next_turn;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &eval::SPEC,
     &eval_ro::SPEC,

@@ -1,5 +1,5 @@
-//! Running a script for a client, from the words of EVAL to its reply: the steps that the four
-//! commands share.
+//! Runs a script for a client, from the arguments of EVAL to the reply: the steps that the commands
+//! share.
 
 use std::{any::Any, time::Duration};
 
@@ -18,17 +18,17 @@ use crate::{
 
 const NO_SCRIPT: Error = Error::of("NOSCRIPT No matching script. Please use EVAL.");
 
-/// What a script may do to the data.
+/// Permissions of a script on the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Anything.
+    /// Read and write.
     Full,
-    /// Read it (the `_RO` commands).
+    /// Read only (the `_RO` commands).
     ReadOnly,
 }
 
 impl Access {
-    /// The flags of a command that runs scripts so.
+    /// Returns the flags of a command that runs scripts with these permissions.
     pub(super) const fn flags(self) -> commands::Flags {
         use commands::Flags;
         let both = Flags::NOSCRIPT
@@ -39,13 +39,13 @@ impl Access {
             .union(Flags::NESTS);
         match self {
             Access::Full => both.union(Flags::MAY_REPLICATE),
-            // What a script reads counts as its declared keys.
+            // The declared keys count as the keys that a script reads.
             Access::ReadOnly => both.union(Flags::READONLY).union(Flags::NOTES_OWN_READS),
         }
     }
 }
 
-/// EVAL: the script itself is the first argument.
+/// Runs EVAL: the first argument is the script.
 pub(super) fn by_body(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
     script_debug::refuse_session(ctx)?;
     let keys = key_count(args)?;
@@ -53,7 +53,7 @@ pub(super) fn by_body(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Resu
     run(ctx, Callee::Script(&script), args, keys, access)
 }
 
-/// EVALSHA: the first argument is the name of a script.
+/// Runs EVALSHA: the first argument is the SHA-1 of a script.
 pub(super) fn by_sha(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
     if args[1].len() != 40 {
         return Err(NO_SCRIPT);
@@ -64,7 +64,7 @@ pub(super) fn by_sha(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Resul
     run(ctx, Callee::Script(&script), args, keys, access)
 }
 
-/// FCALL: the first argument is the name of a function.
+/// Runs FCALL: the first argument is the name of a function.
 pub(super) fn by_name(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
     let function = ctx.node.libraries.function(&args[1]).cloned();
     let function = function.ok_or(Error::of("ERR Function not found"))?;
@@ -83,8 +83,8 @@ fn key_count(args: &[Bytes]) -> Result<usize, Error> {
     usize::try_from(keys).map_err(|_| Error::of("ERR Number of keys can't be negative"))
 }
 
-/// What a script's first line promises, held against the state of the node. A script without one is
-/// judged command by command.
+/// Checks the declared flags of a script against the state of the node. Without flags, each command
+/// is checked when it is called.
 fn admit(ctx: &Ctx<'_>, flags: Flags, access: Access) -> Result<(), Error> {
     let node = &*ctx.node;
     if flags.contains(Flags::COMPAT) {
@@ -137,7 +137,7 @@ fn run(
     }
     let config = &ctx.node.config;
     let (budget, turn) = (config.script_budget, Duration::from_millis(config.busy_reply_threshold));
-    // A script has a database and a protocol of its own.
+    // A script has its own database and protocol.
     let session = ctx.session();
     let own = (session.db, std::mem::replace(&mut session.protocol, Protocol::Resp2));
 
@@ -181,7 +181,7 @@ fn run(
     })
 }
 
-/// Lends what the context borrows for a turn of a script.
+/// Lends what the context borrows for one turn of a script.
 fn with_borrowed_node(
     ctx: &mut Ctx<'_>,
     mut borrowed: Box<BorrowedNode>,
@@ -199,7 +199,7 @@ fn borrowed_of(host: Box<dyn Host>) -> Box<BorrowedNode> {
     host.downcast::<BorrowedNode>().expect("the engine hands back what it was lent")
 }
 
-/// A script has ended: its client has its database and its protocol back.
+/// Gives the client its database and protocol back, after a script has ended.
 fn restore_client(ctx: &mut Ctx<'_>, borrowed: Box<BorrowedNode>, own: (usize, Protocol)) {
     ctx.node.scripts.keep_host(borrowed as Box<dyn Host>);
     if let Some(session) = ctx.node.clients.sessions.get_mut(ctx.conn) {
@@ -207,9 +207,10 @@ fn restore_client(ctx: &mut Ctx<'_>, borrowed: Box<BorrowedNode>, own: (usize, P
     }
 }
 
-/// A script has taken as long as it may before others have turns. By a clock it has its next when
-/// they have had theirs. One that used up a budget is assumed to run forever: its client waits, and
-/// the node does nothing until `busy-reply-threshold` has passed; from then on it answers BUSY.
+/// Suspends a script that has used up its limits. With a clock, its next turn comes after others
+/// have had theirs. Without a clock, a script that used up its budget is assumed to be endless: its
+/// client waits, and the node does nothing until `busy-reply-threshold` has passed. After that it
+/// replies with BUSY.
 fn suspend(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     if ctx.env.script_clock.is_none() {
         let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
@@ -223,12 +224,12 @@ fn suspend(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     Reply::Silence
 }
 
-/// How long a turn is that a script has between those of others.
+/// Length of a script's turn between those of others.
 const TURN: Duration = Duration::from_millis(10);
 
-/// Gives a script its next turn, in a context of its client, and goes on with the transaction it is
-/// in when it has ended. Answers the reply to all of it, or nothing if it, or another script after
-/// it, takes longer still.
+/// Gives a suspended script its next turn, in a context of its client. After the script ends,
+/// continues its transaction. Returns the reply to all of it, or `None` if this or a later script
+/// is suspended again.
 pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     let engine = ctx.node.scripts.clone();
     let Busy { script, host, held, own, .. } = busy;
@@ -297,7 +298,7 @@ mod tests {
             Rig { server, env }
         }
 
-        /// What one event makes the server send, by connection.
+        /// Returns what one event makes the server send, by connection.
         fn step(&mut self, event: Event) -> Vec<(u64, String)> {
             self.server.step(&mut self.env, event);
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
@@ -340,8 +341,8 @@ mod tests {
         assert_eq!(rig.send(1, "GET k"), [(1, "$-1".into())]);
     }
 
-    /// What a plain search looks through in vain was free: such a loop took hours before it counted
-    /// as endless.
+    /// A plain search for a missing text was free: such a loop took hours before it counted as
+    /// endless.
     #[test]
     fn a_search_for_what_is_not_there_was_not_charged() {
         let mut rig = Rig::new();
@@ -351,8 +352,8 @@ mod tests {
         assert_eq!(rig.send(2, "GET k"), [(2, BUSY.into())]);
     }
 
-    /// Outside of Lua only some 8,000 values can be held at once, and scripts and functions that
-    /// are not running are none of them.
+    /// Rust can hold only some 8,000 Lua values at once. Scripts and functions that are not running
+    /// must not be among them.
     #[test]
     fn there_may_be_any_number_of_scripts_and_functions() {
         let mut rig = Rig::new();
@@ -424,8 +425,8 @@ mod tests {
         }
     }
 
-    /// Each call counted for as little as one without a reply, however long the text was that it
-    /// answered.
+    /// Each call cost as little as one without a reply, regardless of the length of the reply's
+    /// text.
     #[test]
     fn long_replies_are_paid_for_by_their_length() {
         let mut rig = Rig::new();

@@ -1,7 +1,8 @@
-//! SCRIPT DEBUG YES | SYNC | NO: whether the next script of a connection runs under the debugger.
+//! SCRIPT DEBUG YES | SYNC | NO: turns the debugger for the connection's next script on or off.
 //!
-//! The mode is kept and answered as a server does, but there is no debugger. A script that would
-//! begin a session is refused, rather than run without the stops that its client waits for.
+//! The command stores the mode and replies like a server, but no debugger exists. A script that
+//! would begin a session is refused, because it would run without the stops that its client
+//! expects.
 
 use bytes::Bytes;
 
@@ -38,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Refuses to begin a session of the debugger for EVAL, if this connection has asked for one.
+/// Refuses EVAL if this connection has requested the debugger.
 ///
 /// # Errors
 /// The reply of EVAL.
@@ -46,7 +47,7 @@ pub(super) fn refuse_session(ctx: &mut Ctx<'_>) -> Result<(), Error> {
     if ctx.session().debugs { Err(NO_DEBUGGER) } else { Ok(()) }
 }
 
-/// Refuses EVALSHA to a connection that has asked for the debugger, which wants to see the script.
+/// Refuses EVALSHA if this connection has requested the debugger, which needs the script's text.
 ///
 /// # Errors
 /// The reply of EVALSHA.

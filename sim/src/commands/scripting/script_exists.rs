@@ -1,4 +1,4 @@
-//! SCRIPT EXISTS sha1 [sha1 ...]: says for each name whether a script is known by it.
+//! SCRIPT EXISTS sha1 [sha1 ...]: checks for each SHA-1 if a script is known.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SCRIPT LOAD script: compiles a script and answers its SHA-1.
+//! SCRIPT LOAD script: compiles a script and replies with its SHA-1.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! INFO of a Sentinel: the sections that it has, its own among them.
+//! INFO of a Sentinel: its sections, including its own ones.
 
 use bytes::Bytes;
 
@@ -22,6 +22,6 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted: Vec<String> =
         args[1..].iter().map(|name| String::from_utf8_lossy(name).to_lowercase()).collect();
-    // Of a Sentinel it is no verbatim text, also in RESP3.
+    // A Sentinel sends no verbatim text, even in RESP3.
     Ok(Reply::bulk(print_sentinel(ctx, &wanted)))
 }

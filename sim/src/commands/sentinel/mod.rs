@@ -1,5 +1,5 @@
-//! The commands of a Sentinel: those that only it has, those that do other things there, and which
-//! of all others it knows.
+//! The commands of a Sentinel: its own ones, those that differ from other nodes, and the shared
+//! ones.
 
 mod info;
 mod publish;
@@ -38,10 +38,10 @@ use crate::{
     sentinel::{NAME_UNKNOWN, Sentinel},
 };
 
-/// What only a Sentinel does, sorted by name.
+/// Commands that only a Sentinel has, or that differ there, sorted by name.
 pub const ALL: &[&Spec] = &[&info::SPEC, &publish::SPEC, &role::SPEC, &sentinel::SPEC];
 
-/// What it does as every server.
+/// Commands that a Sentinel shares with other nodes.
 const SHARED: [&str; 11] = [
     "acl",
     "auth",
@@ -56,24 +56,24 @@ const SHARED: [&str; 11] = [
     "unsubscribe",
 ];
 
-/// The names of what a Sentinel does as every server.
+/// Returns the names of the commands that a Sentinel shares with other nodes.
 pub(super) fn shared() -> impl Iterator<Item = &'static str> {
     SHARED.into_iter()
 }
 
-/// What a Sentinel knows.
+/// Returns all commands of a Sentinel.
 pub(super) fn known() -> impl Iterator<Item = &'static Spec> {
     let shared = SHARED.iter().filter_map(|name| dispatch::find(&[Bytes::from_static(name.as_bytes())]).ok());
     ALL.iter().copied().chain(shared)
 }
 
-/// The error for a master that is not watched.
+/// Error for a master that is not monitored.
 const UNKNOWN: Error = Error::of(NAME_UNKNOWN);
 
-/// The specification that `args` name to this node, which may be a Sentinel.
+/// Finds the command that `args` names on this node, which may be a Sentinel.
 ///
 /// # Errors
-/// The error reply for a command that it does not know.
+/// The error reply for an unknown command.
 pub fn find_for(node: &Node, args: &[Bytes]) -> Result<&'static Spec, Error> {
     match &node.sentinel {
         Some(_) => find(args),
@@ -92,12 +92,12 @@ fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
     }
 }
 
-/// The Sentinel that the command is for.
+/// Returns the Sentinel that runs the command.
 fn sentinel<'a>(ctx: &'a mut Ctx<'_>) -> &'a mut Sentinel {
     ctx.node.sentinel.as_mut().expect("only a Sentinel knows these commands")
 }
 
-/// As [`sentinel`], with the clocks and the PRNG.
+/// Runs `act` on the Sentinel, with the environment.
 fn with<T>(ctx: &mut Ctx<'_>, act: impl FnOnce(&mut Sentinel, &mut Env) -> T) -> T {
     act(ctx.node.sentinel.as_mut().expect("only a Sentinel knows these commands"), ctx.env)
 }
@@ -106,7 +106,7 @@ fn now(ctx: &Ctx<'_>) -> i64 {
     ctx.env.wall.as_millis()
 }
 
-/// An argument as text.
+/// Converts an argument to text.
 fn text(arg: &[u8]) -> String {
     std::str::from_utf8(arg).map_or_else(|_| quotable(arg), str::to_owned)
 }

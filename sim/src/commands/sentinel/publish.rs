@@ -1,4 +1,4 @@
-//! PUBLISH to a Sentinel: a hello message, which is taken in and goes to no subscriber.
+//! PUBLISH to a Sentinel: processes a hello message, and sends it to no subscriber.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ROLE of a Sentinel: the names of the masters.
+//! ROLE of a Sentinel: lists the names of the masters.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL: the container of the subcommands that are about the masters.
+//! SENTINEL: the container of the subcommands about masters.
 
 use super::*;
 use crate::commands::{Flags, Group, Keys, Spec, help};

@@ -20,8 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// What was asked for before is over, also where a word is not understood; the words before that
-/// one count.
+/// Cancels the earlier request, even if a word is unknown; the words before it still apply.
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (mut after_election, mut after_promotion) = (false, false);
     sentinel(ctx).crash_at(after_election, after_promotion);

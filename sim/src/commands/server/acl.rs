@@ -1,4 +1,4 @@
-//! ACL subcommand ...: the users, and what each may do.
+//! ACL subcommand ...: the users and their permissions.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

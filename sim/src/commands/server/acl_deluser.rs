@@ -36,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Integer(removed))
 }
 
-/// Closes the connections of a user that is gone. The caller still gets its reply.
+/// Closes the connections of a removed user. The caller still gets its reply.
 pub(super) fn close_all_of(ctx: &mut Ctx<'_>, name: &Bytes) {
     let of_user = ctx
         .node

@@ -1,4 +1,4 @@
-//! ACL DRYRUN name command [arg ...]: whether a user may run a command, without running it.
+//! ACL DRYRUN name command [arg ...]: checks if a user may run a command, without running it.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ACL LIST: the users as the rules that would make them.
+//! ACL LIST: the users, as the rules that make them.
 
 use bytes::Bytes;
 

@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
             .map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
     let before: Vec<Bytes> = ctx.node.acl.users().map(|user| user.name.clone()).collect();
     ctx.node.acl.replace(users);
-    // Users of the same names are others now: only connections of the default user stay.
+    // Users of the same names are new users: keep only the connections of the default user.
     before.iter().filter(|name| **name != acl::DEFAULT).for_each(|name| close_all_of(ctx, name));
     Ok(Reply::OK)
 }

@@ -1,4 +1,4 @@
-//! ACL LOG [count | RESET]: denied commands and failed authentications, the latest first.
+//! ACL LOG [count | RESET]: denied commands and failed authentications, latest first.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The default count.
+/// Default count.
 const COUNT: usize = 10;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {

@@ -1,4 +1,4 @@
-//! ACL SAVE: writes the users to the access list file.
+//! ACL SAVE: writes the users to the ACL file.
 
 use bytes::Bytes;
 

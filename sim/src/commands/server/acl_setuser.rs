@@ -1,4 +1,4 @@
-//! ACL SETUSER name [rule ...]: makes a user, or changes one; all rules hold or none.
+//! ACL SETUSER name [rule ...]: creates or changes a user; applies all rules or none.
 
 use bytes::Bytes;
 
@@ -48,7 +48,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Closes the connections of a user with subscriptions that it no longer has permission for.
+/// Closes the connections of a user with subscriptions that it is no longer permitted.
 fn close_subscribers(ctx: &mut Ctx<'_>, before: &User, after: &User) {
     let Some(left) = after.channels_left(before) else { return };
     let listens_on = |session: &&Session| {

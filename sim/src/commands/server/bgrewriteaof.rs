@@ -1,4 +1,4 @@
-//! BGREWRITEAOF: rewrites the AOF from the present data, without making clients wait.
+//! BGREWRITEAOF: rewrites the AOF from the current data, without making clients wait.
 
 use bytes::Bytes;
 
@@ -30,7 +30,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         ctx.node.stats.rewrites_failed = 0;
         return Ok(Reply::Status("Background append only file rewriting scheduled".into()));
     }
-    // Whether it succeeds in the end, INFO says.
+    // INFO reports the later success or failure.
     if let Err(error) = ctx.node.begin_rewrite(ctx.env) {
         ctx.env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
         return Err(Error(

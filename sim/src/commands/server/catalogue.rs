@@ -1,4 +1,4 @@
-//! The tables of the commands as COMMAND answers them.
+//! Replies about the command tables, for COMMAND.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{
     resp::Reply,
 };
 
-/// Every command that can be called at this node, including renamed ones, without subcommands.
+/// Returns every command that this node can run, including renamed ones, without subcommands.
 pub(super) fn all(node: &Node) -> Box<dyn Iterator<Item = &'static Spec> + '_> {
     if node.sentinel.is_some() {
         return Box::new(sentinel::known());
@@ -21,14 +21,13 @@ pub(super) fn all(node: &Node) -> Box<dyn Iterator<Item = &'static Spec> + '_> {
     Box::new(ALL.iter().copied().flatten().copied().filter(move |spec| !is_gone(spec)))
 }
 
-/// The command that is called by a name at this node, or the subcommand that is by a name such as
-/// `config|get`.
+/// Finds a command by its name on this node, or a subcommand by a name such as `config|get`.
 pub(super) fn by_full_name(node: &Node, name: &[u8]) -> Option<&'static Spec> {
     let words: Vec<Bytes> = name.splitn(2, |byte| *byte == b'|').map(Bytes::copy_from_slice).collect();
     find_for(node, &words).ok().filter(|spec| spec.name.contains('|') == (words.len() == 2))
 }
 
-/// A command as COMMAND INFO answers it.
+/// Describes a command like COMMAND INFO.
 pub(super) fn describe(spec: &'static Spec) -> Reply {
     let (first, last, step) = match spec.keys {
         Keys::Range { first, last, step } => (first as i64, i64::from(last), step as i64),
@@ -53,8 +52,8 @@ pub(super) fn describe(spec: &'static Spec) -> Reply {
     ])
 }
 
-/// The first key, the last and the step between them for clients that read no specifications: those
-/// of the first one, if that says where its keys are.
+/// Returns the first key, the last and the step, for clients that do not read the specifications.
+/// They come from the first specification, if it has them, and are 0 otherwise.
 fn first_range(specs: &[KeySpec]) -> (i64, i64, i64) {
     match specs.first() {
         Some(KeySpec { begin: Begin::Index(at), find: Find::Range { last, step, .. }, .. }) => {
@@ -65,7 +64,7 @@ fn first_range(specs: &[KeySpec]) -> (i64, i64, i64) {
     }
 }
 
-/// A command as COMMAND DOCS answers it: its name, and what is said of it.
+/// Returns the name and the documentation of a command, like COMMAND DOCS.
 pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
     let mut about = vec![
         (Reply::bulk("summary"), Reply::bulk(spec.summary)),
@@ -91,7 +90,7 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
     (Reply::bulk(spec.name), Reply::Map(about))
 }
 
-/// Since when a command is deprecated, and its replacement.
+/// Returns the version that deprecated a command, and its replacement.
 fn replaced(spec: &Spec) -> Option<(&'static str, &'static str)> {
     Some(match spec.name {
         "brpoplpush" => ("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),
@@ -155,12 +154,12 @@ fn key_spec(keys: &KeySpec) -> Reply {
     map(notes.into_iter().chain(rest).collect())
 }
 
-/// What becomes of a key, as COMMAND answers it.
+/// Replies with the effects on a key, like COMMAND.
 pub(super) fn key_flags(flags: KeyFlags) -> Reply {
     Reply::Set(flags.names().map(|name| Reply::Status(name.into())).collect())
 }
 
-/// The keys among `words`, which are a command.
+/// Returns the keys in a command's words.
 pub(super) fn keys_of(node: &Node, words: &[Bytes]) -> Result<Vec<(Bytes, KeyFlags)>, Error> {
     let spec = find_for(node, words).map_err(|_| Error::of("ERR Invalid command specified"))?;
     if !has_keys(spec) {

@@ -1,4 +1,4 @@
-//! COMMAND COUNT: how many commands there are, subcommands not counted.
+//! COMMAND COUNT: counts the commands without subcommands.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! COMMAND DOCS [name ...]: what commands are for.
+//! COMMAND DOCS [name ...]: the documentation of commands.
 
 use bytes::Bytes;
 

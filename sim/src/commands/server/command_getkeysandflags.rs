@@ -1,5 +1,4 @@
-//! COMMAND GETKEYSANDFLAGS command [argument ...]: the keys among the arguments, each with how it
-//! is used.
+//! COMMAND GETKEYSANDFLAGS command [argument ...]: the keys among the arguments, each with its use.
 
 use bytes::Bytes;
 

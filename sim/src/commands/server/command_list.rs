@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         [_, _] => Box::new(|_| true),
         [_, _, filter, by, value] if filter.eq_ignore_ascii_case(b"filterby") => {
             match &by.to_ascii_lowercase()[..] {
-                // There are no modules, so no command is of one.
+                // No modules exist, so no command belongs to one.
                 b"module" => Box::new(|_| false),
                 b"aclcat" => {
                     let wanted = Categories::named(value).unwrap_or(Categories::empty());

@@ -33,7 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 wanted.entry(name.into()).or_insert((name.into(), option));
             }
         } else {
-            // A name that is not a pattern is returned as it was written.
+            // Return a name that is not a pattern as the client wrote it.
             let name = String::from_utf8_lossy(pattern).into_owned();
             if let Some(option) = options::find(&name) {
                 wanted.entry(name.to_lowercase()).or_insert((name, option));

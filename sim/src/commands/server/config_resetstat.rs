@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    // Changes that are not saved yet stay unsaved, and what was said of the last file stays true.
+    // Keep the number of unsaved changes, and the figures about the last load, save and rewrite.
     let Stats { dirty, loaded, save_secs, rewrite_secs, .. } = ctx.node.stats;
     ctx.node.stats = Stats { dirty, loaded, save_secs, rewrite_secs, ..Stats::default() };
     ctx.node.replication.syncs = Syncs::default();

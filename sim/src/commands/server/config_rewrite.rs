@@ -1,4 +1,4 @@
-//! CONFIG REWRITE: writes the options into the configuration file that the node was started with.
+//! CONFIG REWRITE: writes the options into the configuration file of the node.
 
 use bytes::Bytes;
 
@@ -25,18 +25,19 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     rewrite(ctx, false)
 }
 
-/// Writes the options that differ from their defaults or were in the file before, or all of them.
+/// Writes the options that differ from their defaults or that the file contains; with `all`, every
+/// option.
 pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
     let config = &ctx.node.config;
     let path = config.config_file.clone();
     if path.is_empty() {
         return Err(Error::of("ERR The server is running without a config file"));
     }
-    // A file for the users is written by ACL SAVE.
+    // ACL SAVE writes the users to an ACL file.
     let lines = || access::lines(&ctx.node.acl, access::Table::of(ctx.node));
     let users = if config.aclfile.is_empty() { lines() } else { Vec::new() };
-    // A missing file is created. Of what the node's own disk has it is not known what an option was
-    // at first, so each gets a line.
+    // A missing file is created. For the node's own disk the initial options are unknown, so write
+    // a line for each option.
     let (old, all) = match &ctx.env.files {
         Some(files) => (files.read(&path).unwrap_or_default(), all),
         None => (String::new(), true),

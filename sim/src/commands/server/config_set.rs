@@ -1,4 +1,4 @@
-//! CONFIG SET option value [option value ...]: changes options, all or none of them.
+//! CONFIG SET option value [option value ...]: changes all of the options, or none.
 
 use bytes::Bytes;
 
@@ -36,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         match option.change {
             Change::Free => {}
             Change::Never => return Err(refused(name, "can't set immutable config")),
-            // The folder of a node that runs stays where it is.
+            // A running node cannot change its folder.
             Change::Protected
                 if option.name != "dir"
                     && ctx.node.config.enable_protected_configs.allows(ctx.session().is_local()) => {}
@@ -55,8 +55,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         match option.check(&config, value) {
             Ok(canonical) => option.set(&mut config, &canonical),
             Err(why) => {
-                // Those before, and this one, are set again to what CONFIG GET says, which is not
-                // always all.
+                // Set the earlier options and this one again to the text of CONFIG GET, which may
+                // lose information.
                 for (option, _) in &named[..=at] {
                     let text = option.get(&ctx.node.config);
                     option.set(&mut ctx.node.config, &text);
@@ -93,9 +93,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let ends = !config.appendonly && ctx.node.config.appendonly;
     if begins {
         let old = std::mem::replace(&mut ctx.node.config, config.clone());
-        // Its base is to hold all of a transaction.
+        // Within EXEC the log starts later, so that its base contains the whole transaction.
         let later = ctx.origin == Origin::Exec;
-        // A disk that does not take it is no promise to keep.
+        // If the disk does not accept the log, undo the change.
         if let Err(error) = ctx.node.start_log(ctx.env, later) {
             ctx.node.config = old;
             ctx.env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
@@ -123,7 +123,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Bytes that the backlog has at least, once it was set.
+/// Minimum bytes of the backlog, once its size was set.
 const BACKLOG_MIN: usize = 16 << 10;
 
 fn refused(option: &[u8], why: &str) -> Error {

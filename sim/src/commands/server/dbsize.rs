@@ -1,4 +1,5 @@
-//! DBSIZE: how many keys the selected database has, expired ones included until they are found out.
+//! DBSIZE: counts the keys of the selected database, including expired ones that are not removed
+//! yet.
 
 use bytes::Bytes;
 

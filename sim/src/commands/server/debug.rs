@@ -1,4 +1,4 @@
-//! DEBUG subcommand ...: what tests need.
+//! DEBUG subcommand ...: functions for tests.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -39,7 +39,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The subcommands, and what each does.
+/// The subcommands with their descriptions.
 const HELP: &[(&str, &str)] = &[
     ("AOF-FLUSH-SLEEP <microseconds>", "Accepted; the append-only file is written as fast as ever."),
     ("ASSERT", "Ends the process at once."),
@@ -89,13 +89,13 @@ const HELP: &[(&str, &str)] = &[
     ("HELP", "These lines."),
 ];
 
-/// Whether these are the words of DEBUG CLOCK.
+/// Returns true if `args` are the words of DEBUG CLOCK.
 pub(crate) fn is_clock(args: &[Bytes]) -> bool {
     args.len() > 1 && args[0].eq_ignore_ascii_case(b"debug") && args[1].eq_ignore_ascii_case(b"clock")
 }
 
-/// DEBUG CLOCK ADVANCE milliseconds: moves a manual clock on. The reply comes when the clock has
-/// advanced, and all that fell due on the way is done.
+/// DEBUG CLOCK ADVANCE milliseconds: advances a manual clock. The reply follows once the clock has
+/// advanced and all due work is done.
 fn advance(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !ctx.env.manual_clock {
         return Err(Error::of("ERR the clock of this server moves by itself"));
@@ -111,7 +111,7 @@ fn advance(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Silence)
 }
 
-/// DEBUG POPULATE count [prefix] [size]: makes keys with strings, as many as are not there yet.
+/// DEBUG POPULATE count [prefix] [size]: creates keys with strings, except those that exist.
 fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     const KEYS_MAX: i64 = 10_000_000;
     let positive = |text: &Bytes| match integer(text) {
@@ -120,7 +120,7 @@ fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     let count = positive(&args[2])?;
     let size = args.get(4).map(positive).transpose()?.unwrap_or(0);
-    // A laboratory has the memory of one machine.
+    // Limit the size: a laboratory has the memory of one machine.
     if count > KEYS_MAX || count.saturating_mul(size.max(1)) > 1 << 32 {
         return Err(Error::OUT_OF_RANGE);
     }
@@ -137,15 +137,15 @@ fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         ctx.put(&key, Value::String(Str::new(Bytes::from(value))), None);
         ctx.changed(&key, Class::String, "set");
     }
-    // It is not propagated: a replica would not have the command.
+    // Do not propagate it: a replica would not have the command.
     ctx.propagate_as(Vec::new());
     Ok(Reply::OK)
 }
 
-/// DEBUG REPLYBUFFER: how the room that connections have for replies changes.
+/// DEBUG REPLYBUFFER: changes the rules for the reply buffers of connections.
 fn reply_buffer(ctx: &mut Ctx<'_>, what: &Bytes, args: &[Bytes]) -> Result<Reply, Error> {
     let how = &args[3];
-    // What has been due by the old rules is done by them.
+    // First do the due resizing by the old rules.
     ctx.node.resize_reply_buffers(ctx.env.monotonic);
     let rules = &mut ctx.node.debug.reply_buffer;
     if what.eq_ignore_ascii_case(b"resizing") {
@@ -168,7 +168,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             advance(ctx, args)
         }
         (b"sleep", Some(seconds)) if args.len() == 3 => {
-            // Text that is not a number is 0, as C reads it.
+            // Like C, read text that is not a number as 0.
             let seconds: f64 =
                 std::str::from_utf8(seconds).ok().and_then(|text| text.parse().ok()).unwrap_or(0.0);
             if let Ok(time) = Duration::try_from_secs_f64(seconds)
@@ -233,13 +233,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.effects.propagated.push(command);
             Ok(Reply::OK)
         }
-        // The process goes down, each time for another reason.
+        // Each of these ends the process, for a different reason.
         (b"segfault" | b"panic" | b"assert" | b"oom", _) => {
             ctx.env.log(Level::Warning, || "A client asked for a crash".into());
             ctx.node.abort();
             Ok(Reply::Silence)
         }
-        // Insides of one implementation, of which nothing can be seen from outside.
+        // Internals of one implementation, which are invisible from outside.
         (b"drop-cluster-packet-filter", Some(number)) if args.len() == 3 => {
             let number = integer(number)?;
             ctx.node.with_cluster(ctx.env, |cluster, _, _| cluster.drop_messages(number));
@@ -262,7 +262,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         (b"config-rewrite-force-all", None) => rewrite(ctx, true),
         (b"sdslen", Some(key)) if args.len() == 3 => lengths(ctx, key),
         (b"structsize", None) => Ok(Reply::bulk(STRUCTURES)),
-        // Nothing is lost by it here.
+        // This node leaks nothing.
         (b"leak", Some(_)) if args.len() == 3 => Ok(Reply::OK),
         (b"client-eviction", None) => sizes_of_clients(ctx),
         (b"change-repl-id", None) => {
@@ -280,12 +280,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
 }
 
-/// The structures that MEMORY USAGE is computed from, in bytes.
+/// Sizes in bytes of the structures from which MEMORY USAGE is computed.
 const STRUCTURES: &str =
     "bits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 ";
 
-/// DEBUG SDSLEN: how long a key and its text are, and what they take. Text that was appended to has
-/// no room to spare here.
+/// DEBUG SDSLEN: the lengths of a key and its text, and their memory. Here, appended text has no
+/// spare capacity.
 fn lengths(ctx: &Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
     let entry = ctx.node.dbs[ctx.db].get(key).ok_or(Error::NO_SUCH_KEY)?;
     let Some(value) = text_of(&entry.value) else {
@@ -293,7 +293,7 @@ fn lengths(ctx: &Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
     };
     let of = |len: usize| {
         let taken = text_memory(len);
-        // A short header does not say how much room there is.
+        // A short header does not record the capacity.
         let header = match len {
             0..32 => return (0, taken),
             32..256 => 3,
@@ -306,7 +306,7 @@ fn lengths(ctx: &Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
     let (room, taken) = if entry.value.encoding() == "embstr" {
         (0, embedded_memory(value))
     } else {
-        // What is set is cut to its length where more than a tenth would be to spare.
+        // A set value is cut to its length if more than a tenth would be spare.
         let (room, taken) = of(value);
         (if room > value / 10 { 0 } else { room }, taken)
     };
@@ -318,7 +318,7 @@ fn lengths(ctx: &Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
     Ok(Reply::Status(text.into()))
 }
 
-/// How long a text is that is kept as one.
+/// Returns the length of a value that is stored as text.
 fn text_of(value: &Value) -> Option<usize> {
     match value {
         Value::String(text) if text.encoding() != "int" => Some(text.bytes().len()),
@@ -326,7 +326,7 @@ fn text_of(value: &Value) -> Option<usize> {
     }
 }
 
-/// DEBUG CLIENT-EVICTION: how many clients use about how much, in steps of a factor of two.
+/// DEBUG CLIENT-EVICTION: counts clients by their memory use, in steps of a factor of two.
 fn sizes_of_clients(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     const FIRST: usize = 32 << 10;
     const STEPS: usize = 19;
@@ -357,7 +357,7 @@ fn sizes_of_clients(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     Ok(Reply::Verbatim(*b"txt", text.into()))
 }
 
-/// The reply of DEBUG OBJECT about a key. The address of its value is always the same.
+/// Returns the reply of DEBUG OBJECT about a key. The address of its value is constant.
 fn object(entry: &Entry, config: &Config, now_ms: i64) -> String {
     let idle = entry.usage.idle_ms(now_ms) / 1000;
     let mut text = format!(
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
     use crate::keyspace::{Db, Str, Usage};
 
-    // What redis-server 7.0.15 said of the same values, but for addresses and times.
+    // Replies of redis-server 7.0.15 for the same values, except addresses and times.
     #[test]
     fn an_object_is_described_as_a_server_describes_it() {
         let text = |text: &str| Value::String(Str::new(Bytes::copy_from_slice(text.as_bytes())));

@@ -1,7 +1,6 @@
-//! The digest of data, which DEBUG DIGEST answers: equal for equal data, whatever order it is kept
-//! in.
+//! The digest of data for DEBUG DIGEST: equal for equal data, regardless of the order in memory.
 //!
-//! Source: what `redis-server` 7.0 answers, which is the reference for every type.
+//! Source: the replies of `redis-server` 7.0, which are the reference for every type.
 
 use sha1::{Digest as _, Sha1};
 
@@ -24,7 +23,7 @@ impl Digest {
         self.0 = Sha1::digest(self.0).into();
     }
 
-    /// Of all databases.
+    /// Returns the digest of all databases.
     pub(super) fn of_all(dbs: &[Db]) -> Digest {
         let mut all = Digest::default();
         for (number, db) in dbs.iter().enumerate().filter(|(_, db)| !db.is_empty()) {
@@ -39,7 +38,7 @@ impl Digest {
         all
     }
 
-    /// Of one value, without its key.
+    /// Returns the digest of one value, without its key.
     pub(super) fn of(entry: &Entry) -> Digest {
         let mut one = Digest::default();
         one.value(entry);
@@ -82,7 +81,7 @@ impl Digest {
         }
     }
 
-    /// Two things that belong together, in no order with other such pairs.
+    /// Adds two associated values; the order of such pairs does not matter.
     fn pair(&mut self, one: &[u8], other: &[u8]) {
         let mut both = Digest::default();
         both.append(one);

@@ -1,7 +1,7 @@
-//! FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]: makes a replica take this
-//! master's place.
+//! FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]: hands this master's role over to
+//! a replica.
 //!
-//! It only begins here; `server/failover.rs` carries it out.
+//! This command only starts the failover; `server/failover.rs` performs it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! FLUSHALL [ASYNC | SYNC]: removes all keys of all databases; both ways are one here.
+//! FLUSHALL [ASYNC | SYNC]: removes all keys of all databases; both modes free memory alike.
 
 use bytes::Bytes;
 
@@ -29,8 +29,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.effects.cache(Cached::Flushed);
     ctx.node.replication.own_expiries.clear();
     ctx.node.give_up_snapshot(ctx.env);
-    // With save points the snapshot on disk must become as empty as the memory, and earlier changes
-    // no longer count.
+    // With save points, the snapshot on disk must become as empty as the memory, and earlier
+    // changes no longer count.
     if !ctx.node.config.save.is_empty() && ctx.node.save(ctx.env).is_ok() {
         ctx.effects.dirty = 0;
     }

@@ -1,4 +1,4 @@
-//! FLUSHDB [ASYNC | SYNC]: removes all keys of the selected database; both ways are one here.
+//! FLUSHDB [ASYNC | SYNC]: removes all keys of the selected database; both modes free memory alike.
 
 use bytes::Bytes;
 
@@ -28,8 +28,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Whether the memory would be freed in the background: as the mode says, or if it is left out as
-/// the options do.
+/// Returns true if a server would free the memory in the background: by the mode, or without one by
+/// the configuration.
 pub(super) fn is_lazy(ctx: &Ctx<'_>, args: &[Bytes]) -> Result<bool, Error> {
     match args {
         [_] => Ok(ctx.node.config.lazy_free.user_flush),
@@ -39,8 +39,7 @@ pub(super) fn is_lazy(ctx: &Ctx<'_>, args: &[Bytes]) -> Result<bool, Error> {
     }
 }
 
-/// Removes all keys of a database. In the background all of them would be freed, whatever they
-/// hold.
+/// Removes all keys of a database. If `lazily`, counts all of them as freed in the background.
 pub(super) fn flush(ctx: &mut Ctx<'_>, db: usize, lazily: bool) {
     let was = std::mem::take(&mut ctx.node.dbs[db]);
     ctx.node.stats.lazily_freed += if lazily { was.len() as u64 } else { 0 };

@@ -1,4 +1,4 @@
-//! What DEBUG reports about the representation of values and tables.
+//! DEBUG reports about the representation of values and tables.
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use crate::{
     resp::Reply,
 };
 
-/// DEBUG HTSTATS db: the tables of a database, which have no chains here.
+/// DEBUG HTSTATS db: the tables of a database, without chains here.
 pub(super) fn tables(ctx: &Ctx<'_>, db: &[u8]) -> Result<Reply, Error> {
     let db = integer(db)?;
     let db = usize::try_from(db).ok().and_then(|db| ctx.node.dbs.get(db));
@@ -17,7 +17,7 @@ pub(super) fn tables(ctx: &Ctx<'_>, db: &[u8]) -> Result<Reply, Error> {
     Ok(Reply::Verbatim(*b"txt", text.into()))
 }
 
-/// DEBUG HTSTATS-KEY key: the table of one value.
+/// DEBUG HTSTATS-KEY key: the table of a value.
 pub(super) fn table_of(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<Reply, Error> {
     let entry = ctx.raw_db().get(key).ok_or(Error::NO_SUCH_KEY)?;
     let len = match &entry.value {
@@ -42,8 +42,8 @@ fn table(len: usize) -> String {
     format!("{head} table size: {size}\n number of elements: {len}\n")
 }
 
-/// DEBUG LISTPACK and QUICKLIST: whether a value is held like that. Where a server prints how,
-/// there is nothing to see here.
+/// DEBUG LISTPACK and QUICKLIST: checks that a value has this encoding. A server prints its
+/// structure; here nothing is printed.
 pub(super) fn structure(ctx: &mut Ctx<'_>, kind: &'static str, key: &Bytes) -> Result<Reply, Error> {
     let entry = ctx.raw_db().get(key).ok_or(Error::NO_SUCH_KEY)?;
     if entry.value.encoding() != kind {

@@ -1,4 +1,4 @@
-//! LASTSAVE: the second of the last snapshot to disk.
+//! LASTSAVE: the time of the last snapshot to disk, in seconds.
 
 use bytes::Bytes;
 

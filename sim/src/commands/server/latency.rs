@@ -1,4 +1,4 @@
-//! LATENCY subcommand ...: latencies, of which there are none where commands take no time.
+//! LATENCY subcommand ...: latency events. Without timing of commands there are none.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

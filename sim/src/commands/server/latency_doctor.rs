@@ -1,5 +1,5 @@
-//! LATENCY DOCTOR: the spikes in a few figures. The figures are those that `redis-server` gives,
-//! the words are its own.
+//! LATENCY DOCTOR: summarizes the spikes. The figures are those of `redis-server`; the text is our
+//! own.
 
 use bytes::Bytes;
 

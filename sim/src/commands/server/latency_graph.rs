@@ -1,5 +1,4 @@
-//! LATENCY GRAPH event: the spikes of one kind of event as columns of characters, each above its
-//! age.
+//! LATENCY GRAPH event: draws the spikes of an event as columns of characters, each above its age.
 
 use bytes::Bytes;
 
@@ -41,29 +40,29 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Verbatim(*b"txt", text.into()))
 }
 
-/// Columns that stand side by side; further ones stand below.
+/// Maximum number of columns side by side; further ones follow below.
 const WIDTH: usize = 80;
 /// Rows of a column.
 const ROWS: usize = 4;
 /// The characters on top of a column, from low to high within its row.
 const TOPS: [char; 3] = ['_', 'o', '#'];
 
-/// One spike.
+/// A spike.
 struct Column {
-    /// In thirds of a row.
+    /// Height in thirds of a row.
     height: usize,
-    /// Its age, written from top to bottom.
+    /// The age, written from top to bottom.
     label: String,
 }
 
-/// How high a column is that is `above` the lowest, where the highest is `range` above it.
+/// Returns the height of a column with a value `above` the lowest; the highest is `range` above it.
 fn height(above: u64, range: u64) -> usize {
     let steps = ROWS * TOPS.len();
     let height = above as f64 * steps as f64 / range.max(1) as f64;
     (height as usize).min(steps - 1)
 }
 
-/// Seconds as a number of the largest unit that goes into them.
+/// Formats seconds as a number of the largest unit that fits.
 fn ago(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{seconds}s"),
@@ -73,7 +72,7 @@ fn ago(seconds: i64) -> String {
     }
 }
 
-/// The columns of one block, and their labels below an empty row.
+/// Draws the columns of one block, and below an empty row their labels.
 fn draw(columns: &[Column]) -> String {
     let mut text = String::new();
     for row in (0..ROWS).rev() {

@@ -1,5 +1,5 @@
-//! LATENCY HISTOGRAM [command ...]: how many calls took how long, by doubling bounds, of all
-//! commands or of those named.
+//! LATENCY HISTOGRAM [command ...]: counts calls by duration, in buckets with doubling bounds, for
+//! all commands or for those named.
 
 use bytes::Bytes;
 

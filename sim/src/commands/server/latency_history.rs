@@ -1,4 +1,4 @@
-//! LATENCY HISTORY event: the spikes of one kind of event, the oldest first.
+//! LATENCY HISTORY event: the spikes of an event, oldest first.
 
 use bytes::Bytes;
 

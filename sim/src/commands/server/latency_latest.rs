@@ -1,4 +1,4 @@
-//! LATENCY LATEST: for each event that had spikes the latest one, and the longest of all.
+//! LATENCY LATEST: for each event with spikes, the latest and the longest one.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! LATENCY RESET [event ...]: forgets the spikes, of all events unless some are named; answers of
-//! how many.
+//! LATENCY RESET [event ...]: forgets the spikes of the named events, or of all; replies with the
+//! number of events.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! LOLWUT [VERSION version] [number ...]: the version, below the picture that a version showed.
+//! LOLWUT [VERSION version] [number ...]: the picture of a version, and the server's version below.
 
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         _ => (7, &args[1..]),
     };
-    // What is not given has its default; what is given is brought into its range.
+    // A missing number gets its default; a given one is clamped to its range.
     let number = |at: usize, default: i64, max: i64| {
         numbers.get(at).map_or(Ok(default), |text| integer(text)).map(|number| number.clamp(1, max))
     };

@@ -1,4 +1,4 @@
-//! MEMORY subcommand ...: how much memory is used, as keyspace/memory.rs estimates it.
+//! MEMORY subcommand ...: memory use, as estimated by keyspace/memory.rs.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

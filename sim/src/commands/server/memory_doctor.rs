@@ -1,4 +1,4 @@
-//! MEMORY DOCTOR: says that nothing is amiss.
+//! MEMORY DOCTOR: reports that nothing is wrong.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! MEMORY MALLOC-STATS: says that the allocator has none.
+//! MEMORY MALLOC-STATS: reports that the allocator has no statistics.
 
 use bytes::Bytes;
 

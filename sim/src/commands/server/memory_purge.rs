@@ -1,4 +1,4 @@
-//! MEMORY PURGE: there is nothing to give back.
+//! MEMORY PURGE: does nothing, because there is no memory to release.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! MEMORY STATS: the use of memory. There is no allocator here, so there is no fragmentation.
+//! MEMORY STATS: the use of memory. It reports no fragmentation, because there is no allocator.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! MEMORY USAGE key [SAMPLES count]: the bytes a key and its value use, as keyspace/memory.rs
-//! estimates them.
+//! MEMORY USAGE key [SAMPLES count]: the bytes of a key and its value, as estimated by
+//! keyspace/memory.rs.
 
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         if !option.eq_ignore_ascii_case(b"samples") {
             return Err(Error::SYNTAX);
         }
-        // Sampling is not needed: the sum is kept by samples of its own.
+        // The count is only checked: the estimate takes its own samples.
         if integer(count)? < 0 {
             return Err(Error::SYNTAX);
         }

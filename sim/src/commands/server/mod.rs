@@ -87,7 +87,7 @@ mod time;
 use super::Spec;
 pub(super) use sections::print_sentinel;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &acl::SPEC,
     &bgrewriteaof::SPEC,

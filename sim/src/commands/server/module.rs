@@ -1,4 +1,4 @@
-//! MODULE subcommand ...: extensions, which this node cannot have.
+//! MODULE subcommand ...: modules, which this node does not support.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

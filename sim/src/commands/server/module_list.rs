@@ -1,4 +1,4 @@
-//! MODULE LIST: the modules: always none.
+//! MODULE LIST: the modules, of which there are none.
 
 use bytes::Bytes;
 

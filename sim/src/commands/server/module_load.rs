@@ -1,4 +1,4 @@
-//! MODULE LOAD path [arg ...]: fails, as this node cannot run the code of modules.
+//! MODULE LOAD path [arg ...]: fails, because this node cannot run the code of modules.
 
 use bytes::Bytes;
 

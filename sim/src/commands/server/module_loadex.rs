@@ -1,5 +1,5 @@
-//! MODULE LOADEX path [CONFIG name value ...] [ARGS arg ...]: fails, as this node cannot run the
-//! code of modules.
+//! MODULE LOADEX path [CONFIG name value ...] [ARGS arg ...]: fails, because this node cannot run
+//! the code of modules.
 
 use bytes::Bytes;
 

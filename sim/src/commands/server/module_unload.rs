@@ -1,4 +1,4 @@
-//! MODULE UNLOAD name: fails, as there is no module.
+//! MODULE UNLOAD name: fails, because no module is loaded.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! MONITOR: from here on the connection is shown every command that runs.
+//! MONITOR: sends every command that runs from now on to the connection.
 
 use bytes::Bytes;
 
@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Shows a command to the connections that monitor, with its secrets left out.
+/// Sends a command to the monitoring connections, without its secrets.
 pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
     if spec.flags.contains(Flags::ADMIN) {
         return;
@@ -45,7 +45,7 @@ pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) 
     for conn in monitors {
         let line = Reply::Status(line.clone().into());
         if conn == ctx.conn {
-            // Its own reply comes first.
+            // Send the connection's own reply first.
             ctx.effects.monitor_lines.push(line);
         } else {
             ctx.node.send(conn, &line);

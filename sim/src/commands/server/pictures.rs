@@ -1,10 +1,10 @@
-//! What LOLWUT shows: squares that fall into disorder, and a town at night.
+//! Pictures of LOLWUT: squares that become disordered, and a town at night.
 
 use std::f32::consts::SQRT_2;
 
 use crate::env::Env;
 
-/// Points in groups of two by four, each a sign of Braille.
+/// Points in groups of two by four, each group a Braille character.
 struct Canvas {
     width: i32,
     height: i32,
@@ -19,7 +19,7 @@ impl Canvas {
 
     fn set(&mut self, x: i32, y: i32) {
         if (0..self.width).contains(&x) && (0..self.height).contains(&y) {
-            // The fourth line came late to Braille, and has the last two bits.
+            // The fourth row was added to Braille later, and uses the last two bits.
             let bit = match (x % 2, y % 4) {
                 (left_or_right, 3) => 6 + left_or_right,
                 (0, line) => line,
@@ -30,12 +30,12 @@ impl Canvas {
         }
     }
 
-    /// Signs in a row.
+    /// Returns the number of characters in a row.
     fn columns(&self) -> usize {
         (self.width as usize).div_ceil(2)
     }
 
-    /// A line by Bresenham's algorithm.
+    /// Draws a line by Bresenham's algorithm.
     fn line(&mut self, from: (i32, i32), to: (i32, i32)) {
         let ((mut x, mut y), (dx, dy)) = (from, ((to.0 - from.0).abs(), (to.1 - from.1).abs()));
         let mut error = dx - dy;
@@ -56,7 +56,7 @@ impl Canvas {
         }
     }
 
-    /// A square around a place, turned by an angle.
+    /// Draws a square around a point, rotated by an angle.
     fn square(&mut self, x: i32, y: i32, side: f32, angle: f32) {
         let reach = (side / SQRT_2).round();
         let corner = |quarter: usize| {
@@ -68,13 +68,13 @@ impl Canvas {
     }
 }
 
-/// A number between -1 and 1.
+/// Draws a random number between -1 and 1.
 fn swing(env: &mut Env) -> f32 {
     env.random_below(2001) as f32 / 1000.0 - 1.0
 }
 
-/// Rows of squares, in order above and ever less so below, after Georg Nees; drawn with Braille
-/// signs.
+/// Draws rows of squares in Braille, ordered at the top and increasingly disordered towards the
+/// bottom, after Georg Nees.
 pub(super) fn squares(env: &mut Env, columns: i64, in_row: i64, rows: i64) -> String {
     let width = columns as i32 * 2;
     let padding = if width > 4 { 2 } else { 0 };
@@ -97,7 +97,7 @@ pub(super) fn squares(env: &mut Env, columns: i64, in_row: i64, rows: i64) -> St
     let mut text = String::new();
     for (row, y) in canvas.signs.chunks(canvas.columns().max(1)).zip((0..).step_by(4)) {
         text.extend(row.iter().filter_map(|sign| char::from_u32(0x2800 + u32::from(*sign))));
-        // As a server has it, a last row of signs that is a single line of points ends no line.
+        // As on a server, a last row of characters with a single line of points gets no newline.
         if y != height - 1 {
             text.push('\n');
         }
@@ -105,10 +105,10 @@ pub(super) fn squares(env: &mut Env, columns: i64, in_row: i64, rows: i64) -> St
     text
 }
 
-/// The colours of the town on a terminal, from the background on.
+/// Terminal colours of the town, from the background on.
 const COLOURS: [&str; 4] = ["97;107", "37;47", "90;100", "30;40"];
 
-/// A town of three rows of houses, the nearest the darkest, with windows that are lit.
+/// Draws a town of three rows of houses with lit windows; the nearest row is the darkest.
 pub(super) fn town(env: &mut Env, columns: i64, rows: i64) -> String {
     let (width, height) = (columns as i32, rows as i32);
     let mut points = vec![0u8; width as usize * height as usize];

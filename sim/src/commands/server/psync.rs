@@ -71,7 +71,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Silence)
 }
 
-/// Becomes the master: the requesting one fails over to this node (FAILOVER), and has sent its
+/// Becomes the master: the requesting master fails over to this node (FAILOVER), and has sent its
 /// whole stream.
 fn take_over(ctx: &mut Ctx<'_>, id: &Bytes) -> Result<(), Error> {
     if !ctx.node.is_replica() {

@@ -1,4 +1,4 @@
-//! DEBUG RELOAD and DEBUG LOADAOF: what is on disk, in place of what is in memory.
+//! DEBUG RELOAD and DEBUG LOADAOF: replace the data in memory by the data on disk.
 
 use bytes::Bytes;
 
@@ -14,10 +14,10 @@ use crate::{
 
 const NOT_LOADED: Error = Error::of("ERR Error trying to load the RDB dump");
 
-/// DEBUG RELOAD [NOSAVE] [NOFLUSH] [MERGE]: saves a snapshot and reads it; or reads the one there
-/// is, or adds it to the data.
+/// DEBUG RELOAD [NOSAVE] [NOFLUSH] [MERGE]: saves a snapshot and reads it. Options make it read the
+/// existing snapshot, or add it to the data.
 pub(super) fn reload(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    // The libraries of a snapshot are code, which cannot be loaded in the middle of other code.
+    // A snapshot's libraries are code, which cannot be loaded while other code runs.
     if ctx.origin == Origin::Script {
         return Err(Error::NOT_FROM_SCRIPT);
     }
@@ -77,8 +77,8 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> 
     Ok(Reply::OK)
 }
 
-/// DEBUG LOADAOF: reads the AOF. The server does it after this command, since the file consists of
-/// commands.
+/// DEBUG LOADAOF: reads the AOF. The server does so after this command, because the file consists
+/// of commands.
 pub(super) fn load_log(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !ctx.may_block() {
         return Err(Error::of("ERR DEBUG LOADAOF isn't allowed for DENY BLOCKING client"));

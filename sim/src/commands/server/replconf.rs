@@ -1,4 +1,4 @@
-//! REPLCONF option value ...: messages between replicas and their master besides the stream.
+//! REPLCONF option value ...: messages between replicas and their master outside of the stream.
 
 use bytes::Bytes;
 
@@ -39,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             b"capa" if value.eq_ignore_ascii_case(b"eof") => replica(ctx).eof = true,
             b"capa" if value.eq_ignore_ascii_case(b"psync2") => replica(ctx).psync2 = true,
             b"capa" => {}
-            // Acknowledgements are never answered: they would wait in vain for a reader.
+            // An acknowledgement gets no reply, because the replica would not read it.
             b"ack" => return Ok(acknowledged(ctx, value)),
             b"getack" => return Ok(Reply::Silence),
             b"rdb-only" => {
@@ -54,7 +54,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 if value.iter().filter(|byte| **byte == b'"').count() % 2 == 1 {
                     return Err(Error::of("ERR Missing rdb-filter-only values"));
                 }
-                // Without a word of what to leave in, nothing is left out.
+                // Without a word, the filter excludes nothing.
                 for word in value.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()) {
                     if !word.eq_ignore_ascii_case(b"functions") {
                         let word = printable(word, usize::MAX);
@@ -86,7 +86,8 @@ fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
     let Some(offset) = offset.filter(|_| replica.feed != Feed::Introduced) else { return Reply::Silence };
     replica.acked = replica.acked.max(offset);
     replica.acked_at = now_secs;
-    // The first word after the snapshot: it is loaded, and what was written meanwhile may follow.
+    // The first acknowledgement after the snapshot: the replica has loaded it, so send it the
+    // writes since then.
     if let Feed::Loading { offset } = replica.feed {
         replica.feed = Feed::Online;
         let pending = replication.backlog.as_ref().and_then(|backlog| backlog.since(offset + 1));

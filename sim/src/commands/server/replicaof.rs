@@ -1,4 +1,4 @@
-//! REPLICAOF host port | NO ONE: follows a master, or becomes one.
+//! REPLICAOF host port | NO ONE: follows a master, or becomes a master.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Also SLAVEOF's.
+/// Runs REPLICAOF and SLAVEOF.
 pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if ctx.node.cluster.is_some() {
         return Err(Error::of("ERR REPLICAOF not allowed in cluster mode."));

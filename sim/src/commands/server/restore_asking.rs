@@ -1,4 +1,4 @@
-//! RESTORE-ASKING key ttl payload [options]: RESTORE as MIGRATE sends it to a node of a cluster.
+//! RESTORE-ASKING key ttl payload [options]: the RESTORE that MIGRATE sends to a node of a cluster.
 
 use crate::commands::{Flags, Group, Keys, Spec, generic::run_restore};
 

@@ -1,4 +1,4 @@
-//! ROLE: master with its replicas, or replica with its master.
+//! ROLE: the role of the node: a master with its replicas, or a replica with its master.
 
 use bytes::Bytes;
 

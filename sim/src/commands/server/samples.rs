@@ -1,4 +1,4 @@
-//! One reply of each kind, which DEBUG PROTOCOL answers so that clients can be tried.
+//! One reply of each kind, which DEBUG PROTOCOL returns for tests of clients.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::{
     resp::{Protocol, Reply},
 };
 
-/// The reply of a kind.
+/// Returns the reply of a kind.
 #[expect(clippy::approx_constant, reason = "it is the number that Redis answers")]
 pub(super) fn sample(kind: &[u8], protocol: Protocol) -> Result<Reply, Error> {
     let numbers = || (0..3).map(Reply::Integer).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! The sections of INFO.
 //!
-//! What a simulated node cannot have (a process, a compiler, CPU time, fragmentation) is a
-//! constant: INFO is a function of what the node did.
+//! Values that a simulated node does not have (a process, a compiler, CPU time, fragmentation) are
+//! constants: INFO depends only on the node's actions.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ use crate::{
 
 type Section = (&'static str, bool, fn(&Ctx<'_>, &mut String));
 
-/// Name, whether it is in the default set, and its writer; in the order of the server.
+/// Name, true if in the default set, and writer; in the order of the server.
 const SECTIONS: &[Section] = &[
     ("Server", true, server),
     ("Clients", true, clients),
@@ -38,7 +38,7 @@ const SECTIONS: &[Section] = &[
     ("Keyspace", true, keyspace),
 ];
 
-/// Those of a Sentinel.
+/// The sections of a Sentinel.
 const SECTIONS_OF_SENTINEL: &[Section] = &[
     ("Server", true, server),
     ("Clients", true, clients),
@@ -50,12 +50,12 @@ const SECTIONS_OF_SENTINEL: &[Section] = &[
     }),
 ];
 
-/// The requested sections of a node, by their names in lower case.
+/// Prints the requested sections of a node. Their names are in lower case.
 pub(super) fn print(ctx: &Ctx<'_>, wanted: &[String]) -> String {
     print_of(SECTIONS, ctx, wanted)
 }
 
-/// The requested sections of a Sentinel.
+/// Prints the requested sections of a Sentinel.
 pub(in crate::commands) fn print_sentinel(ctx: &Ctx<'_>, wanted: &[String]) -> String {
     print_of(SECTIONS_OF_SENTINEL, ctx, wanted)
 }
@@ -129,7 +129,7 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
     let timed =
         |session: &&&Session| session.blocked.as_ref().is_some_and(|blocked| blocked.deadline.is_some());
     lines!(out,
-        // Replicas are no clients.
+        // Replicas do not count as clients.
         "connected_clients": sessions.len() - ctx.node.replication.attached().count(),
         "cluster_connections": ctx.node.cluster.as_ref().map_or(0, |cluster| cluster.connections()),
         "maxclients": ctx.node.config.maxclients,
@@ -208,8 +208,8 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
     );
 }
 
-/// What the stream takes that is kept for replicas, or waits to be sent to one. They share it: the
-/// slowest one decides.
+/// Returns the bytes of the stream that are kept for replicas or wait to be sent. Replicas share
+/// them: the slowest one decides.
 fn replication_buffers(ctx: &Ctx<'_>) -> usize {
     let replication = &ctx.node.replication;
     let unsent = |conn: ConnId| ctx.node.clients.sessions.get(conn).map_or(0, |session| session.unsent);
@@ -217,7 +217,7 @@ fn replication_buffers(ctx: &Ctx<'_>) -> usize {
     waiting.chain(replication.backlog.as_ref().map(Backlog::len)).max().unwrap_or(0)
 }
 
-/// Bytes with a unit and two decimals, as INFO prints them for people.
+/// Formats bytes with a unit and two decimals, as INFO prints them for people.
 fn human(bytes: u64) -> String {
     let units = [(1u64 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
     match units.iter().find(|(size, _)| bytes >= *size) {
@@ -315,7 +315,7 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "sync_partial_ok": node.replication.syncs.partial,
         "sync_partial_err": node.replication.syncs.partial_refused,
         "expired_keys": stats.expired,
-        // What is due is known, and nothing is looked at in vain.
+        // The node knows the due keys, and checks no others.
         "expired_stale_perc": "0.00",
         "expired_time_cap_reached_count": 0,
         "expire_cycle_cpu_milliseconds": 0,
@@ -359,7 +359,7 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
     lines!(out, "role": if replication.master.is_some() { "slave" } else { "master" });
     let offset = replication.history.offset;
     if let Some(link) = &replication.master {
-        // A replica without a position in any stream shows the first there could be.
+        // A replica without a position in any stream reports the first possible one.
         let position = if link.is_up() || link.resume.is_some() { offset } else { 1 };
         let last_io = if link.is_up() { now_secs - link.last_io_secs } else { -1 };
         lines!(out,

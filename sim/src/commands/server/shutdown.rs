@@ -47,19 +47,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !now && !ctx.may_block() {
         return Err(Error::of("ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client"));
     }
-    // The end of a script that runs would be lost with what it has done so far.
+    // The rest of the running script would be lost, along with its effects so far.
     if let Some(busy) = ctx.node.busy.as_ref().filter(|_| !nosave) {
         return Err(Error::busy(busy));
     }
     ctx.env.log(Level::Warning, || "A client asked for the end: shutting down".into());
     let save = (save || nosave).then_some(save);
     ctx.node.shutdown.get_or_insert(Shutdown { save, now, force, ..Shutdown::default() });
-    // There is no reply but the end; server/shutdown.rs brings it.
+    // The only reply is the end of the server, by server/shutdown.rs.
     ctx.block(args, Vec::new(), None, BlockedOn::Shutdown);
     Ok(Reply::Silence)
 }
 
-/// Ends the wait for replicas, and unblocks the client that asked for the shutdown.
+/// Cancels the shutdown, and unblocks the client that requested it.
 fn call_off(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     ctx.node.shutdown.take().ok_or(Error::of("ERR No shutdown in progress."))?;
     ctx.env.log(Level::Notice, || "Shutdown manually aborted".into());

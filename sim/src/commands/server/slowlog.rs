@@ -1,4 +1,4 @@
-//! SLOWLOG subcommand ...: the commands that took long.
+//! SLOWLOG subcommand ...: the slow commands.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

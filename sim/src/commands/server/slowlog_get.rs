@@ -1,4 +1,4 @@
-//! SLOWLOG GET [count]: the slow commands, the newest first.
+//! SLOWLOG GET [count]: the slow commands, newest first.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The default count.
+/// Default count.
 const COUNT: usize = 10;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {

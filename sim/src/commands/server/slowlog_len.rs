@@ -1,4 +1,4 @@
-//! SLOWLOG LEN: how many slow commands there are.
+//! SLOWLOG LEN: counts the slow commands.
 
 use bytes::Bytes;
 

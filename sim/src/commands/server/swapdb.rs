@@ -1,4 +1,4 @@
-//! SWAPDB index index: exchanges two databases, for every client at once.
+//! SWAPDB index index: exchanges two databases for all clients.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SYNC: makes the connection a replica that begins with a snapshot, as before PSYNC.
+//! SYNC: makes the connection a replica that begins with a snapshot, as before PSYNC existed.
 
 use bytes::Bytes;
 
@@ -29,7 +29,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     begin(ctx, true)
 }
 
-/// Whether the connection is a replica already: asking twice is ignored.
+/// Returns true if the connection is a replica already. A second request is ignored.
 pub(super) fn is_attached(ctx: &Ctx<'_>) -> bool {
     ctx.node.replication.attached().any(|(&conn, _)| conn == ctx.conn)
 }
@@ -48,7 +48,7 @@ pub(super) fn refuse_if_not_now(ctx: &mut Ctx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the connection a replica, whose feeding begins like this.
+/// Makes the connection a replica whose feed starts as `feed`.
 pub(super) fn attach<'c>(ctx: &'c mut Ctx<'_>, feed: Feed) -> &'c mut ReplicaLink {
     ctx.session().role = Role::Replica;
     let now_secs = ctx.env.wall.as_secs();
@@ -59,12 +59,12 @@ pub(super) fn attach<'c>(ctx: &'c mut Ctx<'_>, feed: Feed) -> &'c mut ReplicaLin
     replica
 }
 
-/// Begins a full resynchronisation: the snapshot is taken when it is due.
+/// Begins a full resynchronization. The snapshot is taken later, when it is due.
 pub(super) fn begin(ctx: &mut Ctx<'_>, pre_psync: bool) -> Result<Reply, Error> {
     let since = ctx.env.wall.as_secs();
     if ctx.node.replication.backlog.is_none() {
-        // There was no backlog so far, from which a replica could continue: the stream begins here,
-        // under a new replication id.
+        // Without a backlog no replica could continue: the stream begins here, under a new
+        // replication id.
         let (id, size) = (ctx.env.random_id(), ctx.node.config.repl_backlog_size);
         let replication = &mut ctx.node.replication;
         replication.history.restart(id);

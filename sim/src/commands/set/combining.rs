@@ -1,4 +1,4 @@
-//! Union, intersection and difference of sets, to answer or to store.
+//! Union, intersection and difference of sets, to reply with or to store.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::{
     resp::Reply,
 };
 
-/// How sets are combined.
+/// A combination of sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Union,
@@ -18,7 +18,7 @@ pub(super) enum Operation {
     Difference,
 }
 
-/// The sets of `keys`, for reading; `None` where there is no key.
+/// Returns the sets of `keys`, for reading; `None` for a missing key.
 fn sets<'a>(ctx: &'a mut Ctx<'_>, keys: &[Bytes]) -> Result<Vec<Option<&'a Set>>, Error> {
     let mut present = Vec::with_capacity(keys.len());
     for key in keys {
@@ -29,23 +29,23 @@ fn sets<'a>(ctx: &'a mut Ctx<'_>, keys: &[Bytes]) -> Result<Vec<Option<&'a Set>>
     present.map(|(key, present)| Ok(if present { db.typed::<Set>(key)? } else { None })).collect()
 }
 
-/// The members of all sets; `limit` ends the search, 0 for no limit.
+/// Returns the members common to all sets, up to `limit`; 0 for no limit.
 pub(super) fn intersect(ctx: &mut Ctx<'_>, keys: &[Bytes], limit: usize) -> Result<Vec<Blob>, Error> {
     let sets: Option<Vec<&Set>> = sets(ctx, keys)?.into_iter().collect();
     let Some(mut sets) = sets else { return Ok(Vec::new()) };
-    // The smallest has the fewest candidates.
+    // The smallest set has the fewest candidates.
     sets.sort_by_key(|set| set.len());
     let Some((first, others)) = sets.split_first() else { return Ok(Vec::new()) };
     let common = first.iter().filter(|member| others.iter().all(|set| set.contains(member)));
     Ok(common.take(if limit == 0 { usize::MAX } else { limit }).collect())
 }
 
-/// The members of a combination, each once.
+/// Distinct members of a combination.
 #[derive(Debug, Default)]
 struct Combined {
     members: Vec<Blob>,
-    /// What was in it on the way there, and was taken out: a set of integers that ever had another
-    /// member stays what that has made it.
+    /// Members that were added and removed on the way: another member turns a set of integers into
+    /// a table for good.
     passed: Vec<Blob>,
 }
 
@@ -71,21 +71,21 @@ fn combine(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Co
     Ok(Combined { members, passed: Vec::new() })
 }
 
-/// Whether a server makes the difference from all of the first set, by removing what the others
-/// have, rather than by looking each of its members up in the others: it does what promises to be
-/// less work, and gives the look-ups half a price.
+/// Returns true if a server computes the difference by removing the others' members from the first
+/// set, and false if it looks each member of the first set up in the others. It chooses the way
+/// that promises less work, and counts a lookup as half.
 fn is_by_removal(first: &Set, others: &[Option<&Set>]) -> bool {
     let others = others.iter().flatten();
     let look_ups = first.len() * (1 + others.clone().count()) / 2;
     look_ups > first.len() + others.map(|set| set.len()).sum::<usize>()
 }
 
-/// Answers the combination of `keys`.
+/// Replies with the combination of `keys`.
 pub(super) fn answer(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Reply, Error> {
     let Combined { members, .. } = combine(ctx, operation, keys)?;
     let mut set = Set::default();
-    // Through a set, so that integers come out in their order, as from a server that builds the
-    // result as one.
+    // Use a set, so that integers come out in their order, as from a server that builds the result
+    // as a set.
     let unlimited = Encodings { set_integers_max: usize::MAX, ..ctx.node.config.encodings };
     members.into_iter().for_each(|member| {
         set.insert(member, &unlimited);
@@ -93,8 +93,8 @@ pub(super) fn answer(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) ->
     Ok(Reply::Set(set.iter().map(Reply::from).collect()))
 }
 
-/// Stores the combination of `keys` at `target`, whatever it held, and answers how many members it
-/// has. Without members the target is removed.
+/// Stores the combination of `keys` at `target`, whatever it held, and replies with the number of
+/// members. Without members, removes the target.
 pub(super) fn store(
     ctx: &mut Ctx<'_>,
     operation: Operation,

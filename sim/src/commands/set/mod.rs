@@ -21,7 +21,7 @@ mod sunionstore;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &sadd::SPEC,
     &scard::SPEC,

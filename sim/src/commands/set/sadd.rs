@@ -1,4 +1,4 @@
-//! SADD key member [member ...]: adds members; answers how many are new.
+//! SADD key member [member ...]: adds members; replies with the number of new ones.
 
 use bytes::Bytes;
 

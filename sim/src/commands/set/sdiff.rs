@@ -1,4 +1,4 @@
-//! SDIFF key [key ...]: the members of the first set that no other has.
+//! SDIFF key [key ...]: the members of the first set that are in no other set.
 
 use bytes::Bytes;
 

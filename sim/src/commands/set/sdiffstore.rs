@@ -1,5 +1,5 @@
-//! SDIFFSTORE destination key [key ...]: stores the members of the first set that no other has;
-//! answers how many.
+//! SDIFFSTORE destination key [key ...]: stores the members of the first set that are in no other
+//! set; replies with their number.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! SINTERSTORE destination key [key ...]: stores the members common to all sets; answers how many.
+//! SINTERSTORE destination key [key ...]: stores the members common to all sets; replies with their
+//! number.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SISMEMBER key member: whether a set has a member.
+//! SISMEMBER key member: checks if a set has a member.
 
 use bytes::Bytes;
 

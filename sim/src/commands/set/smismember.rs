@@ -1,4 +1,4 @@
-//! SMISMEMBER key member [member ...]: whether a set has each of the members.
+//! SMISMEMBER key member [member ...]: checks for each member if a set has it.
 
 use bytes::Bytes;
 

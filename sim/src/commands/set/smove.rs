@@ -1,4 +1,4 @@
-//! SMOVE source destination member: moves a member from set to set; answers whether it was there.
+//! SMOVE source destination member: moves a member from set to set; replies with 1 if it existed.
 
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (source, destination, member) = (&args[1], &args[2], &args[3]);
-    // Both are looked up before either is judged, so that whichever has expired goes.
+    // Look up both keys before checking either type, so that both are removed if expired.
     let has = ctx.modify::<Set>(source).map(|set| set.map(|set| set.contains(member)));
     let there = ctx.check::<Set>(destination);
     let Some(has) = has? else { return Ok(Reply::Integer(0)) };
@@ -40,7 +40,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if ctx.remove_if_empty(source) {
         ctx.touch_as(source, Class::Generic, "del", Some(Signal::Apart));
     }
-    // The invalidation of the source comes only after the destination exists.
+    // Report the invalidation of the source only after the destination exists.
     let is_new = ctx.modify_or_create::<Set>(destination)?.insert(member, &encodings);
     ctx.signal(source);
     if is_new {

@@ -1,4 +1,4 @@
-//! SPOP key [count]: takes random members.
+//! SPOP key [count]: removes and returns random members.
 
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// A set is rebuilt when this many times its remaining size is at most the number of members taken.
+/// Rebuild a set if this factor times its remaining size is at most the number of removed members.
 const REMAKE: usize = 5;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
@@ -51,7 +51,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         for member in &taken {
             set.remove(member);
         }
-        // When so many are taken, what remains is put into a new set, which may be a smaller kind.
+        // Move the few remaining members to a new set, which may have a smaller encoding.
         if count.is_some() && set.len() * REMAKE <= taken.len() {
             let mut remade = Set::default();
             for member in set.iter() {
@@ -64,7 +64,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Reply::Set(Vec::new()));
     }
     ctx.taken_before_reply(taken.len(), key, Class::Set, "spop");
-    // The choice is random, so the chosen members are propagated.
+    // The choice is random, so propagate the chosen members.
     ctx.propagate_as(if count.is_some() && taken.len() == len {
         vec![vec![Bytes::from_static(b"DEL"), key.clone()]]
     } else {

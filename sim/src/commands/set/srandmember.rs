@@ -1,4 +1,4 @@
-//! SRANDMEMBER key [count]: random members, each once; with a negative count each as often as it is
+//! SRANDMEMBER key [count]: random members, each once; with a negative count each as often as
 //! drawn.
 
 use bytes::Bytes;

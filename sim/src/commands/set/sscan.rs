@@ -1,4 +1,4 @@
-//! SSCAN key cursor [MATCH pattern] [COUNT count]: goes over the members of a set step by step.
+//! SSCAN key cursor [MATCH pattern] [COUNT count]: iterates over the members of a set in steps.
 
 use bytes::Bytes;
 

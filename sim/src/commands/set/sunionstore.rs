@@ -1,4 +1,5 @@
-//! SUNIONSTORE destination key [key ...]: stores the members of any of the sets; answers how many.
+//! SUNIONSTORE destination key [key ...]: stores the members of any of the sets; replies with their
+//! number.
 
 use bytes::Bytes;
 

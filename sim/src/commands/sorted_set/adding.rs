@@ -1,4 +1,4 @@
-//! What ZADD and ZINCRBY have in common: giving members scores, under conditions.
+//! Shared code of ZADD and ZINCRBY: sets scores of members, under conditions.
 
 use bytes::Bytes;
 
@@ -14,20 +14,20 @@ use crate::{
 pub(in crate::commands) struct Options {
     /// NX: only new members.
     pub(in crate::commands) new_only: bool,
-    /// XX: only members that are there.
+    /// XX: only existing members.
     pub(in crate::commands) present_only: bool,
     /// GT: only higher scores.
     pub(in crate::commands) higher_only: bool,
     /// LT: only lower scores.
     pub(in crate::commands) lower_only: bool,
-    /// CH: answer how many were added or changed, not how many were added.
+    /// CH: replies with the number of added and changed members, not only of added ones.
     pub(in crate::commands) count_changed: bool,
-    /// INCR: the number is added to the score, and the new score is the reply.
+    /// INCR: adds the number to the score, and replies with the new score.
     pub(in crate::commands) increments: bool,
 }
 
 impl Options {
-    /// Whether a member with score `old` may get score `new`.
+    /// Returns true if a member with score `old` may get score `new`.
     fn allow(&self, old: Option<f64>, new: f64) -> bool {
         match old {
             None => !self.present_only,
@@ -38,7 +38,7 @@ impl Options {
     }
 }
 
-/// Gives members their scores, or adds to them.
+/// Sets the scores of members, or adds to them.
 pub(in crate::commands) fn add(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
@@ -54,14 +54,14 @@ pub(in crate::commands) fn add(
     for (number, member) in pairs {
         let old = set.score(member);
         let score = match old {
-            // Nothing is added to nothing: a negative zero stays one in the reply.
+            // A new member gets the number itself: -0.0 stays negative in the reply.
             Some(old) if options.increments => old + number,
             _ => *number,
         };
         if options.new_only && old.is_some() {
             continue;
         }
-        // The set was there before: a new member's score is the number that was given.
+        // The set existed before: only the sum with an old score can be NaN.
         if score.is_nan() {
             return Err(Error::of("ERR resulting score is not a number (NaN)"));
         }

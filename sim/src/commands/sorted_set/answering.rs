@@ -1,8 +1,8 @@
-//! Members with their scores as replies, which the two protocols nest differently.
+//! Replies of members with scores, which the two protocols nest differently.
 
 use crate::{blob::Blob, resp::Reply};
 
-/// Members, with their scores if wanted, as pairs.
+/// Replies with members, or if `with_scores` with pairs of members and scores.
 pub(super) fn members<'a>(members: impl Iterator<Item = (f64, &'a Blob)>, with_scores: bool) -> Reply {
     if with_scores {
         return Reply::Pairs(members.map(scored).collect());
@@ -10,7 +10,7 @@ pub(super) fn members<'a>(members: impl Iterator<Item = (f64, &'a Blob)>, with_s
     Reply::Array(members.map(|(_, member)| Reply::from(member)).collect())
 }
 
-/// Members with their scores, each pair in an array of its own in either protocol.
+/// Replies with members and scores, each pair in its own array in both protocols.
 pub(super) fn nested<'a>(members: impl Iterator<Item = (f64, &'a Blob)>) -> Reply {
     Reply::Array(members.map(scored).map(|(member, score)| Reply::Array(vec![member, score])).collect())
 }

@@ -10,14 +10,14 @@ use crate::{
     keyspace::SortedSet,
 };
 
-/// Which members a range covers, and from where to where.
+/// A range of members.
 #[derive(Debug, Clone)]
 pub(super) enum Bounds {
     /// By rank, both included; negative ranks count from the end.
     Rank(i64, i64),
     /// By score.
     Score(ScoreBound, ScoreBound),
-    /// By member, where all have the same score.
+    /// By member; defined if all scores are equal.
     Lex(LexBound, LexBound),
 }
 
@@ -63,7 +63,7 @@ impl LexBound {
 }
 
 impl LexBound {
-    /// Whether a range that begins here leaves `member` out.
+    /// Returns true if a range that begins here excludes `member`.
     fn is_after(&self, member: &[u8]) -> bool {
         match self {
             LexBound::Lowest => false,
@@ -73,7 +73,7 @@ impl LexBound {
         }
     }
 
-    /// Whether a range that ends here takes `member` in.
+    /// Returns true if a range that ends here includes `member`.
     fn is_not_before(&self, member: &[u8]) -> bool {
         match self {
             LexBound::Lowest => false,
@@ -84,9 +84,9 @@ impl LexBound {
     }
 }
 
-/// The ranks from `min` to `max`. They are only defined where all scores are the same. Where they
-/// are not, a server looks at the two ends first, and walks through a small set until a member is
-/// outside; so does this.
+/// Returns the ranks from `min` to `max`. They are defined only if all scores are equal. Otherwise
+/// a server checks the two ends first, and walks through a small set until a member is outside;
+/// this function does the same.
 fn lex_ranks(set: &SortedSet, min: &LexBound, max: &LexBound, reversed: bool) -> Range<usize> {
     let ends = set.get(0).zip(set.len().checked_sub(1).and_then(|last| set.get(last)));
     if !ends.is_some_and(|((_, first), (_, last))| max.is_not_before(first) && !min.is_after(last)) {
@@ -100,7 +100,7 @@ fn lex_ranks(set: &SortedSet, min: &LexBound, max: &LexBound, reversed: bool) ->
     let members: Vec<&Blob> = set.iter().map(|(_, member)| member).collect();
     if reversed {
         let end = members.iter().rposition(|member| max.is_not_before(member)).map_or(0, |at| at + 1);
-        // Backwards a walk ends where a member is too low, not where one is too high.
+        // A backward walk ends at a member that is too low, not at one that is too high.
         let taken = members[..end].iter().rev().take_while(|member| !min.is_after(member)).count();
         end - taken..end
     } else {
@@ -111,18 +111,18 @@ fn lex_ranks(set: &SortedSet, min: &LexBound, max: &LexBound, reversed: bool) ->
 }
 
 impl Bounds {
-    /// Reads the ends of a range of scores, such as `1.5` and `(3`.
+    /// Parses the ends of a range of scores, such as `1.5` and `(3`.
     pub(super) fn scores(min: &[u8], max: &[u8]) -> Result<Bounds, Error> {
         Ok(Bounds::Score(ScoreBound::parse(min)?, ScoreBound::parse(max)?))
     }
 
-    /// Reads the ends of a range of members, such as `[a` and `+`.
+    /// Parses the ends of a range of members, such as `[a` and `+`.
     pub(super) fn members(min: &Bytes, max: &Bytes) -> Result<Bounds, Error> {
         Ok(Bounds::Lex(LexBound::parse(min)?, LexBound::parse(max)?))
     }
 
-    /// The ranks that the range covers. Those of [`Bounds::Rank`] are counted from the other end if
-    /// `reversed`.
+    /// Returns the ranks in the range. If `reversed`, those of [`Bounds::Rank`] count from the
+    /// other end.
     pub(super) fn ranks(&self, set: &SortedSet, reversed: bool) -> Range<usize> {
         let (start, end) = match self {
             Bounds::Rank(start, stop) => {

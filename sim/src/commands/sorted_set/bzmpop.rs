@@ -1,4 +1,4 @@
-//! BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count]: as ZMPOP, but waits while all
+//! BZMPOP timeout numkeys key [key ...] MIN | MAX [COUNT count]: like ZMPOP, but waits while all
 //! sorted sets are empty.
 
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! BZPOPMAX key [key ...] timeout: takes the member with the highest score of the first sorted set
-//! that has any, and waits for it if none has.
+//! BZPOPMAX key [key ...] timeout: pops the member with the highest score from the first sorted set
+//! that has any, or waits for one.
 
 use bytes::Bytes;
 

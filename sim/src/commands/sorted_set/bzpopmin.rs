@@ -1,5 +1,5 @@
-//! BZPOPMIN key [key ...] timeout: takes the member with the lowest score of the first sorted set
-//! that has any, and waits for it if none has.
+//! BZPOPMIN key [key ...] timeout: pops the member with the lowest score from the first sorted set
+//! that has any, or waits for one.
 
 use bytes::Bytes;
 

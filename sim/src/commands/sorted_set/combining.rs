@@ -1,4 +1,4 @@
-//! Union, intersection and difference of sorted sets and sets, to answer, to store or to count.
+//! Union, intersection and difference of sorted sets and sets, to reply with, to store or to count.
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::{
     resp::Reply,
 };
 
-/// How the inputs are combined.
+/// A combination of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Union,
@@ -18,7 +18,7 @@ pub(super) enum Operation {
     Difference,
 }
 
-/// How the scores of one member are.
+/// The way to combine the scores of a member.
 #[derive(Debug, Clone, Copy)]
 enum Aggregate {
     Sum,
@@ -29,7 +29,7 @@ enum Aggregate {
 impl Aggregate {
     fn apply(self, score: f64, other: f64) -> f64 {
         match self {
-            // Opposite infinities make nothing.
+            // The sum of opposite infinities is 0.
             Aggregate::Sum => number(score + other),
             Aggregate::Min => score.min(other),
             Aggregate::Max => score.max(other),
@@ -37,12 +37,12 @@ impl Aggregate {
     }
 }
 
-/// A score that came out as NaN counts as zero.
+/// Returns a score, or 0 for NaN.
 fn number(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
-/// One input: a sorted set, or a set whose members all score 1.
+/// An input: a sorted set, or a set in which every member has score 1.
 #[derive(Clone, Copy)]
 struct Input<'a> {
     value: Option<&'a Value>,
@@ -64,11 +64,11 @@ impl Input<'_> {
             Value::Set(set) => set.contains(member).then_some(1.0)?,
             _ => return None,
         };
-        // What comes out as NaN here makes nothing of a sum, too.
+        // A NaN here makes the sum 0 as well.
         Some(self.weight * score)
     }
 
-    /// All members with their scores, until `visit` says that it has enough.
+    /// Calls `visit` for all members with their scores, until it returns false.
     fn visit(&self, mut visit: impl FnMut(Blob, f64) -> bool) {
         match self.value {
             Some(Value::SortedSet(set)) => {
@@ -84,7 +84,7 @@ impl Input<'_> {
     }
 }
 
-/// The keys and what to do with them.
+/// The keys, and the options of the combination.
 struct Request<'a> {
     operation: Operation,
     keys: &'a [Bytes],
@@ -94,7 +94,7 @@ struct Request<'a> {
     limit: usize,
 }
 
-/// What a command does with the result, which decides its options.
+/// The use of the result, which decides the options of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Answer,
@@ -103,8 +103,7 @@ enum Purpose {
 }
 
 impl<'a> Request<'a> {
-    /// Reads `numkeys key [key ...]` and the options; the keys' types are looked at before the
-    /// options.
+    /// Parses `numkeys key [key ...]` and the options. Checks the keys' types before the options.
     fn parse(
         ctx: &mut Ctx<'_>,
         name: &str,
@@ -167,7 +166,7 @@ impl<'a> Request<'a> {
     }
 
     fn inputs<'c>(&self, ctx: &'c mut Ctx<'_>) -> Vec<Input<'c>> {
-        // They were looked up while the request was read.
+        // Parsing the request has looked up the keys.
         let present: Vec<bool> =
             self.keys.iter().map(|key| ctx.lookup(key, Lookup::PASSIVE).is_some()).collect();
         let db = &ctx.node.dbs[ctx.db];
@@ -179,13 +178,14 @@ impl<'a> Request<'a> {
             })
             .collect();
         if self.operation != Operation::Difference {
-            // The smallest has the fewest candidates. The order also decides how sums are rounded.
+            // The smallest input has the fewest candidates. The order also decides the rounding of
+            // sums.
             inputs.sort_by_key(Input::len);
         }
         inputs
     }
 
-    /// The members of the result with their scores, each once.
+    /// Returns the distinct members of the result with their scores.
     fn combine(&self, ctx: &mut Ctx<'_>) -> Vec<(Blob, f64)> {
         let inputs = self.inputs(ctx);
         let (first, others) = inputs.split_first().expect("there is at least one key");
@@ -229,7 +229,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// ZUNION, ZINTER, ZDIFF: answers the members of the result.
+/// Runs ZUNION, ZINTER and ZDIFF: replies with the members of the result.
 pub(super) fn answer(
     ctx: &mut Ctx<'_>,
     name: &str,
@@ -241,7 +241,8 @@ pub(super) fn answer(
     Ok(members(set.iter(), request.with_scores))
 }
 
-/// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE: stores the result. The name is also that of the event.
+/// Runs ZUNIONSTORE, ZINTERSTORE and ZDIFFSTORE: stores the result. `name` is also the event's
+/// name.
 pub(super) fn combine_and_store(
     ctx: &mut Ctx<'_>,
     name: &'static str,
@@ -254,7 +255,7 @@ pub(super) fn combine_and_store(
     Ok(store(ctx, &args[1], set, name))
 }
 
-/// ZINTERCARD: counts the members of the intersection.
+/// Runs ZINTERCARD: counts the members of the intersection.
 pub(super) fn count_common(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let request = Request::parse(ctx, "zintercard", &args[1..], Operation::Intersection, Purpose::Count)?;
     Ok(request.combine(ctx).len().into())

@@ -46,7 +46,7 @@ mod zunionstore;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &bzmpop::SPEC,
     &bzpopmax::SPEC,

@@ -1,5 +1,4 @@
-//! What the commands that pop have in common: ZPOPMIN and ZPOPMAX, ZMPOP and its kin, BZPOPMIN and
-//! BZPOPMAX.
+//! Shared code of the pops: ZPOPMIN and ZPOPMAX, ZMPOP and BZMPOP, BZPOPMIN and BZPOPMAX.
 
 use bytes::Bytes;
 
@@ -12,7 +11,7 @@ use crate::{
     resp::Reply,
 };
 
-/// The end that a command names.
+/// Parses the end to pop from.
 fn extreme(word: &[u8]) -> Result<Extreme, Error> {
     match word.to_ascii_lowercase().as_slice() {
         b"min" => Ok(Extreme::Min),
@@ -21,7 +20,7 @@ fn extreme(word: &[u8]) -> Result<Extreme, Error> {
     }
 }
 
-/// The command that is propagated.
+/// Returns the name of the command to propagate.
 fn pop_command(from: Extreme) -> Bytes {
     Bytes::from_static(match from {
         Extreme::Min => b"ZPOPMIN",
@@ -29,7 +28,7 @@ fn pop_command(from: Extreme) -> Bytes {
     })
 }
 
-/// Takes up to `count` members and reports it. Empty where there is no sorted set.
+/// Pops up to `count` members and reports it. Empty if the sorted set does not exist.
 fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec<(f64, Blob)>, Error> {
     let Some(set) = ctx.modify::<SortedSet>(key)? else { return Ok(Vec::new()) };
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(set.len());
@@ -44,14 +43,14 @@ fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec
     Ok(taken)
 }
 
-/// ZPOPMIN and ZPOPMAX.
+/// Runs ZPOPMIN and ZPOPMAX.
 pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Reply, Error> {
     if args.len() > 3 {
         return Err(Error::SYNTAX);
     }
     let count = args.get(2).map(|count| ranged(count, 0, i64::MAX, Error::NOT_POSITIVE)).transpose()?;
     let taken = take(ctx, &args[1], from, count.unwrap_or(1))?;
-    // One member asked for without a count comes without a nest in either protocol.
+    // Without a count, the single member is not nested in either protocol.
     if count.is_none() {
         let first = taken.into_iter().next();
         let both = first.map(|(score, member)| vec![Reply::from(member), Reply::Double(score)]);
@@ -60,7 +59,7 @@ pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Re
     Ok(members(taken.iter().map(|(score, member)| (*score, member)), true))
 }
 
-/// BZPOPMIN and BZPOPMAX: the first of the keys that has a member gives it, or the client waits.
+/// Runs BZPOPMIN and BZPOPMAX: pops from the first key with a member, or blocks the client.
 pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Reply, Error> {
     let (timeout, keys) = args[1..].split_last().expect("the arity has a timeout");
     let wait = Wait::parse(ctx, timeout)?;
@@ -73,8 +72,8 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> R
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
 }
 
-/// ZMPOP, and BZMPOP with a time-out: up to COUNT members of the first key that has any. `args`
-/// begin with the number of keys; `whole` is the command as it was sent.
+/// Runs ZMPOP, and BZMPOP with a timeout: pops up to COUNT members from the first key that has any.
+/// `args` begin with the number of keys; `whole` is the complete command.
 pub(super) fn pop_from_many(
     ctx: &mut Ctx<'_>,
     whole: &[Bytes],
@@ -82,14 +81,14 @@ pub(super) fn pop_from_many(
     timeout: Option<&Bytes>,
 ) -> Result<Reply, Error> {
     let (keys, from, count) = many_keys(args, extreme)?;
-    // The time-out is looked at last.
+    // The timeout is checked last.
     let wait = timeout.map(|timeout| Wait::parse(ctx, timeout)).transpose()?;
     for key in ctx.candidates(keys) {
         let taken = take(ctx, &key, from, count)?;
         if !taken.is_empty() {
             let count = Bytes::from(taken.len().to_string());
             ctx.propagate_as(vec![vec![pop_command(from), key.clone(), count]]);
-            // Pairs, in both protocols.
+            // Pairs in both protocols.
             let pairs = nested(taken.iter().map(|(score, member)| (*score, member)));
             return Ok(Reply::Array(vec![Reply::from(key), pairs]));
         }

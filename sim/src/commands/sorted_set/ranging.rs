@@ -1,5 +1,5 @@
-//! What the ZRANGE family has in common: one query with bounds, a direction and a limit, answered
-//! or stored.
+//! Shared code of the ZRANGE family: a query with bounds, a direction and a limit, whose result is
+//! replied or stored.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::{
     resp::Reply,
 };
 
-/// By what a range is given.
+/// Kind of the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     Rank,
@@ -20,12 +20,12 @@ pub(super) enum By {
     Lex,
 }
 
-/// What the name of a command implies; the rest comes from options.
+/// Properties that a command's name implies; options give the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
     pub(super) by: Option<By>,
     pub(super) reversed: Option<bool>,
-    /// It stores the members, and so has no WITHSCORES.
+    /// Set if the command stores the members; it then has no WITHSCORES.
     pub(super) stores: bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Reads the two ends and the options after them.
+    /// Parses the two ends and the options after them.
     pub(super) fn parse(args: &[Bytes], form: Form) -> Result<Query, Error> {
         let [first, second, options @ ..] = args else { return Err(Error::SYNTAX) };
         let Form { mut by, mut reversed, stores } = form;
@@ -68,14 +68,13 @@ impl Query {
             ));
         }
         if by == By::Rank {
-            // What is left is a limit of -1, which asks for all; the offset beside it is not looked
-            // at.
+            // The only limit allowed here is -1, which selects all and ignores the offset.
             offset = 0;
         }
         if with_scores && by == By::Lex {
             return Err(Error::of("ERR syntax error, WITHSCORES not supported in combination with BYLEX"));
         }
-        // Backwards, the higher end comes first; ranks are counted from the other end instead.
+        // In a reversed query the higher end comes first; ranks count from the other end instead.
         let (min, max) = if reversed && by != By::Rank { (second, first) } else { (first, second) };
         let bounds = match by {
             By::Rank => Bounds::Rank(integer(min)?, integer(max)?),
@@ -85,10 +84,10 @@ impl Query {
         Ok(Query { bounds, reversed, with_scores, offset, limit })
     }
 
-    /// The ranks of the members that the query selects.
+    /// Returns the ranks of the selected members.
     fn ranks(&self, set: &SortedSet) -> Range<usize> {
         let all = self.bounds.ranks(set, self.reversed);
-        // A negative offset skips everything.
+        // A negative offset skips all members.
         let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(all.len());
         let taken = usize::try_from(self.limit).unwrap_or(usize::MAX).min(all.len() - skipped);
         if self.reversed {
@@ -98,20 +97,20 @@ impl Query {
         }
     }
 
-    /// Answers the selected members of `key`.
+    /// Replies with the selected members of `key`.
     pub(super) fn answer(&self, ctx: &mut Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
         let Some(set) = ctx.read::<SortedSet>(key)? else { return Ok(Reply::Array(Vec::new())) };
         Ok(members(set.range(self.ranks(set), self.reversed), self.with_scores))
     }
 
-    /// The selected members of `key` as a set of their own.
+    /// Returns the selected members of `key` as a new set.
     pub(super) fn select(&self, ctx: &mut Ctx<'_>, key: &Bytes) -> Result<SortedSet, Error> {
         let encodings = ctx.node.config.encodings;
         let mut selected = SortedSet::default();
         if let Some(set) = ctx.read::<SortedSet>(key)? {
             let ranks = self.ranks(set);
-            // How many members a range of ranks has is known before the first is written: too many
-            // never are compact.
+            // The length of a range of ranks is known before the first member is added: a long
+            // result is never compact.
             if matches!(self.bounds, Bounds::Rank(..)) && ranks.len() > encodings.sorted_set_entries_max {
                 selected.enlarge();
             }

@@ -1,4 +1,4 @@
-//! What the commands that remove a range have in common.
+//! Shared code of the commands that remove a range.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{
     resp::Reply,
 };
 
-/// Removes the members that `bounds` covers; answers how many.
+/// Removes the members in `bounds`; replies with their number.
 pub(super) fn remove(
     ctx: &mut Ctx<'_>,
     key: &Bytes,

@@ -1,4 +1,4 @@
-//! Storing a sorted set as the result of a command.
+//! Stores a sorted set as the result of a command.
 
 use bytes::Bytes;
 
@@ -9,13 +9,13 @@ use crate::{
     resp::Reply,
 };
 
-/// Stores `set` at `target`, whatever it held, as one change, and answers its length. An empty one
-/// removes the target.
+/// Stores `set` at `target`, whatever it held, as one change, and replies with its length. An empty
+/// set removes the target.
 pub(super) fn store(ctx: &mut Ctx<'_>, target: &Bytes, set: SortedSet, event: &'static str) -> Reply {
     write(ctx, target, set, (1, event), true)
 }
 
-/// Stores the result and reports that many changes, with the event before the reply.
+/// Stores the result as `changes` changes, with the event before the reply.
 pub(in crate::commands) fn store_as(
     ctx: &mut Ctx<'_>,
     target: &Bytes,
@@ -26,7 +26,7 @@ pub(in crate::commands) fn store_as(
     write(ctx, target, set, (changes, event), false)
 }
 
-/// Stores `set`; the event comes after the reply if a server `replies` before it.
+/// Stores `set`. The event follows the reply if `replies` is true: a server replies first.
 fn write(
     ctx: &mut Ctx<'_>,
     target: &Bytes,

@@ -1,4 +1,5 @@
-//! ZDIFF numkeys key [key ...] [WITHSCORES]: the members of the first sorted set that no other has.
+//! ZDIFF numkeys key [key ...] [WITHSCORES]: the members of the first sorted set that are in no
+//! other.
 
 use bytes::Bytes;
 

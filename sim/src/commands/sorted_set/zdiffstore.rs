@@ -1,5 +1,5 @@
-//! ZDIFFSTORE destination numkeys key [key ...]: stores the members of the first sorted set that no
-//! other has; answers how many.
+//! ZDIFFSTORE destination numkeys key [key ...]: stores the members of the first sorted set that
+//! are in no other; replies with their number.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ZINCRBY key increment member: adds to the score of a member; answers the new score.
+//! ZINCRBY key increment member: adds to the score of a member; replies with the new score.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM |
-//! MIN | MAX]: stores the members common to all sorted sets; answers how many.
+//! ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN
+//! | MAX]: stores the members common to all sorted sets; replies with their number.
 
 use bytes::Bytes;
 

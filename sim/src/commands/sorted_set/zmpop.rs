@@ -1,5 +1,5 @@
-//! ZMPOP numkeys key [key ...] MIN | MAX [COUNT count]: takes members from the first sorted set
-//! that has any.
+//! ZMPOP numkeys key [key ...] MIN | MAX [COUNT count]: pops members from the first sorted set that
+//! has any.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ZPOPMAX key [count]: takes the members with the highest scores.
+//! ZPOPMAX key [count]: pops the members with the highest scores.
 
 use bytes::Bytes;
 

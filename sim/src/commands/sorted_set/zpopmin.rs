@@ -1,4 +1,4 @@
-//! ZPOPMIN key [count]: takes the members with the lowest scores.
+//! ZPOPMIN key [count]: pops the members with the lowest scores.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
 //! ZRANDMEMBER key [count [WITHSCORES]]: random members, each once; with a negative count each as
-//! often as it is drawn.
+//! often as drawn.
 
 use bytes::Bytes;
 
@@ -33,7 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         [_, _, _, option] if option.eq_ignore_ascii_case(b"withscores") => true,
         _ => return Err(Error::SYNTAX),
     };
-    // Twice as many replies have to fit as well.
+    // Twice the count must fit as well.
     if with_scores && count.is_some_and(|count| count.unsigned_abs() > i64::MAX.unsigned_abs() / 2) {
         return Err(Error::OUT_OF_RANGE);
     }

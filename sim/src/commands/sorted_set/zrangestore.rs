@@ -1,5 +1,5 @@
 //! ZRANGESTORE destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]: stores the
-//! members in a range; answers how many.
+//! members in a range; replies with their number.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ZRANK key member: how many members have a lower score than this one.
+//! ZRANK key member: the number of members before this one, from the lowest score up.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ZREM key member [member ...]: removes members; answers how many were there.
+//! ZREM key member [member ...]: removes members; replies with the number of removed ones.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! ZREMRANGEBYLEX key min max: removes the members in a range of members; answers how many.
+//! ZREMRANGEBYLEX key min max: removes the members in a range of members; replies with their
+//! number.
 
 use bytes::Bytes;
 

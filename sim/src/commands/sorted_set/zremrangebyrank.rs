@@ -1,4 +1,4 @@
-//! ZREMRANGEBYRANK key min max: removes the members in a range of ranks; answers how many.
+//! ZREMRANGEBYRANK key min max: removes the members in a range of ranks; replies with their number.
 
 use bytes::Bytes;
 

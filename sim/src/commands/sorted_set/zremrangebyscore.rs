@@ -1,4 +1,5 @@
-//! ZREMRANGEBYSCORE key min max: removes the members in a range of scores; answers how many.
+//! ZREMRANGEBYSCORE key min max: removes the members in a range of scores; replies with their
+//! number.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ZREVRANK key member: how many members have a higher score than this one.
+//! ZREVRANK key member: the number of members before this one, from the highest score down.
 
 use bytes::Bytes;
 

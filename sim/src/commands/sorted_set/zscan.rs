@@ -1,5 +1,5 @@
-//! ZSCAN key cursor [MATCH pattern] [COUNT count]: goes over the members of a sorted set and their
-//! scores step by step.
+//! ZSCAN key cursor [MATCH pattern] [COUNT count]: iterates over the members of a sorted set and
+//! their scores in steps.
 
 use bytes::Bytes;
 
@@ -30,12 +30,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = ScanOptions::parse(&args[3..], false)?;
     let (next, members) = options
         .sweep(cursor, |cursor, found| set.scan(cursor, |member, score| found.push((member.clone(), score))));
-    // The compact form has whole scores as integers, and does not remember that they were doubles.
+    // The compact encoding stores whole scores as integers, and loses that they were doubles.
     let compact = set.is_compact();
     let is_whole = |score: f64| score.fract() == 0.0 && score.abs() < (1u64 << 62) as f64;
     let text =
         |score| if compact && is_whole(score) { (score as i64).to_string() } else { format_double(score) };
-    // Scores are texts here in both protocols.
+    // Scores are text in both protocols.
     let wanted = members.into_iter().filter(|(member, _)| options.wants(member));
     let replies = wanted.flat_map(|(member, score)| [Reply::from(member), Reply::bulk(text(score))]);
     Ok(scan::reply(next, replies.collect()))

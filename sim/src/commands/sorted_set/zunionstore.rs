@@ -1,5 +1,5 @@
-//! ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM |
-//! MIN | MAX]: stores the members of any of the sorted sets; answers how many.
+//! ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN
+//! | MAX]: stores the members of any of the sorted sets; replies with their number.
 
 use bytes::Bytes;
 

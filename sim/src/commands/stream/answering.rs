@@ -1,4 +1,4 @@
-//! How entries look in replies.
+//! Replies with stream entries.
 
 use bytes::Bytes;
 
@@ -8,12 +8,11 @@ use crate::{
     resp::{Protocol, Reply},
 };
 
-/// An id.
 pub(super) fn id(id: StreamId) -> Reply {
     Reply::bulk(id.to_string())
 }
 
-/// An entry: its id, and its fields and values by turns.
+/// Replies with an entry: its id, and its alternating fields and values.
 pub(super) fn entry(entry: EntryRef<'_>) -> Reply {
     let mut words = Vec::with_capacity(entry.len() * 2);
     for (field, value) in entry.pairs() {
@@ -22,7 +21,7 @@ pub(super) fn entry(entry: EntryRef<'_>) -> Reply {
     Reply::Array(vec![id(entry.id()), Reply::Array(words)])
 }
 
-/// What was read of each stream, by its key.
+/// Replies with the entries read from each stream, by key.
 pub(super) fn by_stream(ctx: &Ctx<'_>, read: Vec<(Bytes, Vec<Reply>)>) -> Reply {
     let pairs = read.into_iter().map(|(key, entries)| (Reply::from(key), Reply::Array(entries)));
     match ctx.protocol() {
@@ -33,7 +32,7 @@ pub(super) fn by_stream(ctx: &Ctx<'_>, read: Vec<(Bytes, Vec<Reply>)>) -> Reply 
     }
 }
 
-/// A map with words for keys.
+/// Replies with a map whose keys are words.
 pub(super) fn map<const N: usize>(fields: [(&'static str, Reply); N]) -> Reply {
     Reply::Map(fields.into_iter().map(|(name, value)| (Reply::bulk(name), value)).collect())
 }

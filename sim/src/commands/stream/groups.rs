@@ -1,4 +1,4 @@
-//! What the commands on groups have in common: finding a group, and propagating its reads.
+//! Shared code of the group commands: finds a group, and propagates its reads.
 
 use bytes::Bytes;
 
@@ -10,11 +10,11 @@ use crate::{
 };
 
 fn text(bytes: &[u8]) -> String {
-    // An error is printed up to the first byte 0.
+    // The error ends at the first zero byte.
     printable(bytes, usize::MAX)
 }
 
-/// The key of XGROUP's subcommands is not there.
+/// Error of XGROUP's subcommands for a missing key.
 pub(super) const NO_STREAM: Error = Error::of(
     "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to \
      create an empty stream automatically.",
@@ -25,7 +25,7 @@ pub(super) fn no_group(key: &[u8], group: &[u8]) -> Error {
     Error(format!("NOGROUP No such key '{}' or consumer group '{}'", text(key), text(group)).into())
 }
 
-/// The error NOGROUP, in the words of XREADGROUP.
+/// The error NOGROUP with the text of XREADGROUP.
 pub(super) fn no_group_to_read(key: &[u8], group: &[u8]) -> Error {
     let Error(why) = no_group(key, group);
     Error(format!("{why} in XREADGROUP with GROUP option").into())
@@ -36,7 +36,7 @@ pub(super) fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
     Error(format!("NOGROUP No such consumer group '{}' for key name '{}'", text(group), text(key)).into())
 }
 
-/// Reads ENTRIESREAD: a count, or -1 where it is not known.
+/// Parses ENTRIESREAD: a count, or -1 for an unknown one.
 pub(super) fn entries_read(count: &[u8]) -> Result<Option<i64>, Error> {
     match integer(count)? {
         -1 => Ok(None),
@@ -45,7 +45,7 @@ pub(super) fn entries_read(count: &[u8]) -> Result<Option<i64>, Error> {
     }
 }
 
-/// A stream's entries and one of its groups, to read from the one and change the other.
+/// Returns a stream's entries and one of its groups, for changes to the group.
 pub(super) fn find<'c>(
     ctx: &'c mut Ctx<'_>,
     key: &[u8],
@@ -55,8 +55,8 @@ pub(super) fn find<'c>(
     Ok(groups.get_mut(group).map(|group| (log, group)))
 }
 
-/// Updates the last activity of a consumer, and creates it if it is new; returns whether it was.
-/// The group must exist.
+/// Updates the last activity of a consumer, and creates a missing one; returns true if it was
+/// created. The group must exist.
 pub(super) fn see_consumer(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
@@ -72,7 +72,7 @@ pub(super) fn see_consumer(
     Ok(created)
 }
 
-/// The command that propagates the delivery of an entry to a consumer.
+/// Makes the command that propagates the delivery of an entry to a consumer.
 pub(super) fn claim(key: &Bytes, name: &Bytes, group: &Group, id: StreamId, pending: &Pending) -> Vec<Bytes> {
     let fixed = |text: &'static str| Bytes::from_static(text.as_bytes());
     vec![
@@ -93,7 +93,7 @@ pub(super) fn claim(key: &Bytes, name: &Bytes, group: &Group, id: StreamId, pend
     ]
 }
 
-/// The command that propagates how far a group has read.
+/// Makes the command that propagates a group's read position.
 pub(super) fn set_id(key: &Bytes, name: &Bytes, group: &Group) -> Vec<Bytes> {
     let fixed = |text: &'static str| Bytes::from_static(text.as_bytes());
     let read = word(group.entries_read.unwrap_or(-1));

@@ -1,4 +1,4 @@
-//! Ids of entries as the words of commands write them, and the ends of ranges of them.
+//! Parses and writes entry ids in commands, and the ends of ranges.
 
 use std::fmt::Display;
 
@@ -10,21 +10,21 @@ use crate::{
 };
 
 const INVALID: Error = Error::of("ERR Invalid stream ID specified as stream command argument");
-/// Longer words are no ids.
+/// Longer words are not ids.
 const LEN_MAX: usize = 127;
 
-/// The id that XADD is given.
+/// The id argument of XADD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
-    /// `*`: the server makes it.
+    /// `*`: the server makes the id.
     Auto,
-    /// `5-*`: the server numbers it.
+    /// `5-*`: the server makes the sequence number.
     Numbered(u64),
-    /// All of it.
+    /// A complete id.
     Exactly(StreamId),
 }
 
-/// Reads `ms` or `ms-seq`; `seq` is the number where none is given.
+/// Parses `ms` or `ms-seq`; `seq` is the default sequence number.
 pub(super) fn id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
     match parse(text, seq)? {
         Wanted::Exactly(id) => Ok(id),
@@ -32,7 +32,7 @@ pub(super) fn id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
     }
 }
 
-/// The same, or `-` and `+` for the lowest and the highest there is.
+/// Parses the same, or `-` and `+` for the lowest and the highest possible id.
 pub(super) fn id_or_end(text: &[u8], seq: u64) -> Result<StreamId, Error> {
     match as_c(text)? {
         b"-" => Ok(StreamId::ZERO),
@@ -41,12 +41,12 @@ pub(super) fn id_or_end(text: &[u8], seq: u64) -> Result<StreamId, Error> {
     }
 }
 
-/// Reads an id for XADD, all but `*`.
+/// Parses an id for XADD, except `*`.
 pub(super) fn wanted(text: &[u8]) -> Result<Wanted, Error> {
     parse(text, 0)
 }
 
-/// Reads the beginning of a range; `(` leaves the id itself out.
+/// Parses the beginning of a range; `(` excludes the id itself.
 pub(super) fn start(text: &[u8]) -> Result<StreamId, Error> {
     match excluded(text) {
         Some(text) => id(text, 0)?.next().ok_or(Error::of("ERR invalid start ID for the interval")),
@@ -54,7 +54,7 @@ pub(super) fn start(text: &[u8]) -> Result<StreamId, Error> {
     }
 }
 
-/// Reads the end of a range; `(` leaves the id itself out.
+/// Parses the end of a range; `(` excludes the id itself.
 pub(super) fn end(text: &[u8]) -> Result<StreamId, Error> {
     match excluded(text) {
         Some(text) => id(text, u64::MAX)?.previous().ok_or(Error::of("ERR invalid end ID for the interval")),
@@ -62,7 +62,7 @@ pub(super) fn end(text: &[u8]) -> Result<StreamId, Error> {
     }
 }
 
-/// Writes an id, or anything else, as an argument.
+/// Writes an id or another value as an argument.
 pub(super) fn word(value: impl Display) -> Bytes {
     Bytes::from(value.to_string())
 }
@@ -71,7 +71,7 @@ fn excluded(text: &[u8]) -> Option<&[u8]> {
     text.strip_prefix(b"(").filter(|id| !id.is_empty())
 }
 
-/// The text up to the first byte 0, which is all that Redis reads of an id.
+/// Returns the text up to the first zero byte: Redis reads no further.
 fn as_c(text: &[u8]) -> Result<&[u8], Error> {
     if text.len() > LEN_MAX {
         return Err(INVALID);
@@ -90,8 +90,8 @@ fn parse(text: &[u8], seq: u64) -> Result<Wanted, Error> {
     })
 }
 
-/// An unsigned number of 64 bits. A number that is not canonical is read as C's `strtoull` reads
-/// it: blanks before it, a sign, zeros in front, and a minus that turns it around.
+/// Parses an unsigned 64-bit number. Parses a non-canonical one like C's `strtoull`: blanks before
+/// it, a sign, leading zeros, and a minus that negates it.
 fn number(text: &[u8]) -> Option<u64> {
     if let Some(value) = integer(text) {
         return u64::try_from(value).ok();

@@ -34,7 +34,7 @@ mod xtrim;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &xack::SPEC,
     &xadd::SPEC,

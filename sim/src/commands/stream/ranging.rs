@@ -1,4 +1,4 @@
-//! What XRANGE and XREVRANGE have in common.
+//! Shared code of XRANGE and XREVRANGE.
 
 use bytes::Bytes;
 
@@ -12,8 +12,8 @@ use crate::{
     resp::Reply,
 };
 
-/// Answers the entries between two ids, as many as COUNT says. `reversed`, the range begins with
-/// its end.
+/// Replies with up to COUNT entries between two ids. If `reversed`, the end comes first in the
+/// arguments.
 pub(super) fn range(ctx: &mut Ctx<'_>, args: &[Bytes], reversed: bool) -> Result<Reply, Error> {
     let [from, to] = if reversed { [3, 2] } else { [2, 3] }.map(|at| &args[at]);
     let (from, to) = (start(from)?, end(to)?);
@@ -23,7 +23,7 @@ pub(super) fn range(ctx: &mut Ctx<'_>, args: &[Bytes], reversed: bool) -> Result
         if !option.eq_ignore_ascii_case(b"count") {
             return Err(Error::SYNTAX);
         }
-        // A negative count is 0, and the reply is null instead of an empty array.
+        // A negative count is 0. The reply is then null instead of an empty array.
         count = Some(usize::try_from(integer(value)?).unwrap_or(0));
     }
     if !rest.is_empty() {

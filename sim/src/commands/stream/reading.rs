@@ -1,31 +1,31 @@
-//! What XREAD and XREADGROUP have in common: their words, and where their keys are.
+//! Shared code of XREAD and XREADGROUP: parses the arguments, and finds the keys.
 
 use bytes::Bytes;
 
 use crate::commands::{Ctx, Error, Origin, Wait, integer, printable};
 
-/// Entries that a client gets at most when it has waited, without COUNT: its id may be far back.
+/// Maximum number of entries after a wait without COUNT: the client's id may be far back.
 const AFTER_WAIT: usize = 1000;
 
-/// The words of a command, read.
+/// The parsed arguments of a command.
 #[derive(Debug)]
 pub(super) struct Words<'a> {
-    /// COUNT: at most so many entries of each stream.
+    /// COUNT: maximum number of entries per stream.
     count: Option<usize>,
     /// BLOCK.
     pub(super) wait: Option<Wait>,
-    /// GROUP: the group and the consumer.
+    /// GROUP: names of the group and the consumer.
     pub(super) group: Option<[&'a Bytes; 2]>,
-    /// NOACK: what is delivered does not become pending.
+    /// NOACK: delivered entries do not become pending.
     pub(super) unacknowledged: bool,
     /// The keys after STREAMS.
     pub(super) keys: &'a [Bytes],
-    /// And as many ids.
+    /// The ids, one for each key.
     pub(super) ids: &'a [Bytes],
 }
 
 impl<'a> Words<'a> {
-    /// Reads the words of XREAD, or of XREADGROUP if it is `grouped`.
+    /// Parses the arguments of XREAD, or if `grouped` of XREADGROUP.
     pub(super) fn parse(ctx: &Ctx<'_>, args: &'a [Bytes], grouped: bool) -> Result<Words<'a>, Error> {
         let mut parsed =
             Words { count: None, wait: None, group: None, unacknowledged: false, keys: &[], ids: &[] };
@@ -83,18 +83,18 @@ impl<'a> Words<'a> {
         Ok(parsed)
     }
 
-    /// At most so many entries of each stream.
+    /// Returns the maximum number of entries per stream.
     pub(super) fn count(&self) -> usize {
         self.count.unwrap_or(usize::MAX)
     }
 
-    /// At most so many entries for a client that has waited.
+    /// Returns the maximum number of entries per stream after a wait.
     pub(super) fn count_after_wait(&self) -> usize {
         self.count.unwrap_or(AFTER_WAIT)
     }
 }
 
-/// The indices of the keys: the first half of the arguments after STREAMS.
+/// Returns the indices of the keys: the first half of the arguments after STREAMS.
 pub(super) fn keys(args: &[Bytes]) -> Vec<usize> {
     let mut at = 1;
     while let Some(word) = args.get(at) {

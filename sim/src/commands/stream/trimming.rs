@@ -1,4 +1,4 @@
-//! The options of XADD and XTRIM, and their propagated form.
+//! Options of XADD and XTRIM, and their propagated form.
 
 use bytes::Bytes;
 
@@ -8,34 +8,34 @@ use crate::{
     keyspace::{Keep, Log, StreamId, Trim},
 };
 
-/// The maximum number of entries that approximate trimming removes, without LIMIT and where stream
-/// nodes have no limit.
+/// Maximum number of entries that approximate trimming removes without LIMIT, if stream nodes have
+/// no maximum size.
 const LIMIT_DEFAULT: usize = 10_000;
-/// And with any limit of nodes.
+/// The upper bound, for any maximum size of nodes.
 const LIMIT_MAX: usize = 1_000_000;
 
-/// The options, read.
+/// The parsed options.
 #[derive(Debug)]
 pub(super) struct Options {
-    /// What to remove.
+    /// The trim to perform.
     pub(super) trim: Option<Trim>,
     /// NOMKSTREAM.
     pub(super) only_existing: bool,
-    /// The id of XADD.
+    /// The id argument of XADD.
     pub(super) id: Wanted,
-    /// Its position among the arguments, or where it would be.
+    /// Index of the id among the arguments, or its index if it were given.
     pub(super) id_at: usize,
-    /// The position of the threshold among the arguments.
+    /// Index of the threshold among the arguments.
     trim_at: usize,
 }
 
-/// A limit that must not be negative; its error has its name.
+/// Parses a count that must not be negative; `negative` is the text of the error.
 fn count(text: &[u8], negative: &'static str) -> Result<usize, Error> {
     usize::try_from(integer(text)?).map_err(|_| Error::of(negative))
 }
 
 impl Options {
-    /// Reads the options from the third word on, up to the id if it is XADD.
+    /// Parses the options from the third argument on; for XADD up to the id.
     pub(super) fn parse(ctx: &Ctx<'_>, args: &[Bytes], adding: bool) -> Result<Options, Error> {
         let (mut keep, mut approximate, mut limit) = (None, false, None);
         let mut options =
@@ -87,7 +87,7 @@ impl Options {
             return Err(Error::of("ERR syntax error, XTRIM must be called with a trimming strategy"));
         }
         let limit = match limit {
-            // A propagated command was limited on the master.
+            // The master has limited a propagated command already.
             _ if ctx.origin == Origin::Replication => 0,
             Some(_) if !approximate => {
                 return Err(Error::of("ERR syntax error, LIMIT cannot be used without the special ~ option"));
@@ -105,8 +105,8 @@ impl Options {
         Ok(options)
     }
 
-    /// The propagated command, with the exact result of an approximate trimming. `None` if it was
-    /// exact.
+    /// Returns the command to propagate, with the exact result of an approximate trim. `None` for
+    /// an exact trim.
     pub(super) fn repeated(&self, args: &[Bytes], log: &Log) -> Option<Vec<Bytes>> {
         let trim = self.trim.filter(|trim| trim.approximate)?;
         let mut args = args.to_vec();

@@ -21,14 +21,14 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    // It looks the key up as commands do that read.
+    // The command looks up the key like a read.
     if ctx.lookup(&args[1], Lookup::NO_TOUCH).is_none() {
         return Ok(Reply::Integer(0));
     }
     let Some((_, group)) = find(ctx, &args[1], &args[2])? else { return Ok(Reply::Integer(0)) };
     let ids = args[3..].iter().map(|word| id(word, 0)).collect::<Result<Vec<_>, _>>()?;
     let acknowledged = ids.into_iter().filter(|id| group.acknowledge(*id).is_some()).count();
-    // It is a change without an event.
+    // A change without an event.
     ctx.effects.dirty += acknowledged as u64;
     Ok(acknowledged.into())
 }

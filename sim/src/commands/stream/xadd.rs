@@ -45,7 +45,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if last_id == StreamId::MAX {
         return Err(Error::of("ERR The stream has exhausted the last possible ID, unable to add more items"));
     }
-    // A time that has no numbers left gets the same words.
+    // A time without free sequence numbers gets the same error text.
     let is_full = options.id == Wanted::Numbered(last_id.ms) && last_id.seq == u64::MAX;
     if is_full || Log::is_too_large(pairs) {
         return Err(Error::of("ERR Elements are too large to be stored"));
@@ -72,8 +72,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(answering::id(id))
 }
 
-/// The id of the next entry, which is higher than the last one; if the clock stands still or goes
-/// back, the sequence number grows.
+/// Returns the id of the next entry, which is higher than the last one. If the clock stands still
+/// or moves back, the sequence number grows. `None` if no higher id fits.
 fn next(wanted: Wanted, last_id: StreamId, now_ms: i64) -> Option<StreamId> {
     let id = match wanted {
         Wanted::Exactly(id) => id,

@@ -1,5 +1,5 @@
-//! XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]: gives what is pending
-//! for long to a consumer.
+//! XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]: assigns entries that
+//! have been pending for long to a consumer.
 
 use bytes::Bytes;
 
@@ -26,15 +26,15 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Entries that are looked at for each that is wanted.
+/// Number of entries checked for each one wanted.
 const ATTEMPTS: i64 = 10;
-/// A server makes room for as many ids as COUNT says; this is where it finds no more.
+/// A server allocates COUNT ids; above this count the allocation fails.
 const COUNT_MAX: i64 = 1 << 43;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.wall_ms());
-    // The key is looked up before the arguments are parsed, so a `keymiss` event is emitted even
-    // when they are wrong.
+    // Look up the key before parsing the arguments: the `keymiss` event is emitted even if they are
+    // wrong.
     let there = ctx.lookup(key, Lookup::NO_TOUCH).is_some();
     let idle_min_ms =
         ranged(&args[4], i64::MIN, i64::MAX, Error::of("ERR Invalid min-idle-time argument for XAUTOCLAIM"))?;
@@ -76,7 +76,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         };
         next = id.next();
         let Some(entry) = log.get(id) else {
-            // A deleted entry leaves the pending list.
+            // Remove a deleted entry from the pending entries.
             if let Some(pending) = group.acknowledge(id) {
                 repeated.push(claim(key, name, group, id, &pending));
             }

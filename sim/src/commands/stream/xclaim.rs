@@ -1,6 +1,5 @@
 //! XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME ms] [RETRYCOUNT count]
-//! [FORCE] [JUSTID]
-//! [LASTID id]: gives pending entries to a consumer.
+//! [FORCE] [JUSTID] [LASTID id]: assigns pending entries to a consumer.
 
 use bytes::Bytes;
 
@@ -30,15 +29,15 @@ pub(super) const SPEC: Spec = Spec {
 /// The options after the ids.
 #[derive(Default)]
 struct Options {
-    /// IDLE or TIME: when the entries count as delivered, in milliseconds of the wall clock.
+    /// IDLE or TIME: delivery time to record, in milliseconds of the wall clock.
     delivered_ms: Option<i64>,
-    /// RETRYCOUNT: how often they count as delivered.
+    /// RETRYCOUNT: number of deliveries to record.
     deliveries: Option<u64>,
-    /// FORCE: entries become pending that are not.
+    /// FORCE: makes entries pending that are not.
     force: bool,
-    /// JUSTID: the reply is only the ids, and it does not count as a delivery.
+    /// JUSTID: replies only with ids, and counts no delivery.
     only_ids: bool,
-    /// LASTID: how far the group has read at least.
+    /// LASTID: minimum read position of the group.
     last_id: StreamId,
 }
 
@@ -82,7 +81,7 @@ impl Options {
                 }
             };
         }
-        // An impossible time is no error, because clients compute it with their own clocks.
+        // An impossible time is not an error, because clients compute it with their own clocks.
         options.delivered_ms = options.delivered_ms.filter(|at| (0..=now_ms).contains(at));
         Ok(options)
     }
@@ -108,7 +107,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let Some((log, group)) = find(ctx, key, name)? else { break };
         let pending = group.pending().get(&id);
         let Some(entry) = log.get(id) else {
-            // A deleted entry leaves the pending list.
+            // Remove a deleted entry from the pending entries.
             if let Some(pending) = group.acknowledge(id) {
                 repeated.push(claim(key, name, group, id, &pending));
                 moves_on = false;

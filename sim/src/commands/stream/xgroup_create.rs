@@ -25,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Words with all options.
+/// Number of arguments with all options.
 const LEN_MAX: usize = 8;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {

@@ -1,4 +1,4 @@
-//! XGROUP DELCONSUMER key group consumer: removes a consumer with what is pending for it.
+//! XGROUP DELCONSUMER key group consumer: removes a consumer with its pending entries.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! XGROUP DESTROY key group: removes a group with all that is pending.
+//! XGROUP DESTROY key group: removes a group with its pending entries.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! XGROUP HELP: what the subcommands do.
+//! XGROUP HELP: describes the subcommands.
 
 use crate::commands::{Flags, Group, Keys, Spec, help::run};
 

@@ -1,4 +1,4 @@
-//! XGROUP SETID key group id | $ [ENTRIESREAD count]: sets how far a group has read.
+//! XGROUP SETID key group id | $ [ENTRIESREAD count]: sets a group's read position.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! XINFO HELP: what the subcommands do.
+//! XINFO HELP: describes the subcommands.
 
 use crate::commands::{Flags, Group, Keys, Spec, help::run};
 

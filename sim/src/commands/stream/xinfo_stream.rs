@@ -1,4 +1,4 @@
-//! XINFO STREAM key [FULL [COUNT count]]: a summary of a stream, or also its entries and groups.
+//! XINFO STREAM key [FULL [COUNT count]]: describes a stream; FULL adds its entries and groups.
 
 use bytes::Bytes;
 
@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Entries of each list in FULL, without COUNT.
+/// Maximum length of each list in FULL without COUNT.
 const COUNT: usize = 10;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         [] => Ok(brief(stream)),
         [option] if is(option, "full") => Ok(full(stream, COUNT)),
         [option, count, number] if is(option, "full") && is(count, "count") => {
-            // 0 is all of them.
+            // 0 selects all entries.
             Ok(match usize::try_from(integer(number)?) {
                 Ok(0) => full(stream, usize::MAX),
                 Ok(count) => full(stream, count),
@@ -42,7 +42,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
 }
 
-/// What both forms begin with.
+/// Returns the fields with which both forms begin.
 fn counters(stream: &Stream) -> [(&'static str, Reply); 7] {
     let log = &stream.log;
     [

@@ -1,4 +1,4 @@
-//! XLEN key: how many entries a stream has.
+//! XLEN key: counts the entries of a stream.
 
 use bytes::Bytes;
 

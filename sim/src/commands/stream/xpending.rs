@@ -1,5 +1,5 @@
-//! XPENDING key group [[IDLE min-idle-time] start end count [consumer]]: what was delivered and not
-//! acknowledged.
+//! XPENDING key group [[IDLE min-idle-time] start end count [consumer]]: the delivered but not
+//! acknowledged entries.
 
 use bytes::Bytes;
 
@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// Which of the pending entries are listed.
+/// Selection of the pending entries to list.
 struct Listing<'a> {
     idle_min_ms: i64,
     start: StreamId,
@@ -44,7 +44,7 @@ impl Listing<'_> {
         let [start, end, count, consumer @ ..] = range else { return Err(Error::SYNTAX) };
         Ok(Listing {
             idle_min_ms,
-            // An invalid count is reported first.
+            // Parse the count first, because its error comes first.
             count: usize::try_from(integer(count)?).unwrap_or(0),
             start: ids::start(start)?,
             end: ids::end(end)?,
@@ -96,7 +96,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     })
 }
 
-/// How many entries are pending, the first and the last of them, and how many for each consumer.
+/// Replies with the number of pending entries, the first and the last id, and the number per
+/// consumer.
 fn summary(group: &keyspace::Group) -> Reply {
     let pending = group.pending();
     let edge = |edge: Option<(&StreamId, _)>| edge.map_or(Reply::Null, |(id, _)| answering::id(*id));

@@ -1,5 +1,5 @@
 //! XREAD [COUNT count] [BLOCK ms] STREAMS key [key ...] id [id ...]: the entries after an id of
-//! each stream; blocks for one if there is none.
+//! each stream; with BLOCK waits for one.
 
 use bytes::Bytes;
 
@@ -34,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     answered
 }
 
-/// Whether the keys of XREAD are found behind options that it has.
+/// Returns true if STREAMS follows valid options of XREAD, with as many keys as ids.
 fn names_streams(mut options: &[Bytes]) -> bool {
     loop {
         options = match options {
@@ -83,17 +83,17 @@ fn read(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(by_stream(ctx, read));
     }
     let Some(wait) = words.wait else { return Ok(Reply::NullArray) };
-    // From now on means from this now on, however often the command is run again.
+    // `$` means the end of the stream now, also when the command runs again later.
     let ids = args.len() - after.len();
     let resolved: Vec<Bytes> = args[..ids].iter().cloned().chain(after.iter().map(word)).collect();
     Ok(ctx.wait(&resolved, words.keys, wait, Reply::NullArray))
 }
 
-/// Goes on when one of the streams may have new entries.
+/// Continues after a wait, when one of the streams may have new entries.
 fn resume(ctx: &mut Ctx<'_>, args: &[Bytes], words: &Words<'_>, key: Bytes) -> Result<Reply, Error> {
     let at = words.keys.iter().position(|waited| *waited == key).unwrap_or(0);
     let after = id(&words.ids[at], 0)?;
-    // A client that was blocked does no lookup: no hit, no miss, and no `keymiss` event.
+    // A blocked client does no lookup: no hit, no miss, and no `keymiss` event.
     let value = ctx.lookup_write(&key).map(|entry| Stream::of(&entry.value).ok_or(Error::WRONG_TYPE));
     let stream = value.transpose()?.filter(|stream| stream.log.last_id > after);
     let from = stream.zip(after.next());

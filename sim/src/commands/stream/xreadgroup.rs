@@ -1,6 +1,6 @@
 //! XREADGROUP GROUP group consumer [COUNT count] [BLOCK ms] [NOACK] STREAMS key [key ...] id [id
-//! ...]: delivers entries to a consumer: new ones for `>`, waiting for one, or again those that it
-//! has not acknowledged.
+//! ...]: delivers entries to a consumer. With `>` it delivers new ones, and may wait for one; with
+//! an id it repeats those that the consumer has not acknowledged.
 
 use bytes::Bytes;
 
@@ -28,10 +28,10 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// What a consumer wants of a stream.
+/// The kind of entries to deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// `>`: what no consumer of the group was given.
+    /// `>`: entries that were delivered to no consumer of the group.
     New,
     /// The consumer's pending entries after an id.
     Again(StreamId),
@@ -71,7 +71,7 @@ fn read(
                      an empty result set.",
                 ));
             }
-            // The highest id means new entries, too.
+            // The highest id means new entries as well.
             text => match id(text, 0)? {
                 StreamId::MAX => Wanted::New,
                 id => Wanted::Again(id),
@@ -103,7 +103,7 @@ fn read(
     })
 }
 
-/// Goes on when one of the streams may have new entries, or is gone.
+/// Continues after a wait, when one of the streams may have new entries, or is gone.
 fn resume(
     ctx: &mut Ctx<'_>,
     args: &[Bytes],
@@ -112,7 +112,7 @@ fn resume(
     key: Bytes,
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Reply, Error> {
-    // A client that was blocked does no lookup: no hit, no miss, and no `keymiss` event.
+    // A blocked client does no lookup: no hit, no miss, and no `keymiss` event.
     let is_stream = ctx.lookup_write(&key).is_some_and(|entry| Stream::of(&entry.value).is_some());
     if !is_stream {
         return Err(Error::of("UNBLOCKED the stream key no longer exists"));
@@ -129,8 +129,8 @@ fn resume(
     Ok(by_stream(ctx, vec![(key, entries)]))
 }
 
-/// Updates the last activity of the consumer. Its reads are propagated and create it on replicas,
-/// unless no entry becomes pending.
+/// Updates the last activity of the consumer. Propagated reads create it on replicas; if no entry
+/// becomes pending, its creation is propagated instead.
 fn greet(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
@@ -145,7 +145,7 @@ fn greet(
     Ok(())
 }
 
-/// Delivers entries that no consumer of the group was given.
+/// Delivers entries that were delivered to no consumer of the group.
 fn deliver(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
@@ -174,8 +174,7 @@ fn deliver(
     Ok(entries)
 }
 
-/// Delivers again what a consumer has not acknowledged. Entries that are gone by now have no
-/// fields.
+/// Repeats the entries that a consumer has not acknowledged. Deleted entries have no fields.
 fn deliver_again(
     ctx: &mut Ctx<'_>,
     key: &Bytes,

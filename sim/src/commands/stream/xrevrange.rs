@@ -1,4 +1,4 @@
-//! XREVRANGE key end start [COUNT count]: the entries between two ids, the last first.
+//! XREVRANGE key end start [COUNT count]: the entries between two ids, last first.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! APPEND key value: adds bytes to the end of a string; answers its new length.
+//! APPEND key value: adds bytes to the end of a string; replies with the new length.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! GET key: the string a key holds.
+//! GET key: the string of a key.
 
 use bytes::Bytes;
 

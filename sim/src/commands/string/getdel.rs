@@ -1,4 +1,4 @@
-//! GETDEL key: the string a key holds, which is removed.
+//! GETDEL key: returns the string of a key, and removes the key.
 
 use bytes::Bytes;
 

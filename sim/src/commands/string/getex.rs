@@ -1,5 +1,5 @@
-//! GETEX key [EX seconds | PX ms | EXAT seconds | PXAT ms | PERSIST]: the string a key holds, and a
-//! new expiry.
+//! GETEX key [EX seconds | PX ms | EXAT seconds | PXAT ms | PERSIST]: returns the string of a key,
+//! and changes its expiry.
 
 use bytes::Bytes;
 

@@ -36,6 +36,6 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Blob::EMPTY.into());
     }
     let range = start as usize..end as usize + 1;
-    // A client that does not read a small part of a large value must not keep all of it.
+    // Copy a small part, so that a slow client does not hold the whole value in memory.
     if range.len() < bytes.len() / 2 { Ok(Reply::bulk(&bytes[range])) } else { Ok(bytes.slice(range).into()) }
 }

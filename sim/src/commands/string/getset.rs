@@ -1,4 +1,4 @@
-//! GETSET key value: sets a key to a string; answers the one it held.
+//! GETSET key value: sets a key to a string; replies with the old string.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! INCRBY key increment: adds to an integer; answers the sum. A missing key counts as 0, and an
-//! expiry stays.
+//! INCRBY key increment: adds to an integer; replies with the sum. A missing key counts as 0, and
+//! an expiry stays.
 
 use bytes::Bytes;
 
@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     add(ctx, &args[1], integer(&args[2])?)
 }
 
-/// Adds to the integer under `key`.
+/// Adds to the integer under `key`; replies with the sum.
 pub(super) fn add(ctx: &mut Ctx<'_>, key: &Bytes, increment: i64) -> Result<Reply, Error> {
     let sum = match ctx.modify::<Str>(key)? {
         Some(string) => {

@@ -1,4 +1,4 @@
-//! INCRBYFLOAT key increment: adds to a number with a fraction; answers the sum as text.
+//! INCRBYFLOAT key increment: adds to a number with a fraction; replies with the sum as text.
 
 use bytes::Bytes;
 
@@ -36,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         None => ctx.put(key, Value::String(new), None),
     }
     ctx.changed(key, Class::String, "incrbyfloat");
-    // The sum, not the increment: rounding is not the replicas' business.
+    // Propagate the sum, not the increment: replicas must not round.
     ctx.propagate_as(vec![vec!["SET".into(), key.clone(), text.clone(), "KEEPTTL".into()]]);
     Ok(text.into())
 }

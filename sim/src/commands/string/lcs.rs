@@ -21,7 +21,9 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The largest table, 512 MiB of it: as much as `proto-max-bulk-len` lets a string have.
+/// Maximum number of table cells. They take 512 MiB, like the longest string under the default
+/// `proto-max-bulk-len`.
+/// `proto-max-bulk-len`.
 const CELLS_MAX: usize = 1 << 27;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
@@ -29,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         Ok(string) => Ok(string.map(|string| string.bytes().apart()).unwrap_or_default()),
         Err(_) => Err(Error::of("ERR The specified keys must contain string values")),
     };
-    // Both keys are looked for before either is judged.
+    // Look up both keys before checking either type.
     let (a, b) = (text(&args[1]), text(&args[2]));
     let (a, b) = (a?, b?);
     let options = Options::parse(&args[3..])?;
@@ -92,14 +94,14 @@ impl Options {
     }
 }
 
-/// Consecutive bytes that both strings share as part of the subsequence.
+/// Consecutive bytes of the subsequence that follow each other in both strings.
 struct Run {
     a: usize,
     b: usize,
     len: usize,
 }
 
-/// The length of the longest common subsequence of every pair of beginnings, the textbook's table.
+/// Length of the longest common subsequence for every pair of prefixes (the textbook table).
 struct Lengths {
     cells: Vec<u32>,
     width: usize,
@@ -125,8 +127,8 @@ impl Lengths {
         self.cells[i * self.width + j]
     }
 
-    /// The runs of one longest subsequence, the last first; where two ways are as long, the second
-    /// string is shortened.
+    /// Returns the runs of one longest subsequence, last first. If two ways are equally long,
+    /// shortens the second string.
     fn runs(&self, a: &[u8], b: &[u8]) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         let (mut i, mut j) = (a.len(), b.len());

@@ -1,4 +1,4 @@
-//! MGET key [key ...]: the strings of several keys; null where there is none, or another type.
+//! MGET key [key ...]: the strings of several keys; null for a missing key or another type.
 
 use bytes::Bytes;
 

@@ -26,7 +26,7 @@ mod substr;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &append::SPEC,
     &decr::SPEC,

@@ -1,4 +1,4 @@
-//! MSET key value [key value ...]: sets several keys at once.
+//! MSET key value [key value ...]: sets several keys atomically.
 
 use bytes::Bytes;
 
@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Sets each key of `pairs` to the string after it.
+/// Sets each key of `pairs` to the following string.
 pub(super) fn set_all(ctx: &mut Ctx<'_>, pairs: &[Bytes], command: &str) -> Result<(), Error> {
     let (pairs, rest) = pairs.as_chunks::<2>();
     if !rest.is_empty() {

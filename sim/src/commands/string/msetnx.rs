@@ -1,4 +1,4 @@
-//! MSETNX key value [key value ...]: sets several keys at once, if none of them exists.
+//! MSETNX key value [key value ...]: sets several keys atomically, if none of them exists.
 
 use bytes::Bytes;
 

@@ -1,28 +1,28 @@
-//! The options of SET and GETEX, and the expiries that SETEX and PSETEX share with them.
+//! Options of SET and GETEX, and the expiries shared with SETEX and PSETEX.
 
 use bytes::Bytes;
 
 use crate::commands::{Error, integer};
 
-/// The unit of an expiry.
+/// Unit of an expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
     Milliseconds,
 }
 
-/// When a string is to expire, as it was written.
+/// The expiry of a string as the client gave it.
 #[derive(Debug)]
 pub(super) enum Expiry {
-    /// After so long.
+    /// Relative to now.
     In(Bytes, Unit),
     /// At this time since the epoch.
     At(Bytes, Unit),
 }
 
 impl Expiry {
-    /// The wall-clock time in milliseconds; `command` is named in the error for one that is not
-    /// positive or too large.
+    /// Returns the wall-clock time in milliseconds. The error for a time that is not positive or
+    /// too large names `command`.
     pub(super) fn when_ms(&self, now_ms: i64, command: &str) -> Result<i64, Error> {
         let (Expiry::In(text, unit) | Expiry::At(text, unit)) = self;
         let origin = if self.is_absolute() { 0 } else { now_ms };
@@ -32,23 +32,22 @@ impl Expiry {
         when_ms.ok_or_else(|| Error::invalid_expire(command))
     }
 
-    /// Whether it is a point in time.
+    /// Returns true for a point in time.
     pub(super) fn is_absolute(&self) -> bool {
         matches!(self, Expiry::At(..))
     }
 }
 
-/// Whose options are read.
+/// The command whose options are parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Set,
     Getex,
 }
 
-/// The options.
 #[derive(Debug, Default)]
 pub(super) struct SetOptions {
-    /// XX is `true`, NX is `false`.
+    /// True for XX, false for NX.
     pub(super) only_if_exists: Option<bool>,
     /// GET
     pub(super) get: bool,
@@ -61,10 +60,10 @@ pub(super) struct SetOptions {
 }
 
 impl SetOptions {
-    /// Reads the options, which exclude each other in the ways that Redis lays down.
+    /// Parses the options, with Redis's rules about exclusive ones.
     pub(super) fn parse(options: &[Bytes], of: Of) -> Result<SetOptions, Error> {
         let mut parsed = SetOptions::default();
-        // Of the four ways to write an expiry only the first one written may come again.
+        // Of the four expiry options, only the first one given may be repeated.
         let mut way: Option<Vec<u8>> = None;
         let mut rest = options.iter();
         while let Some(option) = rest.next() {

@@ -1,4 +1,4 @@
-//! PSETEX key milliseconds value: sets a key to a string with a time to live.
+//! PSETEX key milliseconds value: sets a key to a string with a TTL.
 
 use bytes::Bytes;
 

@@ -51,8 +51,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(answer(Reply::OK))
 }
 
-/// Sets a key to a string that expires at `expires_ms`; `anew` says that the command gave that time
-/// itself.
+/// Sets a key to a string that expires at `expires_ms`. `anew` is true if the command gave that
+/// time itself.
 pub(super) fn write(ctx: &mut Ctx<'_>, key: &Bytes, value: &Bytes, expires_ms: Option<i64>, anew: bool) {
     ctx.put(key, Value::String(Str::new(value)), expires_ms);
     ctx.changed(key, Class::String, "set");

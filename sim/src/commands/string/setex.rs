@@ -1,4 +1,4 @@
-//! SETEX key seconds value: sets a key to a string with a time to live.
+//! SETEX key seconds value: sets a key to a string with a TTL.
 
 use bytes::Bytes;
 

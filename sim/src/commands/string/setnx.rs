@@ -1,4 +1,4 @@
-//! SETNX key value: sets a key to a string if it does not exist; answers whether it did so.
+//! SETNX key value: sets a key to a string if it does not exist; replies with 1 if it did so.
 
 use bytes::Bytes;
 

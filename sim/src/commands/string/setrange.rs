@@ -1,5 +1,5 @@
 //! SETRANGE key offset value: overwrites a part of a string, which grows by zero bytes as needed;
-//! answers its length.
+//! replies with its length.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SUBSTR key start end: GETRANGE by its old name.
+//! SUBSTR key start end: the old name of GETRANGE.
 
 use super::getrange::run;
 use crate::commands::{Flags, Group, Keys, Spec};

@@ -1,4 +1,4 @@
-//! EXEC: runs the queued commands as one, unless a watched key changed.
+//! EXEC: runs the queued commands as one unit, unless a watched key changed.
 
 use bytes::Bytes;
 
@@ -47,17 +47,17 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     Ok(resume_transaction(ctx, conn, replies, transaction.queue))
 }
 
-/// Runs what is left of a transaction of `conn`, and answers all its replies.
+/// Runs the rest of a transaction of `conn`, and returns all its replies.
 ///
-/// Nothing is answered when one of the commands is a script that does not end, or waits for another
-/// node (MIGRATE): the rest waits with it.
+/// Returns no reply if one of the commands is an endless script, or waits for another node
+/// (MIGRATE): the rest then waits as well.
 pub(crate) fn resume_transaction(
     ctx: &mut Ctx<'_>,
     conn: ConnId,
     mut replies: Vec<Reply>,
     queue: Vec<Vec<Bytes>>,
 ) -> Reply {
-    // Whatever made it wait has ended.
+    // The command that the transaction waited for has ended.
     while ctx.effects.command_ends.len() < replies.len() {
         ctx.effects.end_command();
     }
@@ -70,7 +70,7 @@ pub(crate) fn resume_transaction(
         let protocol = ctx.node.clients.sessions.get(conn).map(|session| session.protocol);
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let reply = match find_in(&nested.node.config, &args) {
-            // What was allowed when it was queued need not be any more.
+            // The permission may have changed since the command was queued.
             Ok(spec) => match access::refuse(nested.node, nested.env, conn, spec, &args, "multi") {
                 Ok(()) => run_command(&mut nested, spec, &args),
                 Err(denied) => {
@@ -99,7 +99,7 @@ pub(crate) fn resume_transaction(
         if let Some(before) = protocol
             && ctx.node.clients.sessions.get(conn).is_some_and(|session| session.protocol != before)
         {
-            // What was answered so far was written by the protocol of then.
+            // The earlier replies keep the protocol that was in use when they were made.
             replies.iter_mut().for_each(|reply| *reply = reply.written(before));
         }
         replies.push(reply);

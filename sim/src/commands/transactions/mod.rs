@@ -1,5 +1,5 @@
-//! MULTI and its company. What queues is decided in `server/gate.rs`; what breaks a watch, in
-//! `server/settle.rs`.
+//! MULTI and the related commands. `server/gate.rs` decides which commands are queued, and
+//! `server/settle.rs` which changes break a watch.
 
 mod discard;
 mod exec;
@@ -11,5 +11,5 @@ pub(crate) use exec::resume_transaction;
 
 use super::Spec;
 
-/// The group, sorted by name.
+/// The commands of the group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[&discard::SPEC, &exec::SPEC, &multi::SPEC, &unwatch::SPEC, &watch::SPEC];

@@ -1,4 +1,4 @@
-//! MULTI: from here on commands are queued until EXEC or DISCARD.
+//! MULTI: queues the following commands until EXEC or DISCARD.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! WATCH key [key ...]: lets the next EXEC run only if none of the keys changes until then.
+//! WATCH key [key ...]: lets the next EXEC run only if none of the keys changes before it.
 
 use bytes::Bytes;
 
@@ -29,16 +29,16 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if ctx.session().transaction.is_some() {
         return Err(Error::of("ERR WATCH inside MULTI is not allowed"));
     }
-    // A client whose watch is broken already learns no more by watching more.
+    // Once the watch is broken, more watched keys make no difference.
     if ctx.session().watch_broken {
         return Ok(Reply::OK);
     }
     let (conn, db, rule) = (ctx.conn, ctx.db, ctx.expiry_rule());
     for key in &args[1..] {
-        // Looked at raw: watching a key does not find it expired.
+        // Read the raw database: watching a key does not expire it.
         let was_expired = ctx.raw_db().get(key).is_some_and(|entry| entry.is_expired(rule));
         let watched = Watched { db, key: key.clone(), was_expired };
-        // A key already watched keeps what was known of it.
+        // A key that is already watched keeps its recorded state.
         if ctx.session().watched.iter().all(|other| (other.db, &other.key) != (db, key)) {
             ctx.session().watched.insert(watched);
             ctx.node.clients.watchers.entry((db, key.clone())).or_default().insert(conn);
@@ -47,8 +47,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Whether a key that the connection watches has changed, or has expired since without being
-/// deleted.
+/// Returns true if a watched key has changed, or has expired since WATCH without being deleted.
 pub(super) fn watch_broken(ctx: &mut Ctx<'_>) -> bool {
     let rule = ctx.expiry_rule();
     let Some(session) = ctx.node.clients.sessions.get(ctx.conn) else { return false };

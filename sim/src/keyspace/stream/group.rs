@@ -1,4 +1,4 @@
-//! Consumer groups: how far a group has read, and which entries are pending for which consumer.
+//! Consumer groups: their read positions, and the pending entries of each consumer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,57 +10,58 @@ use crate::keyspace::memory::extrapolated;
 /// An entry that was delivered and not acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// The consumer.
+    /// The consumer that got the entry last.
     pub consumer: Bytes,
-    /// When, in milliseconds of the wall clock.
+    /// Wall-clock time of the last delivery, in milliseconds.
     pub delivered_ms: i64,
-    /// How often.
+    /// Number of deliveries.
     pub deliveries: u64,
 }
 
 /// A consumer of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
-    /// When it was last named, in milliseconds of the wall clock.
+    /// Wall-clock time of the last command that named the consumer, in milliseconds.
     pub seen_ms: i64,
     pending: BTreeSet<StreamId>,
 }
 
 impl Consumer {
-    /// Its pending entries.
+    /// Returns the ids of the consumer's pending entries.
     pub fn pending(&self) -> &BTreeSet<StreamId> {
         &self.pending
     }
 }
 
-/// A consumer group. Pending entries are found by id and by consumer.
+/// A consumer group. It finds pending entries by id and by consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Group {
-    /// The last entry that was delivered as a new one.
+    /// Id of the last entry that was delivered as a new one.
     pub last_id: StreamId,
-    /// How many entries were, if that is known.
+    /// Number of entries delivered as new ones. `None` if unknown.
     pub entries_read: Option<i64>,
     pending: BTreeMap<StreamId, Pending>,
     consumers: BTreeMap<Bytes, Consumer>,
 }
 
 impl Group {
-    /// A group that has read up to an id.
+    /// Makes a group that has read up to `last_id`.
     pub fn new(last_id: StreamId, entries_read: Option<i64>) -> Group {
         Group { last_id, entries_read, ..Group::default() }
     }
 
-    /// The pending entries, by id.
+    /// Returns the pending entries, by id.
     pub fn pending(&self) -> &BTreeMap<StreamId, Pending> {
         &self.pending
     }
 
-    /// The consumers, by name.
+    /// Returns the consumers, by name.
     pub fn consumers(&self) -> &BTreeMap<Bytes, Consumer> {
         &self.consumers
     }
 
-    /// Bytes of the group, as `redis-server` computes them: each pending entry is in two trees.
+    /// Returns the bytes of the group, as `redis-server` computes them: each pending entry is in
+    /// two trees.
     pub(super) fn memory(&self) -> usize {
         const GROUP: usize = 40;
         const CONSUMER: usize = 24;
@@ -74,30 +75,31 @@ impl Group {
             .fold(0, usize::saturating_add)
     }
 
-    /// Updates the last activity of a consumer; returns whether it exists.
+    /// Updates the last activity of a consumer; returns true if the consumer exists.
     pub fn see(&mut self, name: &[u8], now_ms: i64) -> bool {
         self.consumers.get_mut(name).map(|consumer| consumer.seen_ms = now_ms).is_some()
     }
 
-    /// Adds a consumer; returns whether there was none of that name.
+    /// Adds a consumer; returns false if one of that name exists.
     pub fn create_consumer(&mut self, name: &Bytes, now_ms: i64) -> bool {
         if self.consumers.contains_key(name) {
             return false;
         }
-        // The name may be part of a larger piece of memory, which it must not hold on to.
+        // Copy the name, which may be a slice of a larger buffer, so that the buffer can be freed.
         let name = Bytes::copy_from_slice(name);
         self.consumers.insert(name, Consumer { seen_ms: now_ms, pending: BTreeSet::new() });
         true
     }
 
-    /// Removes a consumer with its pending entries; returns how many there were.
+    /// Removes a consumer and its pending entries; returns their number. `None` without that
+    /// consumer.
     pub fn delete_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let consumer = self.consumers.remove(name)?;
         consumer.pending.iter().for_each(|id| drop(self.pending.remove(id)));
         Some(consumer.pending.len())
     }
 
-    /// Assigns an entry to an existing consumer; its previous consumer does not matter.
+    /// Assigns an entry to an existing consumer, and takes it from its previous consumer.
     pub fn assign(&mut self, id: StreamId, to: &[u8], delivered_ms: i64, deliveries: u64) {
         let Some((name, _)) = self.consumers.get_key_value(to) else { return };
         let pending = Pending { consumer: name.clone(), delivered_ms, deliveries };
@@ -110,7 +112,7 @@ impl Group {
         }
     }
 
-    /// Notes that an entry is delivered as a new one, if it is beyond the last.
+    /// Records the delivery of a new entry. Ignores an id that is not beyond the last one.
     pub fn advance(&mut self, log: &Log, id: StreamId) {
         if id <= self.last_id {
             return;
@@ -123,7 +125,7 @@ impl Group {
         self.last_id = id;
     }
 
-    /// Notes one more delivery of an entry that is pending.
+    /// Records another delivery of a pending entry.
     pub fn deliver_again(&mut self, id: StreamId, now_ms: i64) {
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.delivered_ms = now_ms;
@@ -131,7 +133,7 @@ impl Group {
         }
     }
 
-    /// Removes a pending entry, and returns it.
+    /// Removes and returns a pending entry.
     pub fn acknowledge(&mut self, id: StreamId) -> Option<Pending> {
         let pending = self.pending.remove(&id)?;
         if let Some(consumer) = self.consumers.get_mut(&pending.consumer) {

@@ -1,23 +1,23 @@
-//! The id of an entry: a time and a number within it.
+//! The id of a stream entry: a time and a sequence number.
 
 use std::fmt;
 
-/// Milliseconds, and a number among the entries of that millisecond.
+/// Milliseconds, and the sequence number among the entries of that millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct StreamId {
-    /// The time, if the server made the id.
+    /// Milliseconds of the wall clock, if the server made the id.
     pub ms: u64,
-    /// The number.
+    /// Sequence number.
     pub seq: u64,
 }
 
 impl StreamId {
-    /// `0-0`, which no entry has.
+    /// `0-0`, the id of no entry.
     pub const ZERO: StreamId = StreamId { ms: 0, seq: 0 };
-    /// The last id there is.
+    /// The highest possible id.
     pub const MAX: StreamId = StreamId { ms: u64::MAX, seq: u64::MAX };
 
-    /// The id right after this one.
+    /// Returns the id right after this one. `None` after [`StreamId::MAX`].
     pub fn next(self) -> Option<StreamId> {
         match self.seq.checked_add(1) {
             Some(seq) => Some(StreamId { seq, ..self }),
@@ -25,7 +25,7 @@ impl StreamId {
         }
     }
 
-    /// The id right before this one.
+    /// Returns the id right before this one. `None` before [`StreamId::ZERO`].
     pub fn previous(self) -> Option<StreamId> {
         match self.seq.checked_sub(1) {
             Some(seq) => Some(StreamId { seq, ..self }),
@@ -33,12 +33,12 @@ impl StreamId {
         }
     }
 
-    /// The sixteen bytes that sort as ids do.
+    /// Returns sixteen bytes that sort like the ids.
     pub fn to_bytes(self) -> [u8; 16] {
         (u128::from(self.ms) << 64 | u128::from(self.seq)).to_be_bytes()
     }
 
-    /// The id that [`StreamId::to_bytes`] wrote.
+    /// Returns the id that [`StreamId::to_bytes`] encoded.
     pub fn from_bytes(bytes: [u8; 16]) -> StreamId {
         let both = u128::from_be_bytes(bytes);
         StreamId { ms: (both >> 64) as u64, seq: both as u64 }

@@ -7,81 +7,81 @@ use bytes::Bytes;
 use super::{EntryRef, Node, StreamId, radix};
 use crate::keyspace::Encodings;
 
-/// No entry is larger, and no node grows beyond it.
+/// Maximum bytes of an entry and of a stream node.
 const BYTES_MAX: usize = 1 << 30;
 
-/// The threshold of trimming.
+/// Threshold for trimming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// MAXLEN: so many of the latest entries stay.
+    /// MAXLEN: keeps this many of the latest entries.
     Newest(usize),
-    /// The entries from an id on.
+    /// MINID: keeps the entries from this id on.
     From(StreamId),
 }
 
-/// How to trim.
+/// Options of a trim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trim {
-    /// What is left.
+    /// The entries to keep.
     pub keep: Keep,
-    /// Only whole nodes go, which is quicker.
+    /// Removes only whole stream nodes, which is faster.
     pub approximate: bool,
-    /// LIMIT: at most so many entries are removed; 0 for any number.
+    /// LIMIT: removes at most this many entries; 0 for any number.
     pub limit: usize,
 }
 
-/// The entries, in nodes by the id that their first entry had, with the counters that survive them.
+/// The entries, and counters that outlive them. Each node's key is the id of its first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
     nodes: BTreeMap<StreamId, Node>,
     len: usize,
     /// Bytes of all nodes.
     bytes: usize,
-    /// The highest id that was ever given.
+    /// Highest id ever given to an entry.
     pub last_id: StreamId,
-    /// The id of the first entry; 0-0 without entries.
+    /// Id of the first entry; 0-0 without entries.
     pub first_id: StreamId,
-    /// The highest id that was deleted by name.
+    /// Highest id that was deleted by name.
     pub max_deleted_id: StreamId,
-    /// How many entries were ever added.
+    /// Number of entries ever added.
     pub entries_added: u64,
 }
 
 impl Log {
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if the log has no entries.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that the entries use.
+    /// Returns the bytes that the entries use.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The nodes, in order.
+    /// Returns the nodes, in order.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> + DoubleEndedIterator {
         self.nodes.values()
     }
 
-    /// Nodes of the tree that Redis keeps the nodes of entries in.
+    /// Returns the number of nodes of the radix tree in which Redis keeps the stream nodes.
     pub fn tree_nodes(&self) -> usize {
         radix::nodes(&self.nodes.keys().copied().collect::<Vec<_>>())
     }
 
-    /// Whether the strings of an entry are more than a node holds.
+    /// Returns true if the strings of an entry exceed the maximum of a stream node.
     pub fn is_too_large(pairs: &[Bytes]) -> bool {
         pairs.iter().map(Bytes::len).sum::<usize>() > BYTES_MAX
     }
 
-    /// Adds an entry. The id must be higher than all before it, and the entry not too large.
+    /// Adds an entry. Its id must be higher than all before it, and it must not be too large.
     ///
     /// # Panics
-    /// When the id is not higher.
+    /// If the id is not higher than the last one.
     pub fn append(&mut self, id: StreamId, pairs: &[Bytes], encodings: &Encodings) {
         assert!(id > self.last_id, "ids only grow");
         let len: usize = pairs.iter().map(Bytes::len).sum();
@@ -90,8 +90,8 @@ impl Log {
             max => max.min(BYTES_MAX),
         };
         let entries_max = encodings.stream_node_entries_max;
-        // A stream node with only deleted entries may lie behind an id that was set back. It can be
-        // removed.
+        // XSETID may have set the last id back, which leaves a node of deleted entries at a higher
+        // id. Remove it.
         while let Some(last) = self.nodes.last_entry().filter(|last| *last.key() >= id) {
             self.bytes -= last.remove().bytes();
         }
@@ -111,7 +111,8 @@ impl Log {
         }
     }
 
-    /// Appends a stream node of a snapshot; `false` if it does not follow the others.
+    /// Appends a stream node of a snapshot. Returns false if the node is empty or does not follow
+    /// the others.
     pub fn push_node(&mut self, node: Node) -> bool {
         let follows = self.nodes.last_key_value().is_none_or(|(last, _)| *last < node.base());
         if !follows || (!self.is_empty() && self.top_id() >= node.base()) || node.is_empty() {
@@ -123,7 +124,7 @@ impl Log {
         true
     }
 
-    /// The entries from one id to another.
+    /// Returns the entries from one id to another, both included.
     pub fn range(&self, start: StreamId, end: StreamId) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
         let first = self.nodes.range(..=start).next_back().map_or(start, |(base, _)| *base);
         // A range that ends before it begins is empty.
@@ -132,22 +133,22 @@ impl Log {
         self.nodes.range(first..=last).flat_map(move |(_, node)| node.range(start, end))
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
         self.range(StreamId::ZERO, StreamId::MAX)
     }
 
-    /// The entry of an id.
+    /// Returns the entry of an id.
     pub fn get(&self, id: StreamId) -> Option<EntryRef<'_>> {
         self.range(id, id).next()
     }
 
-    /// The highest id that an entry has; 0-0 without entries.
+    /// Returns the highest id of an entry; 0-0 without entries.
     pub fn top_id(&self) -> StreamId {
         self.iter().next_back().map_or(StreamId::ZERO, |entry| entry.id())
     }
 
-    /// Deletes an entry; returns whether it was there.
+    /// Deletes an entry; returns true if it existed.
     pub fn delete(&mut self, id: StreamId) -> bool {
         let Some((&base, node)) = self.nodes.range_mut(..=id).next_back() else { return false };
         let before = node.bytes();
@@ -168,7 +169,7 @@ impl Log {
         true
     }
 
-    /// Removes entries from the front; returns how many.
+    /// Removes entries from the front; returns their number.
     pub fn trim(&mut self, trim: &Trim) -> usize {
         let mut gone = 0;
         while let Some(mut first) = self.nodes.first_entry() {
@@ -206,19 +207,19 @@ impl Log {
         gone
     }
 
-    /// Finds the first entry again.
+    /// Updates the id of the first entry.
     pub fn find_first(&mut self) {
         let first = self.iter().next().map(|entry| entry.id());
         self.first_id = first.unwrap_or_default();
     }
 
-    /// Whether an entry after `id` may have been deleted by name.
+    /// Returns true if an entry after `id` may have been deleted by name.
     pub fn has_gap_after(&self, id: StreamId) -> bool {
         let deleted = self.max_deleted_id;
         !self.is_empty() && deleted != StreamId::ZERO && self.first_id <= deleted && id <= deleted
     }
 
-    /// How many entries were ever added up to `id`, if that is known without counting.
+    /// Returns the number of entries ever added up to `id`. `None` if only counting would tell.
     pub fn position(&self, id: StreamId) -> Option<i64> {
         let added = self.entries_added as i64;
         if added == 0 {

@@ -1,7 +1,7 @@
-//! A stream: entries in order of their ids, and groups of consumers that read them together.
+//! A stream: entries ordered by id, and consumer groups.
 //!
-//! Entries are in stream nodes as large as Redis's, because node boundaries are visible: in
-//! approximate trimming, and in XINFO. A deleted entry stays in its node until the node is removed.
+//! Stream nodes hold as much as Redis's, because clients can see node boundaries: in approximate
+//! trimming, and in XINFO. A deleted entry stays in its node until the node is removed.
 
 mod group;
 mod id;
@@ -25,20 +25,20 @@ pub use id::StreamId;
 pub use log::{Keep, Log, Trim};
 pub use node::{EntryRef, Node};
 
-/// Stream nodes and groups that are sampled to estimate the size of all.
+/// Number of stream nodes and groups sampled to estimate the size of all.
 const SAMPLES: usize = 5;
 
-/// Entries and groups. Unlike other collections a stream stays when it is empty.
+/// Entries and consumer groups. Unlike other collections, an empty stream keeps its key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stream {
     /// The entries.
     pub log: Log,
-    /// The groups, by name.
+    /// The consumer groups, by name.
     pub groups: BTreeMap<Bytes, Group>,
 }
 
 impl Stream {
-    /// How many entries a group has still to read, if that is known.
+    /// Returns the number of entries that a group has not read yet. `None` if unknown.
     pub fn lag(&self, group: &Group) -> Option<i64> {
         let log = &self.log;
         if log.entries_added == 0 {
@@ -51,10 +51,10 @@ impl Stream {
         Some((log.entries_added as i64).wrapping_sub(read))
     }
 
-    /// Bytes of the whole except the header of the value, as `redis-server` computes them.
+    /// Returns the bytes of the stream without the value's header, as `redis-server` computes them.
     pub fn memory(&self) -> usize {
         const STREAM: usize = 80;
-        /// The minimum size of the last node, so that it can grow.
+        /// Minimum size of the last node, which leaves room for it to grow.
         const NODE_MIN: usize = 4096;
         let nodes = self.log.nodes().len();
         let tree = Tree::of(nodes, self.log.nodes().map(Node::base));
@@ -66,7 +66,7 @@ impl Stream {
         [STREAM, tree.bytes(), last, older, groups].into_iter().fold(0, usize::saturating_add)
     }
 
-    /// The name OBJECT ENCODING has for it.
+    /// Returns the encoding's name in the reply of OBJECT ENCODING.
     pub fn encoding(&self) -> &'static str {
         "stream"
     }

@@ -1,12 +1,12 @@
 //! A stream node: the entries that Redis would hold in one listpack. Approximate trimming removes
-//! whole nodes, so their boundaries are visible.
+//! whole nodes, so clients can see their boundaries.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::StreamId;
 use crate::keyspace::listpack::{FRAME, integer_len, text_len};
 
-/// Some strings in one piece of memory: their ends, then their bytes.
+/// Strings in one buffer: their ends, then their bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Strings {
     count: usize,
@@ -27,7 +27,7 @@ impl Strings {
         Strings { count, bytes: bytes.freeze() }
     }
 
-    /// The end of a string, from the beginning of the first one.
+    /// Returns the end of a string, relative to the start of the first one.
     fn end(&self, at: usize) -> usize {
         let end = &self.bytes[at * 4..at * 4 + 4];
         u32::from_le_bytes(end.try_into().expect("four bytes were taken")) as usize
@@ -39,44 +39,44 @@ impl Strings {
         data + start..data + self.end(at)
     }
 
-    /// The bytes of a string.
     fn slice(&self, at: usize) -> &[u8] {
         &self.bytes[self.range(at)]
     }
 
-    /// A string, which shares the memory.
+    /// Returns a string that shares the buffer.
     fn get(&self, at: usize) -> Bytes {
         self.bytes.slice(self.range(at))
     }
 }
 
-/// One entry of a node. A deleted one stays until its node is removed.
+/// An entry of a node. A deleted entry stays until its node is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     id: StreamId,
     deleted: bool,
-    /// It has the fields of the node's first entry, and only its values are held.
+    /// Set if the entry has the fields of the node's first entry. `strings` then holds only the
+    /// values.
     same_fields: bool,
     strings: Strings,
 }
 
-/// The entries of one node, in order of their ids. Only deleted ones may be out of order: XSETID
-/// can set the last id back before them, and later entries are appended.
+/// The entries of one node, ordered by id. Only deleted entries may be out of order: XSETID can set
+/// the last id back before them, and later entries are appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The fields of the first entry.
     fields: Strings,
     entries: Vec<Entry>,
     live: usize,
-    /// Whether the deleted entries are in order as well.
+    /// True if the deleted entries are in order as well.
     sorted: bool,
     /// Bytes of the listpack without its frame and its two counts.
     weight: usize,
-    /// The id that the ids of the entries are relative to.
+    /// The entries' ids are relative to this id.
     base: StreamId,
 }
 
-/// An entry, seen.
+/// A view of an entry.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryRef<'a> {
     node: &'a Node,
@@ -84,32 +84,32 @@ pub struct EntryRef<'a> {
 }
 
 impl<'a> EntryRef<'a> {
-    /// Its id.
+    /// Returns the id of the entry.
     pub fn id(&self) -> StreamId {
         self.entry.id
     }
 
-    /// Whether it was deleted.
+    /// Returns true if the entry was deleted.
     pub fn is_deleted(&self) -> bool {
         self.entry.deleted
     }
 
-    /// Whether it has the fields of its node.
+    /// Returns true if the entry has the fields of its node's first entry.
     pub fn has_same_fields(&self) -> bool {
         self.entry.same_fields
     }
 
-    /// How many fields it has.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         if self.entry.same_fields { self.node.fields.count } else { self.entry.strings.count / 2 }
     }
 
-    /// Whether it has none, which only a snapshot can bring about.
+    /// Returns true if the entry has no fields. Such an entry comes only from a snapshot.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its fields, each with its value; they share the memory of the entry.
+    /// Returns the fields and values. They share the memory of the entry.
     pub fn pairs(self) -> impl Iterator<Item = (Bytes, Bytes)> + 'a {
         let (fields, strings) = (&self.node.fields, &self.entry.strings);
         (0..self.len()).map(move |at| {
@@ -123,7 +123,7 @@ impl<'a> EntryRef<'a> {
 }
 
 impl Node {
-    /// A node without entries yet, whose entries are expected to have these fields.
+    /// Makes a node without entries. `fields` are the expected fields of its entries.
     pub fn new<'a>(base: StreamId, fields: impl Iterator<Item = &'a Bytes> + Clone) -> Node {
         let fields = Strings::new(fields);
         let strings = (0..fields.count).map(|at| text_len(fields.slice(at))).sum::<usize>();
@@ -131,43 +131,43 @@ impl Node {
         Node { fields, entries: Vec::new(), live: 0, sorted: true, weight, base }
     }
 
-    /// The id that its key in the tree is.
+    /// Returns the node's key in the tree.
     pub fn base(&self) -> StreamId {
         self.base
     }
 
-    /// The fields that most entries have.
+    /// Returns the fields that most entries have.
     pub fn fields(&self) -> impl Iterator<Item = Bytes> + '_ {
         (0..self.fields.count).map(|at| self.fields.get(at))
     }
 
-    /// How many entries are not deleted.
+    /// Returns the number of entries that are not deleted.
     pub fn live(&self) -> usize {
         self.live
     }
 
-    /// How many entries are held, deleted ones included.
+    /// Returns the number of entries, including deleted ones.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it holds no entry at all.
+    /// Returns true if the node holds no entry, not even a deleted one.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Bytes of the listpack that Redis would have.
+    /// Returns the bytes of the listpack that Redis would use.
     pub fn bytes(&self) -> usize {
         let dead = self.len() - self.live;
         FRAME + integer_len(self.live as i64) + integer_len(dead as i64) + self.weight
     }
 
-    /// The id of the last entry, deleted or not.
+    /// Returns the id of the last entry, deleted or not.
     pub fn last_id(&self) -> StreamId {
         self.entries.last().map_or(self.base, |entry| entry.id)
     }
 
-    /// Appends an entry, given its fields and values alternately.
+    /// Appends an entry with alternating fields and values.
     pub fn push(&mut self, id: StreamId, pairs: &[Bytes], deleted: bool) {
         let count = pairs.len() / 2;
         let same_fields = count == self.fields.count
@@ -178,7 +178,8 @@ impl Node {
             self.weight += integer_len(count as i64);
             Strings::new(pairs.iter())
         };
-        // Flags, the two parts of the id, the strings, and how many elements all that is.
+        // An entry has flags, two id parts, a field count if the fields differ, its strings, and
+        // the number of these elements.
         let elements = 3 + strings.count + usize::from(!same_fields);
         let id_len = integer_len(id.ms.wrapping_sub(self.base.ms) as i64)
             + integer_len(id.seq.wrapping_sub(self.base.seq) as i64);
@@ -189,7 +190,7 @@ impl Node {
         self.entries.push(Entry { id, deleted, same_fields, strings });
     }
 
-    /// Marks the entry of an id as deleted; returns whether it was there.
+    /// Marks the entry of an id as deleted; returns true if it existed and was not deleted yet.
     pub fn delete(&mut self, id: StreamId) -> bool {
         let (from, to) = self.about(id, id);
         let entry = self.entries[from..to].iter_mut().find(|entry| entry.id == id && !entry.deleted);
@@ -199,8 +200,8 @@ impl Node {
         true
     }
 
-    /// Marks entries as deleted from the front on: up to `count`, and only those before `before`.
-    /// Returns how many.
+    /// Marks up to `count` entries before `before` as deleted, from the front on. Returns their
+    /// number.
     pub fn delete_front(&mut self, count: usize, before: StreamId) -> usize {
         let live =
             self.entries.iter_mut().take_while(|entry| entry.id < before).filter(|entry| !entry.deleted);
@@ -209,19 +210,19 @@ impl Node {
         deleted
     }
 
-    /// All entries, deleted ones included.
+    /// Returns all entries, including deleted ones.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
         self.entries.iter().map(|entry| EntryRef { node: self, entry })
     }
 
-    /// The entries from one id to another that are not deleted.
+    /// Returns the entries from one id to another that are not deleted.
     pub fn range(&self, start: StreamId, end: StreamId) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
         let (from, to) = self.about(start, end);
         let wanted = move |entry: &&Entry| !entry.deleted && (start..=end).contains(&entry.id);
         self.entries[from..to].iter().filter(wanted).map(|entry| EntryRef { node: self, entry })
     }
 
-    /// Where the entries from one id to another are, perhaps among others.
+    /// Returns index bounds that enclose the entries from `start` to `end`, perhaps with others.
     fn about(&self, start: StreamId, end: StreamId) -> (usize, usize) {
         if !self.sorted {
             return (0, self.len());

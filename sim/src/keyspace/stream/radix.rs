@@ -1,20 +1,20 @@
-//! The number of nodes of Redis's radix tree for the keys of a stream, which XINFO STREAM reports.
+//! Node count of Redis's radix tree for the keys of a stream, as XINFO STREAM reports it.
 
 use super::StreamId;
 
 const KEY_LEN: usize = 16;
 
-/// Nodes of a radix tree with these keys, which are in order and all different.
+/// Counts the nodes of a radix tree with these keys. They must be sorted and distinct.
 ///
-/// Each fork is a node, each end of a key is one, and so is each run of bytes without a fork in
-/// between. The keys have one length, so that none ends inside another.
+/// A fork is a node, the end of a key is a node, and a run of bytes without a fork is a node. All
+/// keys have the same length, so that no key ends inside another.
 pub(super) fn nodes(keys: &[StreamId]) -> usize {
     let keys: Vec<[u8; KEY_LEN]> = keys.iter().map(|key| key.to_bytes()).collect();
     if keys.is_empty() { 1 } else { below(&keys, 0) }
 }
 
-/// Nodes of the part of the tree below the first `depth` bytes, which the keys share. It goes no
-/// deeper than keys are long.
+/// Counts the nodes below the first `depth` bytes, which the keys share. Recurses at most
+/// [`KEY_LEN`] deep.
 fn below(keys: &[[u8; KEY_LEN]], depth: usize) -> usize {
     let (first, last) = (keys[0], keys[keys.len() - 1]);
     let shared = first.iter().zip(&last).take_while(|(one, other)| one == other).count();
@@ -26,7 +26,7 @@ fn below(keys: &[[u8; KEY_LEN]], depth: usize) -> usize {
     run + 1 + branches.map(|branch| below(branch, shared + 1)).sum::<usize>()
 }
 
-/// The size of a tree, estimated from its first keys.
+/// Size of a tree, estimated from its first keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tree {
     keys: usize,
@@ -34,12 +34,12 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Keys that are looked at, so that the cost does not grow with them.
+    /// Number of keys examined, so that the cost does not grow with the tree.
     const SAMPLES: usize = 64;
-    /// The size that `redis-server` assumes for a tree node: its header and thirty pointers.
+    /// Bytes that `redis-server` assumes for a tree node: its header and thirty pointers.
     const NODE: usize = 4 + 30 * 8;
 
-    /// The tree with so many keys, of which these are the first.
+    /// Estimates the tree with `keys` keys, from the first of them.
     pub(super) fn of(keys: usize, first: impl Iterator<Item = StreamId>) -> Tree {
         let first: Vec<StreamId> = first.take(Tree::SAMPLES).collect();
         let nodes = nodes(&first);
@@ -47,7 +47,7 @@ impl Tree {
         Tree { keys, nodes }
     }
 
-    /// So many trees that share its keys.
+    /// Splits the keys among `trees` trees; returns the sum of their sizes.
     pub(super) fn split(self, trees: usize) -> Tree {
         if self.keys == 0 {
             Tree { keys: 0, nodes: trees }
@@ -56,7 +56,7 @@ impl Tree {
         }
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the tree.
     pub(super) fn bytes(self) -> usize {
         (self.keys * KEY_LEN).saturating_add(self.nodes.saturating_mul(Tree::NODE))
     }

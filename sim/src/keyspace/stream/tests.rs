@@ -1,4 +1,4 @@
-//! Entries in stream nodes: lookups, trimming, and what is known without counting.
+//! Entries in stream nodes: lookups, trimming, and positions known without counting.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn entries_behind_deleted_ones_with_higher_ids_are_found() {
     assert_eq!((ids(&log), log.nodes().len()), (vec![1, 2, 3, 4, 5], 1));
     assert!((2..=5).all(|ms| log.get(id(ms)).is_some_and(|entry| entry.id() == id(ms))));
     assert!(log.delete(id(4)) && log.get(id(4)).is_none() && log.get(id(3)).is_some());
-    // A node without entries that is left over does not hide what comes before it.
+    // A leftover node without live entries does not hide the entries before it.
     let mut log = filled([7, 8, 9]);
     assert!(log.delete(id(9)));
     log.trim(&Trim { keep: Keep::From(id(9)), approximate: false, limit: 0 });
@@ -111,7 +111,7 @@ fn an_entry_is_pending_for_one_consumer() {
 }
 
 proptest! {
-    /// Whatever is added, deleted and trimmed, the log holds what a plain list would.
+    /// After any additions, deletions and trims, the log holds the same entries as a plain list.
     #[test]
     fn the_log_is_a_list(steps in prop::collection::vec((0u8..4, 0u64..60), 1..80)) {
         let mut log = Log::default();
