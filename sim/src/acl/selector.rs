@@ -9,7 +9,8 @@ use crate::glob::matches;
 /// The number of a command or subcommand.
 pub type CommandId = usize;
 
-/// Number of command numbers. The last one belongs to no command: it stands for future commands.
+/// Number of bits in a set of commands. The last one belongs to no command: it stands for future
+/// commands.
 const IDS: usize = 1024;
 
 /// A set of commands.

@@ -150,8 +150,8 @@ impl Cluster {
     }
 
     /// Compares the loaded keys with the owners of their slots. Takes a slot that no node owns;
-    /// marks a slot of another node as imported from there. Leaves a replica alone, whose slots are
-    /// its master's.
+    /// marks a slot of another node as imported from there. Changes nothing on a replica, whose
+    /// slots are its master's.
     pub fn verify(&mut self, around: &mut Around<'_>) {
         if self.myself().is_replica() {
             return;

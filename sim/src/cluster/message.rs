@@ -97,7 +97,7 @@ bitflags::bitflags! {
     pub struct Marks: u8 {
         /// The sender is a master that holds back writes for a manual failover.
         const PAUSED = 1;
-        /// Vote although the master is not failed.
+        /// Vote even if the master has not failed.
         const FORCE = 1 << 1;
         /// Extensions follow the gossip.
         const EXTENDED = 1 << 2;

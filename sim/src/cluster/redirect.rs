@@ -140,8 +140,8 @@ impl Cluster {
         Err(Elsewhere::Moved(slot, self.redirection(around, owner)))
     }
 
-    /// Returns the error that ends the wait of a client blocked on `keys`; `None` if it may wait
-    /// on.
+    /// Returns the error that ends the wait of a client blocked on `keys`; `None` if it may
+    /// continue to wait.
     pub fn unblocks<'a>(
         &self,
         around: &Around<'_>,

@@ -8,8 +8,8 @@ use bytes::{Buf, Bytes};
 /// Redis have none. It only protects the process.
 const QUEUED_MAX: usize = 1 << 30;
 
-/// Number of bytes that the network usually takes even for a peer that reads nothing: no more than
-/// these are not reported to the server.
+/// Number of bytes that the network usually takes even for a peer that reads nothing. Only output
+/// beyond this size is reported to the server before it is written.
 const UNCOUNTED: usize = 16 << 10;
 
 /// The pieces that wait to be written, and the waker of the task that writes them.

@@ -46,8 +46,8 @@ impl Backlog {
         self.first += over as u64;
     }
 
-    /// Returns the stream from its byte number `next` on; `None` if that byte is dropped, or is not
-    /// the next one to come.
+    /// Returns the stream from its byte number `next` on: no bytes if that byte is the next one to
+    /// come, and `None` if it is dropped or later than the next one.
     pub fn since(&self, next: u64) -> Option<Vec<u8>> {
         let skip = usize::try_from(next.checked_sub(self.first)?).ok()?;
         (skip <= self.bytes.len()).then(|| self.bytes.iter().skip(skip).copied().collect())

@@ -141,8 +141,7 @@ impl Replication {
         let Some(old) = self.master.take() else { return };
         self.to_close.extend(old.conn);
         self.history.fork(id);
-        // The replicas have to reconnect, which costs them a partial resynchronization, but tells
-        // them the new id.
+        // The replicas have to reconnect: a partial resynchronization gives them the new id.
         self.drop_replicas();
         self.selected = None;
         self.no_replicas_since = now_secs;

@@ -56,7 +56,7 @@ pub enum ChainShown<'a> {
     Whole,
     /// The links of a long chain that are nearest to its end, and the number of the others.
     Nearest {
-        /// The checker whose violation has known causes; those of the others are unknown.
+        /// The checker whose violation has known causes; other checkers have no confirmed faults.
         checker: &'a str,
         /// The faults among the causes, as indexes into the faults of the history. If the chain has
         /// any of them, no other faults are shown.

@@ -40,7 +40,7 @@ pub enum LogError {
         /// The error.
         why: ManifestError,
     },
-    /// A file cannot be read, or not be written where it must be.
+    /// A file cannot be read, or cannot be written although it must be.
     #[error("the append-only file {file} cannot be opened: {error}")]
     File {
         /// The file.

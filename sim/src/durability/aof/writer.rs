@@ -25,8 +25,8 @@ pub enum LogState {
     On,
 }
 
-/// Retries of failed rewrites of the AOF: the next one comes after a second, and after more
-/// consecutive failures than two after minutes, twice as many each time up to an hour.
+/// The delays of retries of failed rewrites of the AOF: a second after the first two consecutive
+/// failures; minutes from the third failure on, twice as many each time up to an hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retry {
     /// The wall-clock second of the last failure.

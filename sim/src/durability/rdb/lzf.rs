@@ -46,7 +46,7 @@ impl Packer {
         let seen = u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]);
         let place = ((seen >> 8).wrapping_sub(seen.wrapping_mul(5))) as usize & (PLACES - 1);
         let before = std::mem::replace(&mut self.places[place], self.base + at as u32);
-        // The first position of a string cannot be told from an empty entry.
+        // The first position of a string looks like an empty entry.
         let before = before.checked_sub(self.base).filter(|before| *before > 0)? as usize;
         (at - before <= BACK_MAX && bytes[before..before + 3] == *three).then_some(before)
     }
