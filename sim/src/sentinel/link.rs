@@ -109,7 +109,7 @@ impl Link {
     }
 }
 
-/// Takes a connection out of a link, and drops its outstanding commands.
+/// Takes a connection out of a link. The one for commands loses its outstanding commands.
 pub(super) fn lose(link: &mut Link, channel: Channel) -> Option<ConnId> {
     let line = match channel {
         Channel::Commands => {
