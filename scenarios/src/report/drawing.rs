@@ -1,5 +1,5 @@
-//! The timeline of the page: an SVG whose parts say where they lie in true time, and the numbers
-//! its script needs.
+//! The timeline of the page: an SVG whose parts carry their positions in true time, and the numbers
+//! that its script needs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,26 +21,26 @@ use crate::judge::{
     history::{ClockId, Fault, Fence, History, Host, HostKind, Lock, Owner, Segment},
 };
 
-/// Where the rows begin, in pixels; their names stand left of it.
+/// The x coordinate at which the rows begin, in pixels; their names are to the left of it.
 const LEFT: u32 = 190;
-/// How wide the page is taken to be before its script has measured it.
+/// The width of the timeline in pixels, until the script has measured the page.
 const WIDTH: f64 = 1_130.0;
 const ROW: u32 = 24;
-/// How many parts one page may have; what is beyond is said rather than drawn.
+/// The most parts of one page. A line below the drawing counts the others.
 const PARTS_MAX: usize = 20_000;
-/// How many rows of faults there may be above all others.
+/// The most rows of faults that come before all other rows; more than these come after them.
 const FAULTS_FIRST: usize = 8;
-/// By how many microseconds a clock is off at once where its script says that it jumps.
+/// The least change of a clock at once, in microseconds, that the script draws as a jump.
 const JUMP_MIN: f64 = 1_000.0;
 
 pub(super) struct Drawing {
     pub(super) svg: String,
     pub(super) data: Value,
-    /// What its shapes mean: of those that it has, and no others.
+    /// The meaning of the shapes that the drawing has, and of no others.
     pub(super) legend: String,
 }
 
-/// What a shape of the drawing says, in the order of the legend.
+/// A kind of shape in the drawing, in the order of the legend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
     Holds,
@@ -63,7 +63,7 @@ enum Shape {
 }
 
 impl Shape {
-    /// The classes of its sample, and what it says.
+    /// The style classes of its sample, and its meaning in words.
     fn meaning(self) -> (&'static str, &'static str) {
         match self {
             Shape::Holds => ("o0 swatch holder", "has the lock (a colour for each owner)"),
@@ -87,7 +87,7 @@ impl Shape {
     }
 }
 
-/// The legend of these shapes. Those of a sample that several have are one entry.
+/// Returns the legend of these shapes. Shapes with the same sample share one entry.
 fn legend(shapes: &BTreeSet<Shape>, is_real: bool) -> String {
     let mut entries: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for (sample, words) in shapes.iter().map(|shape| shape.meaning()) {
@@ -113,7 +113,8 @@ fn legend(shapes: &BTreeSet<Shape>, is_real: bool) -> String {
 struct Canvas<'a> {
     history: &'a History,
     y: u32,
-    /// Stripes, names and rules; bands and overlaps; bars; what is drawn over everything.
+    /// The layers from bottom to top: stripes and names; bands of faults; bars; words, marks and
+    /// overlaps.
     under: String,
     bands: String,
     bars: String,
@@ -129,7 +130,7 @@ impl Canvas<'_> {
         f64::from(LEFT) + at.as_micros().clamp(0, end as i64) as f64 / end * WIDTH
     }
 
-    /// Whether there is room for one more part, which the legend then explains.
+    /// Counts a part. Returns true if there is room for it; the legend then explains its shape.
     fn within(&mut self, shape: Option<Shape>) -> bool {
         let within = self.parts < PARTS_MAX;
         if within {
@@ -153,7 +154,7 @@ impl Canvas<'_> {
         self.y += 20;
     }
 
-    /// A row with its name; returns where it begins.
+    /// Adds a row with its name, and returns its y coordinate.
     fn row(&mut self, label: &str, sub: &str) -> u32 {
         let y = self.y;
         self.y += ROW;
@@ -192,7 +193,7 @@ impl Canvas<'_> {
         );
     }
 
-    /// Words inside of a bar (`in`) or behind it (`out`).
+    /// Adds words inside of a bar (`in`) or after it (`out`).
     fn words(&mut self, class: &str, (from, until): (True, True), y: u32, text: &str) {
         if !self.within(None) {
             return;
@@ -278,7 +279,7 @@ fn colour(owner: Owner) -> String {
 }
 
 impl Drawing {
-    /// Of the messages those nearest to `instant`.
+    /// Draws a run. Of too many messages, keeps those nearest to the start of `focus`.
     pub(super) fn of(evidence: &Evidence<'_>, records: &[Record], focus: Option<(True, True)>) -> Self {
         let history = evidence.history;
         let top = 26;
@@ -294,7 +295,8 @@ impl Drawing {
             parts: 0,
             left_out: 0,
         };
-        // Those of a storm are many, and would have what came of them off the screen.
+        // A storm has many rows of faults, which would push the rows of their consequences off the
+        // screen.
         let rows = fault_rows(history);
         let (first, last) =
             if rows.len() <= FAULTS_FIRST { (rows, FaultRows::new()) } else { (FaultRows::new(), rows) };
@@ -315,7 +317,7 @@ impl Drawing {
         for lane in &mut believed {
             let client = lane.bars.iter().find_map(|bar| bar.owner).map(|owner| owners[owner.0 as usize]);
             let still = client.and_then(|client| lives.get(&client)).into_iter().flatten();
-            // Without its label, which would stand on the belief's own bar.
+            // Leave the label out: it would cover the belief's own bar.
             lane.bars.extend(still.map(|bar| Bar { label: String::new(), ..bar.clone() }));
         }
         canvas.lanes(&believed, &evidence.beliefs_at_once());
@@ -330,7 +332,7 @@ impl Drawing {
     }
 }
 
-/// Which nodes were masters of each lock, where that can change.
+/// Draws the nodes that were masters of each lock, if that can change.
 fn masters(canvas: &mut Canvas<'_>, evidence: &Evidence<'_>) {
     let locks = (0..).zip(&evidence.history.header.locks).map(|(at, _)| Lock(at));
     let lanes: Vec<_> = locks.map(|lock| (lock, lanes::masters(evidence, lock))).collect();
@@ -342,8 +344,8 @@ fn masters(canvas: &mut Canvas<'_>, evidence: &Evidence<'_>) {
     }
 }
 
-/// What Sentinels and nodes of a cluster said of each other: after what it explains, as there may
-/// be much of it.
+/// Draws the events that Sentinels and nodes of a cluster reported of each other. They come after
+/// the rows that they explain, because there may be many.
 fn failure_detection(canvas: &mut Canvas<'_>) {
     let lanes = lanes::failure_detection(canvas.history);
     if !lanes.is_empty() {
@@ -353,8 +355,8 @@ fn failure_detection(canvas: &mut Canvas<'_>) {
     }
 }
 
-/// The occurrences of one fault are in one row, however much of it and of whom the seed has drawn;
-/// those without a name are one fault if they are alike.
+/// Faults by row. All occurrences of a named fault share a row, whatever sizes and hosts the seed
+/// has drawn; faults without a name share one if they are alike.
 type FaultRows<'a> = IndexMap<(&'a str, String), Vec<&'a Fault>>;
 
 fn targets(history: &History, fault: &Fault) -> String {
@@ -372,7 +374,7 @@ fn fault_rows(history: &History) -> FaultRows<'_> {
     rows
 }
 
-/// With bands that begin at `top`, or else at the row of their fault.
+/// Draws rows of faults, with bands that begin at `top`, or else at the row of their fault.
 fn faults(canvas: &mut Canvas<'_>, rows: FaultRows<'_>, top: Option<u32>) {
     if rows.is_empty() {
         return;
@@ -410,7 +412,7 @@ fn faults(canvas: &mut Canvas<'_>, rows: FaultRows<'_>, top: Option<u32>) {
     }
 }
 
-/// A row per host; the script draws the messages of what is in view between them.
+/// Draws a row per host; the script draws the messages in view between the rows.
 fn messages(canvas: &mut Canvas<'_>, records: &[Record], instant: True) -> Value {
     let (messages, left_out) = messages::around(canvas.history, records, instant);
     if messages.is_empty() {
@@ -472,7 +474,7 @@ fn resource(canvas: &mut Canvas<'_>) {
     }
 }
 
-/// A row per host with its own clock; the script draws the ticks.
+/// Draws a row per host for its own clock; the script draws the ticks.
 fn clocks(canvas: &mut Canvas<'_>) -> Vec<Value> {
     let history = canvas.history;
     canvas.heading("clocks", "what each host's own clock shows, in seconds");
@@ -502,7 +504,7 @@ fn clocks(canvas: &mut Canvas<'_>) -> Vec<Value> {
     all
 }
 
-/// What its script draws of a clock besides its ticks.
+/// Returns the shapes that the script draws for a clock besides its ticks.
 fn uneven(segments: &[Segment], clock_id: ClockId, end: True) -> BTreeSet<Shape> {
     let of = clock_id as usize;
     let mut shapes = BTreeSet::new();
@@ -522,7 +524,8 @@ fn uneven(segments: &[Segment], clock_id: ClockId, end: True) -> BTreeSet<Shape>
     shapes
 }
 
-/// What most wall clocks show when the world begins: the others are seen to be off.
+/// Returns the reading of most wall clocks at the beginning of the world; the other clocks then
+/// appear as off.
 fn epoch(history: &History, hosts: &[Host]) -> i64 {
     let mut readings: Vec<i64> =
         hosts.iter().map(|host| history.clock(*host).reading(ClockId::Wall, True::ZERO)).collect();
@@ -535,7 +538,7 @@ fn epoch(history: &History, hosts: &[Host]) -> i64 {
         .unwrap_or(0)
 }
 
-/// `data` has what its script draws by itself.
+/// Puts the drawing together. `data` has the values from which the script draws.
 fn finish(mut canvas: Canvas<'_>, top: u32, mut data: Value) -> Drawing {
     let header = &canvas.history.header;
     if canvas.left_out > 0 {

@@ -1,6 +1,6 @@
-//! Text in HTML and SVG.
+//! Escapes text for HTML and SVG.
 
-/// Text as HTML has it, also inside of quoted attributes.
+/// Escapes text for HTML, also inside of quoted attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -10,7 +10,7 @@ pub(super) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Control characters have no business in a page; a line break may stay in a title.
+            // A page has no use for control characters; a line break may stay in a title.
             c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
             c => out.push(c),
         }

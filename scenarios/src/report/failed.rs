@@ -1,4 +1,4 @@
-//! The calls that failed, for readers of text and of pages.
+//! The failed calls of a run, as text and as a table of the page.
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt::Write};
 
@@ -8,7 +8,7 @@ use crate::judge::{
     history::{CallKind, FailedCalls},
 };
 
-/// The most lines about the calls of one run that failed.
+/// The most lines about the failed calls of one run.
 const LINES_MAX: usize = 6;
 
 /// The most clients that a line names.
@@ -17,9 +17,9 @@ const CLIENTS_MAX: usize = 3;
 /// The longest error that a line shows whole, in characters.
 const TEXT_MAX: usize = 200;
 
-/// The calls that failed in lines, one for each kind of error of what was asked: which clients it
-/// happened to and how often, and the first of them. Of many kinds those that came most often are
-/// told, and how many others there are.
+/// Describes failed calls in lines, one for each kind of call with each kind of error: the clients,
+/// the number of calls, and the first failure. Of many kinds, describes the most frequent ones and
+/// counts the others.
 pub fn failed_calls(failed: &[FailedCalls]) -> Vec<String> {
     let kinds = kinds(failed);
     let mut told: Vec<&Kind<'_>> = kinds.iter().collect();
@@ -34,8 +34,8 @@ pub fn failed_calls(failed: &[FailedCalls]) -> Vec<String> {
     lines
 }
 
-/// In how many of these runs, all of which came out as expected, calls failed, in one line; `None`
-/// if none did.
+/// Counts, in one line, the failed calls of these runs, all of which came out as expected; `None`
+/// if no call failed.
 pub fn failed_in_runs<'a>(runs: impl Iterator<Item = &'a [FailedCalls]>) -> Option<String> {
     let (mut all, mut with, mut count) = (0_u64, 0_u64, 0_u64);
     for failed in runs {
@@ -48,10 +48,10 @@ pub fn failed_in_runs<'a>(runs: impl Iterator<Item = &'a [FailedCalls]>) -> Opti
         .then(|| format!("{calls} failed in {with} of {all} runs that came out as expected: -v shows them"))
 }
 
-/// Calls of any clients for one thing that failed with errors of one kind.
+/// Failed calls of any clients: one kind of call with one kind of error.
 struct Kind<'a>(Vec<&'a FailedCalls>);
 
-/// These calls by kind, in the order in which they are given.
+/// Groups calls by kind, in the order in which they are given.
 fn kinds(failed: &[FailedCalls]) -> Vec<Kind<'_>> {
     let mut kinds: Vec<Kind<'_>> = Vec::new();
     let mut places: BTreeMap<(CallKind, String), usize> = BTreeMap::new();
@@ -74,7 +74,7 @@ impl Kind<'_> {
         self.0.iter().min_by_key(|one| one.first_at).expect("a kind has calls")
     }
 
-    /// `c1: 394 acquisitions`, or `c1 (3), c2 (1): 4 acquisitions`.
+    /// Returns `c1: 394 acquisitions`, or `c1 (3), c2 (1): 4 acquisitions`.
     fn who_and_what(&self) -> String {
         let count = self.count();
         let [one, many] = self.first().call.nouns();
@@ -107,7 +107,7 @@ impl Kind<'_> {
     }
 }
 
-/// An error on one line that fits into a report.
+/// Puts an error on one line that fits into a report.
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(TEXT_MAX) {
@@ -116,7 +116,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The calls that failed as a table of the page, every client by itself; nothing if none did.
+/// Returns the failed calls as a table of the page, with each client by itself; empty if no call
+/// failed.
 pub(super) fn html(failed: &[FailedCalls]) -> String {
     let mut page = String::new();
     if failed.is_empty() {

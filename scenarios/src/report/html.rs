@@ -1,5 +1,5 @@
-//! One self-contained page about a run: verdicts in words, and a timeline to look into. It needs no
-//! network; everything that comes from a history is escaped.
+//! One self-contained page about a run: verdicts in words, and a timeline to zoom into. It needs no
+//! network, and escapes everything that comes from a history.
 
 use std::fmt::Write;
 
@@ -15,11 +15,11 @@ use crate::judge::{
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// How many lines of the text timeline the page carries.
+/// The most lines of the text timeline on the page.
 const LINES: usize = 2_000;
 
 impl Report<'_> {
-    /// The page.
+    /// Returns the page.
     pub fn html(&self, besides: Besides<'_>) -> String {
         let Besides { plan, causes, pictures } = besides;
         let header = &self.history.header;
@@ -46,8 +46,8 @@ impl Report<'_> {
             engine = escape(&header.engine),
             end = words::instant(header.end),
         );
-        // What is seen first: what the run is about beside how it came out, and the timeline. What
-        // explains it is below.
+        // At the top are the subject of the run beside its verdicts, and the timeline. The
+        // explanations are below.
         page.push_str("<div class=\"first\">\n");
         self.subject_matter(&mut page);
         self.glance(&mut page);
@@ -101,7 +101,7 @@ impl Report<'_> {
                 "<details><summary>The plan, with what the seed has drawn</summary><pre>{plan}</pre></details>"
             );
         }
-        // In a script `<` could end it: JSON has another way to write it.
+        // A `<` could end the script: write it as an escape of JSON.
         let data = drawing.data.to_string().replace('<', "\\u003c");
         let _ = write!(
             page,
@@ -111,7 +111,7 @@ impl Report<'_> {
         page
     }
 
-    /// What the run is about: the claim that it tries, and what its scenario says.
+    /// Writes the subject of the run: the claim that it tries, and the description of its scenario.
     fn subject_matter(&self, page: &mut String) {
         let header = &self.history.header;
         if header.claim.is_none() && header.about.is_empty() {
@@ -135,9 +135,9 @@ impl Report<'_> {
         page.push_str("</div>\n");
     }
 
-    /// The verdicts that matter, a line each, with links to their stories: what was expected, and
-    /// what was violated besides; if nothing was expected, what was decided. What is not as
-    /// expected comes first.
+    /// Writes the verdicts that matter, a line each, with links to their stories: the ones with an
+    /// expectation and the violated ones; if there is no expectation, also the ones that hold.
+    /// Those that are not as expected come first.
     fn glance(&self, page: &mut String) {
         let is_nothing_expected = self.standing() == Standing::NothingExpected;
         let mut shown: Vec<&Entry> = self.entries.iter().collect();
@@ -150,7 +150,8 @@ impl Report<'_> {
             return;
         }
         shown.sort_by_key(|entry| !matches!(entry.matched(), Some(Match::Otherwise(_))));
-        // So many have one line each, and the words that do not fit below.
+        // With more than three, each keeps to one line; words that do not fit are in the table
+        // below.
         let many = if shown.len() > 3 { " many" } else { "" };
         let _ = writeln!(page, "<table class=\"glance{many}\">");
         for entry in shown {
@@ -172,7 +173,8 @@ impl Report<'_> {
         page.push_str("</table>\n");
     }
 
-    /// What the page shows at first: the witness of what is most worth a look.
+    /// Returns the witness that the page shows at first: of a verdict that is not as expected, or
+    /// else of one with an expectation, or else of any.
     fn focus(&self) -> Option<&Witness> {
         let otherwise =
             self.entries.iter().filter(|entry| matches!(entry.matched(), Some(Match::Otherwise(_))));
@@ -180,7 +182,7 @@ impl Report<'_> {
         otherwise.chain(expected).chain(self.entries).find_map(|entry| entry.finding.verdict.witness())
     }
 
-    /// How to have it again, and how to know that it is the same.
+    /// Writes the command that runs it again, and the fingerprint that identifies the run.
     fn again(&self, page: &mut String) {
         let header = &self.history.header;
         let rows = [("have it again", &header.replay), ("fingerprint", &header.fingerprint)];
@@ -199,7 +201,7 @@ impl Report<'_> {
     }
 }
 
-/// What the violation depends on.
+/// Writes the verdict without each possible cause of the violation.
 fn causes_of(page: &mut String, causes: &Causes) {
     let _ = writeln!(
         page,
@@ -212,8 +214,8 @@ fn causes_of(page: &mut String, causes: &Causes) {
     page.push_str("</ul></div>\n");
 }
 
-/// How a violation came about, link by link; folded, but for that of the witness which the page
-/// shows at first.
+/// Writes the chain of a violation, link by link. It is folded, unless the page shows its witness
+/// at first.
 fn chain_of(page: &mut String, history: &History, witness: &Witness, focus: Option<&Witness>) {
     let lines = chain::lines(history, witness);
     if lines.is_empty() {
@@ -235,7 +237,7 @@ fn chain_of(page: &mut String, history: &History, witness: &Witness, focus: Opti
     page.push_str("</table></details>");
 }
 
-/// Whether a finding is of no interest: it is undecided, and no verdict was expected.
+/// Returns true for a finding of no interest: it is undecided, and has no expectation.
 fn is_aside(entry: &Entry) -> bool {
     entry.expected.is_none() && matches!(entry.finding.verdict, Verdict::Undecided { .. })
 }
@@ -245,7 +247,7 @@ fn pill(verdict: &Verdict) -> String {
     format!("<span class=\"pill {word}\">{word}</span>")
 }
 
-/// Whether a verdict is what was expected, if anything was.
+/// Returns the result of the comparison with the expectation; empty if there is none.
 fn matched(entry: &Entry) -> String {
     match entry.matched() {
         None => String::new(),
@@ -255,7 +257,7 @@ fn matched(entry: &Entry) -> String {
     }
 }
 
-/// The button that zooms the timeline to a witness.
+/// Writes the button that zooms the timeline to a witness.
 fn show(page: &mut String, witness: &Witness) {
     let (from, until) = (witness.from.as_micros(), witness.until.as_micros());
     let _ = write!(page, "<button data-show=\"{from} {until}\">show</button>");

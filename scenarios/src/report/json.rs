@@ -1,4 +1,4 @@
-//! The verdicts for other programs.
+//! The verdicts as JSON for other programs.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ struct Row<'a> {
     expected: Option<&'a Expectation>,
     #[serde(flatten)]
     matched: Option<Match>,
-    /// How a violation came about, in the order of true time.
+    /// The chain of a violation, in the order of true time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     chain: Vec<chain::Link>,
 }
@@ -35,8 +35,8 @@ struct Whole<'a> {
 }
 
 impl Report<'_> {
-    /// One JSON object: what ran, what was done to it, every finding with what was expected of it,
-    /// and the calls that failed. Times are nanoseconds of true time, measured times milliseconds.
+    /// Returns one JSON object: the run, its faults, every finding with its expectation, and the
+    /// failed calls. Times are nanoseconds of true time; measured times are milliseconds.
     pub fn json(&self) -> serde_json::Value {
         let History { header: Header { scenario, seed, engine, fingerprint, replay, .. }, .. } = self.history;
         let chain_of = |entry: &Entry| {

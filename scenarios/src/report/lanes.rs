@@ -1,4 +1,4 @@
-//! What the page draws: for each row its bars and marks, in true time.
+//! The rows of the page's timeline, with their bars and marks in true time.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use crate::judge::{
 pub(super) struct Bar {
     pub(super) from: True,
     pub(super) until: True,
-    /// The owner whose colour it has; none for what concerns a host.
+    /// The owner that gives it its colour; `None` for a bar of a host.
     pub(super) owner: Option<Owner>,
-    /// What sort of bar, for the style sheet.
+    /// The kind of bar, for the style sheet.
     pub(super) class: &'static str,
     pub(super) label: String,
     pub(super) title: String,
 }
 
-/// A row with its bars, and with what happened at an instant.
+/// A row with its bars, and with marks of what happened at an instant.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub(super) label: String,
@@ -31,8 +31,8 @@ pub(super) struct Lane {
     pub(super) marks: Vec<(True, String)>,
 }
 
-/// The owner in whose row another one is shown, and the name of the row. A Redlock has an owner of
-/// its own for each try: where its client works in one line, that line has the row of them all.
+/// Returns the owner in whose row `owner` is shown, and the name of the row. A Redlock has a new
+/// owner for each try: if its client works in one line, the row of that line shows them all.
 pub(super) fn row(history: &History, owner: Owner) -> (Owner, String) {
     let client = history.owners[owner.0 as usize].client;
     let prefix = format!("{}:", history.host_name(client));
@@ -48,9 +48,9 @@ fn running(title: &str, from: True, until: True) -> String {
     format!("{title}\n{} to {}", words::instant(from), words::instant(until))
 }
 
-/// Per node: whose key it had.
+/// Returns a row per node, with the owners whose key it had.
 pub(super) fn nodes(history: &History) -> Vec<Lane> {
-    // An owner may have it in both modes.
+    // An owner may have the key in both modes.
     type Of = (Host, Lock, Owner, Mode);
     let mut open: BTreeMap<Of, (True, True)> = BTreeMap::new();
     let mut bars: BTreeMap<Host, Vec<Bar>> = BTreeMap::new();
@@ -119,7 +119,8 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
     history.header.hosts_of(HostKind::Node).map(lane).collect()
 }
 
-/// Per node that ever was a master of a replicated lock: when it was.
+/// Returns a row per node that ever was a master of a replicated lock, with the times at which it
+/// was.
 pub(super) fn masters(evidence: &Evidence<'_>, lock: Lock) -> Vec<Lane> {
     let history = evidence.history;
     let mut lanes: BTreeMap<Host, Lane> = BTreeMap::new();
@@ -136,7 +137,7 @@ pub(super) fn masters(evidence: &Evidence<'_>, lock: Lock) -> Vec<Lane> {
     lanes.into_values().collect()
 }
 
-/// Per Sentinel and node of a cluster: what it said of the others.
+/// Returns a row per Sentinel and node of a cluster, with its reports of the others.
 pub(super) fn failure_detection(history: &History) -> Vec<Lane> {
     let mut lanes: BTreeMap<Host, Lane> = BTreeMap::new();
     let is_said = |kind: &EventKind| matches!(kind, EventKind::Cluster { .. } | EventKind::Sentinel { .. });
@@ -150,14 +151,14 @@ pub(super) fn failure_detection(history: &History) -> Vec<Lane> {
     lanes.into_values().collect()
 }
 
-/// Per owner, and per lock where there are several: what the servers promised it.
+/// Returns a row per owner, and per lock if there are several, with the promises of the servers.
 pub(super) fn promised(evidence: &Evidence<'_>) -> Vec<Lane> {
     let history = evidence.history;
     by_owner(history, bars(history, evidence.promised(), "promise"))
 }
 
-/// Per owner, and per lock where there are several: when it tried to acquire and when it believed
-/// it held the lock.
+/// Returns a row per owner, and per lock if there are several, with its tries to acquire the lock
+/// and its beliefs that it holds the lock.
 pub(super) fn believed(evidence: &Evidence<'_>) -> Vec<Lane> {
     let history = evidence.history;
     let mut all: Vec<(Lock, Bar)> = asked(history);
@@ -190,7 +191,7 @@ fn by_owner(history: &History, bars: Vec<(Lock, Bar)>) -> Vec<Lane> {
         .collect()
 }
 
-/// The calls for a lock that took some time.
+/// Returns the calls to acquire a lock, each from its beginning to its return.
 fn asked(history: &History) -> Vec<(Lock, Bar)> {
     let mut open: BTreeMap<crate::judge::history::Op, (True, Lock, Owner)> = BTreeMap::new();
     let mut bars = Vec::new();
@@ -223,7 +224,7 @@ fn asked(history: &History) -> Vec<(Lock, Bar)> {
     bars
 }
 
-/// When hosts stood still or were down.
+/// Returns the times at which hosts were paused, suspended or down.
 pub(super) fn lives(history: &History) -> BTreeMap<Host, Vec<Bar>> {
     let mut open: BTreeMap<Host, (True, &'static str)> = BTreeMap::new();
     let mut bars: BTreeMap<Host, Vec<Bar>> = BTreeMap::new();
@@ -267,7 +268,7 @@ pub(super) struct Dot {
     pub(super) title: String,
 }
 
-/// The writes that arrived.
+/// Returns the writes that arrived at the resource.
 pub(super) fn writes(history: &History) -> Vec<Dot> {
     let fence = history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
     let dot = |event: &crate::judge::history::Event| match &event.kind {

@@ -1,5 +1,5 @@
-//! What hosts sent each other, for the page: who sent it to whom, when it left and when it arrived,
-//! and its RESP in a line, or what it asks the resource to write.
+//! The messages between hosts, for the page: sender, receiver, the times of sending and arrival,
+//! and the RESP in one line or the requested writes to the resource.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,26 +15,26 @@ use crate::judge::{
     history::{History, HostKind, WriteLine},
 };
 
-/// How many messages one page may have: those nearest to what it shows first.
+/// The most messages of one page: those nearest to what it shows first.
 const MESSAGES_MAX: usize = 4_000;
-/// How many characters of a message are shown.
+/// The most characters of a message that are shown.
 const SHOWN: usize = 240;
 
-/// What one host sent another at once, with the reply to it if there was one.
+/// One payload from a host to another, with the reply to it if there was one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
-    /// Its sender and its receiver, as places in the header's list of hosts.
+    /// Its sender and its receiver, as indexes into the header's list of hosts.
     pub(super) ends: [usize; 2],
     pub(super) sent: True,
-    /// Of a request when the node read it, and `None` if it never did; of a reply when it was due,
-    /// which only a fault changes.
+    /// For a request, the time at which the node read it; `None` if it never did. For a reply, the
+    /// time at which it was due, which only a fault changes.
     pub(super) arrived: Option<True>,
     pub(super) is_request: bool,
     pub(super) words: String,
 }
 
-/// The messages nearest to an instant, in the order in which they left, and how many others there
-/// were.
+/// Returns the messages nearest to an instant, in the order in which they were sent, and the number
+/// of the others.
 pub(super) fn around(history: &History, records: &[Record], instant: True) -> (Vec<Message>, usize) {
     let mut all = messages(history, records);
     let left_out = all.len().saturating_sub(MESSAGES_MAX);
@@ -50,9 +50,9 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
     let hosts = history.header.hosts.iter().enumerate();
     let places: BTreeMap<&str, usize> = hosts.map(|(at, host)| (&*host.name, at)).collect();
     let mut found: Vec<Message> = Vec::new();
-    // The latest request of each connection that has no reply yet.
+    // For each connection, its latest request that has no reply yet.
     let mut open: BTreeMap<(usize, u16, usize, u16), usize> = BTreeMap::new();
-    // By client and node the requests that the node has not read yet.
+    // For each client and node, the requests that the node has not read yet.
     let mut unread: BTreeMap<(usize, usize), VecDeque<(usize, &Bytes)>> = BTreeMap::new();
     for record in records {
         let Some(host) = record.host.as_ref().and_then(|(name, _)| places.get(&**name).copied()) else {
@@ -64,7 +64,7 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
             }
             Event::Request { client, command, .. } => {
                 let waiting = places.get(&**client).and_then(|client| unread.get_mut(&(*client, host)));
-                // A payload of several commands has arrived when its first one is read.
+                // A payload of several commands arrives when its first command is read.
                 if let Some(waiting) = waiting
                     && let Some(at) = waiting.iter().position(|(_, payload)| payload.starts_with(command))
                     && let Some((number, _)) = waiting.remove(at)
@@ -90,7 +90,7 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
         let mut arrived = Some(due);
         if is_request {
             open.insert((host, source_port, to, destination_port), found.len());
-            // A server listens below the ports that its clients have; a master's stream goes the
+            // A server listens on a lower port than its clients have; a master's stream goes the
             // other way.
             if destination_port < source_port && history.header.hosts[to].kind == HostKind::Node {
                 unread.entry((host, to)).or_default().push_back((found.len(), payload));
@@ -102,11 +102,11 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
     found
 }
 
-/// The writes in a payload to the resource, a line each.
+/// Describes the writes in a payload to the resource; `None` if it contains anything else.
 fn writes(history: &History, payload: &[u8]) -> Option<String> {
     let write = |line: &str| {
         let WriteLine { lock, owner, token, .. } = line.parse().ok()?;
-        // Code on a host may send the resource anything.
+        // Code on a host may send anything to the resource.
         let is_known =
             history.header.locks().any(|known| known == lock) && history.owners.len() > owner.0 as usize;
         let (lock, owner) = is_known.then(|| (&history.lock(lock).name, history.owner_name(owner)))?;
@@ -117,7 +117,7 @@ fn writes(history: &History, payload: &[u8]) -> Option<String> {
     all.map(|all| all.join("; "))
 }
 
-/// The commands in a payload; `None` if it is none, or not all of one.
+/// Returns the commands in a payload; `None` if it does not begin with a whole command.
 fn request(payload: &[u8]) -> Option<String> {
     let mut decoder = Decoder::default();
     decoder.feed(payload);
@@ -128,7 +128,8 @@ fn request(payload: &[u8]) -> Option<String> {
         let arguments = command.iter().map(|argument| argument.escape_ascii().to_string());
         commands.push(arguments.collect::<Vec<_>>().join(" "));
     }
-    // An array of bulk strings may be a reply as well: a command begins with a word.
+    // A reply may also be an array of bulk strings: only a command begins with a word in upper
+    // case.
     let is_command = |text: &String| text.starts_with(|letter: char| letter.is_ascii_uppercase());
     (!commands.is_empty() && commands.iter().all(is_command)).then(|| commands.join("; "))
 }
@@ -137,7 +138,7 @@ fn reply(payload: &[u8]) -> String {
     let lines =
         payload.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end().escape_ascii().to_string());
     let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-    // Line ends alone are what a master sends a replica that waits for its snapshot.
+    // A master sends mere line ends to a replica that waits for its snapshot.
     if text.is_empty() { payload.escape_ascii().to_string() } else { text }
 }
 
@@ -161,7 +162,8 @@ mod tests {
             (b"+OK\r\n", false, "+OK"),
             (b"\n", false, "\\n"),
             (b"*2\r\n:1\r\n$-1\r\n", false, "*2 :1 $-1"),
-            // A reply of bulk strings that is no command, and a payload that ends within one.
+            // A reply of bulk strings that is not a command, and a payload that ends within a
+            // command.
             (b"*1\r\n$3\r\nc:1\r\n", false, "*1 $3 c:1"),
             (b"*2\r\n$4\r\nPT", false, "*2 $4 PT"),
         ] {
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!(shortened(&"x".repeat(SHOWN + 1)).len(), SHOWN + 3);
     }
 
-    /// It was drawn as a reply, with the words `0 1 - 2008471396`.
+    /// Such a write was once drawn as a reply, with the words `0 1 - 2008471396`.
     #[test]
     fn a_write_to_the_resource_was_taken_for_a_reply() {
         let history = Story::one_node().at(0).granted("m", "c1", 1_000).granted("m", "c2", 1_000).ends(2_000);

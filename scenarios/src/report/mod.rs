@@ -1,7 +1,7 @@
-//! What a person gets to read: of a run verdicts in words, a timeline, JSON, and one page of HTML;
-//! of all claims one page more.
+//! Reports for people: verdicts in words, a timeline, JSON and one page of HTML about a run, and a
+//! page about all claims.
 //!
-//! A report shows what is in a history and in the findings about it, and decides nothing.
+//! A report shows the contents of a history and of the findings about it, and decides nothing.
 
 mod chain;
 mod drawing;
@@ -31,21 +31,22 @@ pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
 pub use site::{ClaimRow, Condition, FormulaRow, Mark, Site};
 pub use timeline::timeline;
 
-/// A finding with what was expected of it.
+/// A finding with its expectation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What the checker found.
+    /// The finding of a checker.
     pub finding: Finding,
-    /// What the scenario expects, if it expects anything of this checker.
+    /// The scenario's expectation of this checker; `None` if there is none.
     pub expected: Option<Expectation>,
-    /// Each of its measures that the scenario has a formula for, beside that, in a line.
+    /// A line for each measure with a formula in the scenario: the measured value and the
+    /// formula's.
     pub formulas: Vec<String>,
-    /// The first measure that is not what its formula comes to, and in what.
+    /// The first measure that differs from its formula, and the difference; `None` if all agree.
     pub off: Option<String>,
 }
 
 impl Entry {
-    /// Whether the finding is what was expected; `None` if nothing was.
+    /// Compares the finding with its expectation; `None` if there is no expectation.
     pub fn matched(&self) -> Option<Match> {
         self.expected.as_ref().map(|expected| match (expected.matches(&self.finding), &self.off) {
             (Match::AsExpected, Some(off)) => Match::Otherwise(off.clone()),
@@ -54,7 +55,8 @@ impl Entry {
     }
 }
 
-/// Findings with what was expected of each checker, by its name.
+/// Adds to each finding the expectation of its checker, which `expected` finds by the checker's
+/// name.
 pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expectation>) -> Vec<Entry> {
     let entry = |finding: Finding| {
         let expected = expected(finding.checker);
@@ -63,17 +65,17 @@ pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expecta
     findings.into_iter().map(entry).collect()
 }
 
-/// How each violation among these findings came about, by checker.
+/// Returns the chain of each violation among these findings, by checker.
 pub fn chains(history: &History, findings: &[Finding]) -> BTreeMap<&'static str, Vec<Link>> {
     let violated = findings.iter().filter_map(|finding| Some((finding, finding.verdict.witness()?)));
     let chains = violated.map(|(finding, witness)| (finding.checker, chain::lines(history, witness)));
     chains.filter(|(_, links)| !links.is_empty()).collect()
 }
 
-/// As [`entries`], with what the history itself says is expected.
+/// Adds the expectations that the history itself contains to the findings, like [`entries`].
 ///
 /// # Errors
-/// A description of the expectation that cannot be read or names an unknown checker.
+/// If an expectation cannot be read, or names an unknown checker.
 pub fn own_entries(history: &History, findings: Vec<Finding>) -> Result<Vec<Entry>, String> {
     let read = |(checker, value): (&String, &serde_json::Value)| match serde_json::from_value(value.clone()) {
         Ok(expected) => Ok((checker.clone(), expected)),
@@ -88,63 +90,63 @@ pub fn own_entries(history: &History, findings: Vec<Finding>) -> Result<Vec<Entr
     Ok(entries(findings, |checker| expected.get(checker).cloned()))
 }
 
-/// A run with everything that was found about it.
+/// A run with all findings about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {
-    /// What happened.
+    /// The history of the run.
     pub history: &'a History,
-    /// What was found, in the order to show it.
+    /// The findings, in the order to show them.
     pub entries: &'a [Entry],
-    /// Every record of the run, packets too, from which the page draws messages; empty where they
-    /// were not kept.
+    /// Every record of the run, packets included, from which the page draws messages; empty if the
+    /// records were not kept.
     pub records: &'a [Record],
 }
 
-/// Why a run was violated.
+/// The causes of a violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Causes {
-    /// Whose violation is meant.
+    /// The checker that found the violation.
     pub checker: &'static str,
-    /// What became of the verdict without each fault, clock error and delay.
+    /// The verdict without each fault, clock error and delay.
     pub lines: Vec<Counterfactual>,
 }
 
-/// A picture of many runs, this one among them.
+/// A picture of many runs, including this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The picture.
+    /// The picture as SVG.
     pub svg: String,
 }
 
-/// What a page shows besides the run.
+/// Parts of a page besides the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Besides<'a> {
-    /// The plan of the run in words, with the values that the seed has drawn; empty where only the
+    /// The plan of the run in words, with the values that the seed has drawn; empty if only the
     /// history is known.
     pub plan: &'a str,
-    /// The causes of a violation, where they were looked for.
+    /// The causes of a violation; `None` if they were not searched for.
     pub causes: Option<&'a Causes>,
-    /// What was drawn of all the runs.
+    /// The pictures of all the runs.
     pub pictures: &'a [Picture],
 }
 
-/// How a run came out as a whole.
+/// The outcome of a run as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Everything that was expected came out so (and something was expected).
+    /// All expectations were met, and there was at least one.
     AsExpected,
-    /// Something came out otherwise.
+    /// An expectation was not met.
     Otherwise,
-    /// Nothing came out otherwise, but something expected could not be decided.
+    /// No expectation was missed, but one could not be decided.
     Undecided,
-    /// Nothing was expected.
+    /// There was no expectation.
     NothingExpected,
 }
 
 impl Report<'_> {
-    /// How the run came out as a whole.
+    /// Returns the outcome of the run as a whole.
     pub fn standing(&self) -> Standing {
         let matches: Vec<Match> = self.entries.iter().filter_map(Entry::matched).collect();
         if matches.is_empty() {

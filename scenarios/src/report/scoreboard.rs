@@ -11,29 +11,29 @@ use crate::judge::history::FailedCalls;
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
 
-/// The libraries with what was found of each.
+/// The libraries with the results of each.
 #[derive(Debug, Clone, Serialize)]
 pub struct Scoreboard {
-    /// The command that made it.
+    /// The command that made the scoreboard.
     pub command: String,
     /// The day, as in 2026-11-25.
     pub date: String,
-    /// The server that the libraries were tried on.
+    /// The server on which the libraries were tried.
     pub server: String,
-    /// What they were tried for, in the order of the columns.
+    /// The claims for which they were tried, in the order of the columns.
     pub claims: Vec<BoardClaim>,
     /// The libraries.
     pub libraries: Vec<Tried>,
-    /// Locks with a mistake, which must be found.
+    /// Locks with a mistake, which the trial must find.
     pub controls: Vec<Tried>,
 }
 
-/// A claim that libraries are tried for.
+/// A claim for which libraries are tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BoardClaim {
     /// Its number, such as `T4`.
     pub id: String,
-    /// What is claimed.
+    /// The statement of the claim.
     pub says: String,
     /// The scenario file.
     pub file: String,
@@ -46,47 +46,47 @@ pub struct Tried {
     pub library: String,
     /// The command of its peer.
     pub command: String,
-    /// What the list says of the peer, such as a feature of the library that it does not use.
+    /// A note in the list of peers, such as a feature of the library that the peer does not use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// How it came out, by claim.
+    /// The results, in the order of the claims.
     pub cells: Vec<Cell>,
 }
 
-/// How one library came out of the trial for one claim.
+/// The result of one library for one claim.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cell {
-    /// How it came out.
+    /// The outcome.
     pub came_out: CameOut,
-    /// Whether the file expects that of a right lock.
+    /// True if the file expects this outcome of a right lock.
     pub expected: bool,
-    /// The sentences that say why, each after its checker.
+    /// The sentences that explain the outcome, each after the name of its checker.
     pub evidence: Vec<String>,
     /// The calls that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_calls: Vec<FailedCalls>,
-    /// The line that runs it again; empty where nothing ran.
+    /// The command that runs it again; empty if nothing ran.
     pub again: String,
-    /// How often it was run: again where a busy machine may have decided.
+    /// Number of runs. It is run again if a busy machine may have decided the outcome.
     pub plays: usize,
 }
 
-/// How a library came out of a trial.
+/// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CameOut {
-    /// What was asked held.
+    /// The checked property holds.
     Holds,
-    /// It did not.
+    /// The checked property is violated.
     Violated,
-    /// The run does not say.
+    /// The run does not decide it.
     Undecided,
     /// The library has no such feature.
     DoesNotApply,
 }
 
 impl CameOut {
-    /// The one word for it.
+    /// The outcome in one word.
     pub fn word(self) -> &'static str {
         match self {
             CameOut::Holds => "holds",
@@ -98,12 +98,12 @@ impl CameOut {
 }
 
 impl Cell {
-    /// Whether it belongs to what was found.
+    /// Returns true if the result is listed among the findings.
     fn is_finding(&self) -> bool {
         !self.expected && matches!(self.came_out, CameOut::Violated | CameOut::Undecided)
     }
 
-    /// The evidence, and behind it the calls that failed.
+    /// Returns the evidence, followed by the failed calls.
     fn because(&self) -> String {
         let failed = failed_calls(&self.failed_calls);
         let failed = (!failed.is_empty()).then(|| format!("Calls failed: {}.", failed.join("; ")));
@@ -121,7 +121,7 @@ impl Cell {
 }
 
 impl Scoreboard {
-    /// As Markdown.
+    /// Returns the scoreboard as Markdown.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
         let Scoreboard { command, date, server, .. } = self;
@@ -158,7 +158,7 @@ impl Scoreboard {
         text
     }
 
-    /// What the list says of peers.
+    /// Returns the libraries that have a note, with it.
     fn notes(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.libraries.iter().chain(&self.controls);
         all.filter_map(|tried| Some((&*tried.library, &**tried.note.as_ref()?)))
@@ -196,7 +196,7 @@ impl Scoreboard {
         text.push('\n');
     }
 
-    /// As one page, which needs no network.
+    /// Returns the scoreboard as one page of HTML, which needs no network.
     pub fn html(&self) -> String {
         let mut page = String::new();
         let _ = write!(

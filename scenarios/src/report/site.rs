@@ -1,6 +1,6 @@
-//! The page of all claims: what each says, how it came out under each condition, where its verdict
-//! changes, and links to the page of a run and to the file. It needs no network; everything that
-//! comes from a file is escaped.
+//! The page of all claims: for each claim its statement, its outcome under each condition, the
+//! boundary at which its verdict changes, and links to the page of a run and to the file. It needs
+//! no network, and escapes everything that comes from a file.
 
 use std::fmt::Write;
 
@@ -9,12 +9,12 @@ use super::escape::escape;
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
 
-/// How a claim or a condition came out.
+/// The outcome of a claim or of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// As its file states.
     AsStated,
-    /// Otherwise.
+    /// Not as its file states.
     Otherwise,
     /// It could not be decided.
     Undecided,
@@ -38,73 +38,72 @@ impl Mark {
     }
 }
 
-/// The claims with what was found of each.
+/// The claims with the results of each.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// In the order to show them.
+    /// The claims in the order to show them.
     pub claims: Vec<ClaimRow>,
 }
 
-/// One claim.
+/// A claim with its results.
 #[derive(Debug, Clone)]
 pub struct ClaimRow {
     /// Its number, such as `S4`.
     pub id: String,
-    /// What its part of the page is called, for links.
+    /// The name of its part of the page, for links.
     pub anchor: String,
-    /// What is claimed.
+    /// The statement of the claim.
     pub says: String,
-    /// By whom.
+    /// The source of the claim.
     pub by: String,
-    /// The address of the source; empty where there is none.
+    /// The address of the source; empty if it has none.
     pub at: String,
-    /// How it came out as a whole.
+    /// The outcome of the claim as a whole.
     pub mark: Mark,
-    /// What was found besides, in the author's words.
+    /// A further finding, in the author's words.
     pub finding: Option<String>,
-    /// Why it has no number with a formula, in the author's words.
+    /// The reason why it has no number with a formula, in the author's words.
     pub no_boundary: Option<String>,
     /// The scenario file, as a link from the page.
     pub file: String,
-    /// Each condition that was tried.
+    /// The conditions that were tried.
     pub conditions: Vec<Condition>,
-    /// Each measure and each boundary for which the file has a formula.
+    /// The measures and boundaries for which the file has a formula.
     pub formulas: Vec<FormulaRow>,
 }
 
-/// One condition of a claim.
+/// A condition of a claim.
 #[derive(Debug, Clone)]
 pub struct Condition {
-    /// The variant of the file.
+    /// The variant of the file; empty for the file without a variant.
     pub name: String,
-    /// How many runs there were.
+    /// Number of runs.
     pub runs: usize,
-    /// What was found of each checker that the claim is about: its name, the verdict, and what was
-    /// measured.
+    /// For each checker that the claim is about: its name, its verdict, and the measured values.
     pub verdicts: Vec<(String, &'static str, String)>,
-    /// How it came out.
+    /// The outcome.
     pub mark: Mark,
     /// The page of a run, as a link.
     pub page: String,
 }
 
-/// A number that was found beside what the file claims: a measure, or the place on an axis where a
-/// verdict changes.
+/// A number that was found, beside the formula of the file: a measure, or the value on an axis at
+/// which a verdict changes.
 #[derive(Debug, Clone)]
 pub struct FormulaRow {
-    /// What was looked for.
+    /// The measure or the boundary.
     pub heading: String,
-    /// What was found, a line each.
+    /// The results, a line each.
     pub lines: Vec<String>,
-    /// How it came out.
+    /// The outcome.
     pub mark: Mark,
-    /// From the beginning of an axis to its end, the parts with the same verdict: which share of
-    /// the axis each is, and the word. Of a measure there are none.
+    /// The parts of an axis with the same verdict, from its beginning to its end: the share of the
+    /// axis, and the verdict's word. Empty for a measure.
     pub strip: Vec<(f64, &'static str)>,
 }
 
 impl Site {
-    /// The page.
+    /// Returns the page.
     pub fn html(&self) -> String {
         let stated = self.claims.iter().filter(|claim| claim.mark == Mark::AsStated).count();
         let mut page = String::new();
@@ -131,7 +130,7 @@ impl ClaimRow {
     fn write(&self, page: &mut String) {
         let (id, anchor, file) = (escape(&self.id), escape(&self.anchor), escape(&self.file));
         let by = escape(&self.by);
-        // Only what is an address becomes a link: a file could name anything.
+        // Make a link only of an address: a file could name anything.
         let by = match self.at.starts_with("https://") || self.at.starts_with("http://") {
             true => format!("<a href=\"{}\">{by}</a>", escape(&self.at)),
             false => by,

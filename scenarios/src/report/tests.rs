@@ -1,4 +1,4 @@
-//! What reports look like, on a story with everything in it.
+//! The appearance of reports on a story that has everything.
 
 use super::*;
 use crate::judge::{
@@ -136,7 +136,7 @@ fn the_page_is_self_contained_and_escaped() {
     assert!(page.contains("failover &lt;loses&gt; a lock") && !page.contains("<loses>"));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let there = page.matches(outside).count();
-        // The name of a namespace is no address, and a clip path is in the page itself.
+        // The name of a namespace is not an address, and a clip path is in the page itself.
         let own = page.matches("http://www.w3.org/2000/svg").count() * usize::from(outside == "http://")
             + page.matches("url(#").count() * usize::from(outside == "url(");
         assert_eq!(there, own, "{outside}");
@@ -144,7 +144,7 @@ fn the_page_is_self_contained_and_escaped() {
     for part in [
         "class=\"over\"",
         "class=\"band\"",
-        // A bar for what the owner believed.
+        // A bar for the belief of the owner.
         "<title>c1 believed it held the lock",
         "5f8d0c1e",
         "lockstorm replay",
@@ -189,12 +189,12 @@ fn each_part_of_the_timeline_has_its_heading_and_a_row_for_each_of_its_hosts_or_
     let expected: [(&str, &[&str]); 7] = [
         ("faults", &["c1", "m", "r", "r"]),
         ("nodes", &["m", "r"]),
-        // That r takes over the role is no part of this story.
+        // This story has no event in which r becomes a master.
         ("masters", &["m"]),
         ("promised by the servers", &["c1", "c2"]),
         ("believed by the clients", &["c1", "c2"]),
         ("writes", &["shop"]),
-        // Each by the clock that its leases count on; the others believe nothing.
+        // A client is shown by the clock on which its leases count; c3 and c4 believe nothing.
         ("clocks", &["m wall", "r wall", "c1 monotonic", "c2 boottime", "c3 boottime", "c4 boottime"]),
     ];
     let expected: Vec<(&str, Vec<String>)> = expected
@@ -217,7 +217,7 @@ fn legend(page: &str) -> Vec<String> {
     line.split("</span>").filter_map(words).collect()
 }
 
-/// It was the same for every run, whatever was in its timeline.
+/// The legend was once the same for every run, whatever its timeline had.
 #[test]
 fn the_legend_explains_each_shape_that_is_drawn_and_no_other() {
     let page = |history: &History| Report { history, entries: &[], records: &[] }.html(Besides::default());
@@ -249,7 +249,7 @@ fn the_legend_explains_each_shape_that_is_drawn_and_no_other() {
     assert_eq!(legend(&page(&paused.life("m", Life::Crashed).ends(2_000))), ["down or paused"]);
 }
 
-/// There are no records of one, and nothing said why its page has no messages.
+/// Such a run has no records, and nothing once explained why its page has no messages.
 #[test]
 fn the_page_of_a_run_in_real_time_says_that_its_messages_are_not_recorded() {
     let mut history = story();
@@ -260,7 +260,7 @@ fn the_page_of_a_run_in_real_time_says_that_its_messages_are_not_recorded() {
     }
 }
 
-/// The timeline was below every verdict, its story and its causes.
+/// The timeline was once below every verdict, with its story and its causes.
 #[test]
 fn the_verdicts_are_named_before_the_timeline_and_told_after_it() {
     let history = story();
@@ -276,7 +276,8 @@ fn the_verdicts_are_named_before_the_timeline_and_told_after_it() {
         .filter_map(|rest| rest.split_once('"'))
         .map(|(name, _)| name)
         .collect();
-    // What is expected and what is violated besides, and what is not as expected before the rest.
+    // The verdicts with an expectation and the violated ones; those that are not as expected come
+    // first.
     let shown: Vec<&Entry> = entries
         .iter()
         .filter(|entry| entry.expected.is_some() || entry.finding.verdict.witness().is_some())
@@ -333,8 +334,8 @@ fn a_whole_is_as_expected_only_if_all_of_it_is() {
     }
 }
 
-/// The occurrences of a fault that repeats are in one row. Where the seed draws a size or a host
-/// each had a row of its own.
+/// The occurrences of a fault that repeats are in one row. If the seed draws a size or a host, each
+/// once had its own row.
 #[test]
 fn a_fault_that_repeats_has_one_row() {
     let begin = || Story::failover(LockKind::Exclusive);
@@ -355,7 +356,8 @@ fn a_fault_that_repeats_has_one_row() {
     }
 }
 
-/// The faults of a storm had more rows than a screen has room for, and what came of them was below.
+/// The faults of a storm once had more rows than a screen has room for, and their consequences were
+/// below.
 #[test]
 fn many_faults_have_their_rows_below_what_came_of_them() {
     let with = |count: i64| {
@@ -369,7 +371,7 @@ fn many_faults_have_their_rows_below_what_came_of_them() {
         let rows = rows(&page);
         assert_eq!(rows.iter().position(|(heading, _)| *heading == "faults"), Some(at), "{rows:?}");
         assert_eq!(rows[at].1.len(), count as usize);
-        // So the bands begin above it all.
+        // In that case the bands begin above all rows.
         let above = page.lines().filter(|line| line.contains("\"band\"") && line.contains("y=\"26\""));
         assert_eq!(above.count(), bands, "{count}");
     }

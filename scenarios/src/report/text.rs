@@ -1,4 +1,4 @@
-//! The verdicts for a terminal.
+//! The verdicts as text for a terminal.
 
 use std::fmt::Write;
 
@@ -16,10 +16,10 @@ fn paint(colour: bool, code: &str, text: &str) -> String {
 }
 
 impl Report<'_> {
-    /// The verdicts in words, in colour where the terminal has any. What a scenario expects comes
-    /// with whether it came out so; what it does not mention is shown where it was violated, and if
-    /// it mentions nothing, where it was decided. Behind the verdicts are the calls that failed,
-    /// and how a violation came about.
+    /// Returns the verdicts in words, with colours if `colour` is set. A finding with an
+    /// expectation is shown with the result of the comparison. Any other is shown if it is violated
+    /// and, if nothing at all is expected, if it holds. The failed calls and the chain of a
+    /// violation follow.
     pub fn text(&self, colour: bool, chain: ChainShown<'_>) -> String {
         let header = &self.history.header;
         let mut out = String::new();
@@ -37,7 +37,7 @@ impl Report<'_> {
         for line in failed_calls(&self.history.failed_calls()) {
             let _ = writeln!(out, "  {line}");
         }
-        // One will do: those of the other findings tell the same.
+        // One chain is enough: those of the other findings show the same.
         let chained = self.entries.iter().filter(shown).find_map(|entry| {
             let witness = entry.finding.verdict.witness()?;
             let lines = super::chain::lines(self.history, witness);

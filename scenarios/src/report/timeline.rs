@@ -1,4 +1,4 @@
-//! What happened, one line at a time: true time, the host, the words.
+//! The events of a run, one line each: true time, host, words.
 
 use std::fmt::Write;
 
@@ -12,8 +12,8 @@ use crate::judge::{
     },
 };
 
-/// The timeline of a run as text, at most so many lines of it; what is left out is said. Equal
-/// lines in a row are one.
+/// Returns the timeline of a run as text of at most `lines_max` lines; one more line counts those
+/// that are left out. Equal lines in a row are merged.
 pub fn timeline(history: &History, lines_max: usize) -> String {
     let mut lines: Vec<(True, &str, String)> = Vec::with_capacity(history.events.len());
     for fault in &history.faults {
@@ -46,7 +46,7 @@ pub fn timeline(history: &History, lines_max: usize) -> String {
     out
 }
 
-/// One event in words; `None` for what is not worth a line.
+/// Describes an event in words. An event that gives `None` has no line.
 pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
     let name = |owner: &crate::judge::history::Owner| history.owner_name(*owner);
     let lease = |lease: &Option<u64>| lease.map_or("no expiry".to_owned(), |ms| format!("{ms} ms"));
@@ -190,8 +190,8 @@ fn gone(history: &History, node: Host, how: LossCause) -> String {
     }
 }
 
-/// The clock a host lives by: a node by its wall clock; a client by the one it counted its leases
-/// by.
+/// Returns the clock by which a host is shown: the wall clock of a node; for a client the clock by
+/// which it counted its leases.
 pub(super) fn own_clock(history: &History, host: Host) -> ClockId {
     if history.header.hosts[usize::from(host.0)].kind == crate::judge::history::HostKind::Node {
         return ClockId::Wall;

@@ -7,13 +7,13 @@ use bytes::Bytes;
 /// The reason for a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The command.
+    /// The user may not call the command.
     Command,
-    /// A key.
+    /// The user may not access a key.
     Key,
-    /// A channel.
+    /// The user may not access a channel.
     Channel,
-    /// The password.
+    /// The authentication failed.
     Auth,
 }
 
@@ -29,38 +29,38 @@ impl Reason {
     }
 }
 
-/// Refusals that are alike.
+/// A group of denials that are alike.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// How many.
+    /// Number of denials.
     pub count: u64,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// Where: `toplevel`, `multi` or `lua`.
+    /// The context: `toplevel`, `multi` or `lua`.
     pub context: &'static str,
-    /// What was asked for: the command, the key, the channel.
+    /// The denied command, key or channel.
     pub object: Bytes,
-    /// The user.
+    /// The name of the user.
     pub username: Bytes,
-    /// When the last of them was, in milliseconds of the wall clock.
+    /// The time of the last denial, in milliseconds of the wall clock.
     pub at_ms: i64,
-    /// The connection that asked, as CLIENT LIST shows it.
+    /// The connection of the last denial, as CLIENT LIST shows it.
     pub client: Bytes,
 }
 
-/// The latest refusals, the last one first.
+/// The latest denials, the last one first.
 #[derive(Debug, Default)]
 pub struct Log {
     entries: VecDeque<Entry>,
 }
 
 impl Log {
-    /// Denials further apart are not merged into one entry.
+    /// Milliseconds after which a denial begins a new entry.
     const TOGETHER_MS: i64 = 60_000;
-    /// How far back the search for one like it goes.
+    /// Number of latest entries that are compared with a new denial.
     const COMPARED_MAX: usize = 10;
 
-    /// Notes a refusal, and forgets the oldest ones beyond `len_max`.
+    /// Records a denial, and drops the oldest entries beyond `len_max`.
     pub fn note(&mut self, entry: Entry, len_max: usize) {
         let alike = |old: &Entry| {
             old.reason == entry.reason
@@ -82,12 +82,12 @@ impl Log {
         }
     }
 
-    /// The refusals, the last one first.
+    /// The entries, the last one first.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry> {
         self.entries.iter()
     }
 
-    /// Forgets all.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.entries.clear();
     }

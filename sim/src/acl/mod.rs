@@ -1,7 +1,7 @@
 //! Access lists: the users of a node, their permissions, and the log of denials.
 //!
-//! What is here knows no command by name, only by number; `commands/access/` reads and writes rules
-//! in words, and decides.
+//! This module knows commands only by number; `commands/access/` reads and writes rules in words,
+//! and decides.
 
 mod log;
 mod selector;
@@ -21,16 +21,17 @@ pub const DEFAULT: Bytes = Bytes::from_static(b"default");
 /// The users of a node.
 #[derive(Debug)]
 pub struct Acl {
-    /// By name. The default user is always there.
+    /// The users by name. The default user always exists.
     users: BTreeMap<Bytes, User>,
-    /// Whether every user may do everything, so that permissions need no check.
+    /// True if every user may do everything, so that permissions need no check.
     open: bool,
     /// The log of denials.
     pub log: Log,
 }
 
 impl Acl {
-    /// The users of a node that has just started: one, with this password, or none if it is empty.
+    /// Creates the users of a node that has just started: the default user, with this password, or
+    /// none if it is empty.
     pub fn new(requirepass: &str) -> Acl {
         let mut acl = Acl { users: BTreeMap::new(), open: true, log: Log::default() };
         acl.put(User::default_user());
@@ -38,30 +39,30 @@ impl Acl {
         acl
     }
 
-    /// The user of a name.
+    /// The user with this name.
     pub fn user(&self, name: &[u8]) -> Option<&User> {
         self.users.get(name)
     }
 
-    /// All users, by name.
+    /// All users, in the order of their names.
     pub fn users(&self) -> impl Iterator<Item = &User> {
         self.users.values()
     }
 
-    /// Adds a user; it replaces one with the same name.
+    /// Adds a user, or replaces the one with the same name.
     pub fn put(&mut self, user: User) {
         self.users.insert(user.name.clone(), user);
         self.look();
     }
 
-    /// Removes a user; false when there is none. The default user stays.
+    /// Removes a user; returns false if it does not exist. Never removes the default user.
     pub fn remove(&mut self, name: &[u8]) -> bool {
         let removed = name != DEFAULT && self.users.remove(name).is_some();
         self.look();
         removed
     }
 
-    /// Replaces all users. The default user, if not among them, is as at the start.
+    /// Replaces all users. Adds the initial default user if it is not among them.
     pub fn replace(&mut self, users: Vec<User>) {
         self.users = users.into_iter().map(|user| (user.name.clone(), user)).collect();
         self.users.entry(DEFAULT).or_insert_with(User::default_user);
@@ -72,22 +73,22 @@ impl Acl {
         self.open = self.users.values().all(|user| user.root.is_open());
     }
 
-    /// Whether every user may do everything.
+    /// Returns true if every user may do everything.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Whether connections that did not authenticate may do anything.
+    /// Returns true if connections that did not authenticate may do anything.
     pub fn admits_strangers(&self) -> bool {
         self.users.get(&DEFAULT).is_some_and(|user| user.nopass && user.enabled)
     }
 
-    /// Whether the default user needs no password, enabled or not.
+    /// Returns true if the default user, enabled or not, needs no password.
     pub fn default_needs_no_password(&self) -> bool {
         self.users.get(&DEFAULT).is_some_and(|user| user.nopass)
     }
 
-    /// What `requirepass` does: the default user has this password alone, or needs none if it is
+    /// Applies `requirepass`: the default user has only this password, or needs none if it is
     /// empty.
     pub fn set_default_password(&mut self, password: &str) {
         if let Some(user) = self.users.get_mut(&DEFAULT) {
@@ -99,7 +100,7 @@ impl Acl {
         }
     }
 
-    /// Whether a user is there, may be used, and has this password.
+    /// Returns true if a user exists, is enabled, and has this password.
     pub fn authenticates(&self, name: &[u8], password: &[u8]) -> bool {
         self.users
             .get(name)

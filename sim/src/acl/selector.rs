@@ -9,8 +9,8 @@ use crate::glob::matches;
 /// The number of a command or subcommand.
 pub type CommandId = usize;
 
-/// How many numbers there are. The last one is no command's: it stands for commands that are yet to
-/// come.
+/// Number of bits in a set of commands. The last one belongs to no command: it stands for future
+/// commands.
 const IDS: usize = 1024;
 
 /// A set of commands.
@@ -23,56 +23,56 @@ impl Commands {
     /// All commands.
     pub const ALL: Commands = Commands([u64::MAX; IDS / 64]);
 
-    /// Whether a command is in the set.
+    /// Returns true if the set contains a command.
     pub fn contains(&self, id: CommandId) -> bool {
         self.0.get(id / 64).is_some_and(|word| word & 1 << (id % 64) != 0)
     }
 
-    /// Adds a command, or takes it out.
+    /// Adds a command to the set, or removes it.
     pub fn set(&mut self, id: CommandId, is: bool) {
         if let Some(word) = self.0.get_mut(id / 64) {
             *word = if is { *word | 1 << (id % 64) } else { *word & !(1 << (id % 64)) };
         }
     }
 
-    /// Whether it began with all commands, so that those yet to come are in it.
+    /// Returns true if the set began with all commands, so that it contains future ones.
     pub fn has_those_to_come(&self) -> bool {
         self.contains(IDS - 1)
     }
 }
 
-/// A pattern for keys, and what may be done to those that match.
+/// A pattern for keys, and the allowed accesses to keys that match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPattern {
     /// The pattern.
     pub pattern: Bytes,
-    /// Reading (`%R`).
+    /// Reading is allowed (`%R`).
     pub read: bool,
-    /// Writing (`%W`).
+    /// Writing is allowed (`%W`).
     pub write: bool,
 }
 
 /// A set of permissions.
 #[derive(Debug, Clone)]
 pub struct Selector {
-    /// Every command, and every first argument.
+    /// True if every command is allowed, with every first argument.
     pub all_commands: bool,
-    /// Every key.
+    /// True if every key is allowed.
     pub all_keys: bool,
-    /// Every channel.
+    /// True if every channel is allowed.
     pub all_channels: bool,
-    /// The commands.
+    /// The allowed commands.
     pub commands: Commands,
-    /// Commands that are allowed with some first arguments only.
+    /// Commands that are allowed only with some first arguments.
     pub first_args: BTreeMap<CommandId, Vec<Bytes>>,
-    /// The keys, unless it is all of them.
+    /// The allowed keys, unless all are allowed.
     pub keys: Vec<KeyPattern>,
-    /// The channels, unless it is all of them.
+    /// The allowed channels, unless all are allowed.
     pub channels: Vec<Bytes>,
 }
 
 impl Selector {
-    /// A set that allows nothing, but perhaps every channel.
+    /// Creates a set that allows nothing, except every channel if `all_channels` is set.
     pub fn new(all_channels: bool) -> Selector {
         Selector {
             all_commands: false,
@@ -85,7 +85,7 @@ impl Selector {
         }
     }
 
-    /// A set that allows everything.
+    /// Creates a set that allows everything.
     pub fn open() -> Selector {
         let mut open = Selector::new(true);
         open.set_all_commands(true);
@@ -93,7 +93,7 @@ impl Selector {
         open
     }
 
-    /// Whether it allows everything.
+    /// Returns true if the set allows everything.
     pub fn is_open(&self) -> bool {
         self.all_commands && self.all_keys && self.all_channels
     }
@@ -105,14 +105,14 @@ impl Selector {
         self.first_args.clear();
     }
 
-    /// Allows a command, or forbids it, with whatever first argument.
+    /// Allows a command with any first argument, or forbids it.
     pub fn set_command(&mut self, id: CommandId, is: bool) {
         self.commands.set(id, is);
         self.all_commands &= is;
         self.first_args.remove(&id);
     }
 
-    /// Allows a command with one first argument. What is allowed whole stays so.
+    /// Allows a command with one first argument. A command that is allowed as a whole stays so.
     pub fn add_first_arg(&mut self, id: CommandId, arg: Bytes) {
         let args = self.first_args.entry(id).or_default();
         if !args.iter().any(|known| known.eq_ignore_ascii_case(&arg)) {
@@ -120,7 +120,7 @@ impl Selector {
         }
     }
 
-    /// Whether a key may be touched so.
+    /// Returns true if this access to a key is allowed.
     pub fn allows_key(&self, key: &[u8], reads: bool, writes: bool) -> bool {
         self.all_keys
             || self.keys.iter().any(|pattern| {
@@ -128,16 +128,17 @@ impl Selector {
             })
     }
 
-    /// Whether every key there could be may be touched so.
+    /// Returns true if this access is allowed to every possible key.
     pub fn allows_any_key(&self, reads: bool, writes: bool) -> bool {
         let any = |pattern: &KeyPattern| &pattern.pattern[..] == b"*";
         self.all_keys
             || self.keys.iter().any(|keys| any(keys) && (keys.read || !reads) && (keys.write || !writes))
     }
 
-    /// Whether a channel may be used, or a pattern for channels listened to.
+    /// Returns true if a channel may be used, or, with `is_pattern`, if a pattern may be subscribed
+    /// to.
     pub fn allows_channel(&self, channel: &[u8], is_pattern: bool) -> bool {
-        // A pattern to listen to must itself be one of those that are allowed.
+        // A subscribed pattern must itself be one of the allowed patterns.
         let fits =
             |pattern: &Bytes| if is_pattern { &pattern[..] == channel } else { matches(pattern, channel) };
         self.all_channels || self.channels.iter().any(fits)

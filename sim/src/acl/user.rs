@@ -1,31 +1,32 @@
-//! One user: whether it may come in, and by which passwords.
+//! A user, with its passwords and permissions.
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::{DEFAULT, Selector};
 
-/// A user.
+/// A user of a node.
 #[derive(Debug, Clone)]
 pub struct User {
     /// The name.
     pub name: Bytes,
-    /// Whether a client can authenticate as this user (`on`).
+    /// True if clients can authenticate as this user (`on`).
     pub enabled: bool,
-    /// Any password will do (`nopass`).
+    /// True if any password is accepted (`nopass`).
     pub nopass: bool,
-    /// Whether what it restores is checked (`sanitize-payload`), if its rules say.
+    /// True if the values that it restores are checked (`sanitize-payload`); `None` if its rules do
+    /// not say.
     pub sanitizes: Option<bool>,
     /// The digests of its passwords, in the order in which they were set.
     pub passwords: Vec<String>,
-    /// What it may do.
+    /// Its first set of permissions.
     pub root: Selector,
-    /// Each is another way in: what one of them allows is allowed.
+    /// Further sets of permissions: an access is allowed if one set allows it.
     pub selectors: Vec<Selector>,
 }
 
 impl User {
-    /// A user that may not even come in.
+    /// Creates a user that cannot authenticate.
     pub fn new(name: Bytes, all_channels: bool) -> User {
         User {
             name,
@@ -38,14 +39,15 @@ impl User {
         }
     }
 
-    /// The default user as it is at first: it may do everything, and needs no password.
+    /// Creates the initial default user: it may do everything, and needs no password.
     pub fn default_user() -> User {
         let root = Selector::open();
         User { enabled: true, nopass: true, root, ..User::new(DEFAULT, true) }
     }
 
-    /// The channel patterns that are left, where `before` had any. Redis 7.0 means to pass over
-    /// changes that take none away, but compares them with copies of themselves.
+    /// Returns the remaining channel patterns; `None` if all channels are allowed, or `before` had
+    /// no pattern. Redis 7.0 means to skip changes that take no pattern away, but compares the
+    /// patterns with copies of themselves.
     pub fn channels_left(&self, before: &User) -> Option<Vec<&Bytes>> {
         if self.all_selectors().any(|selector| selector.all_channels) {
             return None;
@@ -61,12 +63,12 @@ impl User {
     }
 }
 
-/// The digest that stands for a password: SHA-256 in lower-case hex.
+/// Returns the stored digest of a password: SHA-256 in lower-case hex.
 pub fn hash(password: &[u8]) -> String {
     Sha256::digest(password).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a text can be such a digest.
+/// Returns true if a text can be such a digest.
 pub fn is_hash(text: &[u8]) -> bool {
     text.len() == 64 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -1,4 +1,4 @@
-//! What CLUSTER's subcommands change.
+//! Changes of CLUSTER's subcommands to the state of a node.
 
 use std::net::IpAddr;
 
@@ -11,25 +11,25 @@ use super::{
 };
 use crate::env::Env;
 
-/// What CLUSTER SETSLOT does to a slot.
+/// The change that CLUSTER SETSLOT makes to a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetSlot<'a> {
-    /// Its keys go to this node.
+    /// Its keys move to the node of this name.
     Migrating(&'a [u8]),
-    /// Its keys come from this node.
+    /// Its keys move here from the node of this name.
     Importing(&'a [u8]),
-    /// Neither.
+    /// Neither migrating nor importing.
     Stable,
-    /// It belongs to this node.
+    /// It belongs to the node of this name.
     Node(&'a [u8]),
 }
 
 impl Cluster {
-    /// Gives this node slots that no node has, or takes slots from whichever nodes have them. All
-    /// or nothing.
+    /// Gives this node slots that no node owns (`takes`), or takes slots away from whichever nodes
+    /// own them. Changes all of the slots or, on an error, none.
     ///
     /// # Errors
-    /// If one of them is taken, or free, or named twice.
+    /// If a slot is owned (`takes`) or not owned (not `takes`), or is listed twice.
     pub fn change_slots(&mut self, slots: &[u16], takes: bool) -> Result<(), String> {
         let mut seen = super::slot_set::SlotSet::default();
         for &slot in slots {
@@ -61,10 +61,10 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes all slots of this node.
+    /// Takes all slots of this node away.
     ///
     /// # Errors
-    /// If it has keys.
+    /// If this node has keys.
     pub fn flush_slots(&mut self, around: &Around<'_>) -> Result<(), String> {
         if !around.db.is_empty() {
             return Err("DB must be empty to perform CLUSTER FLUSHSLOTS.".into());
@@ -75,15 +75,16 @@ impl Cluster {
         Ok(())
     }
 
-    /// Why SETSLOT is not for this node, if it is not.
+    /// Returns the error for SETSLOT on a replica; `None` on a master.
     pub fn refuses_set_slot(&self) -> Option<&'static str> {
         self.myself().is_replica().then_some("Please use SETSLOT only with masters.")
     }
 
-    /// CLUSTER SETSLOT, of a master.
+    /// CLUSTER SETSLOT on a master.
     ///
     /// # Errors
-    /// If it cannot be done.
+    /// Returns the reason if the nodes, their roles or the keys of this node do not allow the
+    /// change.
     pub fn set_slot(
         &mut self,
         env: &mut Env,
@@ -124,7 +125,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The other node of a migration.
+    /// Finds the other node of a migration, which must be a master.
     fn partner(&self, id: &[u8]) -> Result<Key, String> {
         let unknown = || format!("I don't know about node {}", String::from_utf8_lossy(id));
         let key = NodeId::parse(id).and_then(|id| self.find(id)).ok_or_else(unknown)?;
@@ -156,17 +157,17 @@ impl Cluster {
             self.follow(to);
         }
         if to == self.me && self.importing.remove(&slot).is_some() {
-            // Others are to believe it: it is newer than what the source claims.
+            // Other nodes must believe this claim, so it gets a newer epoch than the source's.
             self.bump_epoch();
             self.broadcast_pong(env, around, false);
         }
         Ok(())
     }
 
-    /// CLUSTER MEET. The handshake goes on by itself.
+    /// CLUSTER MEET. Adds a node in handshake; the periodic work dials it.
     ///
     /// # Errors
-    /// If the address is none.
+    /// If the address is not an IP address with valid ports.
     pub fn meet(
         &mut self,
         env: &mut Env,
@@ -194,7 +195,7 @@ impl Cluster {
     /// CLUSTER FORGET.
     ///
     /// # Errors
-    /// If it is not known, or cannot be forgotten.
+    /// If the node is unknown, is this node, or is its master.
     pub fn forget(&mut self, around: &Around<'_>, id: &[u8]) -> Result<(), String> {
         let key = self.named(id)?;
         if key == self.me {
@@ -212,7 +213,7 @@ impl Cluster {
     /// CLUSTER REPLICATE.
     ///
     /// # Errors
-    /// If this node cannot be a replica of that one.
+    /// If this node cannot become a replica of the given node.
     pub fn replicate_node(&mut self, around: &Around<'_>, id: &[u8]) -> Result<(), String> {
         let key = self.named(id)?;
         if key == self.me {
@@ -231,7 +232,7 @@ impl Cluster {
     /// CLUSTER RESET.
     ///
     /// # Errors
-    /// If a master has keys.
+    /// If this node is a master with keys.
     pub fn reset(&mut self, env: &mut Env, around: &Around<'_>, hard: bool) -> Result<(), String> {
         if self.myself().is_master() && !around.db.is_empty() {
             return Err("CLUSTER RESET can't be called with master nodes containing keys".into());
@@ -264,7 +265,7 @@ impl Cluster {
     /// CLUSTER SET-CONFIG-EPOCH.
     ///
     /// # Errors
-    /// If the node is not fresh.
+    /// If the epoch is negative, this node knows another node, or it has a config epoch already.
     pub fn set_config_epoch(&mut self, epoch: i64) -> Result<(), String> {
         let Ok(epoch) = u64::try_from(epoch) else {
             return Err(format!("Invalid config epoch specified: {epoch}"));
@@ -282,7 +283,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// CLUSTER BUMPEPOCH: whether it did, and the version of this node by now.
+    /// CLUSTER BUMPEPOCH. Returns true if it raised this node's config epoch, and that epoch.
     pub fn bump(&mut self) -> (bool, u64) {
         let bumped = self.bump_epoch();
         (bumped, self.myself().config_epoch)
@@ -296,14 +297,14 @@ impl Cluster {
     /// CLUSTER COUNT-FAILURE-REPORTS.
     ///
     /// # Errors
-    /// If there is no such node.
+    /// If the node is unknown.
     pub fn failure_reports(&mut self, around: &Around<'_>, id: &[u8]) -> Result<usize, String> {
         let key = self.named(id)?;
         Ok(self.count_reports(around, key))
     }
 
-    /// DEBUG DROP-CLUSTER-PACKET-FILTER: passes over messages of the kind of this number; of none
-    /// for a negative one.
+    /// DEBUG DROP-CLUSTER-PACKET-FILTER: ignores messages of the kind with this number; a negative
+    /// number ends that.
     pub fn drop_messages(&mut self, number: i64) {
         self.dropped = usize::try_from(number).ok().and_then(|at| super::message::Kind::ALL.get(at).copied());
     }
@@ -311,7 +312,7 @@ impl Cluster {
     /// DEBUG CLUSTERLINK KILL: ends the connections to a node, from it, or both.
     ///
     /// # Errors
-    /// If there is no such node or direction.
+    /// If the node or the direction is unknown.
     pub fn kill_links(&mut self, direction: &[u8], id: &[u8]) -> Result<(), String> {
         let key = self.named(id)?;
         let (to, from) = match &direction.to_ascii_lowercase()[..] {

@@ -1,10 +1,10 @@
-//! Which master has which slots: whose claim is newer.
+//! Decides which master owns each slot: the claim with the newer epoch wins.
 
 use super::{Around, Cluster, message::Header, node::Key, outbox::Want, slot::key_slot, slot_set::SlotSet};
 
 impl Cluster {
-    /// Takes in what a master claims by its version. If this node loses its last slots so, or its
-    /// master does, it becomes a replica of the new owner.
+    /// Applies a master's claim to slots by its config epoch. If this node or its master loses its
+    /// last slots to the claim, this node becomes a replica of the new owner.
     pub(super) fn take_claims(&mut self, around: &mut Around<'_>, of: Key, epoch: u64, claimed: &SlotSet) {
         if of == self.me {
             return self.log("Discarding UPDATE message about myself.");
@@ -17,7 +17,7 @@ impl Cluster {
                 self.unclaimed.remove(slot);
                 continue;
             }
-            // What is being imported changes hands by SETSLOT alone.
+            // Only SETSLOT moves a slot that is being imported.
             if self.importing.contains_key(&slot) {
                 continue;
             }
@@ -55,7 +55,8 @@ impl Cluster {
         }
     }
 
-    /// Tells a node that claims what another one has by a newer version.
+    /// Sends an UPDATE to a sender that claims slots of another node, if that node has a newer
+    /// epoch.
     pub(super) fn correct(&mut self, around: &Around<'_>, sender: Key, header: &Header) {
         let newer = header.slots.iter().find_map(|slot| {
             let owner = self.owner(slot).filter(|owner| *owner != sender)?;
@@ -66,7 +67,8 @@ impl Cluster {
         }
     }
 
-    /// Two masters have the same version: the one with the smaller name takes the next.
+    /// Ends the collision of two masters with the same config epoch: the one with the smaller name
+    /// takes the next epoch.
     pub(super) fn end_collision(&mut self, other: Key) {
         let (myself, other) = (self.myself(), self.known(other));
         if other.config_epoch != myself.config_epoch || other.id <= myself.id {
@@ -81,8 +83,8 @@ impl Cluster {
         self.tell("epoch", epoch.to_string());
     }
 
-    /// Takes a version above all others without asking any node, unless this node has the greatest
-    /// already. Whether it did.
+    /// Takes an epoch above all others without asking any node, unless this node has the greatest
+    /// already. Returns true if it did.
     pub(super) fn bump_epoch(&mut self) -> bool {
         let of_nodes = self.nodes.values().map(|node| node.config_epoch).max().unwrap_or(0);
         let max = self.current_epoch.max(of_nodes);

@@ -1,5 +1,5 @@
-//! Elections: a replica asks the masters for votes, and takes over from its master with those of a
-//! majority.
+//! Elections: a replica asks the masters for votes, and takes over from its master with the votes
+//! of a majority.
 
 use super::{
     Around, Cluster,
@@ -9,32 +9,33 @@ use super::{
 };
 use crate::env::Env;
 
-/// How long a replica waits for the news of the failure to spread, and how much may be added to
-/// that.
+/// Milliseconds that a replica waits for the news of the failure to spread. A random time of less
+/// than the same length is added.
 const DELAY_MS: i64 = 500;
 
-/// What each replica with more data adds.
+/// Milliseconds added for each other replica with more data.
 const DELAY_PER_RANK_MS: i64 = 1000;
 
-/// The period of PINGs of a master to its replicas: silence so long says nothing.
+/// Milliseconds between PINGs of a master to its replicas: a silence of that length is normal.
 const REPLICATION_PING_MS: i64 = 10_000;
 
-/// The election of a replica, the present one or the last. Times are milliseconds of the wall
-/// clock, 0 for never.
+/// The current or the last election of this replica. Times are milliseconds of the wall clock, 0
+/// for never.
 #[derive(Debug, Default)]
 pub(super) struct Election {
-    /// When votes are asked for.
+    /// The time of the request for votes.
     pub(super) at: i64,
     pub(super) votes: usize,
-    /// Votes have been asked for.
+    /// True once votes have been requested.
     pub(super) asked: bool,
-    /// How many other replicas have more data.
+    /// Number of other replicas with more data.
     pub(super) rank: i64,
     pub(super) epoch: u64,
 }
 
 impl Cluster {
-    /// Goes on with the election of this replica, if it is to stand for one.
+    /// Advances the election of this replica, if its master has failed or a manual failover may
+    /// start.
     pub(super) fn run_election(&mut self, env: &mut Env, around: &mut Around<'_>) {
         let now = around.now;
         let manual = self.manual.ends_at != 0 && self.manual.may_start;
@@ -91,8 +92,8 @@ impl Cluster {
         }
     }
 
-    /// Whether this replica has heard nothing of its master for so long that its data is not to be
-    /// trusted.
+    /// Returns true if this replica has heard nothing from its master for so long that its data is
+    /// too old to take over.
     fn is_too_old(&self, around: &Around<'_>, manual: bool) -> bool {
         let factor = around.config.cluster.replica_validity_factor;
         if manual || factor == 0 {
@@ -101,7 +102,7 @@ impl Cluster {
         let now_secs = around.now.div_euclid(1000);
         let since = around.link.map_or(now_secs, |link| match link.is_up() {
             true => link.last_io_secs,
-            // Before the first link there was nothing.
+            // A replica that never had a link has no data.
             false => link.down_since.unwrap_or(0),
         });
         let mut age = now_secs.saturating_sub(since).saturating_mul(1000);
@@ -111,7 +112,8 @@ impl Cluster {
         age > REPLICATION_PING_MS.saturating_add(around.node_timeout().saturating_mul(factor))
     }
 
-    /// How many other replicas of the master have more of its data. Failed ones count as well.
+    /// Counts the other replicas of the master that have more of its data. Failed ones count as
+    /// well.
     fn rank(&self, around: &Around<'_>, master: Key) -> i64 {
         let (me, mine) = (self.me, around.offset());
         let ahead = self.replicas_of(master).filter(|key| {
@@ -121,7 +123,7 @@ impl Cluster {
         ahead.count() as i64
     }
 
-    /// Takes over all that the master has.
+    /// Takes over all slots of the master.
     pub(super) fn replace_master(&mut self, env: &mut Env, around: &mut Around<'_>) {
         let Some(old) = self.myself().master.filter(|_| self.myself().is_replica()) else { return };
         self.make_master(self.me);
@@ -138,7 +140,7 @@ impl Cluster {
         self.reset_manual_failover();
     }
 
-    /// Votes for a replica, if it may.
+    /// Votes for a replica, if the epochs, the failure of its master and earlier votes allow it.
     pub(super) fn vote(&mut self, around: &Around<'_>, for_node: Key, request: &Header) {
         let myself = self.myself();
         let Some(master) = self.known(for_node).master.filter(|_| !self.known(for_node).is_master()) else {
@@ -153,7 +155,7 @@ impl Cluster {
         {
             return;
         }
-        // The slots that it wants must not have gone to a newer master.
+        // A newer master must not own any of the requested slots.
         let newer = |slot: u16| {
             let epoch = self.owner(slot).map_or(0, |owner| self.known(owner).config_epoch);
             !self.is_free(slot) && epoch > request.config_epoch

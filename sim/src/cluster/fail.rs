@@ -1,4 +1,4 @@
-//! Which nodes are down, and whether the cluster is.
+//! Decides which nodes are down, and whether the cluster is.
 
 use super::{
     Around, Cluster,
@@ -6,15 +6,16 @@ use super::{
     slot::SLOTS,
 };
 
-/// For so long after its start a master does not answer for keys: others have time to tell it that
-/// it was replaced.
+/// Milliseconds after its first evaluation in which a master does not answer for keys, so that
+/// others can report that it was replaced.
 const WRITABLE_DELAY_MS: i64 = 2000;
 
-/// The bounds of the time for which a master that was among a minority stays closed.
+/// The bounds, in milliseconds, of the delay for which a master stays closed after it was in a
+/// minority.
 const REJOIN_DELAY_MS: (i64, i64) = (500, 5000);
 
 impl Cluster {
-    /// How many masters have lately said that a node is down.
+    /// Counts the masters that reported a node down within the last two node timeouts.
     pub(super) fn count_reports(&mut self, around: &Around<'_>, key: Key) -> usize {
         let since = around.now - 2 * around.node_timeout();
         let reports = &mut self.known_mut(key).reports;
@@ -26,7 +27,8 @@ impl Cluster {
         self.size / 2 + 1
     }
 
-    /// Marks a node that is down here as failed if a majority of masters says so, and tells all.
+    /// Marks a PFAIL node as FAIL if a majority of masters reports it down, and sends that to all
+    /// nodes.
     pub(super) fn fail_by_majority(&mut self, around: &Around<'_>, key: Key) {
         if !self.known(key).is(Flags::PFAIL) || self.known(key).has_failed() {
             return;
@@ -48,8 +50,8 @@ impl Cluster {
         self.changed();
     }
 
-    /// A failed node has answered. A master with slots may have been replaced: it counts as failed
-    /// for a while yet.
+    /// Clears FAIL of a node that answers again. A master with slots may have been replaced: it
+    /// keeps FAIL for two node timeouts.
     pub(super) fn recover(&mut self, around: &Around<'_>, key: Key) {
         let node = self.known(key);
         let is_late = around.now - node.failed_at > 2 * around.node_timeout();

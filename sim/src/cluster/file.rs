@@ -1,4 +1,4 @@
-//! `nodes.conf`: what a node remembers of its cluster, in the format of Redis.
+//! `nodes.conf`: the file in which a node keeps its view of the cluster, in the format of Redis.
 
 use super::{
     Around, Cluster,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::env::Env;
 
-/// A file that a node cannot start from.
+/// A `nodes.conf` that a node cannot start from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Unrecoverable error: corrupted cluster config file: line {line}")]
 pub struct Corrupted {
@@ -17,11 +17,12 @@ pub struct Corrupted {
 }
 
 impl Cluster {
-    /// A node that starts with what its file says; one that knows only itself, by a new name, if
-    /// there is none.
+    /// Creates a node from the text of its file. From an empty text it creates a node with a new
+    /// name that knows only itself.
     ///
     /// # Errors
-    /// The first line that makes no sense.
+    /// Returns the first line that cannot be parsed, or the last one if no line describes this
+    /// node.
     pub fn start(text: &str, around: &mut Around<'_>, env: &mut Env) -> Result<Cluster, Corrupted> {
         let mut cluster = Cluster::new(env);
         if text.is_empty() {
@@ -34,7 +35,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The text of the file.
+    /// The text of `nodes.conf`.
     pub fn file(&self) -> String {
         let mut text = String::new();
         for (key, node) in &self.nodes {
@@ -57,7 +58,7 @@ impl Cluster {
 
     fn read(&mut self, text: &str, now: i64) -> Result<(), Corrupted> {
         let mut has_myself = false;
-        // The names first: a line may refer to any other, and slots to their owners.
+        // Read the names first: a line may refer to any other, and slots to their owners.
         let lines: Vec<(usize, &str)> = text.lines().enumerate().map(|(at, line)| (at + 1, line)).collect();
         let mut read = Vec::new();
         for (number, line) in &lines {
@@ -113,7 +114,7 @@ impl Cluster {
         let node = self.known_mut(key);
         node.flags = flags;
         (node.address, node.hostname) = (address, hostname.to_owned());
-        // How long ago that was is not known.
+        // The time that has passed since is unknown, so it counts from now.
         node.ping_sent = if ping == 0 { 0 } else { now };
         node.pong_received = if pong == 0 { 0 } else { now };
         node.failed_at = if node.has_failed() { now } else { 0 };
@@ -148,8 +149,9 @@ impl Cluster {
         Some(())
     }
 
-    /// Looks after keys that were read and are in slots of other nodes: an unassigned slot is
-    /// taken, one of another node marked as imported from there. A replica has what its master has.
+    /// Compares the loaded keys with the owners of their slots. Takes a slot that no node owns;
+    /// marks a slot of another node as imported from there. Changes nothing on a replica, whose
+    /// slots are its master's.
     pub fn verify(&mut self, around: &mut Around<'_>) {
         if self.myself().is_replica() {
             return;
@@ -176,7 +178,7 @@ impl Cluster {
     }
 }
 
-/// `10.0.0.1:7000@17000`; the bus is 10,000 above the port if nothing is said.
+/// Parses `10.0.0.1:7000@17000`. Without `@`, the bus port is 10,000 above the port.
 fn parse_address(text: &str) -> Option<Address> {
     let (ip, ports) = text.rsplit_once(':')?;
     let (port, bus) = ports.split_once('@').map_or((ports, None), |(port, bus)| (port, Some(bus)));
@@ -188,7 +190,7 @@ fn parse_address(text: &str) -> Option<Address> {
     Some(Address { ip: ip.to_owned(), port, bus_port })
 }
 
-/// `93->-<id>`, or `93-<-<id>`.
+/// Parses `93->-<id>` or `93-<-<id>`.
 fn parse_open(text: &str) -> Option<(u16, char, NodeId)> {
     let (slot, rest) = text.split_once('-')?;
     let direction = rest.chars().next().filter(|direction| matches!(direction, '>' | '<'))?;

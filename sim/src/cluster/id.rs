@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// So many characters.
+/// Characters of a name.
 pub(super) const ID_LEN: usize = 40;
 
 /// The name of a node: 40 lower-case hex digits.
@@ -10,18 +10,18 @@ pub(super) const ID_LEN: usize = 40;
 pub struct NodeId([u8; ID_LEN]);
 
 impl NodeId {
-    /// The name that is written so; `None` for what is no name.
+    /// Parses a name; `None` unless the text is 40 lower-case hex digits.
     pub fn parse(text: &[u8]) -> Option<NodeId> {
         let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         text.iter().all(is_digit).then(|| text.try_into().ok().map(NodeId)).flatten()
     }
 
-    /// Its characters.
+    /// The 40 digits as bytes.
     pub fn bytes(&self) -> &[u8; ID_LEN] {
         &self.0
     }
 
-    /// Its characters.
+    /// The 40 digits as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("hex digits are text")
     }

@@ -1,5 +1,5 @@
-//! The connections of the bus: each node dials every other one, and answers on the connections that
-//! it was dialed by.
+//! The connections of the bus. Each node dials every other node, and answers on the connections
+//! that others dialed.
 
 use bytes::Bytes;
 
@@ -15,19 +15,19 @@ use crate::{
 };
 
 impl Cluster {
-    /// Another node has connected.
+    /// Records a connection that another node dialed.
     pub fn connected(&mut self, conn: ConnId, peer: &str, local: String, now: i64) {
         let (node, ip, buffer) = (None, ip_of(peer).to_owned(), Vec::new());
         self.inbound.insert(conn, Inbound { node, created: now, ip, local, buffer, unsent: 0 });
     }
 
-    /// A connection that this node has dialed stands.
+    /// Handles an established connection that this node dialed: sends PING, or MEET to a new node.
     pub fn dialed(&mut self, env: &mut Env, around: &mut Around<'_>, conn: ConnId, local: String) {
         let Some(&key) = self.dialed.get(&conn) else { return self.kill(conn) };
         let node = self.known_mut(key);
         let Some(link) = &mut node.link else { return };
         (link.connected, link.local) = (true, local);
-        // An older ping without an answer counts from when it was sent.
+        // An unanswered earlier ping keeps its time.
         let (asked, meets) = (node.ping_sent, node.is(Flags::MEET));
         node.flags -= Flags::MEET;
         self.ping(env, around, key, if meets { Kind::Meet } else { Kind::Ping });
@@ -36,7 +36,7 @@ impl Cluster {
         }
     }
 
-    /// A connection is over, or could not be made.
+    /// Handles the end of a connection, or a failed dial.
     pub fn disconnected(&mut self, around: &Around<'_>, conn: ConnId) {
         if let Some(inbound) = self.inbound.remove(&conn) {
             if let Some(node) = inbound.node.and_then(|key| self.nodes.get_mut(&key)) {
@@ -47,20 +47,20 @@ impl Cluster {
         let Some(key) = self.dialed.remove(&conn) else { return };
         let node = self.known_mut(key);
         let stood = node.link.take().is_some_and(|link| link.connected);
-        // The own machine refuses a connection within the call, before anything could be sent: what
-        // would have been sent counts.
+        // A loopback address refuses a connection within the call, before a ping can be sent. Count
+        // that ping as sent.
         if !stood && node.ping_sent == 0 && is_loopback(&node.address.ip) {
             node.ping_sent = around.now;
         }
     }
 
-    /// Bytes have come.
+    /// Appends received bytes to the connection's buffer, and handles every whole message in it.
     pub fn received(&mut self, env: &mut Env, around: &mut Around<'_>, conn: ConnId, bytes: &Bytes) {
         match self.buffer(conn) {
             Some(buffer) => buffer.extend_from_slice(bytes),
             None => return,
         }
-        // A message may end the connection that it came by.
+        // Look the buffer up for each message: a message may end its own connection.
         while let Some(buffer) = self.buffer(conn) {
             match take(buffer) {
                 Ok(None) => return,
@@ -78,7 +78,7 @@ impl Cluster {
         }
     }
 
-    /// The network has not taken so many bytes of what was sent.
+    /// Records the number of sent bytes that the network has not taken yet.
     pub fn unsent(&mut self, conn: ConnId, bytes: usize) {
         if let Some(inbound) = self.inbound.get_mut(&conn) {
             inbound.unsent = bytes;
@@ -97,7 +97,7 @@ impl Cluster {
         Some(&mut self.nodes.get_mut(key)?.link.as_mut()?.buffer)
     }
 
-    /// Ends a connection from this side.
+    /// Closes a connection and forgets it.
     fn lose(&mut self, around: &Around<'_>, conn: ConnId) {
         self.disconnected(around, conn);
         self.kill(conn);
@@ -107,12 +107,11 @@ impl Cluster {
         self.out.actions.push(Action::Kill { conn, discard: false });
     }
 
-    /// Refuses a connection.
+    /// Refuses a connection: closes it.
     pub fn refuse(&mut self, conn: ConnId) {
         self.kill(conn);
     }
 
-    /// Dials a node.
     pub(super) fn dial(&mut self, around: &Around<'_>, key: Key) {
         self.dials += 1;
         let conn = ConnId(ConnId::BUS_DIALED + self.dials);
@@ -142,7 +141,8 @@ impl Cluster {
         }
     }
 
-    /// Notes from which node a connection comes; another one from there before it is closed.
+    /// Records which node a connection comes from, and closes the earlier connection from that
+    /// node.
     pub(super) fn identify(&mut self, conn: ConnId, key: Key) {
         let Some(inbound) = self.inbound.get_mut(&conn).filter(|inbound| inbound.node.is_none()) else {
             return;
@@ -155,7 +155,7 @@ impl Cluster {
         }
     }
 
-    /// Drops connections that leave more unread than `cluster-link-sendbuf-limit`.
+    /// Drops connections whose unsent bytes exceed `cluster-link-sendbuf-limit`.
     pub(super) fn limit_links(&mut self, around: &Around<'_>) {
         let limit = around.config.cluster.link_send_buffer_limit;
         if limit == 0 {
@@ -172,7 +172,7 @@ impl Cluster {
     }
 }
 
-/// The host of an address with a port.
+/// Strips the port from an address, and the brackets of an IPv6 host.
 pub(super) fn ip_of(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.trim_start_matches('[').trim_end_matches(']')

@@ -1,5 +1,5 @@
-//! Manual failover (CLUSTER FAILOVER): a replica takes over from a master that is up, without the
-//! loss of a write where the master takes part.
+//! Manual failover (CLUSTER FAILOVER): a replica takes over from a working master. No write is lost
+//! if the master takes part.
 
 use super::{
     Around, Cluster,
@@ -9,33 +9,33 @@ use super::{
 };
 use crate::{env::Env, event::ConnId};
 
-/// How long one may take.
+/// Milliseconds after which a manual failover is given up.
 const TIMEOUT_MS: i64 = 5000;
 
-/// For how long the master holds back writes at most.
+/// Milliseconds for which the master holds back writes at most.
 const PAUSE_MS: u64 = 10_000;
 
-/// A manual failover, of the replica or of its master.
+/// The manual failover of a replica, or of its master.
 #[derive(Debug, Default)]
 pub(super) struct ManualFailover {
-    /// When it is given up; 0 if there is none.
+    /// Milliseconds of the wall clock at which it is given up; 0 while none runs.
     pub(super) ends_at: i64,
     /// On the master: the replica that takes over.
     pub(super) replica: Option<Key>,
-    /// On the replica: where the stream of the master ends.
+    /// On the replica: the offset at which the master's stream ends.
     pub(super) master_offset: Option<u64>,
-    /// On the replica: it has all that the master has, or does not care.
+    /// On the replica: true once it has the master's whole stream, and from the start with FORCE.
     pub(super) may_start: bool,
 }
 
-/// The way of a manual failover.
+/// The option of CLUSTER FAILOVER.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
-    /// The master takes part.
+    /// No option: the master takes part.
     None,
-    /// It does not; a majority of masters votes.
+    /// FORCE: the master does not take part; a majority of masters votes.
     Master,
-    /// No node is asked.
+    /// TAKEOVER: no node is asked.
     All,
 }
 
@@ -43,7 +43,8 @@ impl Cluster {
     /// CLUSTER FAILOVER.
     ///
     /// # Errors
-    /// Why it cannot begin.
+    /// Returns the reason if this node is a master, its master is unknown, or its master is down
+    /// and `force` is [`Force::None`].
     pub fn fail_over(&mut self, env: &mut Env, around: &mut Around<'_>, force: Force) -> Result<(), String> {
         if self.myself().is_master() {
             return Err("You should send CLUSTER FAILOVER to a replica".into());
@@ -76,7 +77,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// A replica asks this master to hold back writes, so that it can catch up and take over.
+    /// Handles a replica's request for a manual failover: this master holds back writes, so that
+    /// the replica can catch up and take over.
     pub(super) fn begin_hand_over(&mut self, env: &mut Env, around: &Around<'_>, conn: ConnId, replica: Key) {
         if self.known(replica).master != Some(self.me) {
             return;
@@ -86,11 +88,11 @@ impl Cluster {
         self.manual.replica = Some(replica);
         self.out.wants.push(Want::Pause(PAUSE_MS));
         self.log(format!("Manual failover requested by replica {}.", self.known(replica).id));
-        // It says where the stream ends.
+        // This ping carries the offset at which the stream ends.
         self.ping_on(env, around, conn, Kind::Ping);
     }
 
-    /// Gives up a manual failover, or is done with it.
+    /// Ends a manual failover, completed or given up, and lets writes continue.
     pub(super) fn reset_manual_failover(&mut self) {
         if std::mem::take(&mut self.manual).replica.is_some() {
             self.out.wants.push(Want::Unpause);
@@ -104,7 +106,7 @@ impl Cluster {
         }
     }
 
-    /// Starts the election when the replica has all that its master has.
+    /// Lets the election start once the replica has its master's whole stream.
     pub(super) fn run_manual_failover(&mut self, around: &Around<'_>) {
         if self.manual.ends_at == 0 || self.manual.may_start {
             return;
@@ -115,12 +117,14 @@ impl Cluster {
         }
     }
 
-    /// Whether the stream of the master is still to be caught up with.
+    /// Returns true while the replica knows where its master's stream ends but has not reached that
+    /// offset.
     pub(super) fn awaits_stream(&self) -> bool {
         self.manual.ends_at != 0 && !self.manual.may_start && self.manual.master_offset.is_some()
     }
 
-    /// Whether a replica is to be pinged at every tick, to know where the stream ends.
+    /// Returns true for the replica that takes over from this master. It is pinged at every tick,
+    /// so that it learns where the stream ends.
     pub(super) fn hands_over_to(&self, key: Key) -> bool {
         self.manual.ends_at != 0 && self.manual.replica == Some(key) && !self.myself().is(Flags::REPLICA)
     }

@@ -8,7 +8,7 @@ use super::{
     slot_set::{SLOT_BYTES, SlotSet},
 };
 
-/// What a message begins with.
+/// The first bytes of a message.
 const SIGNATURE: &[u8; 4] = b"RCmb";
 
 /// The version of the protocol of the bus.
@@ -23,42 +23,42 @@ const GOSSIP_LEN: usize = 104;
 /// Bytes for an IP address.
 const IP_LEN: usize = 46;
 
-/// Bytes of an extension before what it says.
+/// Bytes of an extension before its content.
 const EXTENSION_LEN: usize = 8;
 
-/// A message that claims to be longer than this breaks the connection: no message of a simulated
+/// The longest message, in bytes: a longer one breaks the connection. No message of a simulated
 /// node comes near.
 const MESSAGE_LEN_MAX: usize = 512 << 20;
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Asks for a PONG.
     Ping,
-    /// Answers, or tells news.
+    /// Answers, or announces a change of the sender.
     Pong,
-    /// A PING of a node that wants to be known.
+    /// A PING of a node that joins.
     Meet,
     /// A node has failed.
     Fail,
-    /// For the subscribers of a channel.
+    /// A message for the subscribers of a channel.
     Publish,
-    /// A replica asks for a vote.
+    /// A replica requests a vote.
     AuthRequest,
-    /// The vote.
+    /// A vote for a replica.
     AuthAck,
-    /// What slots a node has by now.
+    /// The current slots of a node.
     Update,
     /// A replica asks its master for a manual failover.
     ManualFailover,
-    /// Of a module.
+    /// A message of a module.
     Module,
-    /// For the subscribers of a shard channel.
+    /// A message for the subscribers of a shard channel.
     PublishShard,
 }
 
 impl Kind {
-    /// All of them, by their numbers.
+    /// All kinds, in the order of their numbers on the wire.
     pub(super) const ALL: [Kind; 11] = [
         Kind::Ping,
         Kind::Pong,
@@ -73,7 +73,7 @@ impl Kind {
         Kind::PublishShard,
     ];
 
-    /// As CLUSTER INFO calls them.
+    /// The name in CLUSTER INFO.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Ping => "ping",
@@ -92,69 +92,70 @@ impl Kind {
 }
 
 bitflags::bitflags! {
-    /// What a message says beside its kind.
+    /// Flags of a message.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub struct Marks: u8 {
         /// The sender is a master that holds back writes for a manual failover.
         const PAUSED = 1;
-        /// Vote although the master is up.
+        /// Vote even if the master has not failed.
         const FORCE = 1 << 1;
         /// Extensions follow the gossip.
         const EXTENDED = 1 << 2;
     }
 }
 
-/// What a node says of itself in every message.
+/// The state of the sender, in every message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The sender.
     pub sender: NodeId,
     /// The logical clock of the sender.
     pub current_epoch: u64,
-    /// The version of the claim to the slots.
+    /// The epoch of the sender's claim to the slots.
     pub config_epoch: u64,
-    /// Where the sender is in the replication stream.
+    /// The sender's offset in the replication stream.
     pub offset: u64,
-    /// The slots of the sender, or of its master.
+    /// The slots of the sender, or of its master if it is a replica.
     pub slots: SlotSet,
-    /// Its master, if it is a replica.
+    /// The sender's master, if it is a replica.
     pub master: Option<NodeId>,
-    /// Where it is reached; the IP address is empty unless it is announced.
+    /// The sender's address; the IP address is empty unless it is announced.
     pub address: Address,
-    /// What it is.
+    /// The role and state of the sender.
     pub flags: Flags,
-    /// The cluster is down in its view.
+    /// True if the cluster is down in the sender's view.
     pub down: bool,
-    /// What else it says.
+    /// Flags of the message.
     pub marks: Marks,
 }
 
-/// What a node says of another one in passing.
+/// A report about another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gossip {
-    /// Which node.
+    /// The other node.
     pub id: NodeId,
-    /// When a ping was sent that is not answered, in seconds of the wall clock.
+    /// The time of the unanswered ping to it, in seconds of the wall clock; 0 if none is
+    /// unanswered.
     pub ping_sent_secs: u32,
-    /// When it last answered.
+    /// The time of its last pong, in seconds of the wall clock.
     pub pong_received_secs: u32,
-    /// Where it is reached.
+    /// Its address.
     pub address: Address,
-    /// What it is.
+    /// Its role and state.
     pub flags: Flags,
 }
 
-/// What follows the header.
+/// The part of a message after the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// Of PING, PONG and MEET.
+    /// The body of PING, PONG and MEET.
     Gossip {
-        /// Other nodes.
+        /// Reports of other nodes.
         entries: Vec<Gossip>,
         /// The host name of the sender, if it announces one.
         hostname: String,
     },
-    /// Which node has failed.
+    /// The failed node.
     Fail(NodeId),
     /// A message for subscribers.
     Publish {
@@ -163,47 +164,47 @@ pub enum Body {
         /// The message.
         message: Bytes,
     },
-    /// What a node has.
+    /// The claim of a node to its slots.
     Update {
-        /// Which node.
+        /// The node.
         id: NodeId,
-        /// The version of its claim.
+        /// The epoch of its claim.
         config_epoch: u64,
         /// Its slots.
         slots: SlotSet,
     },
-    /// Nothing.
+    /// No body.
     Empty,
 }
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// The kind, which determines the variant of `body`.
     pub kind: Kind,
-    /// The sender.
+    /// The state of the sender.
     pub header: Header,
-    /// The rest.
+    /// The part after the header.
     pub body: Body,
 }
 
-/// A connection on which no more messages can be told apart.
+/// The received bytes are not a message. No later message can be found on the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken;
 
-/// What came off the front of a connection.
+/// A message taken off the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
     /// A whole message.
     Message(Box<Message>),
-    /// A whole message of this kind that makes no sense, to be passed over.
+    /// A whole message that cannot be parsed, with its kind if that is known. It is ignored.
     Senseless(Option<Kind>),
 }
 
-/// Takes the next whole message off what has come; `None` while it is not all there.
+/// Takes the next whole message off the received bytes; `None` while it is incomplete.
 ///
 /// # Errors
-/// When no message begins there.
+/// If the bytes are not the start of a message.
 pub fn take(buffer: &mut Vec<u8>) -> Result<Option<Taken>, Broken> {
     let start = &buffer[..buffer.len().min(SIGNATURE.len())];
     if !SIGNATURE.starts_with(start) {
@@ -229,7 +230,7 @@ fn kind_of(bytes: &[u8]) -> Option<Kind> {
 }
 
 impl Message {
-    /// Its bytes.
+    /// The bytes on the wire.
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(HEADER_LEN + 4 * GOSSIP_LEN);
         let Header { sender, slots, master, address, .. } = &self.header;
@@ -240,7 +241,7 @@ impl Message {
         let mut marks = self.header.marks;
         marks.set(Marks::EXTENDED, extensions > 0);
         out.extend_from_slice(SIGNATURE);
-        // The length comes last.
+        // The length is filled in at the end.
         out.extend_from_slice(&[0; 4]);
         let number = Kind::ALL.iter().position(|kind| *kind == self.kind).expect("all are listed");
         for short in [VERSION, address.port, number as u16, count] {
@@ -255,7 +256,7 @@ impl Message {
         put_text(&mut out, &address.ip, IP_LEN);
         out.extend_from_slice(&extensions.to_be_bytes());
         out.extend_from_slice(&[0; 30]);
-        // The port without TLS, if the other one is with it.
+        // The first is the plaintext port beside a TLS port; no node here has TLS.
         for short in [0, address.bus_port, self.header.flags.bits()] {
             out.extend_from_slice(&short.to_be_bytes());
         }
@@ -267,7 +268,7 @@ impl Message {
         out.into()
     }
 
-    /// What whole messages say; `None` if that makes no sense.
+    /// Decodes a whole message; `None` if it cannot be parsed.
     fn decode(bytes: &[u8]) -> Option<Message> {
         let mut reader = Reader { bytes, at: 8 };
         if reader.u16()? != VERSION {
@@ -324,7 +325,7 @@ impl Body {
                     }
                 }
                 if !hostname.is_empty() {
-                    // With its end, and filled up to a multiple of eight.
+                    // A terminated text, padded to a multiple of eight bytes.
                     let len = (hostname.len() + 1).next_multiple_of(8);
                     out.extend_from_slice(&((EXTENSION_LEN + len) as u32).to_be_bytes());
                     out.extend_from_slice(&[0; 4]);
@@ -379,29 +380,29 @@ impl Body {
                 Body::Update { id, config_epoch, slots }
             }
             Kind::AuthRequest | Kind::AuthAck | Kind::ManualFailover => Body::Empty,
-            // There are no modules that it could be for.
+            // No module exists that could receive it.
             Kind::Module => return None,
         })
     }
 }
 
 impl Gossip {
-    /// An entry, or nothing in place of one without a name. `None` when the message ends before it
-    /// does.
+    /// Decodes an entry: `Some(None)` for an entry without a valid name, `None` if the message ends
+    /// within it.
     fn decode(reader: &mut Reader<'_>) -> Option<Option<Gossip>> {
         let id = NodeId::parse(reader.take(ID_LEN)?);
         let (ping_sent_secs, pong_received_secs) = (reader.u32()?, reader.u32()?);
         let ip = reader.text(IP_LEN)?;
         let (port, bus_port, flags) = (reader.u16()?, reader.u16()?, reader.u16()?);
         reader.take(4)?;
-        // A node speaks of others here.
+        // MYSELF, HANDSHAKE and MEET describe the table of the sender: drop them.
         let flags = Flags::from_bits_truncate(flags) - (Flags::MYSELF | Flags::HANDSHAKE | Flags::MEET);
         let address = Address { ip, port, bus_port };
         Some(id.map(|id| Gossip { id, ping_sent_secs, pong_received_secs, address, flags }))
     }
 }
 
-/// A text in a field of so many bytes, of which at least one is its end.
+/// Writes a text into a field of `len` bytes, cut to leave at least one zero at the end.
 fn put_text(out: &mut Vec<u8>, text: &str, len: usize) {
     let text = &text.as_bytes()[..text.len().min(len - 1)];
     out.extend_from_slice(text);
@@ -432,7 +433,8 @@ impl<'a> Reader<'a> {
         Some(u64::from_be_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// The text in a field of so many bytes; `None` if there is something else.
+    /// Reads the text of a field of `len` bytes; `None` unless it is printable ASCII up to the
+    /// first zero.
     fn text(&mut self, len: usize) -> Option<String> {
         let field = self.take(len)?;
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(len);
@@ -534,7 +536,7 @@ mod tests {
                     assert!(taken.is_some() && bytes.is_empty(), "{:?} {at}", message.kind);
                 }
             }
-            // Cut short, with a length to fit.
+            // Cut the message, and set its length to match.
             for len in HEADER_LEN..bytes.len() {
                 let mut bytes = bytes[..len].to_vec();
                 bytes[4..8].copy_from_slice(&(len as u32).to_be_bytes());

@@ -1,11 +1,11 @@
-//! Redis Cluster: which node has which slots, the bus on which nodes tell each other, failures,
-//! elections, and moving slots.
+//! Redis Cluster: the slots of each node, the bus that connects nodes, failures, elections, and
+//! moving slots.
 //!
-//! A [`Cluster`] is what one node knows and what happens to it; it owns no socket, clock or file.
-//! The server in cluster mode (`server/cluster.rs`) gives it the time and what its connections
-//! bring, and carries out what is in its [`Outbox`]. The messages are those of Redis, byte for
-//! byte, so that a cluster can have nodes of both. Times are milliseconds of the wall clock, by
-//! which a real node compares, while its timer runs by the monotonic clock.
+//! A [`Cluster`] is the state of one node and the rules that change it; it owns no socket, clock or
+//! file. The server in cluster mode (`server/cluster.rs`) passes in the time and the input of
+//! connections, and carries out the effects in its [`Outbox`]. The messages are those of Redis,
+//! byte for byte, so that a cluster can mix nodes of both. Times are milliseconds of the wall
+//! clock, because a real node compares by it, while its timer runs by the monotonic clock.
 
 mod administer;
 mod claims;

@@ -1,16 +1,16 @@
-//! What a node knows of a node: of another one, or of itself.
+//! The entry of a node in the table of nodes that each node keeps, with one for itself.
 
 use std::{collections::BTreeMap, fmt, num::NonZeroU32};
 
 use super::{id::NodeId, slot_set::SlotSet};
 use crate::event::ConnId;
 
-/// A node in the table of one node: a number that is never used again.
+/// The key of a node in the table of one node. A key is never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(pub(super) NonZeroU32);
 
 bitflags::bitflags! {
-    /// What a node is, and how it is doing, as the bus carries it.
+    /// The role and state of a node, as the bus carries them.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Flags: u16 {
         /// A master.
@@ -23,21 +23,21 @@ bitflags::bitflags! {
         const FAIL = 1 << 3;
         /// The node itself.
         const MYSELF = 1 << 4;
-        /// It has not told its name yet.
+        /// It has not sent its name yet.
         const HANDSHAKE = 1 << 5;
         /// Its address is unknown.
         const NO_ADDRESS = 1 << 6;
-        /// It is to be sent MEET first.
+        /// It must be sent a MEET first.
         const MEET = 1 << 7;
         /// A master that replicas may migrate to.
         const MIGRATE_TO = 1 << 8;
-        /// A replica that does not fail over.
+        /// A replica that never starts an election for a failed master.
         const NO_FAILOVER = 1 << 9;
     }
 }
 
 impl Flags {
-    /// What CLUSTER NODES calls them, in its order.
+    /// The names in CLUSTER NODES, in its order.
     const NAMES: [(Flags, &'static str); 8] = [
         (Flags::MYSELF, "myself"),
         (Flags::MASTER, "master"),
@@ -49,14 +49,14 @@ impl Flags {
         (Flags::NO_FAILOVER, "nofailover"),
     ];
 
-    /// As CLUSTER NODES shows them.
+    /// The names as CLUSTER NODES shows them, separated by commas.
     pub(super) fn names(self) -> String {
         let names = Flags::NAMES.iter().filter(|(flag, _)| self.contains(*flag)).map(|(_, name)| *name);
         let names = names.collect::<Vec<_>>().join(",");
         if names.is_empty() { "noflags".into() } else { names }
     }
 
-    /// The flags that are named so, separated by commas; `None` if one is not known.
+    /// Parses names separated by commas; `None` if one is unknown.
     pub(super) fn named(text: &str) -> Option<Flags> {
         if text == "noflags" {
             return Some(Flags::empty());
@@ -68,7 +68,7 @@ impl Flags {
     }
 }
 
-/// Where a node is reached.
+/// The address of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Address {
     /// The IP address; empty while it is unknown.
@@ -80,54 +80,54 @@ pub struct Address {
 }
 
 impl fmt::Display for Address {
-    /// As clients reach it.
+    /// Writes the address for clients, `ip:port`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.ip, self.port)
     }
 }
 
-/// The connection that this node has dialed to another one.
+/// The connection that this node dialed to another node.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// The connection, which may not stand yet.
+    /// The connection, perhaps not established yet.
     pub(super) conn: ConnId,
-    /// When it was dialed.
+    /// The time of the dial, in milliseconds of the wall clock.
     pub(super) created: i64,
-    /// It stands.
+    /// True once it is established.
     pub(super) connected: bool,
-    /// Bytes of a message that is not whole.
+    /// Received bytes that are not a whole message yet.
     pub(super) buffer: Vec<u8>,
-    /// This end's address, once it stands.
+    /// The address of this end, once the connection is established.
     pub(super) local: String,
-    /// Bytes that the network has not taken yet.
+    /// Sent bytes that the network has not taken yet.
     pub(super) unsent: usize,
 }
 
-/// A node that is known. Times are milliseconds of the wall clock, 0 for never.
+/// A known node. Times are milliseconds of the wall clock, 0 for never.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) id: NodeId,
     pub(super) flags: Flags,
     pub(super) address: Address,
     pub(super) hostname: String,
-    /// The version of a master's claim to its slots; 0 of a replica.
+    /// The epoch of a master's claim to its slots; 0 for a replica.
     pub(super) config_epoch: u64,
     pub(super) slots: SlotSet,
     pub(super) master: Option<Key>,
     pub(super) created: i64,
-    /// When the ping was sent that is not answered; 0 if there is none.
+    /// The time of the unanswered ping; 0 if none is unanswered.
     pub(super) ping_sent: i64,
     pub(super) pong_received: i64,
     pub(super) data_received: i64,
     pub(super) failed_at: i64,
-    /// When this node last voted for a replica of it.
+    /// The time of this node's last vote for a replica of that node.
     pub(super) voted_at: i64,
     pub(super) offset: u64,
-    /// Since when it is a master without working replicas.
+    /// The time since which it is a master without working replicas.
     pub(super) orphaned_at: i64,
     pub(super) link: Option<Link>,
     pub(super) inbound: Option<ConnId>,
-    /// The masters that think it is down, and when they last said so.
+    /// The masters that report it down, each with the time of its last report.
     pub(super) reports: BTreeMap<Key, i64>,
 }
 
@@ -155,7 +155,7 @@ impl Known {
         }
     }
 
-    /// Whether one of these flags is set.
+    /// Returns true if one of these flags is set.
     pub(super) fn is(&self, flags: Flags) -> bool {
         self.flags.intersects(flags)
     }
@@ -172,7 +172,7 @@ impl Known {
         self.is(Flags::FAIL)
     }
 
-    /// Its slots count for the size of the cluster.
+    /// Returns true for a master with slots: it counts for the size of the cluster.
     pub(super) fn votes(&self) -> bool {
         self.is_master() && !self.slots.is_empty()
     }

@@ -1,10 +1,10 @@
-//! What a node of a cluster wants of the rest of the server.
+//! The effects that a node of a cluster requests from the rest of the server.
 
 use bytes::Bytes;
 
 use crate::event::Action;
 
-/// Something the rest of the server is to do.
+/// An effect on the rest of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
     /// Replicate this master.
@@ -14,50 +14,50 @@ pub enum Want {
         /// Its port for clients.
         port: u16,
     },
-    /// Be a master.
+    /// Become a master.
     Lead,
-    /// Delete all keys of this slot: another node has it.
+    /// Delete all keys of this slot, which now belongs to another node.
     DropKeys(u16),
     /// Delete all data.
     DropAll,
-    /// End the subscriptions to shard channels of this slot: another shard has it.
+    /// End the subscriptions to shard channels of this slot, which now belongs to another shard.
     EndShardChannels(u16),
-    /// Deliver a message to the subscribers here.
+    /// Deliver a message to the subscribers of this node.
     Publish {
         /// The channel.
         channel: Bytes,
         /// The message.
         message: Bytes,
-        /// A message of a shard channel.
+        /// True for a message of a shard channel.
         sharded: bool,
     },
-    /// Hold back writes of clients for so many milliseconds.
+    /// Hold back client writes for this number of milliseconds.
     Pause(u64),
-    /// Let them go on.
+    /// Let client writes continue.
     Unpause,
 }
 
-/// What a node of a cluster wants done. Its state is on the disk before anything of it is sent.
+/// The effects of a step. The node's state is on the disk before any of them is sent.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// `nodes.conf` is to be written.
+    /// True if `nodes.conf` must be written.
     pub unsaved: bool,
-    /// For the rest of the server, in order.
+    /// Effects on the rest of the server, in order.
     pub wants: Vec<Want>,
-    /// What to send, dial and close, in order.
+    /// Bytes to send, addresses to dial and connections to close, in order.
     pub actions: Vec<Action>,
-    /// For the log.
+    /// Lines for the log.
     pub log: Vec<String>,
-    /// For observers, in order.
+    /// Events for observers, in order.
     pub news: Vec<News>,
 }
 
-/// Something that has changed in the view of one node.
+/// A change in the view of one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
-    /// What: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`,
+    /// The event: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`,
     /// `slots`, `migrating`, `importing`, `stable`, `follows` or `state`.
     pub event: &'static str,
-    /// Of which node, slots or epoch. Nodes are called by their addresses.
+    /// The node, slots or epoch that the event is about. Nodes are named by their addresses.
     pub about: String,
 }

@@ -1,4 +1,4 @@
-//! What a message changes.
+//! Handles the messages of the bus.
 
 use super::{
     Around, Cluster,
@@ -10,7 +10,7 @@ use super::{
 use crate::{env::Env, event::ConnId};
 
 impl Cluster {
-    /// Takes in a message.
+    /// Handles a message: updates the table of nodes, answers and votes.
     pub(super) fn process(&mut self, env: &mut Env, around: &mut Around<'_>, conn: ConnId, message: Message) {
         let Message { kind, header, body } = message;
         *self.received.entry(kind).or_default() += 1;
@@ -71,7 +71,7 @@ impl Cluster {
         }
     }
 
-    /// Notes what every message says of its sender.
+    /// Records the sender's epochs and offset from the header of a message.
     fn note_header(&mut self, around: &Around<'_>, key: Key, header: &Header) {
         self.current_epoch = self.current_epoch.max(header.current_epoch);
         let node = self.known_mut(key);
@@ -95,7 +95,8 @@ impl Cluster {
         }
     }
 
-    /// Answers PING and MEET, and remembers where a stranger is that wants to be known.
+    /// Answers PING and MEET with PONG, and adds the unknown sender of a MEET to the table. Unless
+    /// this node announces its IP address, it learns the address from the connection.
     #[expect(clippy::too_many_arguments, reason = "what a message consists of")]
     fn answer(
         &mut self,
@@ -133,8 +134,8 @@ impl Cluster {
         link.map_or("", |link| &link.local)
     }
 
-    /// Where the sender of a message is reached: as it announces, or where the connection comes
-    /// from.
+    /// Returns the address of a message's sender: with the IP address that it announces, or else
+    /// that of the connection.
     fn address_of(&self, conn: ConnId, header: &Header) -> Address {
         let mut address = header.address.clone();
         if address.ip.is_empty() {
@@ -145,7 +146,7 @@ impl Cluster {
         address
     }
 
-    /// Learns what PING, PONG and MEET say.
+    /// Updates the table from a PING, PONG or MEET.
     fn learn(
         &mut self,
         around: &mut Around<'_>,
@@ -159,7 +160,7 @@ impl Cluster {
         if let Some(key) = outbound {
             if self.known(key).is(Flags::HANDSHAKE) {
                 if sender.is_some() || header.sender == self.my_id() {
-                    // It is known already, or this node itself.
+                    // The node is in the table already, or is this node itself.
                     if let Some(known) = sender {
                         self.update_address(known, conn, header);
                     }
@@ -215,7 +216,7 @@ impl Cluster {
         }
     }
 
-    /// An answer has come.
+    /// Records a pong: clears PFAIL, and FAIL if [`Self::recover`] allows it.
     fn note_pong(&mut self, around: &Around<'_>, key: Key) {
         let node = self.known_mut(key);
         (node.pong_received, node.ping_sent) = (around.now, 0);
@@ -228,7 +229,7 @@ impl Cluster {
         }
     }
 
-    /// Notes whether the sender is a master or whose replica it is.
+    /// Records that the sender is a master, or whose replica it is.
     fn note_role(&mut self, sender: Key, header: &Header) {
         let Some(master) = header.master else { return self.make_master(sender) };
         if self.known(sender).is_master() {
@@ -246,8 +247,8 @@ impl Cluster {
         }
     }
 
-    /// Moves a node to where its message comes from, unless it came by the connection that this
-    /// node has dialed.
+    /// Records the address of a message's sender, unless the message came on the connection that
+    /// this node dialed to it.
     fn update_address(&mut self, key: Key, conn: ConnId, header: &Header) {
         if self.dialed.get(&conn) == Some(&key) {
             return;
@@ -269,7 +270,7 @@ impl Cluster {
         self.changed();
     }
 
-    /// Takes in what a node says of others. A node that this one does not know yet is not believed.
+    /// Reads a sender's reports of other nodes. Reports of an unknown sender are ignored.
     fn take_gossip(&mut self, around: &Around<'_>, sender: Option<Key>, entries: &[Gossip]) {
         let Some(sender) = sender else { return };
         let failing = Flags::PFAIL | Flags::FAIL;

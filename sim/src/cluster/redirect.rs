@@ -1,23 +1,24 @@
-//! Which node is to answer for the keys of a command.
+//! Decides which node answers for the keys of a command.
 
 use super::{Around, Cluster, slot::key_slot};
 
-/// Why a command is not for this node, or not now.
+/// The reason why this node does not answer a command, or not now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Elsewhere {
     /// The keys belong to several slots.
     CrossSlot,
-    /// No node has the slot.
+    /// No node owns the slot.
     Unbound,
     /// The cluster is down.
     Down,
     /// The cluster is down, and only reads are allowed.
     DownForWrites,
-    /// Some of the keys are here and some are not, while the slot moves.
+    /// The slot is moving, and only some of the keys are on this node.
     TryAgain,
-    /// What is asked for has moved: the target of the migration has it, if any node has.
+    /// The slot is moving, and none of the keys is on this node any more: the target of the
+    /// migration has them, if any node has. The slot and the target's endpoint.
     Ask(u16, String),
-    /// Another node has the slot.
+    /// Another node owns the slot. The slot and that node's endpoint.
     Moved(u16, String),
 }
 
@@ -37,7 +38,7 @@ impl Elsewhere {
         }
     }
 
-    /// The error of a script that has called the command.
+    /// The error of a script that called the command.
     pub fn text_in_script(&self) -> &'static str {
         match self {
             Elsewhere::DownForWrites => {
@@ -49,7 +50,8 @@ impl Elsewhere {
     }
 }
 
-/// A command, or all the commands of a transaction, as far as that decides which node answers.
+/// The properties of a command, or of all the commands of a transaction, that decide which node
+/// answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request {
     /// It may write.
@@ -65,11 +67,11 @@ pub struct Request {
 }
 
 impl Cluster {
-    /// Whether this node answers a command with these keys; the slot, if there are keys. `is_here`
-    /// says whether a key is there.
+    /// Returns the slot of the keys if this node answers the command; `None` if there are no keys.
+    /// `is_here` returns true for a key that exists on this node.
     ///
     /// # Errors
-    /// What to answer instead.
+    /// Returns the error to reply with if this node does not answer.
     pub fn route<'a>(
         &self,
         around: &Around<'_>,
@@ -138,7 +140,8 @@ impl Cluster {
         Err(Elsewhere::Moved(slot, self.redirection(around, owner)))
     }
 
-    /// Why a client that waits for keys of this node is not to wait any longer, if so.
+    /// Returns the error that ends the wait of a client blocked on `keys`; `None` if it may
+    /// continue to wait.
     pub fn unblocks<'a>(
         &self,
         around: &Around<'_>,

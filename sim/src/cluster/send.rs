@@ -1,4 +1,5 @@
-//! Sending: the header of every message, the gossip in pings, and to whom each goes.
+//! Sends messages: builds the header of every message and the gossip of pings, and selects the
+//! receivers.
 
 use super::{
     Around, Cluster,
@@ -11,7 +12,7 @@ use crate::{
 };
 
 impl Cluster {
-    /// What this node says of itself.
+    /// Returns the current state of this node as the header of a message.
     fn header(&self, around: &Around<'_>) -> Header {
         let myself = self.myself();
         let master = self.my_master().map_or(myself, |master| self.known(master));
@@ -47,7 +48,7 @@ impl Cluster {
         }
     }
 
-    /// Sends a message to all connected nodes that have told their names.
+    /// Sends a message to all connected nodes that have sent their names.
     fn broadcast(&mut self, message: &Message) {
         for key in self.keys() {
             if !self.known(key).is(Flags::MYSELF | Flags::HANDSHAKE) {
@@ -73,7 +74,7 @@ impl Cluster {
         self.write(conn, &message);
     }
 
-    /// A few nodes, drawn, and all that are down in the view of this one.
+    /// Returns reports of a few random nodes, and of all that are PFAIL.
     fn gossip(&self, env: &mut Env) -> Vec<Gossip> {
         let count = self.nodes.len();
         let mut fresh = count.saturating_sub(2);
@@ -102,14 +103,15 @@ impl Cluster {
         chosen.into_iter().chain(down).map(|key| gossip_about(self.known(key))).collect()
     }
 
-    /// A node, any of them.
+    /// Draws a random node of the table, perhaps this one.
     pub(super) fn draw(&self, env: &mut Env) -> (Key, &Known) {
         let at = env.random_below(self.nodes.len());
         let (key, node) = self.nodes.iter().nth(at).expect("it is below their number");
         (*key, node)
     }
 
-    /// Tells news of this node: to all, or to the other replicas of its master.
+    /// Sends a PONG with the changed state of this node: to all nodes, or to the replicas of its
+    /// master.
     pub(super) fn broadcast_pong(&mut self, env: &mut Env, around: &Around<'_>, to_replicas: bool) {
         let shard = self.my_master();
         for key in self.keys() {
@@ -121,26 +123,25 @@ impl Cluster {
         }
     }
 
-    /// Tells all that a node has failed.
+    /// Sends to all nodes that a node has failed.
     pub(super) fn broadcast_fail(&mut self, around: &Around<'_>, key: Key) {
         let message = self.message(around, Kind::Fail, Body::Fail(self.known(key).id));
         self.broadcast(&message);
     }
 
-    /// Asks all masters for a vote.
+    /// Requests a vote from all nodes; only masters with slots vote.
     pub(super) fn ask_for_votes(&mut self, around: &Around<'_>) {
         let mut message = self.message(around, Kind::AuthRequest, Body::Empty);
         message.header.marks.set(Marks::FORCE, self.manual.ends_at != 0);
         self.broadcast(&message);
     }
 
-    /// Sends a message without a body to one node.
     pub(super) fn send_bare(&mut self, around: &Around<'_>, key: Key, kind: Kind) {
         let message = self.message(around, kind, Body::Empty);
         self.send(key, &message);
     }
 
-    /// Tells a node what another one has by now.
+    /// Sends a node the current slots of another one.
     pub(super) fn send_update(&mut self, around: &Around<'_>, to: Key, about: Key) {
         let node = self.known(about);
         let mut slots = node.slots.clone();
@@ -152,7 +153,8 @@ impl Cluster {
         self.send(to, &message);
     }
 
-    /// Sends a message of a channel to all nodes, one of a shard channel to those of this shard.
+    /// Sends a message of a channel to all nodes; one of a shard channel to the nodes of this
+    /// shard.
     pub fn publish(&mut self, around: &Around<'_>, channel: &[u8], message: &[u8], sharded: bool) {
         let (channel, text) = (channel.to_vec().into(), message.to_vec().into());
         let kind = if sharded { Kind::PublishShard } else { Kind::Publish };
@@ -166,7 +168,7 @@ impl Cluster {
     }
 }
 
-/// Where this node says that it is reached, but for its IP address.
+/// Returns the ports that this node announces; the IP address is empty.
 pub(super) fn announced(around: &Around<'_>) -> Address {
     let (config, cluster) = (around.config, &around.config.cluster);
     let either = |announced: u16, own: u16| if announced == 0 { own } else { announced };

@@ -1,24 +1,24 @@
-//! What this node is to a slot.
+//! The role of this node for a slot.
 
 use super::{Cluster, node::Key, slot_set::SlotSet};
 
-/// What a node is to a slot, in its own view.
+/// The role of a node for a slot, in its own view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serving {
-    /// Another node is its master, or none is.
+    /// Another node is the slot's master, or no node is.
     Elsewhere,
-    /// This node is its master, and does not answer, because the cluster is down.
+    /// This node is the slot's master, but does not answer while the cluster is down.
     Closed,
-    /// This node is its master, and answers.
+    /// This node is the slot's master, and answers.
     Whole,
-    /// This node is its master, and answers for the keys that it still has.
+    /// This node is the slot's master, and answers for the keys that it still has.
     Migrating,
-    /// Another node is its master, and this one answers after ASKING.
+    /// Another node is the slot's master, and this one answers after ASKING.
     Importing,
 }
 
 impl Cluster {
-    /// What this node is to a slot.
+    /// Returns the role of this node for a slot.
     pub fn serving(&self, slot: u16) -> Serving {
         match self.owner(slot) {
             Some(owner) if owner == self.me && self.myself().is_master() => match self.is_ok {
@@ -31,7 +31,7 @@ impl Cluster {
         }
     }
 
-    /// Tells observers that slots have another master.
+    /// Reports to observers that slots have another master.
     pub(super) fn tell_slots(&mut self, slots: &SlotSet, of: Key) {
         if !slots.is_empty() {
             self.tell("slots", format!("{} to {}", slots.words(), self.known(of).address));

@@ -1,4 +1,4 @@
-//! What CLUSTER's subcommands show.
+//! The replies of CLUSTER's subcommands that show the state.
 
 use super::{
     Around, Cluster,
@@ -10,7 +10,7 @@ use super::{
 use crate::resp::Reply;
 
 impl Cluster {
-    /// A node as CLUSTER NODES has it, without the end of the line.
+    /// Returns a node's line of CLUSTER NODES, without the line end.
     pub(super) fn line(&self, key: Key) -> String {
         let node = self.known(key);
         let address = &node.address;
@@ -55,7 +55,7 @@ impl Cluster {
     /// CLUSTER REPLICAS.
     ///
     /// # Errors
-    /// If there is no such node, or it is no master.
+    /// If the node is unknown, or is not a master.
     pub fn show_replicas(&self, id: &[u8]) -> Result<Reply, String> {
         let master = self.named(id)?;
         if !self.known(master).is_master() {
@@ -91,8 +91,8 @@ impl Cluster {
         if key == self.me { around.offset() } else { self.known(key).offset }
     }
 
-    /// Where clients are to go for a node, as `cluster-preferred-endpoint-type` says; `None` if
-    /// that is not to be said.
+    /// Returns the endpoint that clients use for a node, as `cluster-preferred-endpoint-type`
+    /// selects it; `None` for `unknown-endpoint`.
     fn preferred(&self, around: &Around<'_>, node: &Known) -> Option<String> {
         match around.config.cluster.preferred_endpoint.as_str() {
             "hostname" if node.hostname.is_empty() => Some("?".into()),
@@ -120,7 +120,8 @@ impl Cluster {
         ])
     }
 
-    /// Where a redirection sends clients for a node.
+    /// Returns the `host:port` of a node for MOVED and ASK; the host is empty for
+    /// `unknown-endpoint`.
     pub fn redirection(&self, around: &Around<'_>, key: Key) -> String {
         let node = self.known(key);
         let host = self.preferred(around, node).unwrap_or_default();
@@ -216,10 +217,10 @@ impl Cluster {
         Reply::Verbatim(*b"txt", text.into())
     }
 
-    /// The node that the words of a command name.
+    /// Finds the node named by an argument of a command.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the node is unknown.
     pub(super) fn named(&self, id: &[u8]) -> Result<Key, String> {
         let found = NodeId::parse(id).and_then(|id| self.find(id));
         found.ok_or_else(|| format!("Unknown node {}", String::from_utf8_lossy(id)))

@@ -1,6 +1,6 @@
-//! Which of the 16,384 slots a key belongs to.
+//! Maps keys to the 16,384 slots.
 
-/// How many slots there are.
+/// Number of slots.
 pub const SLOTS: u16 = 16_384;
 
 /// The CRC of each byte: XMODEM, polynomial 0x1021.
@@ -24,8 +24,8 @@ fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// The slot of a key. Keys with the same text between the first `{` and the first `}` after it
-/// share a slot, if there is such a text.
+/// Returns the slot of a key. Keys with the same non-empty text between the first `{` and the first
+/// `}` after it share a slot.
 pub fn key_slot(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];

@@ -1,10 +1,10 @@
-//! A set of slots, as the bus carries it: a bit for each.
+//! A set of slots, as the bus carries it: one bit for each slot.
 
 use std::fmt;
 
 use super::slot::SLOTS;
 
-/// So many bytes on the wire.
+/// Bytes of a set on the wire.
 pub(super) const SLOT_BYTES: usize = SLOTS as usize / 8;
 
 /// A set of slots.
@@ -27,33 +27,33 @@ impl fmt::Debug for SlotSet {
 }
 
 impl SlotSet {
-    /// The set whose bits are these bytes, the lowest bit of the first byte for slot 0.
+    /// Creates a set from its bits; the lowest bit of the first byte is slot 0.
     pub fn of(bytes: &[u8; SLOT_BYTES]) -> SlotSet {
         let count = bytes.iter().map(|byte| byte.count_ones() as u16).sum();
         SlotSet { bits: Box::new(*bytes), count }
     }
 
-    /// Its bits.
+    /// The bits, in the order of [`SlotSet::of`].
     pub fn bytes(&self) -> &[u8; SLOT_BYTES] {
         &self.bits
     }
 
-    /// How many slots are in it.
+    /// Number of slots in the set.
     pub fn len(&self) -> u16 {
         self.count
     }
 
-    /// Whether none is.
+    /// Returns true if the set has no slot.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether a slot is in it.
+    /// Returns true if the set has this slot.
     pub fn has(&self, slot: u16) -> bool {
         self.bits[usize::from(slot / 8)] & (1 << (slot % 8)) != 0
     }
 
-    /// Puts a slot in; whether it was not there.
+    /// Adds a slot; returns true if it was not in the set.
     pub fn add(&mut self, slot: u16) -> bool {
         let is_new = !self.has(slot);
         self.bits[usize::from(slot / 8)] |= 1 << (slot % 8);
@@ -61,7 +61,7 @@ impl SlotSet {
         is_new
     }
 
-    /// Takes a slot out; whether it was there.
+    /// Removes a slot; returns true if it was in the set.
     pub fn remove(&mut self, slot: u16) -> bool {
         let was = self.has(slot);
         self.bits[usize::from(slot / 8)] &= !(1 << (slot % 8));
@@ -69,7 +69,7 @@ impl SlotSet {
         was
     }
 
-    /// The slots in it, in order.
+    /// The slots in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> {
         let bytes = (0u16..).zip(&self.bits[..]).filter(|(_, bits)| **bits != 0);
         bytes.flat_map(|(at, bits)| {
@@ -77,7 +77,7 @@ impl SlotSet {
         })
     }
 
-    /// The runs of slots in it: the first and the last of each.
+    /// The first and the last slot of each run of consecutive slots.
     pub fn ranges(&self) -> Vec<(u16, u16)> {
         let mut ranges: Vec<(u16, u16)> = Vec::new();
         for slot in self.iter() {
@@ -89,7 +89,7 @@ impl SlotSet {
         ranges
     }
 
-    /// The runs of slots in it, as CLUSTER NODES has them.
+    /// The runs in the notation of CLUSTER NODES, such as `0-2 9`.
     pub fn words(&self) -> String {
         let ranges = self.ranges().into_iter();
         let words = ranges.map(|(first, last)| match first == last {

@@ -1,4 +1,4 @@
-//! The state of a node of a cluster as a whole.
+//! The whole state of a node of a cluster.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,18 +25,18 @@ use crate::{
     time::Monotonic,
 };
 
-/// What a node of a cluster sees of the rest of the server.
+/// The parts of the server that a node of a cluster reads or changes.
 #[derive(Debug)]
 pub struct Around<'a> {
     /// The options.
     pub config: &'a Config,
-    /// The data.
+    /// The keyspace.
     pub db: &'a mut Db,
-    /// The replication stream, and how far this node is in it.
+    /// The replication stream, and this node's offset in it.
     pub history: &'a History,
-    /// The link to the master of its replication.
+    /// The replication link to this node's master.
     pub link: Option<&'a MasterLink>,
-    /// Milliseconds of the wall clock.
+    /// The time of the wall clock in milliseconds.
     pub now: i64,
 }
 
@@ -45,7 +45,8 @@ impl Around<'_> {
         self.config.cluster.node_timeout_ms
     }
 
-    /// How far this node is in the stream. A replica that has nothing of its master yet is nowhere.
+    /// Returns this node's offset in the stream; 0 for a replica that has no data of its master
+    /// yet.
     pub(super) fn offset(&self) -> u64 {
         match self.link {
             Some(link) if link.resume.is_none() && !link.is_up() => 0,
@@ -54,82 +55,82 @@ impl Around<'_> {
     }
 }
 
-/// How often the periodic work is done.
+/// The interval of the periodic work.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// How long a node that was told to forget another one does not learn of it again from others.
+/// Milliseconds for which a forgotten node is not learned again from other nodes.
 const FORGOTTEN_MS: i64 = 60_000;
 
-/// A node of a cluster.
+/// The state of a node of a cluster.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The nodes, this one among them, in the order in which it has learned of them.
+    /// The known nodes, this one included, in the order in which it learned of them.
     pub(super) nodes: BTreeMap<Key, Known>,
     pub(super) by_id: BTreeMap<NodeId, Key>,
     pub(super) me: Key,
     next_key: NonZeroU32,
-    /// The logical clock.
+    /// The logical clock of the cluster.
     pub(super) current_epoch: u64,
-    /// The epoch of the last vote of this node.
+    /// The epoch of this node's last vote.
     pub(super) last_vote_epoch: u64,
-    /// The cluster answers for keys in the view of this node.
+    /// True while the cluster answers for keys in the view of this node.
     pub(super) is_ok: bool,
-    /// How many masters have slots, failed ones included.
+    /// Number of masters with slots, failed ones included.
     pub(super) size: usize,
     owners: Vec<Option<Key>>,
     pub(super) migrating: BTreeMap<u16, Key>,
     pub(super) importing: BTreeMap<u16, Key>,
-    /// Slots whose owners say that they are not theirs any more.
+    /// Slots that their owner no longer claims.
     pub(super) unclaimed: SlotSet,
     pub(super) election: Election,
     pub(super) manual: ManualFailover,
-    /// When the state was first evaluated.
+    /// The time of the first evaluation of the cluster's state.
     pub(super) first_evaluated: Option<i64>,
-    /// When this node was last among a minority.
+    /// The time at which this node was last in a minority.
     pub(super) minority_at: i64,
-    /// The state is to be evaluated at the end of the step.
+    /// True if the state must be evaluated at the end of the step.
     pub(super) state_outdated: bool,
-    /// Options were set, of which other nodes are to be told.
+    /// True if options were set: this node's own entry must be updated from them.
     pub(super) options_set: bool,
-    /// The election is to go on at the end of the step.
+    /// True if the election must be advanced at the end of the step.
     pub(super) election_due: bool,
-    /// How many nodes the last periodic work found down.
+    /// Number of nodes that the last periodic work found PFAIL.
     pub(super) down_nodes: usize,
     pub(super) ticks: u64,
     pub(super) next_tick: Monotonic,
-    /// What came by connections that others have dialed.
+    /// The connections that other nodes dialed.
     pub(super) inbound: BTreeMap<ConnId, Inbound>,
-    /// The connections that this node has dialed.
+    /// The connections that this node dialed.
     pub(super) dialed: BTreeMap<ConnId, Key>,
     pub(super) dials: u64,
     forgotten: BTreeMap<NodeId, i64>,
     pub(super) sent: BTreeMap<Kind, u64>,
     pub(super) received: BTreeMap<Kind, u64>,
-    /// DEBUG DROP-CLUSTER-PACKET-FILTER: messages of this kind are passed over.
+    /// DEBUG DROP-CLUSTER-PACKET-FILTER: messages of this kind are ignored.
     pub(super) dropped: Option<Kind>,
-    /// Connections closed by `cluster-link-sendbuf-limit`.
+    /// Number of connections closed by `cluster-link-sendbuf-limit`.
     pub(super) limit_exceeded: u64,
     pub(super) out: Outbox,
-    /// Writes of clients wait until then, or until a manual failover ends.
+    /// Client writes wait until then, or until a manual failover ends.
     pub(super) paused_until: Option<Monotonic>,
 }
 
-/// A connection that another node has dialed.
+/// A connection that another node dialed.
 #[derive(Debug)]
 pub(super) struct Inbound {
-    /// Which node, as far as it is known.
+    /// The other node, once it is identified.
     pub(super) node: Option<Key>,
     pub(super) created: i64,
-    /// The IP address it comes from.
+    /// The IP address of the other end.
     pub(super) ip: String,
-    /// This end's address.
+    /// The address of this end.
     pub(super) local: String,
     pub(super) buffer: Vec<u8>,
     pub(super) unsent: usize,
 }
 
 impl Cluster {
-    /// A node that knows only itself, by this name, and has no slots.
+    /// Creates a node with this name that knows only itself and owns no slots.
     fn alone(id: NodeId, now: i64, next_tick: Monotonic) -> Cluster {
         let me = Key(NonZeroU32::MIN);
         let myself = Known::new(id, Flags::MYSELF | Flags::MASTER, now);
@@ -169,51 +170,52 @@ impl Cluster {
         }
     }
 
-    /// A node that knows only itself, until it has read its file.
+    /// Creates a node with a random name that knows only itself.
     pub fn new(env: &mut Env) -> Cluster {
         let id = env.random_id();
         let id = NodeId::parse(id.as_bytes()).expect("ids are 40 hex digits");
         Cluster::alone(id, env.wall.as_millis(), env.monotonic + PERIOD)
     }
 
-    /// Where the master of this node is, if it is a replica and that is known.
+    /// Returns the host and client port of this node's master; `None` unless this node is a replica
+    /// and both are known.
     pub fn master_address(&self) -> Option<(String, u16)> {
         let master = self.known(self.myself().master.filter(|_| self.myself().is_replica())?);
         let is_known = !master.address.ip.is_empty() && master.address.port != 0;
         is_known.then(|| (master.address.ip.clone(), master.address.port))
     }
 
-    /// When the periodic work is due.
+    /// The time at which the periodic work is due.
     pub fn next_tick(&self) -> Monotonic {
         self.next_tick
     }
 
-    /// When the pause of writes is over, if there is one.
+    /// The end of the pause of client writes; `None` while they are not paused.
     pub fn pause_ends(&self) -> Option<Monotonic> {
         self.paused_until
     }
 
-    /// Takes out what it wants done.
+    /// Takes all effects out of the outbox.
     pub fn take_outbox(&mut self) -> Outbox {
         std::mem::take(&mut self.out)
     }
 
-    /// Takes out what it wants of the rest of the server.
+    /// Takes the effects on the rest of the server out of the outbox.
     pub fn take_wants(&mut self) -> Vec<Want> {
         std::mem::take(&mut self.out.wants)
     }
 
-    /// Whether writes of clients wait for the end of a manual failover.
+    /// Returns true while client writes wait for the end of a manual failover.
     pub fn pauses_writes(&self) -> bool {
         self.paused_until.is_some()
     }
 
-    /// Until when writes of clients wait.
+    /// Makes client writes wait until `until`; `None` ends the pause.
     pub fn set_pause(&mut self, until: Option<Monotonic>) {
         self.paused_until = until;
     }
 
-    /// Ends the pause whose time is over.
+    /// Ends the pause of client writes if its time is over.
     pub fn end_pause(&mut self, now: Monotonic) {
         self.paused_until = self.paused_until.filter(|until| now < *until);
     }
@@ -223,12 +225,12 @@ impl Cluster {
         self.myself().id
     }
 
-    /// Whether the cluster answers for keys in the view of this node.
+    /// Returns true if the cluster answers for keys in the view of this node.
     pub fn is_ok(&self) -> bool {
         self.is_ok
     }
 
-    /// How many connections of the bus there are.
+    /// Number of bus connections, in both directions.
     pub fn connections(&self) -> usize {
         self.inbound.len() + self.dialed.len()
     }
@@ -249,23 +251,21 @@ impl Cluster {
         self.known_mut(self.me)
     }
 
-    /// The node of a name.
     pub(super) fn find(&self, id: NodeId) -> Option<Key> {
         self.by_id.get(&id).copied()
     }
 
-    /// This node if it is a master, else its master.
+    /// Returns this node if it is a master, else its master.
     pub(super) fn my_master(&self) -> Option<Key> {
         if self.myself().is_master() { Some(self.me) } else { self.myself().master }
     }
 
-    /// The replicas of a master, in the order in which they became known.
+    /// Returns the replicas of a master, in the order in which they became known.
     pub(super) fn replicas_of(&self, master: Key) -> impl Iterator<Item = Key> {
         let of = move |(_, node): &(&Key, &Known)| node.master == Some(master);
         self.nodes.iter().filter(of).map(|(key, _)| *key)
     }
 
-    /// Adds a node, which has no address yet.
     pub(super) fn add(&mut self, id: NodeId, flags: Flags, address: Address, now: i64) -> Key {
         let key = Key(self.next_key);
         self.next_key = self.next_key.saturating_add(1);
@@ -275,21 +275,20 @@ impl Cluster {
         key
     }
 
-    /// Adds a node that has yet to tell its name.
+    /// Adds a node whose name is unknown, under a random name.
     pub(super) fn add_stranger(&mut self, env: &mut Env, flags: Flags, address: Address, now: i64) {
         let id = env.random_id();
         let id = NodeId::parse(id.as_bytes()).expect("ids are 40 hex digits");
         self.add(id, flags | Flags::HANDSHAKE, address, now);
     }
 
-    /// Gives a node another name.
     pub(super) fn rename(&mut self, key: Key, id: NodeId) {
         let old = std::mem::replace(&mut self.known_mut(key).id, id);
         self.by_id.remove(&old);
         self.by_id.insert(id, key);
     }
 
-    /// Forgets a node, and all that refers to it.
+    /// Removes a node and every reference to it.
     pub(super) fn remove(&mut self, key: Key) {
         debug_assert_ne!(key, self.me, "a node cannot forget itself");
         for slot in self.known(key).slots.iter().collect::<Vec<_>>() {
@@ -313,7 +312,7 @@ impl Cluster {
         }
     }
 
-    /// Does not learn of a node again for a minute.
+    /// Keeps a node from being learned again for a minute.
     pub(super) fn blacklist(&mut self, id: NodeId, now: i64) {
         self.forgotten.retain(|_, until| *until > now);
         self.forgotten.insert(id, now + FORGOTTEN_MS);
@@ -323,15 +322,14 @@ impl Cluster {
         self.forgotten.get(&id).is_some_and(|until| *until > now)
     }
 
-    /// Who has a slot.
     pub(super) fn owner(&self, slot: u16) -> Option<Key> {
         self.owners.get(usize::from(slot)).copied().flatten()
     }
 
-    /// Takes a slot from its owner. Whether it had one.
+    /// Removes the owner of a slot; returns true if it had one.
     pub(super) fn unbind(&mut self, slot: u16) -> bool {
         let Some(owner) = self.owners[usize::from(slot)].take() else { return false };
-        // Subscribers of its channels are told, unless its owner is of another shard.
+        // Subscriptions to the slot's channels end, unless the owner is of another shard.
         if owner == self.me || self.myself().master == Some(owner) {
             self.out.wants.push(Want::EndShardChannels(slot));
         }
@@ -340,7 +338,7 @@ impl Cluster {
         true
     }
 
-    /// Gives a slot without owner to a node.
+    /// Gives a slot to a node, unless the slot has an owner.
     pub(super) fn bind(&mut self, slot: u16, key: Key) {
         if self.owners[usize::from(slot)].is_some() {
             return;
@@ -357,19 +355,19 @@ impl Cluster {
         }
     }
 
-    /// Takes all slots of a node.
+    /// Takes all slots of a node away.
     pub(super) fn unbind_all(&mut self, key: Key) {
         for slot in self.known(key).slots.iter().collect::<Vec<_>>() {
             self.unbind(slot);
         }
     }
 
-    /// Whether a slot has no owner, or one that does not claim it any more.
+    /// Returns true if a slot has no owner, or an owner that no longer claims it.
     pub(super) fn is_free(&self, slot: u16) -> bool {
         self.owner(slot).is_none() || self.unclaimed.has(slot)
     }
 
-    /// Makes a node a replica of another one, or of none, as far as the table goes.
+    /// Records the master of a node, or that it has none, and updates `MIGRATE_TO` of the masters.
     pub(super) fn set_master(&mut self, key: Key, master: Option<Key>) {
         let old = std::mem::replace(&mut self.known_mut(key).master, master);
         if let Some(old) = old.filter(|old| Some(*old) != master)
@@ -382,7 +380,7 @@ impl Cluster {
         }
     }
 
-    /// Notes that a node is a master.
+    /// Records that a node is a master.
     pub(super) fn make_master(&mut self, key: Key) {
         if self.known(key).is_master() {
             return;
@@ -398,7 +396,7 @@ impl Cluster {
         self.changed();
     }
 
-    /// Makes this node a replica.
+    /// Makes this node a replica of `master`.
     pub(super) fn follow(&mut self, master: Key) {
         if self.myself().is_master() {
             let myself = self.myself_mut();
@@ -413,13 +411,13 @@ impl Cluster {
         self.changed();
     }
 
-    /// Has the rest of the server replicate a master.
+    /// Makes the rest of the server replicate a master.
     pub(super) fn replicate(&mut self, master: Key) {
         let Address { ip, port, .. } = self.known(master).address.clone();
         self.out.wants.push(Want::Follow { host: ip, port });
     }
 
-    /// What is in `nodes.conf` has changed, and perhaps the state of the cluster.
+    /// Marks `nodes.conf` as unsaved and the state of the cluster as outdated.
     pub(super) fn changed(&mut self) {
         self.out.unsaved = true;
         self.state_outdated = true;
@@ -429,17 +427,17 @@ impl Cluster {
         self.out.log.push(line.into());
     }
 
-    /// Tells observers.
+    /// Reports an event to observers.
     pub(super) fn tell(&mut self, event: &'static str, about: impl Into<String>) {
         self.out.news.push(News { event, about: about.into() });
     }
 
-    /// Tells observers something of a node.
+    /// Reports an event about a node to observers.
     pub(super) fn tell_of(&mut self, event: &'static str, key: Key) {
         self.tell(event, self.known(key).address.to_string());
     }
 
-    /// The nodes of the shard of this node, but for itself.
+    /// Returns the other nodes of this node's shard.
     pub(super) fn shard(&self) -> Vec<Key> {
         let Some(master) = self.my_master() else { return Vec::new() };
         let of = |(key, node): &(&Key, &Known)| {

@@ -1,4 +1,4 @@
-//! The periodic work, and what is left to do at the end of each step.
+//! The periodic work, and the work at the end of each step.
 
 use super::{
     Around, Cluster,
@@ -8,21 +8,21 @@ use super::{
 };
 use crate::env::Env;
 
-/// For so long a master must have been without working replicas before one of another master
-/// migrates to it.
+/// Milliseconds for which a master must have been without working replicas before a replica of
+/// another master migrates to it.
 const MIGRATION_DELAY_MS: i64 = 5000;
 
-/// How many nodes are drawn for the ping of each second.
+/// Number of nodes drawn for the ping of each second.
 const DRAWN: usize = 5;
 
 impl Cluster {
-    /// Options were set: what this node tells of itself may be otherwise from the end of this step
-    /// on.
+    /// Records that options were set: at the end of the step, this node's own entry is updated from
+    /// them.
     pub fn note_options_set(&mut self) {
         self.options_set = true;
     }
 
-    /// Does the periodic work if it is due. Whether it was.
+    /// Does the periodic work if it is due; returns true if it was.
     pub fn run_due(&mut self, env: &mut Env, around: &mut Around<'_>) -> bool {
         if env.monotonic < self.next_tick {
             return false;
@@ -32,7 +32,7 @@ impl Cluster {
         true
     }
 
-    /// What is left to do at the end of a step, before its replies leave.
+    /// Does the work of the end of a step, before its replies leave.
     pub fn settle(&mut self, env: &mut Env, around: &mut Around<'_>) {
         if std::mem::take(&mut self.options_set) {
             self.note_own_options(around);
@@ -76,7 +76,7 @@ impl Cluster {
         }
     }
 
-    /// Brings what this node tells of itself in line with the options.
+    /// Updates this node's own entry from the options.
     pub(super) fn note_own_options(&mut self, around: &Around<'_>) {
         let announced = super::send::announced(around);
         let cluster = &around.config.cluster;
@@ -93,8 +93,8 @@ impl Cluster {
         }
     }
 
-    /// Counts the nodes that are down, forgets those that never told their names, and dials those
-    /// without a connection.
+    /// Counts the nodes that are PFAIL, removes those whose handshake took too long, and dials
+    /// those without a connection.
     fn dial_missing(&mut self, around: &Around<'_>) {
         let limit = around.node_timeout().max(1000);
         self.down_nodes = 0;
@@ -114,7 +114,7 @@ impl Cluster {
         }
     }
 
-    /// Of a few nodes, drawn, pings the one that was silent for longest.
+    /// Draws a few nodes, and pings the one whose last pong is oldest.
     fn ping_drawn(&mut self, env: &mut Env, around: &Around<'_>) {
         let mut oldest: Option<(i64, Key)> = None;
         for _ in 0..DRAWN {
@@ -132,7 +132,8 @@ impl Cluster {
         }
     }
 
-    /// Pings a node that was silent for long, and notes whether it is down. Whether it newly is.
+    /// Pings a node that was silent for long, and marks it PFAIL after the node timeout. Returns
+    /// true if it is newly PFAIL.
     fn watch(&mut self, env: &mut Env, around: &Around<'_>, key: Key) -> bool {
         let (now, timeout) = (around.now, around.node_timeout());
         let node = self.known(key);
@@ -140,8 +141,7 @@ impl Cluster {
             return false;
         }
         let (asked, silent) = (now - node.ping_sent, now - node.data_received);
-        // Perhaps it is the connection that is broken: once in each node timeout another one is
-        // tried.
+        // The connection itself may be broken: drop it once in each node timeout, to dial again.
         let is_old = node.link.as_ref().is_some_and(|link| now - link.created > timeout);
         if is_old && node.ping_sent != 0 && asked > timeout / 2 && silent > timeout / 2 {
             self.drop_link(key);
@@ -164,7 +164,7 @@ impl Cluster {
         false
     }
 
-    /// A replica that does not replicate yet begins to, as soon as it knows where its master is.
+    /// Starts the replication of a replica that has no link, once its master's address is known.
     fn start_replication(&mut self, around: &Around<'_>) {
         let Some(master) = self.myself().master.filter(|_| self.myself().is_replica()) else { return };
         let is_reachable = !self.known(master).is(Flags::NO_ADDRESS) && self.known(master).address.port != 0;
@@ -177,7 +177,7 @@ impl Cluster {
         self.replicas_of(master).filter(|key| !self.known(*key).has_failed()).count()
     }
 
-    /// Moves this replica to a master that has lost its own, if its master has several.
+    /// Moves this replica to a master without working replicas, if its own master has several.
     fn migrate(&mut self, around: &Around<'_>) {
         let masters = |cluster: &Cluster| {
             let of = |(_, node): &(&Key, &super::node::Known)| {

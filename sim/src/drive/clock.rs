@@ -1,4 +1,4 @@
-//! A manual clock, which stands still until a client advances it.
+//! A manual clock, which moves only when a client advances it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,23 +21,24 @@ struct Shared {
 }
 
 impl ManualClock {
-    /// A clock that stands at `wall`.
+    /// Creates a clock whose wall clock shows `wall`.
     pub fn new(wall: Wall) -> ManualClock {
         let now = Cell::new((wall, Monotonic::ZERO));
         ManualClock(Rc::new(Shared { now, sleepers: RefCell::default() }))
     }
 
-    /// What the wall clock shows.
+    /// The time of the wall clock.
     pub fn wall(&self) -> Wall {
         self.0.now.get().0
     }
 
-    /// What the monotonic clock shows.
+    /// The time of the monotonic clock.
     pub fn monotonic(&self) -> Monotonic {
         self.0.now.get().1
     }
 
-    /// Moves both clocks on until the monotonic one shows `at`, if it is not there yet.
+    /// Moves both clocks forward until the monotonic one shows `at`, unless it is past that
+    /// already.
     pub fn move_to(&self, at: Monotonic) {
         let (wall, monotonic) = self.0.now.get();
         self.0.now.set((wall + at.since(monotonic), monotonic.max(at)));
@@ -52,7 +53,7 @@ impl ManualClock {
                 return Poll::Ready(());
             }
             let mut sleepers = clock.0.sleepers.borrow_mut();
-            // A task that is polled again for another reason is in the list already.
+            // A task that is polled again for another reason is already in the list.
             if !sleepers.iter().any(|sleeper| sleeper.will_wake(cx.waker())) {
                 sleepers.push(cx.waker().clone());
             }

@@ -1,29 +1,28 @@
-//! What becomes of a message between the network and the server. A platform decides it
-//! ([`Platform::request`](super::Platform)), the driver carries it out.
+//! The fate of a message between the network and the server. A platform decides it
+//! ([`Platform::request`](super::Platform)), and the driver carries it out.
 
 use std::time::Duration;
 
-/// Where a connection breaks; where several rules break it, the later of these decides.
+/// The point at which a connection breaks. If several rules break it, the variant that is listed
+/// last wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Break {
-    /// The command is executed and its reply is lost, and with it all that follows on the
-    /// connection: TCP has no holes, so the connection is silent until one side closes or resets
-    /// it.
+    /// The command is executed, but its reply and everything after it on the connection is lost.
+    /// TCP has no holes, so the connection is silent until one side closes or resets it.
     LoseReply,
-    /// The command is executed and its connection is closed instead of a reply.
+    /// The command is executed, and its connection is closed instead of a reply.
     BeforeReply,
-    /// The command is not executed and its connection is closed.
+    /// The command is not executed, and its connection is closed.
     BeforeRequest,
 }
 
-/// What becomes of one command: what every rule whose turn it is does to it, together. Delays add
-/// up.
+/// The fate of a command: the combined effects of all rules that apply to it. Delays add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// How much later the command, and what follows it on the connection, reaches the node.
+    /// The delay before the command, and everything after it on the connection, reaches the node.
     pub request_delay: Duration,
-    /// How much later its reply, and what follows it on the connection, leaves the node.
+    /// The delay before its reply, and everything after it on the connection, leaves the node.
     pub reply_delay: Duration,
-    /// Where its connection breaks, if it does.
+    /// The point at which its connection breaks; `None` if it does not break.
     pub breaks: Option<Break>,
 }

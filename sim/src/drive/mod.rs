@@ -1,5 +1,5 @@
-//! A server behind sockets. The loop is written once, over what a [`Platform`] offers; three thin
-//! platforms carry it: the real network and a host of a user's own `turmoil::Sim` are here, a host
+//! Runs a server behind sockets. The loop is written once, for any [`Platform`]. There are three
+//! thin platforms: the real network and a host of a user's own `turmoil::Sim` are here, and a host
 //! of the world is in [`world::node`](crate::world::node).
 
 mod clock;
@@ -49,7 +49,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The address of a peer that has none.
+    /// The address of a peer without an address.
     pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
     /// The ends of a TCP connection.
@@ -58,31 +58,31 @@ impl Ends {
     }
 }
 
-/// The sockets and clocks of the place a server runs in.
+/// The sockets and clocks on which a server runs.
 ///
 /// [`serve`] must be polled within a [`tokio::task::LocalSet`](::tokio::task::LocalSet).
 pub trait Platform: 'static {
-    /// Listens.
+    /// A listener.
     type Listener: 'static;
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + 'static;
 
-    /// The wall clock.
+    /// The time of the wall clock.
     fn wall(&self) -> Wall;
 
-    /// The monotonic clock.
+    /// The time of the monotonic clock.
     fn monotonic(&self) -> Monotonic;
 
     /// Resolves when the monotonic clock shows `at`.
     fn sleep_until(&self, at: Monotonic) -> impl Future<Output = ()> + 'static;
 
-    /// Resolves after a delay on the wire, which the clocks of the host do not affect.
+    /// Resolves after a delay on the wire, on which the clocks of the host have no effect.
     fn wait(&self, delay: Duration) -> impl Future<Output = ()> + 'static;
 
-    /// The next connection.
+    /// Accepts the next connection.
     fn accept(&self, listener: &Self::Listener) -> impl Future<Output = io::Result<Self::Stream>>;
 
-    /// A new connection to another node.
+    /// Dials another node, from the address `from` if the platform can.
     fn dial(
         &self,
         host: &str,
@@ -96,38 +96,38 @@ pub trait Platform: 'static {
     /// If it is not connected any more.
     fn ends(&self, stream: &Self::Stream) -> io::Result<Ends>;
 
-    /// The clock, if it only moves when a client says so. [`Self::wall`], [`Self::monotonic`] and
-    /// [`Self::sleep_until`] go by it then.
+    /// The clock, if only clients move it. [`Self::wall`], [`Self::monotonic`] and
+    /// [`Self::sleep_until`] use it then.
     fn manual_clock(&self) -> Option<&ManualClock> {
         None
     }
 
-    /// The next signal that asks the process to end.
+    /// Resolves with the next signal that asks the process to end.
     fn signal(&self) -> impl Future<Output = Signal> {
         std::future::pending()
     }
 
-    /// Whether the log is read.
+    /// Returns true if log lines are to be passed to [`Self::log`].
     fn logs(&self) -> bool {
         false
     }
 
-    /// A line for the log.
+    /// Receives a line of the log.
     fn log(&self, _line: &Line) {}
 
-    /// Whether there is an observer: [`Self::request`] gets commands, [`Self::reply`] replies,
-    /// [`Self::observed`] observations.
+    /// True if there is an observer: [`Self::request`] receives commands, [`Self::reply`] replies,
+    /// and [`Self::observed`] observations.
     const WATCHED: bool = false;
 
-    /// A whole command arrived, here as its bytes and as its arguments; the answer is what becomes
-    /// of it.
+    /// Decides the fate of a whole command that has arrived, given as its bytes and as its
+    /// arguments.
     fn request(&self, _peer: IpAddr, _conn: ConnId, _raw: &Bytes, _arguments: &[Bytes]) -> Fate {
         Fate::default()
     }
 
-    /// Bytes are about to be written.
+    /// Receives bytes that are about to be written.
     fn reply(&self, _peer: IpAddr, _conn: ConnId, _bytes: &Bytes) {}
 
-    /// The server saw or did something.
+    /// Receives an observation of the server.
     fn observed(&self, _observation: &Observation) {}
 }

@@ -1,5 +1,5 @@
-//! One node on its platform: accepts, dials, rings the alarm, and carries events in and actions
-//! out.
+//! One node on its platform: accepts and dials connections, rings the alarm, passes events to the
+//! server, and carries out its actions.
 
 use std::{
     cell::{Cell, RefCell},
@@ -29,7 +29,7 @@ use crate::{
     time::Monotonic,
 };
 
-/// A server that can be inspected while it is driven, and after. Cheap to clone.
+/// A handle to a server that can be inspected while it is driven, and afterwards. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct DrivenNode(Rc<Slot>);
 
@@ -37,32 +37,33 @@ pub struct DrivenNode(Rc<Slot>);
 struct Slot {
     server: RefCell<Option<Server>>,
     watcher: RefCell<Option<Watcher>>,
-    /// What happens to the machine that the server is on, and who carries it in.
+    /// Events of the server's machine that are not delivered yet; `carrier` wakes the task that
+    /// delivers them.
     given: RefCell<VecDeque<Event>>,
     carrier: Cell<Option<Waker>>,
 }
 
-/// Called with everything a server saw or did.
+/// A function that receives every observation of a server.
 type Watcher = Box<dyn FnMut(&Observation)>;
 
 impl DrivenNode {
-    /// A node without a server, until one is started.
+    /// Creates a handle without a server.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts a server in, and takes out the one that was there.
+    /// Stores a server, and returns the one that was stored before.
     pub fn replace(&self, server: Server) -> Option<Server> {
         self.0.server.replace(Some(server))
     }
 
-    /// Takes the server out: after a crash, for what was durable.
+    /// Takes the server out: after a crash, for its durable state.
     pub fn take(&self) -> Option<Server> {
         self.0.given.take();
         self.0.server.take()
     }
 
-    /// Looks at the server, if there is one.
+    /// Calls `look` with the server, if there is one.
     ///
     /// # Panics
     /// If called from inside a step of this server.
@@ -70,14 +71,14 @@ impl DrivenNode {
         self.0.server.borrow().as_ref().map(look)
     }
 
-    /// From the next start on, calls `watch` with everything the server saw or did in a step, when
-    /// the step is done; it may look at the node then. It replaces the watcher before it.
+    /// From the next start on, calls `watch` with every observation of a step, once the step is
+    /// done, so that it may look at the node. Replaces the watcher before it.
     pub fn watch(&self, watch: impl FnMut(&Observation) + 'static) {
         self.0.watcher.replace(Some(Box::new(watch)));
     }
 
-    /// Has an event happen to the server that comes from its machine, and from no connection: as
-    /// soon as the host runs. One that no server is there for is lost.
+    /// Delivers an event of the server's machine, which comes from no connection, as soon as the
+    /// host runs. The event is lost if there is no server.
     pub fn give(&self, event: Event) {
         if self.0.server.borrow().is_some() {
             self.0.given.borrow_mut().push_back(event);
@@ -86,7 +87,7 @@ impl DrivenNode {
     }
 
     fn tell(&self, observation: &Observation) {
-        // Taken out for the call, so that the watcher may set another one.
+        // Take the watcher out for the call, so that it may set another one.
         let Some(mut watcher) = self.0.watcher.take() else { return };
         watcher(observation);
         self.0.watcher.borrow_mut().get_or_insert(watcher);
@@ -101,35 +102,34 @@ impl fmt::Debug for DrivenNode {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// How long an orderly end waits for peers that do not read what they were sent last.
+/// The longest time that an orderly end waits for peers that do not read their last bytes.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a script stands still between two of its turns: long enough for all that has arrived to
-/// be read.
+/// The pause of a script between two of its turns: long enough to read everything that has arrived.
 const BREAK: Duration = Duration::from_millis(1);
 
-/// Alarms that one move of a manual clock rings at most; the rest of the way is then one step.
-/// However far a client moves it, the node answers soon.
+/// The most alarms that one move of a manual clock rings; the rest of the move is then one step. So
+/// the node answers soon, however far a client moves the clock.
 const ALARMS_MAX: usize = 100_000;
 
-/// A node while it is driven.
+/// The state of a node that is being driven.
 pub(super) struct Driver<P: Platform> {
     pub(super) platform: P,
     node: DrivenNode,
     env: RefCell<Env>,
     wires: RefCell<BTreeMap<ConnId, Rc<RefCell<Outgoing>>>>,
-    /// What is read at once. One for all connections: thousands of idle ones cost little.
+    /// The read buffer. All connections share it, so that thousands of idle ones cost little.
     pub(super) buffer: RefCell<Vec<u8>>,
     alarm: Cell<Option<Monotonic>>,
     alarm_waker: Cell<Option<Waker>>,
-    /// Where a manual clock is on its way to.
+    /// The time to which a manual clock is moving.
     destination: Cell<Option<Monotonic>>,
-    /// The server has closed a connection in the last step.
+    /// True if the server closed a connection in the last step.
     hung_up: Cell<bool>,
     /// Connections whose unsent output must be reported to the server.
     long: RefCell<Vec<ConnId>>,
-    /// The server neither reads nor answers at the moment; these connections want to know when it
-    /// does again.
+    /// True while the server neither reads nor answers; `unstalled` wakes the connections that wait
+    /// for it to continue.
     stalled: Cell<bool>,
     unstalled: RefCell<Vec<Waker>>,
     newborn: RefCell<VecDeque<Task>>,
@@ -137,10 +137,10 @@ pub(super) struct Driver<P: Platform> {
     exit: Cell<bool>,
 }
 
-/// Drives the server in `node` until it exits, and all that it has sent is on its way. `env` is the
-/// one the server was made with: its outbox may already ask for something. `bus` is where other
-/// nodes of its cluster connect, if it is in one. Dropping the future is a crash; what the server
-/// knew is still in `node`.
+/// Drives the server in `node` until it exits and all of its output is on its way. `env` is the one
+/// with which the server was made: its outbox may already contain actions. Other nodes of the
+/// cluster, if there is one, connect to `bus`. Dropping the future is a crash; the server's state
+/// is then still in `node`.
 ///
 /// # Panics
 /// If `node` is empty.
@@ -195,7 +195,7 @@ pub async fn serve<P: Platform>(
         if !driver.exit.get() {
             return Poll::Pending;
         }
-        // No connection is accepted any more when the first one is closed.
+        // Stop accepting before the first connection is closed.
         accepting.iter().for_each(AbortHandle::abort);
         if !accepting.iter().all(AbortHandle::is_finished) {
             return Poll::Pending;
@@ -211,7 +211,7 @@ pub async fn serve<P: Platform>(
 }
 
 impl<P: Platform> Driver<P> {
-    /// Gives the server an event, and carries out what it asks for.
+    /// Passes an event to the server, and carries out its actions.
     pub(super) fn step(self: &Rc<Self>, event: Event) {
         self.hung_up.set(false);
         self.step_once(event);
@@ -231,8 +231,8 @@ impl<P: Platform> Driver<P> {
         self.carry_out();
     }
 
-    /// Whether the server is stalled at the moment; if so, the calling task is woken when it
-    /// continues. Bytes that peers send meanwhile stay in their sockets.
+    /// Returns true if the server is stalled; the calling task is then woken when the server
+    /// continues. Until then the bytes of peers stay in their sockets.
     pub(super) fn is_stalled(&self, cx: &Context<'_>) -> bool {
         if self.stalled.get() {
             self.unstalled.borrow_mut().push(cx.waker().clone());
@@ -240,7 +240,7 @@ impl<P: Platform> Driver<P> {
         self.stalled.get()
     }
 
-    /// Whether the server has closed a connection in the last step.
+    /// Returns true if the server closed a connection in the last step.
     pub(super) fn has_hung_up(&self) -> bool {
         self.hung_up.get()
     }
@@ -249,7 +249,7 @@ impl<P: Platform> Driver<P> {
         self.destination.set(self.destination.get().max(at));
     }
 
-    /// Brings a manual clock where it is to go, from alarm to alarm.
+    /// Moves a manual clock to its destination, from alarm to alarm.
     fn move_clock(self: &Rc<Self>) {
         let Some(clock) = self.platform.manual_clock().cloned() else { return };
         let mut alarms = 0;
@@ -282,8 +282,8 @@ impl<P: Platform> Driver<P> {
         }
         log.iter().for_each(|line| self.platform.log(line));
         // A killed client sees the end before the caller of CLIENT KILL gets its reply, as in
-        // Redis, which closes the socket in the middle of the command. Nothing is written before
-        // all of this is done, so what is sent here comes first.
+        // Redis, which closes the socket in the middle of the command. Nothing is written until all
+        // actions are carried out, so bytes that are sent in this step still come before the end.
         for action in &actions {
             if let Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn, .. } = action {
                 self.hung_up.set(true);
@@ -293,7 +293,7 @@ impl<P: Platform> Driver<P> {
         for action in actions.drain(..) {
             match action {
                 Action::Send { conn, bytes } => self.send(conn, bytes),
-                // This may be a connection that was asked for in the same step.
+                // The connection may have been dialed in this step.
                 Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
                 Action::Drain { conn } => {
                     self.with_wire(conn, |wire| (wire.closing, wire.reports_end) = (true, true));
@@ -313,7 +313,7 @@ impl<P: Platform> Driver<P> {
                 Action::Exit => self.end(),
             }
         }
-        // The room is used again.
+        // Keep the allocation for the next step.
         self.env.borrow_mut().outbox = actions;
         while let Some(conn) = { self.long.borrow_mut().pop() } {
             let unsent = self.wires.borrow().get(&conn).and_then(|wire| wire.borrow_mut().unsent_news());
@@ -330,17 +330,17 @@ impl<P: Platform> Driver<P> {
         });
     }
 
-    /// Notifies the server of the number of unsent bytes, if it has changed.
+    /// Reports the number of unsent bytes to the server, unless it is `None`.
     pub(super) fn tell_unsent(self: &Rc<Self>, conn: ConnId, unsent: Option<usize>) {
         if let Some(bytes) = unsent {
             self.step_once(Event::Unsent { conn, bytes });
         }
     }
 
-    /// Stops reading until then, or continues.
+    /// Stops reading until `until`; `None` continues.
     fn stall(&self, until: Option<Monotonic>) {
         if self.platform.manual_clock().is_some() {
-            // No client can advance the clock of a node that does not listen: waiting takes no
+            // No client can advance the clock of a node that does not listen, so waiting takes no
             // time.
             self.travel_to(until);
         }
@@ -350,15 +350,15 @@ impl<P: Platform> Driver<P> {
         }
     }
 
-    /// Shuts down in order: stops accepting, and then closes all connections.
+    /// Begins an orderly end: stops accepting, and then closes all connections.
     fn end(&self) {
         self.exit.set(true);
         wake(&self.waker);
     }
 
-    /// Closes all connections, once their replies are written.
+    /// Closes all connections once their replies are written, or after [`GRACE`].
     fn hang_up_on_all(self: &Rc<Self>) {
-        // With it go the listeners that it shares.
+        // This also drops the listeners that it shares.
         self.env.borrow_mut().ports = None;
         self.wires.borrow_mut().retain(|_, wire| wire.borrow().carried);
         let wires: Vec<ConnId> = self.wires.borrow().keys().copied().collect();
@@ -403,12 +403,11 @@ impl<P: Platform> Driver<P> {
         wire
     }
 
-    /// A connection is over: the other side closed, or never was there, or has all that the server
-    /// had for it.
+    /// Ends a connection: the peer closed it, the dial failed, or all output of the server is
+    /// written.
     pub(super) fn hung_up(self: &Rc<Self>, conn: ConnId) {
         let wire = self.wires.borrow_mut().remove(&conn);
-        // The server expects no event for a connection that it has closed itself, unless it drains
-        // it.
+        // The server expects no event for a connection that it closed itself, unless it drains it.
         let is_news = |wire: &Outgoing| !wire.closing || wire.reports_end;
         if wire.is_some_and(|wire| is_news(&wire.borrow())) {
             self.step(Event::Closed { conn });
@@ -439,12 +438,12 @@ fn wake(waker: &Cell<Option<Waker>>) {
     }
 }
 
-/// Takes connections in, and numbers them.
+/// Accepts connections, and numbers them from `first` on.
 async fn accept<P: Platform>(driver: Rc<Driver<P>>, listener: P::Listener, first: u64) {
     let mut next = first;
     loop {
         let Ok(stream) = driver.platform.accept(&listener).await else {
-            // Out of file descriptors, most likely; some connection has to go first.
+            // Most likely there are no free file descriptors: wait for another connection to end.
             driver.platform.wait(Duration::from_millis(100)).await;
             continue;
         };
@@ -458,7 +457,7 @@ async fn accept<P: Platform>(driver: Rc<Driver<P>>, listener: P::Listener, first
     }
 }
 
-/// Passes on what asks the process to end.
+/// Passes signals that ask the process to end to the server.
 async fn signals<P: Platform>(driver: Rc<Driver<P>>) {
     loop {
         let signal = driver.platform.signal().await;
@@ -466,7 +465,7 @@ async fn signals<P: Platform>(driver: Rc<Driver<P>>) {
     }
 }
 
-/// Carries in what happens to the machine.
+/// Passes events of the machine to the server.
 async fn given<P: Platform>(driver: Rc<Driver<P>>) {
     poll_fn(|cx: &mut Context<'_>| {
         while let Some(event) = { driver.node.0.given.borrow_mut().pop_front() } {
@@ -478,7 +477,7 @@ async fn given<P: Platform>(driver: Rc<Driver<P>>) {
     .await
 }
 
-/// Rings the alarm that the server asked for last.
+/// Rings the alarm that the server set last.
 async fn ring<P: Platform>(driver: Rc<Driver<P>>) {
     let (mut set, mut sleep): (_, Option<Task>) = (None, None);
     poll_fn(|cx: &mut Context<'_>| {

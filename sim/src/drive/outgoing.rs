@@ -1,38 +1,37 @@
-//! What a node has to write to a connection. How much of it a peer may leave unread is for the
-//! server to say.
+//! The output of a node to a connection. The server decides how much of it a peer may leave unread.
 
 use std::{collections::VecDeque, task::Waker};
 
 use bytes::{Buf, Bytes};
 
-/// What a peer may leave unread at most, in bytes, where it has no limit of its own: ordinary
-/// clients of Redis have none. It only guards the process.
+/// The most bytes that a peer without a limit of its own may leave unread: ordinary clients of
+/// Redis have none. It only protects the process.
 const QUEUED_MAX: usize = 1 << 30;
 
-/// What the network takes even from a peer that reads nothing, as a rule: so little is no news for
-/// the server.
+/// Number of bytes that the network usually takes even for a peer that reads nothing. Only output
+/// beyond this size is reported to the server before it is written.
 const UNCOUNTED: usize = 16 << 10;
 
-/// The pieces that wait to be written, and the task that writes them.
+/// The pieces that wait to be written, and the waker of the task that writes them.
 #[derive(Default)]
 pub(super) struct Outgoing {
     pieces: VecDeque<Bytes>,
-    /// How many bytes that is.
+    /// Number of bytes in the pieces.
     queued: usize,
-    /// The number of waiting bytes that the server was last notified of.
+    /// The number of queued bytes that was last reported to the server.
     told: usize,
-    /// The peer has left more unread than it may, or than the process can bear: nothing more is
-    /// written.
+    /// True once the peer has left more unread than it may, or than the process can hold: nothing
+    /// more is written.
     pub(super) overrun: bool,
-    /// No more follows: close when all is written.
+    /// True once no more output follows: the connection closes when all is written.
     pub(super) closing: bool,
-    /// The server is to learn when that is done.
+    /// True if the server is notified of that end.
     pub(super) reports_end: bool,
-    /// Close even so when the peer leaves it no room to write all.
+    /// True to close even if the network does not take all output.
     pub(super) killed: bool,
-    /// The network has taken a reply, and so all that follows.
+    /// True once the network has lost a reply, and so all that follows.
     pub(super) mute: bool,
-    /// There is a connection to write to; while a dialed one is awaited there is none.
+    /// True if there is a connection to write to; false while it is being dialed.
     pub(super) carried: bool,
     pub(super) waker: Option<Waker>,
 }
@@ -48,22 +47,21 @@ impl Outgoing {
         self.overrun = self.queued > QUEUED_MAX;
     }
 
-    /// Whether the unsent output must be reported to the server before the network is tried.
+    /// Returns true if the unsent output must be reported to the server before it is written.
     pub(super) fn is_long(&self) -> bool {
         self.queued > UNCOUNTED
     }
 
-    /// The number of waiting bytes, if the server was last notified of another one.
+    /// Returns the number of queued bytes, if it is not the one that was last reported.
     pub(super) fn unsent_news(&mut self) -> Option<usize> {
         (std::mem::replace(&mut self.told, self.queued) != self.queued).then_some(self.queued)
     }
 
-    /// The next piece to write.
     pub(super) fn front(&self) -> Option<Bytes> {
         self.pieces.front().cloned()
     }
 
-    /// So many bytes of the front have been written.
+    /// Removes `count` written bytes from the front.
     pub(super) fn written(&mut self, count: usize) {
         self.queued -= count;
         if let Some(front) = self.pieces.front_mut() {

@@ -1,5 +1,5 @@
-//! The TCP ports of a node on the real network: bound at startup, and again when CONFIG SET changes
-//! the port or the addresses.
+//! The TCP ports of a node on the real network: bound at startup, and bound again when CONFIG SET
+//! changes the port or the addresses.
 
 use std::{
     io,
@@ -13,13 +13,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::env::Ports;
 
-/// Listens on each address; on the same free port everywhere if `port` is 0. Addresses are written
-/// as `bind` has them in `redis.conf`: `*` is all of IPv4 and `::*` all of IPv6, and one with a `-`
-/// before it is passed over when the machine does not have it, of which `passed_over` is told. As
-/// many as `backlog` connections wait to be taken in.
+/// Listens on each address; if `port` is 0, on the same free port for all. Addresses have the form
+/// of `bind` in `redis.conf`: `*` is all of IPv4, and `::*` all of IPv6. An address with a `-`
+/// before it is skipped if the machine does not have it, and reported to `passed_over`. Up to
+/// `backlog` connections wait to be accepted.
 ///
 /// # Errors
-/// When one of the others cannot be listened on. The error names it.
+/// If another address cannot be listened on. The error names it.
 pub fn bind<'a>(
     addresses: impl IntoIterator<Item = &'a str>,
     mut port: u16,
@@ -66,10 +66,10 @@ fn listen(host: &str, port: u16, backlog: u32) -> io::Result<StdListener> {
 fn listen_on(address: SocketAddr, backlog: u32) -> io::Result<StdListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if address.is_ipv6() {
-        // All of IPv6 is not all of IPv4 as well, which has a listener of its own.
+        // All of IPv6 must not include IPv4, which has its own listener.
         socket.set_only_v6(true)?;
     }
-    // A port that a server has just left may be taken again.
+    // A port that a server has just left may be bound again.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
@@ -77,14 +77,14 @@ fn listen_on(address: SocketAddr, backlog: u32) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// What listens at the moment. Cheap to clone.
+/// The current listeners. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listening(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
     listeners: Vec<TcpListener>,
-    /// The task that waits for a connection on them.
+    /// The waker of the task that waits for a connection on them.
     waiting: Option<Waker>,
 }
 
@@ -97,7 +97,7 @@ impl Listening {
         self.inner().listeners.push(listener);
     }
 
-    /// The next connection on any of them.
+    /// Accepts the next connection on any of them.
     pub(super) fn poll_accept(&self, cx: &Context<'_>) -> Poll<io::Result<TcpStream>> {
         let mut inner = self.inner();
         inner.waiting = Some(cx.waker().clone());
@@ -118,7 +118,7 @@ fn taken_in(listeners: Vec<StdListener>) -> io::Result<Vec<TcpListener>> {
 impl Ports for Listening {
     fn listen(&self, addresses: &[&str], port: u16, backlog: u32) -> io::Result<()> {
         let mut inner = self.inner();
-        // The same port may be wanted again, so the old ones go first.
+        // Drop the old listeners first: the same port may be wanted again.
         let old: Vec<SocketAddr> =
             std::mem::take(&mut inner.listeners).iter().filter_map(|old| old.local_addr().ok()).collect();
         let bound = match port {
@@ -128,7 +128,8 @@ impl Ports for Listening {
         let (listeners, result) = match bound {
             Ok(listeners) => (listeners, Ok(())),
             Err(error) => {
-                // Another process may have taken the ports; existing connections stay.
+                // Listen on the old addresses again, unless another process has taken their ports.
+                // Existing connections stay.
                 let again = old.iter().filter_map(|address| listen_on(*address, backlog).ok()).collect();
                 (taken_in(again).unwrap_or_default(), Err(error))
             }

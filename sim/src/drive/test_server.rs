@@ -1,4 +1,5 @@
-//! A server of one's own for a test: on a free port, within milliseconds, gone when it is dropped.
+//! A private server for a test: it has a free port, starts within milliseconds, and ends when it is
+//! dropped.
 
 use std::{
     fmt, io,
@@ -16,7 +17,7 @@ use crate::{
 
 /// A simulated Redis on a loopback port, for tests of code that wants a real connection.
 ///
-/// It lives on a thread of its own, so that it serves tests of any runtime, or of none, and ends
+/// It runs on its own thread, so that it serves tests of any async runtime, or of none. It ends
 /// when it is dropped.
 ///
 /// ```
@@ -45,20 +46,20 @@ impl TestServer {
     /// Starts a server with the default configuration.
     ///
     /// # Errors
-    /// If no port is free, or no thread.
+    /// If no port or no thread is available.
     pub async fn start() -> io::Result<TestServer> {
         TestServer::builder().start().await
     }
 
-    /// As [`TestServer::start`], for tests that are not asynchronous.
+    /// Starts a server like [`TestServer::start`], for tests that are not asynchronous.
     ///
     /// # Errors
-    /// If no port is free, or no thread.
+    /// If no port or no thread is available.
     pub fn start_blocking() -> io::Result<TestServer> {
         TestServer::builder().start_blocking()
     }
 
-    /// Settings that differ from the defaults.
+    /// Returns a builder for settings that differ from the defaults.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -78,12 +79,12 @@ impl TestServer {
         TestServerBuilder::default()
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its address as a URL, such as `redis://127.0.0.1:41273`, with the password if it has one.
+    /// The URL of its address, such as `redis://127.0.0.1:41273`, with the password if it has one.
     pub fn url(&self) -> String {
         match &self.password[..] {
             "" => format!("redis://{}", self.address),
@@ -92,7 +93,7 @@ impl TestServer {
     }
 }
 
-/// A password as it is written in a URL.
+/// Escapes a password for a URL.
 fn escaped(password: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let escape = |byte: u8| if plain(byte) { char::from(byte).into() } else { format!("%{byte:02X}") };
@@ -101,7 +102,8 @@ fn escaped(password: &str) -> String {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        // Whether it still runs or has ended by SHUTDOWN, it is gone when this returns.
+        // Wait for the thread, which SHUTDOWN may have ended already: the server is gone when this
+        // returns.
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -109,7 +111,7 @@ impl Drop for TestServer {
     }
 }
 
-/// Sets up a [`TestServer`].
+/// Builds a [`TestServer`].
 #[derive(Default)]
 #[must_use = "a builder does nothing until it starts"]
 pub struct TestServerBuilder {
@@ -120,32 +122,32 @@ pub struct TestServerBuilder {
 }
 
 impl TestServerBuilder {
-    /// Clients must authenticate (`requirepass`).
+    /// Makes clients authenticate (`requirepass`).
     pub fn password(self, password: &str) -> Self {
         self.option("requirepass", password)
     }
 
-    /// Sets any option of `redis.conf`, but for those that say where it listens.
+    /// Sets an option of `redis.conf`, except those of the address on which it listens.
     pub fn option(mut self, name: &str, value: &str) -> Self {
         self.options.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The whole configuration, to which [`Self::option`] adds.
+    /// Replaces the whole configuration, to which [`Self::option`] adds.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
     }
 
-    /// Time stands still until a client moves it with `DEBUG CLOCK ADVANCE <milliseconds>`;
-    /// expiries, time-outs of blocking commands and the periodic work all go by it.
+    /// Stops time until a client moves it with `DEBUG CLOCK ADVANCE <milliseconds>`. Expiries,
+    /// timeouts of blocking commands and the periodic work all follow it.
     pub fn manual_clock(mut self) -> Self {
         self.manual_clock = true;
         self
     }
 
-    /// The seed of the server's PRNG: what it draws (evicted keys, random members) depends on
-    /// nothing else. Ids alone, by which servers know each other's history, are never the same
+    /// Sets the seed of the server's PRNG. Its draws (evicted keys, random members) depend on
+    /// nothing else. Only ids, by which servers recognize each other's history, are never the same
     /// twice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -155,7 +157,8 @@ impl TestServerBuilder {
     /// Starts the server.
     ///
     /// # Errors
-    /// If an option is none or does not take its value, if no port is free, or no thread.
+    /// If an option does not exist or does not take its value, or no port or no thread is
+    /// available.
     #[expect(
         clippy::unused_async,
         reason = "what it costs is a port and a thread, and may come to cost a wait"
@@ -164,10 +167,11 @@ impl TestServerBuilder {
         self.start_blocking()
     }
 
-    /// As [`Self::start`], for tests that are not asynchronous.
+    /// Starts the server like [`Self::start`], for tests that are not asynchronous.
     ///
     /// # Errors
-    /// If an option is none or does not take its value, if no port is free, or no thread.
+    /// If an option does not exist or does not take its value, or no port or no thread is
+    /// available.
     pub fn start_blocking(self) -> io::Result<TestServer> {
         let TestServerBuilder { mut config, options, manual_clock, seed } = self;
         for (name, value) in options {

@@ -1,5 +1,5 @@
-//! A node on the real network, by real time or by a clock that clients move: what `lockstorm serve`
-//! runs, for redis-cli and any other client.
+//! A node on the real network, by real time or by a clock that clients move. `lockstorm serve` runs
+//! it for redis-cli and any other client.
 
 use std::{
     cell::RefCell,
@@ -28,7 +28,7 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Where and how a node runs on this machine.
+/// The sockets, clock, files and log of a node on this machine.
 ///
 /// It needs a [`tokio::task::LocalSet`] around it:
 ///
@@ -55,77 +55,77 @@ pub struct Machine {
     descriptors: Option<fn(usize) -> usize>,
 }
 
-/// Takes the lines of the log, each with what the wall clock shows.
+/// Receives each line of the log with the time of the wall clock.
 type LogSink = Box<dyn Fn(Wall, &Line)>;
 
-/// Resolves with the next signal, again and again.
+/// Resolves with the next signal, repeatedly.
 type Signals = Box<dyn FnMut(&mut Context<'_>) -> Poll<Signal>>;
 
 impl Machine {
-    /// A machine by real time, without a listener yet.
+    /// Creates a machine with real time and without a listener.
     pub fn new() -> Machine {
         Machine::default()
     }
 
-    /// Listens here as well.
+    /// Adds a listener for clients.
     pub fn listen(self, listener: TcpListener) -> Machine {
         self.listeners.tcp.push(listener);
         self
     }
 
-    /// Listens here as well, for other nodes of the cluster.
+    /// Adds a listener for other nodes of the cluster.
     pub fn listen_bus(self, listener: TcpListener) -> Machine {
         self.bus.tcp.push(listener);
         self
     }
 
-    /// Listens at a file as well.
+    /// Adds a listener on a Unix socket.
     pub fn listen_unix(mut self, listener: UnixListener) -> Machine {
         self.listeners.unix.push(listener);
         self
     }
 
-    /// Time stands still at what the machine's clock shows at the start, and moves only when a
-    /// client says so: DEBUG CLOCK ADVANCE, and DEBUG SLEEP, which takes its time.
+    /// Uses a manual clock. It starts at the time of the machine's clock, and moves only when a
+    /// client says so: by DEBUG CLOCK ADVANCE, and by DEBUG SLEEP, which takes its time.
     pub fn manual_clock(mut self) -> Machine {
         self.manual_clock = true;
         self
     }
 
-    /// Calls `log` with each line of the node's log, and with what its wall clock shows.
+    /// Calls `log` with each line of the node's log, and with the time of its wall clock.
     pub fn log(mut self, log: impl Fn(Wall, &Line) + 'static) -> Machine {
         self.log = Some(Box::new(log));
         self
     }
 
-    /// Asks `signals` for what wants the node to end.
+    /// Polls `signals` for the signals that ask the node to end.
     pub fn signals(mut self, signals: impl FnMut(&mut Context<'_>) -> Poll<Signal> + 'static) -> Machine {
         self.signals = Some(Box::new(signals));
         self
     }
 
-    /// Lets the node read and write files by name: its configuration, its users.
+    /// Lets the node read and write files by name, such as its configuration and its users.
     pub fn files(mut self, files: impl Files + 'static) -> Machine {
         self.files = Some(Box::new(files));
         self
     }
 
-    /// Asks `make_room` for room for so many clients when `maxclients` is set; it answers for how
-    /// many there is.
+    /// Calls `make_room` with the wanted number of clients when `maxclients` is set; it returns the
+    /// number for which there are file descriptors.
     pub fn descriptors(mut self, make_room: fn(usize) -> usize) -> Machine {
         self.descriptors = Some(make_room);
         self
     }
 
-    /// Lets the node keep its data in a folder; the caller loads the existing data, with
+    /// Lets the node keep its data in a folder. The caller loads the existing data with
     /// [`Server::open`](crate::server::Server::open).
     pub fn folder(mut self, folder: impl Folder + 'static) -> Machine {
         self.folder = Some(Box::new(folder));
         self
     }
 
-    /// Serves until the server exits. `start` makes the server; `seed` seeds its PRNG, save for
-    /// ids, of which no two servers have the same.
+    /// Serves until the server exits. `start` makes the server. `seed` seeds its PRNG, except for
+    /// ids, which are different for any two servers.
     ///
     /// # Panics
     /// If the operating system has no random numbers.
@@ -137,7 +137,7 @@ impl Machine {
     /// Serves with a server whose start may fail; then no client is served.
     ///
     /// # Errors
-    /// What `start` answers.
+    /// Returns the error of `start`.
     ///
     /// # Panics
     /// If the operating system has no random numbers.
@@ -164,7 +164,7 @@ impl Machine {
         env.logging = real.logs().then(Default::default);
         let started = start(&mut env);
         if started.is_err() {
-            // Its log lines about that are written here, since no driver runs.
+            // Write the log lines of the failed start here: no driver runs.
             env.log.iter().for_each(|line| real.log(line));
         }
         node.replace(started?);
@@ -188,14 +188,14 @@ fn machine_time() -> Instant {
     Instant::now()
 }
 
-/// All listeners.
+/// The listeners of a machine, or of its bus.
 #[derive(Debug, Default)]
 struct Listeners {
     tcp: Listening,
     unix: Vec<UnixListener>,
 }
 
-/// A connection, of either kind.
+/// A connection over TCP or over a Unix socket.
 #[derive(Debug)]
 enum Stream {
     Tcp(TcpStream),
@@ -259,8 +259,8 @@ fn machine_wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Connects from an address of this machine, or from any where it has no such address, as a server
-/// does.
+/// Connects from an address of this machine; from any address if the machine does not have it, as a
+/// server does.
 async fn dial_from(host: &str, port: u16, from: IpAddr) -> io::Result<TcpStream> {
     let mut failed = io::ErrorKind::NotFound.into();
     for address in lookup_host((host, port)).await? {
@@ -336,7 +336,7 @@ impl Platform for Real {
         match stream {
             Stream::Tcp(stream) => Ok(Ends::tcp(stream.peer_addr()?, stream.local_addr()?)),
             Stream::Unix(stream) => {
-                // Both ends go by the name of the file, as in Redis.
+                // Both ends have the name of the file, as in Redis.
                 let name = stream
                     .local_addr()?
                     .as_pathname()

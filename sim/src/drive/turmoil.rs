@@ -11,9 +11,9 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Runs a node on the current host of a `turmoil` simulation until it exits, on this port. `start`
-/// makes the server, and is given the one that was there before a crash, if `node` still holds it;
-/// `seed` seeds its PRNG.
+/// Runs a node on the current host of a `turmoil` simulation, on this port, until it exits. `start`
+/// makes the server; it receives the server from before a crash, if `node` still holds it. `seed`
+/// seeds the PRNG.
 ///
 /// ```
 /// use lockstorm_sim::{config::Config, drive, server::Server};
@@ -50,7 +50,7 @@ pub async fn run(
     Ok(())
 }
 
-/// The host that runs at the moment. `turmoil` has one clock for everything.
+/// The current host. `turmoil` has one clock for everything.
 #[derive(Debug)]
 struct Host;
 
@@ -79,7 +79,7 @@ impl Platform for Host {
         listener.accept().await.map(|(stream, _)| stream)
     }
 
-    // A host has one address, from which it comes.
+    // A host has only one address to dial from.
     async fn dial(&self, host: &str, port: u16, _: Option<IpAddr>) -> io::Result<TcpStream> {
         TcpStream::connect((host, port)).await
     }

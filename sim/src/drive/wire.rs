@@ -1,5 +1,5 @@
-//! One connection of a node: bytes in, bytes out, and the message faults between the network and
-//! the server.
+//! One connection of a node: reads and writes its bytes, and applies the message faults between the
+//! network and the server.
 
 use std::{
     cell::RefCell,
@@ -19,11 +19,11 @@ use crate::{
     resp::{Decoder, Limits},
 };
 
-/// Bytes read at once, as Redis does (`PROTO_IOBUF_LEN`).
+/// Number of bytes that one read takes at most, as in Redis (`PROTO_IOBUF_LEN`).
 pub(super) const READ: usize = 16 << 10;
 
-/// Carries a connection until either side closes it. `client` is the peer's address; the server
-/// dialed if there is none.
+/// Carries a connection until either side closes it. `client` is the peer's address; `None` if the
+/// server dialed.
 pub(super) async fn carry<P: Platform>(
     driver: Rc<Driver<P>>,
     conn: ConnId,
@@ -32,7 +32,7 @@ pub(super) async fn carry<P: Platform>(
     client: Option<IpAddr>,
 ) {
     let peer = client.or_else(|| driver.platform.ends(&stream).ok().map(|ends| ends.host));
-    // What nodes of a cluster tell each other is no commands.
+    // Messages between nodes of a cluster are not commands.
     let tap = (P::WATCHED && client.is_some() && !conn.is_bus()).then(Tap::default);
     let mut wire = Wire {
         driver,
@@ -50,7 +50,7 @@ pub(super) async fn carry<P: Platform>(
 
 type Delay = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Cuts what a client sends into commands, so that faults can pick one.
+/// Splits the bytes of a client into commands, so that faults can pick one.
 #[derive(Default)]
 struct Tap {
     raw: BytesMut,
@@ -65,23 +65,23 @@ struct Wire<P: Platform> {
     stream: P::Stream,
     /// `None` without an observer, or after a protocol error.
     tap: Option<Tap>,
-    /// A command that comes later than it was sent, and what becomes of it then.
+    /// A delayed command with its fate.
     held: Option<(Delay, Bytes, Fate)>,
-    /// Replies leave no sooner than this.
+    /// Replies leave only after this delay.
     sending: Option<Delay>,
-    /// The observer has been shown the piece being written.
+    /// True once the observer has received the piece that is being written.
     shown: bool,
 }
 
-/// What to do with the connection next.
+/// The next thing to do with the connection.
 enum Next {
-    /// There may be more to do at once.
+    /// Go on at once: there may be more to do.
     Again,
-    /// Others have their turn first.
+    /// Let other tasks run first.
     Later,
-    /// Whatever it waits for will wake it.
+    /// Wait to be woken.
     Wait,
-    /// It is over.
+    /// Stop: the connection has ended.
     End,
 }
 
@@ -104,7 +104,7 @@ impl<P: Platform> Wire<P> {
         }
     }
 
-    /// Writes what the server has sent; `Wait` if there is nothing more to write now.
+    /// Writes the output of the server; returns `Wait` if there is nothing more to write now.
     fn write(&mut self, cx: &mut Context<'_>) -> Next {
         if let Some(delay) = &mut self.sending {
             if delay.as_mut().poll(cx).is_pending() {
@@ -157,15 +157,15 @@ impl<P: Platform> Wire<P> {
         }
     }
 
-    /// Notifies the server of the number of unsent bytes, if it has changed.
+    /// Reports the number of unsent bytes to the server, if it has changed.
     fn tell_unsent(&mut self) {
         let unsent = self.outgoing.borrow_mut().unsent_news();
         self.driver.tell_unsent(self.conn, unsent);
     }
 
-    /// Reads what the peer has sent, one command or one piece at a time.
+    /// Reads the bytes of the peer, one command or one piece at a time.
     fn read(&mut self, cx: &mut Context<'_>) -> Next {
-        // What comes to a node that does nothing has time.
+        // Leave the bytes for a stalled node in the socket.
         if self.driver.is_stalled(cx) {
             return Next::Wait;
         }
@@ -189,8 +189,8 @@ impl<P: Platform> Wire<P> {
             Poll::Pending => Next::Wait,
             Poll::Ready(Err(_)) => self.hang_up(),
             Poll::Ready(Ok(())) if buffer.filled().is_empty() => self.hang_up(),
-            // Input after the end of a connection is drained. If it were left unread, the network
-            // would answer it with a reset, and drop replies that are on their way.
+            // Drain input after the end of a connection. If it were left unread, the network would
+            // answer it with a reset, and drop replies that are on their way.
             Poll::Ready(Ok(())) if closing => Next::Again,
             Poll::Ready(Ok(())) => match &mut self.tap {
                 None => {
@@ -206,13 +206,13 @@ impl<P: Platform> Wire<P> {
         }
     }
 
-    /// Takes the next whole command out of the tap, if there is one, and does what the faults say.
+    /// Takes the next whole command out of the tap, if there is one, and applies its fate.
     fn next_command(&mut self) -> Option<Next> {
         let tap = self.tap.as_mut()?;
         let arguments = match tap.decoder.next(&Limits::default()) {
             Ok(arguments) => arguments?,
             Err(_) => {
-                // The server says what is wrong with them.
+                // The server reports the protocol error.
                 let rest = std::mem::take(&mut tap.raw).freeze();
                 self.tap = None;
                 return Some(self.give(rest));
@@ -229,7 +229,7 @@ impl<P: Platform> Wire<P> {
         Some(Next::Again)
     }
 
-    /// A command has come to the node, with what is still to become of it.
+    /// Passes a command to the server, and applies the rest of its fate.
     fn arrive(&mut self, raw: Bytes, fate: Fate) -> Next {
         match fate.breaks {
             Some(Break::BeforeRequest) => return self.hang_up(),
@@ -242,7 +242,7 @@ impl<P: Platform> Wire<P> {
             None if fate.reply_delay.is_zero() => {}
             None => {
                 let (earlier, wait) = (self.sending.take(), self.driver.platform.wait(fate.reply_delay));
-                // An earlier reply that is late still goes first.
+                // An earlier delayed reply still goes first.
                 self.sending = Some(Box::pin(async move {
                     if let Some(earlier) = earlier {
                         earlier.await;
@@ -255,11 +255,12 @@ impl<P: Platform> Wire<P> {
     }
 
     fn give(&mut self, bytes: Bytes) -> Next {
-        // What this brings to send is written right after it, in this poll: no need to be woken for
-        // it.
+        // The output of this step is written right after it, in this poll: it must not wake this
+        // task.
         self.outgoing.borrow_mut().waker = None;
         self.driver.step(Event::Bytes { conn: self.conn, bytes });
-        // The tasks of closed connections have been woken, and run before this one gets its reply.
+        // The tasks of closed connections have been woken; let them run before this one writes its
+        // reply.
         if self.driver.has_hung_up() { Next::Later } else { Next::Again }
     }
 

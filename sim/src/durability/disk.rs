@@ -1,4 +1,4 @@
-//! A node's disk: the files that the next run finds.
+//! A node's disk: the files that its next run finds.
 
 use bytes::Bytes;
 
@@ -7,44 +7,45 @@ use crate::{env::Folder, event::DiskFault};
 /// The files of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// Why nothing more can be written, if so; its files can be read all the same.
+    /// The reason why nothing more can be written; `None` for a healthy disk. The files can still
+    /// be read.
     pub fault: Option<DiskFault>,
     /// `dump.rdb`: the last snapshot, durable from the moment it is complete.
     pub snapshot: Option<Bytes>,
-    /// The users that ACL SAVE has written (`aclfile`).
+    /// The users that ACL SAVE wrote (`aclfile`).
     pub users: Option<Bytes>,
-    /// The AOF, if there ever was one.
+    /// The AOF; `None` if there never was one.
     pub log: Option<LogFile>,
-    /// What the node of a cluster remembers (`cluster-config-file`).
+    /// The state of a node of a cluster (`cluster-config-file`).
     pub nodes: Option<String>,
-    /// The configuration file, once CONFIG REWRITE has written it: all options.
+    /// The configuration file with all options; `None` until CONFIG REWRITE writes it.
     pub config: Option<String>,
 }
 
-/// The AOF in memory: a base, and the commands since.
+/// The AOF in memory: a base, and the commands after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFile {
     /// The base, in the form of a snapshot.
     pub base: Bytes,
     /// The commands, in the form of the replication stream.
     pub commands: Vec<u8>,
-    /// How many bytes of `commands` are durable; the rest is in the page cache.
+    /// Number of bytes of `commands` that are durable; the rest is in the page cache.
     pub synced: usize,
 }
 
-/// A snapshot or a base was not saved.
+/// A failure to save a snapshot or a base.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
     /// The node's own disk takes nothing.
     #[error(transparent)]
     Disk(DiskFault),
-    /// The file that would hold it cannot be written.
+    /// The file cannot be written.
     #[error("{0}")]
     File(String),
 }
 
 impl SaveError {
-    /// What the operating system says, without the number that it has for it.
+    /// Returns the operating system's message without its error number.
     pub fn words(&self) -> String {
         let whole = self.to_string();
         whole.split(" (os error").next().unwrap_or_default().to_owned()
@@ -52,10 +53,11 @@ impl SaveError {
 }
 
 impl Disk {
-    /// Replaces the snapshot: in a folder under a name, or in memory.
+    /// Replaces the snapshot: in `folder` under `name`, or in memory.
     ///
     /// # Errors
-    /// When the disk takes nothing, or the file cannot be written; the old one stays then.
+    /// If the disk takes nothing, or the file cannot be written. The old snapshot stays in that
+    /// case.
     pub fn keep_snapshot(
         &mut self,
         snapshot: Bytes,
@@ -74,13 +76,13 @@ impl Disk {
         Ok(())
     }
 
-    /// Bytes of data that are read at startup.
+    /// Number of bytes that a start reads.
     pub fn data_len(&self) -> usize {
         let log = self.log.as_ref().map(|log| log.base.len() + log.commands.len());
         log.or_else(|| self.snapshot.as_ref().map(Bytes::len)).unwrap_or(0)
     }
 
-    /// The disk after a power loss: only synced bytes.
+    /// Returns the disk after a power loss: only synced bytes are left.
     pub fn after_power_loss(mut self) -> Disk {
         if let Some(log) = &mut self.log {
             log.commands.truncate(log.synced);
@@ -88,8 +90,8 @@ impl Disk {
         self
     }
 
-    /// The disk after the process was killed: all that it had written, which the operating system
-    /// still stores.
+    /// Returns the disk after a kill of the process: the operating system still stores everything
+    /// that was written.
     pub fn after_kill(mut self) -> Disk {
         if let Some(log) = &mut self.log {
             log.synced = log.commands.len();
@@ -102,7 +104,7 @@ impl Disk {
 mod tests {
     use super::*;
 
-    /// Where there is an AOF the snapshot is not read.
+    /// A start that finds an AOF does not read the snapshot.
     #[test]
     fn what_is_read_at_startup_is_the_aof_or_else_the_snapshot() {
         let snapshot = Some(Bytes::from_static(b"snapshot"));

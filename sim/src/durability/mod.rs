@@ -1,7 +1,8 @@
-//! What outlives a node: snapshots and the append-only file, and what of them a crash leaves.
+//! The durable state of a node: snapshots, the append-only file, and the part of them that a crash
+//! leaves.
 //!
-//! The disk is a value that is handed from one run of a node to the next. Writing to it takes no
-//! time; becoming durable does, as `appendfsync` says.
+//! The disk is a value that one run of a node hands to the next. Writing to it takes no time;
+//! `appendfsync` decides when written bytes become durable.
 
 mod aof;
 mod disk;

@@ -7,32 +7,32 @@ use std::collections::VecDeque;
 pub struct Backlog {
     bytes: VecDeque<u8>,
     size: usize,
-    /// Offset of the first byte held, counting the stream's first byte as 1.
+    /// Offset of the first byte kept; the stream's first byte is 1.
     first: u64,
-    /// The first byte that a replica still waits for, if one does: all is held from there on,
-    /// whatever the size.
+    /// The first byte that a replica still waits for: every byte from there on is kept, whatever
+    /// the size.
     wanted: Option<u64>,
 }
 
 impl Backlog {
-    /// An empty backlog of at most `size` bytes, of a stream at `offset`.
+    /// Creates an empty backlog of at most `size` bytes, for a stream at `offset`.
     pub fn new(size: usize, offset: u64) -> Backlog {
         Backlog { bytes: VecDeque::new(), size, first: offset + 1, wanted: None }
     }
 
-    /// Adds the next bytes of the stream.
+    /// Appends the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
         self.trim();
     }
 
-    /// Holds at most `size` bytes from now on.
+    /// Keeps at most `size` bytes from now on.
     pub fn resize(&mut self, size: usize) {
         self.size = size;
         self.trim();
     }
 
-    /// Keeps everything after this offset until the next call.
+    /// Keeps every byte after this offset, until the next call.
     pub fn keep(&mut self, offset: Option<u64>) {
         self.wanted = offset.map(|offset| offset + 1);
         self.trim();
@@ -46,28 +46,29 @@ impl Backlog {
         self.first += over as u64;
     }
 
-    /// The stream from its byte number `next` on; `None` when that is gone, or not yet there.
+    /// Returns the stream from its byte number `next` on: no bytes if that byte is the next one to
+    /// come, and `None` if it is dropped or later than the next one.
     pub fn since(&self, next: u64) -> Option<Vec<u8>> {
         let skip = usize::try_from(next.checked_sub(self.first)?).ok()?;
         (skip <= self.bytes.len()).then(|| self.bytes.iter().skip(skip).copied().collect())
     }
 
-    /// Offset of the first byte held.
+    /// Offset of the first byte kept.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// Bytes held.
+    /// Number of bytes kept.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing is held.
+    /// Returns true if no byte is kept.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Bytes held at most (`repl-backlog-size`).
+    /// The most bytes kept (`repl-backlog-size`).
     pub fn size(&self) -> usize {
         self.size
     }
@@ -81,7 +82,7 @@ mod tests {
     fn a_replica_gets_exactly_what_it_missed_or_nothing() {
         let mut backlog = Backlog::new(4, 10);
         backlog.push(b"abcdef");
-        // Bytes 11 to 16 went in, and the window of four begins at 13.
+        // Bytes 11 to 16 were pushed; the window of four begins at 13.
         let rows = [(12, None), (13, Some("cdef")), (16, Some("f")), (17, Some("")), (18, None), (0, None)];
         for (next, expected) in rows {
             assert_eq!(backlog.since(next), expected.map(|text| text.as_bytes().to_vec()), "from {next}");

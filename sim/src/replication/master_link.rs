@@ -1,5 +1,4 @@
-//! The link to the master this node follows: from dialing over the handshake and the snapshot to
-//! the stream.
+//! The link to the master of this node: the dial, the handshake, the snapshot and the stream.
 
 use std::collections::VecDeque;
 
@@ -10,81 +9,83 @@ use crate::{event::ConnId, resp::Decoder};
 /// A handshake command whose reply is outstanding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// To AUTH: a refusal ends the attempt.
+    /// The reply to AUTH: a refusal ends the attempt.
     Auth,
-    /// To one of the REPLCONFs, which old masters may refuse.
+    /// The reply to one of the REPLCONFs, which old masters may refuse.
     Introduction,
 }
 
-/// A snapshot being received.
+/// The length of a snapshot being received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// Its announcement has not come yet.
+    /// Not announced yet.
     Unannounced,
-    /// So many bytes.
+    /// This number of bytes.
     Sized(usize),
-    /// Up to these forty bytes.
+    /// All bytes up to these forty.
     Marked([u8; 40]),
 }
 
-/// How far the link has come.
+/// The progress of the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// To be dialed: at once, or by the next cron.
+    /// It must be dialed.
     Down {
-        /// At once, because the link stood until now.
+        /// True to dial at once, for a new link or one that was up until now; false to wait for the
+        /// next cron.
         redial: bool,
     },
-    /// Dialed.
+    /// It is being dialed.
     Connecting,
-    /// PING is sent.
+    /// PING was sent.
     Pinging,
-    /// AUTH and REPLCONF are sent; these replies are outstanding.
+    /// AUTH and REPLCONF were sent; these replies are outstanding.
     Introducing(VecDeque<Answer>),
-    /// PSYNC is sent.
+    /// PSYNC was sent.
     Asking,
-    /// PSYNC was not understood, SYNC is sent, or a full resynchronisation is promised: the
-    /// snapshot comes next.
+    /// The snapshot comes next: a full resynchronization is promised, or SYNC was sent because
+    /// PSYNC was not understood.
     Transfer {
         /// The position of the snapshot, id and offset; `None` with SYNC.
         position: Option<(String, u64)>,
-        /// What is known of its length.
+        /// The announced length of the snapshot.
         payload: Payload,
     },
-    /// The stream flows.
+    /// The stream is being received.
     Connected,
 }
 
 /// The link to a master.
 #[derive(Debug)]
 pub struct MasterLink {
-    /// The master's host as REPLICAOF named it.
+    /// The master's host, as REPLICAOF named it.
     pub host: String,
     /// The master's port.
     pub port: u16,
-    /// The connection, from dialing on.
+    /// The connection; `None` until it is dialed.
     pub conn: Option<ConnId>,
-    /// How far it has come.
+    /// The progress of the link.
     pub stage: Stage,
-    /// The wall-clock second of the last data from the master (or of the begin of the attempt).
+    /// The wall-clock second of the last data from the master, or of the start of the attempt.
     pub last_io_secs: i64,
-    /// Since which wall-clock second the link is down; `None` while it is up, and before the first
-    /// one.
+    /// The wall-clock second since which the link is down; `None` while it is up, and before the
+    /// first link.
     pub down_since: Option<i64>,
-    /// The database selected in the stream, if this node's position in it can be continued from.
+    /// The database selected in the stream; `None` if this node cannot continue from its position
+    /// in it.
     pub resume: Option<usize>,
-    /// Bytes received and not processed yet: of the handshake, or of the stream and not applied.
+    /// Received bytes of the handshake, the snapshot or the stream that are not processed yet.
     pub buffer: BytesMut,
-    /// Splits the stream into commands; it has been fed all of `buffer` while the link is up.
+    /// Splits the stream into commands. It has received all of `buffer` while the link is up.
     pub decoder: Decoder,
-    /// Loading the snapshot in `buffer` has taken its simulated time.
+    /// True once loading the snapshot in `buffer` has taken its simulated time.
     pub read: bool,
-    /// The commands since MULTI, to be applied at EXEC.
+    /// The commands since MULTI, which are applied at EXEC.
     pub batch: Option<Vec<Vec<Bytes>>>,
 }
 
 impl MasterLink {
-    /// A link to be dialed at once.
+    /// Creates a link that is dialed at once.
     pub fn new(host: String, port: u16, resume: Option<usize>, now_secs: i64) -> MasterLink {
         MasterLink {
             host,
@@ -101,14 +102,16 @@ impl MasterLink {
         }
     }
 
-    /// CLIENT KILL was called for this connection, which is closed at the end of the step.
+    /// Records that CLIENT KILL was called for this connection, which is closed at the end of the
+    /// step.
     pub fn killed(&mut self, conn: ConnId, now_secs: i64) {
         if self.conn == Some(conn) && self.is_up() {
             self.down_since = Some(now_secs);
         }
     }
 
-    /// The connection is closed, or given up: bytes received and not applied are discarded.
+    /// Records that the connection is closed or given up, and discards received bytes that are not
+    /// applied. Returns the connection.
     pub fn lost(&mut self, now_secs: i64) -> Option<ConnId> {
         let redial = matches!(self.stage, Stage::Connected | Stage::Transfer { .. });
         if self.is_up() {
@@ -122,15 +125,15 @@ impl MasterLink {
         self.conn.take()
     }
 
-    /// Whether the stream flows.
+    /// Returns true while the stream is being received.
     pub fn is_up(&self) -> bool {
         self.stage == Stage::Connected
     }
 
-    /// The next line of the handshake, without its end; `None` until it is whole.
+    /// Takes the next line of the handshake, without its end; `None` until it is complete.
     ///
     /// # Errors
-    /// When the peer sends a line longer than any answer of the handshake.
+    /// If the peer sends a line longer than any reply of the handshake.
     pub fn line(&mut self) -> Result<Option<String>, LineTooLong> {
         const LINE_LEN_MAX: usize = 1024;
         match self.buffer.iter().take(LINE_LEN_MAX).position(|&byte| byte == b'\n') {
@@ -143,7 +146,7 @@ impl MasterLink {
         }
     }
 
-    /// The state as ROLE names it.
+    /// The name of the state in ROLE.
     pub fn state(&self) -> &'static str {
         match self.stage {
             Stage::Down { .. } => "connect",
@@ -155,7 +158,7 @@ impl MasterLink {
     }
 }
 
-/// A peer answers the handshake with an endless line.
+/// The peer sends an endless line in the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineTooLong;
 
@@ -163,8 +166,8 @@ pub struct LineTooLong;
 mod tests {
     use super::*;
 
-    /// A replica that slept after it had killed the link dated its data from its waking, and stood
-    /// for election with old data.
+    /// A replica that slept after it had killed its link once dated the loss from its waking, and
+    /// stood for election with old data.
     #[test]
     fn a_killed_link_is_down_from_then_on() {
         let conn = ConnId(7);

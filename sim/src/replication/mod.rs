@@ -1,8 +1,8 @@
-//! The state of replication: a node's id and offset, the master it follows, the replicas it feeds.
+//! The state of replication: a node's id and offset, the master that it follows, and its replicas.
 //!
-//! Nothing here sends or dials. Commands change this state, and `server/replication_cron.rs`
-//! carries out what follows from it. Source: the replication chapter of Redis's documentation, and
-//! what `redis-server` 7.0 does on the wire.
+//! This module neither sends nor dials. Commands change the state, and `server/replication_cron.rs`
+//! carries out the consequences. Source: the replication chapter of Redis's documentation, and the
+//! behaviour of `redis-server` 7.0 on the wire.
 
 mod backlog;
 mod failover;
@@ -31,53 +31,54 @@ pub struct Replication {
     pub history: History,
     /// The backlog, for replicas that lost their link; `None` until the first replica.
     pub backlog: Option<Backlog>,
-    /// The database that the stream has selected; `None` when the next command needs a SELECT.
+    /// The database that the stream has selected; `None` if the next command needs a SELECT.
     pub selected: Option<usize>,
-    /// The master this node follows; `None` on a master.
+    /// The link to the master; `None` on a master.
     pub master: Option<MasterLink>,
     /// The keys that this node expires by itself while it follows a master.
     pub own_expiries: OwnExpiries,
-    /// The failover under way, if there is one.
+    /// The failover in progress.
     pub failover: Option<Failover>,
     /// The connections that introduced themselves as replicas, synchronized or not, in order of
     /// connection.
     pub replicas: BTreeMap<ConnId, ReplicaLink>,
-    /// Replicas whose last acknowledgement was recent when it was last counted
+    /// Number of replicas whose last acknowledgement was recent at the last count
     /// (`min-replicas-to-write`).
     pub good_replicas: usize,
-    /// Wall-clock seconds since when there is no replica.
+    /// The wall-clock second since which there is no replica.
     pub no_replicas_since: i64,
-    /// Full and partial resynchronizations served, and partial ones refused.
+    /// Counters of full and partial resynchronizations.
     pub syncs: Syncs,
-    /// Clients that wait for acknowledgements (WAIT), and perhaps some that no longer do.
+    /// Clients that wait for acknowledgements (WAIT). Some may not wait any longer.
     pub waiting: BTreeSet<ConnId>,
-    /// The database selected in the stream at the position that came with a snapshot from disk,
-    /// until it is used.
+    /// The database selected in the stream at the position of a snapshot from disk; `None` once it
+    /// is used.
     pub loaded_db: Option<usize>,
-    /// A client waits for acknowledgements: ask the replicas (REPLCONF GETACK) at the end of the
-    /// step.
+    /// True if a client waits for acknowledgements: the replicas are asked (REPLCONF GETACK) at the
+    /// end of the step.
     pub ack_wanted: bool,
-    /// Connections to be closed at the end of the step.
+    /// Connections to close at the end of the step.
     pub to_close: Vec<ConnId>,
-    /// The role changed in this step: unblock the clients that wait for data, with an error.
+    /// True if the role changed in this step: clients that wait for data are unblocked with an
+    /// error.
     pub role_changed: bool,
-    /// When the replication cron is due, once a second; `None` without a peer.
+    /// The time at which the replication cron is due, once a second; `None` without a peer.
     pub cron_due: Option<Monotonic>,
 }
 
 /// Counters of resynchronizations, as INFO prints them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Syncs {
-    /// Full ones.
+    /// Full resynchronizations.
     pub full: u64,
-    /// Partial ones granted.
+    /// Partial resynchronizations that were granted.
     pub partial: u64,
-    /// Partial ones asked for and not granted.
+    /// Partial resynchronizations that were requested and not granted.
     pub partial_refused: u64,
 }
 
 impl Replication {
-    /// The state of a node that has just begun a new stream.
+    /// Creates the state of a node that begins a new stream.
     pub fn new(id: String) -> Replication {
         Replication {
             history: History::new(id),
@@ -99,17 +100,17 @@ impl Replication {
         }
     }
 
-    /// The connections that PSYNC or SYNC has made replicas, online or not.
+    /// The connections that PSYNC or SYNC has turned into replicas, online or not.
     pub fn attached(&self) -> impl Iterator<Item = (&ConnId, &ReplicaLink)> {
         self.replicas.iter().filter(|(_, replica)| replica.feed != Feed::Introduced)
     }
 
-    /// Whether this node writes a stream: it is a master that has, or had, replicas.
+    /// Returns true if this node writes a stream: it is a master that has, or had, replicas.
     pub fn streams(&self) -> bool {
         self.master.is_none() && (self.backlog.is_some() || self.attached().next().is_some())
     }
 
-    /// Whether no replication work can become due.
+    /// Returns true if no replication work can become due.
     pub fn is_idle(&self) -> bool {
         self.master.is_none()
             && self.replicas.is_empty()
@@ -118,8 +119,8 @@ impl Replication {
             && !self.role_changed
     }
 
-    /// Begins to follow another master. A node that was a master itself first asks to continue from
-    /// its own history.
+    /// Begins to follow another master. A node that was a master itself first requests to continue
+    /// from its own history.
     pub fn follow(&mut self, host: String, port: u16, backlog_size: usize, now_secs: i64) {
         let (resume, down_since) = match self.master.take() {
             None => {
@@ -140,17 +141,16 @@ impl Replication {
         let Some(old) = self.master.take() else { return };
         self.to_close.extend(old.conn);
         self.history.fork(id);
-        // Replicas learn the new id by having to reconnect, which costs them a partial
-        // resynchronization.
+        // The replicas have to reconnect: a partial resynchronization gives them the new id.
         self.drop_replicas();
         self.selected = None;
         self.no_replicas_since = now_secs;
         self.role_changed = true;
     }
 
-    /// Has the connections of all replicas closed. None of them receives more of the stream: it has
-    /// another replication id from here on, and a replica that went on reading under the old one
-    /// could not resynchronize partially.
+    /// Closes the connections of all replicas. None of them receives more of the stream, which has
+    /// another replication id from here on: a replica that read on under the old one could not
+    /// resynchronize partially.
     pub fn drop_replicas(&mut self) {
         for (&conn, replica) in
             self.replicas.iter_mut().filter(|(_, replica)| replica.feed != Feed::Introduced)
@@ -167,7 +167,8 @@ impl Replication {
         self.backlog.iter_mut().for_each(|backlog| backlog.keep(wanted));
     }
 
-    /// When the next snapshot for replicas is complete.
+    /// The time at which the next snapshot for replicas is complete; `None` if none is being
+    /// written.
     pub fn saved_at(&self) -> Option<Monotonic> {
         let saving = self.replicas.values().filter_map(|replica| match replica.feed {
             Feed::Saving { until, .. } => Some(until),
@@ -186,14 +187,14 @@ impl Replication {
         }
     }
 
-    /// Counts the replicas that acknowledged something within `lag_max` seconds.
+    /// Counts the online replicas whose last acknowledgement is at most `lag_max` seconds old.
     pub fn count_good(&mut self, now_secs: i64, lag_max: u64) {
         let recent =
             |replica: &&ReplicaLink| replica.is_online() && replica.lag_secs(now_secs) <= lag_max as i64;
         self.good_replicas = self.replicas.values().filter(recent).count();
     }
 
-    /// How many replicas have acknowledged the stream up to `offset`.
+    /// Returns the number of online replicas that have acknowledged the stream up to `offset`.
     pub fn acknowledged(&self, offset: u64) -> usize {
         let reached = |replica: &&ReplicaLink| replica.is_online() && replica.acked >= offset;
         self.replicas.values().filter(reached).count()

@@ -1,4 +1,4 @@
-//! The keys of a writable replica that it expires without its master.
+//! The keys that a writable replica expires without its master.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,9 @@ use bytes::Bytes;
 
 use crate::keyspace::ExpiryRule;
 
-/// Keys to which clients of a writable replica have given an expiry. The master may know nothing of
-/// them and will not have them deleted, so the replica does it itself. What has become of a key
-/// since is only looked at when its time comes.
+/// Keys to which clients of a writable replica have given an expiry. The master may not know them
+/// and never delete them, so the replica does. A later change of a key is noticed only when its
+/// time comes.
 #[derive(Debug, Default)]
 pub struct OwnExpiries {
     by_key: BTreeMap<(usize, Bytes), i64>,
@@ -16,7 +16,7 @@ pub struct OwnExpiries {
 }
 
 impl OwnExpiries {
-    /// Notes that a key of database `db` expires at this time of the wall clock, in milliseconds.
+    /// Records that a key of database `db` expires at `when_ms`, in milliseconds of the wall clock.
     pub fn note(&mut self, db: usize, key: &Bytes, when_ms: i64) {
         if let Some(old_ms) = self.by_key.insert((db, key.clone()), when_ms) {
             self.in_order.remove(&(old_ms, db, key.clone()));
@@ -24,12 +24,12 @@ impl OwnExpiries {
         self.in_order.insert((when_ms, db, key.clone()));
     }
 
-    /// The time of the key that expires first.
+    /// The time of the key that expires first, in milliseconds of the wall clock.
     pub fn next_ms(&self) -> Option<i64> {
         self.in_order.first().map(|(when_ms, ..)| *when_ms)
     }
 
-    /// Takes out the key whose time is past the longest.
+    /// Takes the key that expires first, if its time is past.
     pub fn take_due(&mut self, rule: ExpiryRule) -> Option<(usize, Bytes)> {
         self.next_ms().filter(|when_ms| rule.is_past(*when_ms))?;
         let (_, db, key) = self.in_order.pop_first()?;
@@ -37,17 +37,17 @@ impl OwnExpiries {
         Some((db, key))
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
 
-    /// Forgets them all.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         *self = OwnExpiries::default();
     }

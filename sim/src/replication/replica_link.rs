@@ -1,4 +1,4 @@
-//! A replica, as its master sees it.
+//! A replica as its master sees it.
 
 use bytes::Bytes;
 
@@ -7,65 +7,65 @@ use crate::time::Monotonic;
 /// The state of the synchronization of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Feed {
-    /// It has sent its port or its capabilities, but has not asked for the stream yet.
+    /// It has sent its port or its capabilities, but has not requested the stream yet.
     Introduced,
-    /// It waits for a snapshot, since this wall-clock second.
+    /// It waits for a snapshot.
     WaitingForSnapshot {
-        /// When it began to wait.
+        /// The wall-clock second at which it began to wait.
         since: i64,
-        /// It has just attached, and may share a snapshot that is being written already.
+        /// True if it has just attached: it may share a snapshot that is being written already.
         may_share: bool,
     },
     /// The snapshot is being written, which takes as long as `rdb-key-save-delay` says.
     Saving {
-        /// When it is written.
+        /// The time at which the snapshot is written.
         until: Monotonic,
-        /// What will be sent then.
+        /// The snapshot, which will be sent at that time.
         snapshot: Bytes,
         /// The end mark of a diskless transfer; `None` if the snapshot goes through a file.
         mark: Option<String>,
-        /// The offset that it stands at.
+        /// The offset of the snapshot.
         offset: u64,
     },
-    /// The snapshot is being transferred; writes since then wait in the backlog until the replica
-    /// acknowledges that it has loaded it. In all other respects it is online.
+    /// The snapshot is being transferred. Later writes wait in the backlog until the replica
+    /// acknowledges that it has loaded the snapshot. In all other respects the replica is online.
     Loading {
-        /// The offset that it stands at.
+        /// The offset of the snapshot.
         offset: u64,
     },
     /// It receives the stream.
     Online,
 }
 
-/// One replica.
+/// A replica.
 #[derive(Debug, Clone)]
 pub struct ReplicaLink {
-    /// The port it listens on (REPLCONF listening-port); 0 if unknown.
+    /// The port on which it listens (REPLCONF listening-port); 0 if unknown.
     pub port: u16,
     /// The address that it announces (REPLCONF ip-address); empty without one.
     pub ip: String,
-    /// It can read a snapshot whose end is marked rather than announced (`capa eof`).
+    /// True if it can read a snapshot that ends with a mark instead of having a length (`capa
+    /// eof`).
     pub eof: bool,
-    /// It understands a change of the replication id (`capa psync2`).
+    /// True if it understands a change of the replication id (`capa psync2`).
     pub psync2: bool,
-    /// It wants a snapshot and no stream (`rdb-only`), and in it libraries and no keys
-    /// (`rdb-filter-only functions`).
+    /// True if it wants only a snapshot, and no stream (`rdb-only`).
     pub snapshot_only: bool,
-    /// See [`snapshot_only`](ReplicaLink::snapshot_only).
+    /// True if it wants libraries and no keys in the snapshot (`rdb-filter-only functions`).
     pub libraries_only: bool,
-    /// It asked with SYNC, the old command, and never acknowledges.
+    /// True if it requested with SYNC, the old command: it never acknowledges.
     pub pre_psync: bool,
     /// The state of its synchronization.
     pub feed: Feed,
     /// The last offset that it acknowledged.
     pub acked: u64,
-    /// The wall-clock second of that, or of a later line break, which a replica sends while it is
-    /// loading.
+    /// The wall-clock second of that acknowledgement, or of a later line break, which a replica
+    /// sends while it is loading.
     pub acked_at: i64,
 }
 
 impl Feed {
-    /// The offset from which on the stream is kept for the replica.
+    /// The offset after which the stream is kept for the replica; `None` if nothing is kept.
     pub fn waits_from(&self) -> Option<u64> {
         match self {
             Feed::Saving { offset, .. } | Feed::Loading { offset } => Some(*offset),
@@ -75,7 +75,7 @@ impl Feed {
 }
 
 impl ReplicaLink {
-    /// A replica that has not asked for anything yet.
+    /// Creates a replica that has not requested anything yet.
     pub fn introduced(now_secs: i64) -> ReplicaLink {
         ReplicaLink {
             port: 0,
@@ -91,7 +91,7 @@ impl ReplicaLink {
         }
     }
 
-    /// Whether its initial synchronization has been sent, as INFO and ROLE report it.
+    /// Returns true if its initial synchronization has been sent, as INFO and ROLE report it.
     pub fn is_online(&self) -> bool {
         matches!(self.feed, Feed::Loading { .. } | Feed::Online)
     }
@@ -102,7 +102,7 @@ impl ReplicaLink {
         if self.is_online() { now_secs.saturating_sub(self.acked_at) } else { 0 }
     }
 
-    /// The state as INFO names it.
+    /// The name of the state in INFO.
     pub fn state(&self) -> &'static str {
         match self.feed {
             Feed::Introduced | Feed::WaitingForSnapshot { .. } | Feed::Saving { .. } => "wait_bgsave",

@@ -1,8 +1,8 @@
-//! Commands as bytes of the replication stream, which is also the format of the AOF.
+//! Encodes commands as bytes of the replication stream, which is also the format of the AOF.
 
 use crate::effect::Propagated;
 
-/// Appends one command.
+/// Appends a command to `out`.
 pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
     out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
     for arg in args {
@@ -13,8 +13,9 @@ pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the commands of one batch: between MULTI and EXEC if there are several, with SELECT
-/// wherever the database is not the one `selected` so far. The first SELECT stands before MULTI.
+/// Appends the commands of one batch, between MULTI and EXEC if there are several. Adds a SELECT
+/// before each command whose database is not the `selected` one; the first SELECT comes before
+/// MULTI.
 ///
 /// ```
 /// use lockstorm_sim::{effect::{Propagated, PropagateTo}, replication::encode_batch};

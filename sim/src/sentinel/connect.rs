@@ -1,4 +1,4 @@
-//! Connecting, sending, and taking in replies.
+//! Dials instances, sends commands, and handles replies.
 
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Sentinel {
-    /// Dials what is missing of a link, not more often than once in the period of PING.
+    /// Dials the missing connections of a link, at most once in each PING period.
     pub(super) fn reconnect(&mut self, now: i64, master: &mut Master, who: &Who) {
         let period = self.settings.times.ping;
         let Some(instance) = master.instance(who) else { return };
@@ -54,7 +54,7 @@ impl Sentinel {
         conn
     }
 
-    /// Authenticates, and gives the connection a name.
+    /// Authenticates a connection and gives it a name.
     fn introduce(&mut self, master: &mut Master, who: &Who, conn: ConnId, channel: Channel) {
         let (user, password) = match who {
             Who::Sentinel(_) if !self.settings.sentinel_pass.is_empty() => {
@@ -87,7 +87,8 @@ impl Sentinel {
         }
     }
 
-    /// The name to send instead of a command of a master or replica.
+    /// Returns the name to send for a command, which `rename-command` may change for a master or
+    /// replica.
     fn renamed(&self, master: &Master, who: &Who, command: &str) -> String {
         let renames = &master.settings.renames;
         let new = renames.get(&command.to_ascii_lowercase()).filter(|_| !matches!(who, Who::Sentinel(_)));
@@ -100,7 +101,7 @@ impl Sentinel {
         self.out.actions.push(Action::Send { conn, bytes: Bytes::from(bytes) });
     }
 
-    /// Sends a command, if the link stands; answers whether it does.
+    /// Sends a command if the link has a connection for commands; returns true if it does.
     pub(super) fn ask(&mut self, master: &mut Master, who: &Who, words: &[&str], asked: Asked) -> bool {
         let name = self.renamed(master, who, words[0]);
         let of = master.name.clone();
@@ -124,7 +125,7 @@ impl Sentinel {
         }
     }
 
-    /// INFO, PING and hello, as far as they are due.
+    /// Sends INFO, PING and hello, as far as they are due.
     pub(super) fn send_periodic(&mut self, now: i64, master: &mut Master, who: &Who) {
         let times = self.settings.times;
         let urgent = master.own.is(Flags::O_DOWN | Flags::FAILOVER_IN_PROGRESS);
@@ -153,7 +154,7 @@ impl Sentinel {
         }
     }
 
-    /// Closes connections that have brought nothing for long, so that they are dialed anew.
+    /// Closes connections that were silent for long, so that they are dialed again.
     pub(super) fn recycle(&mut self, now: i64, master: &mut Master, who: &Who) {
         let times = self.settings.times;
         let half = master.settings.down_after / 2;
@@ -170,7 +171,6 @@ impl Sentinel {
         }
     }
 
-    /// Closes one of the two connections.
     pub(super) fn close(&mut self, master: &mut Master, who: &Who, channel: Channel) {
         let Some(link) = self.link_mut(master, who) else { return };
         if let Some(conn) = lose(link, channel) {
@@ -178,21 +178,21 @@ impl Sentinel {
         }
     }
 
-    /// Closes both connections.
+    /// Closes both connections of a link.
     pub(super) fn close_link(&mut self, master: &mut Master, who: &Who) {
         self.close(master, who, Channel::Commands);
         self.close(master, who, Channel::Pubsub);
     }
 
-    /// Closes a connection that no record has any more.
+    /// Closes a connection that no record holds any more.
     pub(super) fn hang_up(&mut self, conn: ConnId) {
         if self.routes.remove(&conn).is_some() {
-            // Nothing that the peer has not read by now is worth waiting for.
+            // The peer needs none of the output that it has not read: do not wait for it.
             self.out.actions.push(Action::Kill { conn, discard: false });
         }
     }
 
-    /// A connection stands; answers whether it is one of this Sentinel's.
+    /// Records that a connection is established; returns true if it belongs to this Sentinel.
     pub fn connected(&mut self, conn: ConnId, local: &str) -> bool {
         let Some(route) = self.routes.get(&conn).cloned() else { return false };
         if let Some(line) = self.line(&route) {
@@ -209,7 +209,7 @@ impl Sentinel {
         }
     }
 
-    /// A connection is gone; answers whether it was one of this Sentinel's.
+    /// Removes a connection that has ended; returns true if it belonged to this Sentinel.
     pub fn disconnected(&mut self, conn: ConnId) -> bool {
         let Some(route) = self.routes.remove(&conn) else { return false };
         if let Some(link) = self.link_of(&route) {
@@ -218,13 +218,13 @@ impl Sentinel {
         true
     }
 
-    /// Bytes came; answers whether the connection is one of this Sentinel's.
+    /// Handles received bytes; returns true if the connection belongs to this Sentinel.
     pub fn received(&mut self, env: &mut crate::env::Env, conn: ConnId, bytes: &[u8]) -> bool {
         let Some(route) = self.routes.get(&conn).cloned() else { return false };
         if let Some(line) = self.line(&route) {
             line.answers.feed(bytes);
         }
-        // What one reply brings may end the connection that the next one came by.
+        // Look the connection up for each reply: the reply before may have ended it.
         while self.routes.contains_key(&conn) {
             let Some(line) = self.line(&route) else { break };
             match line.answers.next() {
@@ -236,7 +236,7 @@ impl Sentinel {
         true
     }
 
-    /// Closes a connection that is of no use.
+    /// Closes a connection after a protocol error or a refused subscription.
     fn give_up(&mut self, route: &Route) {
         let conn = self.link_of(route).and_then(|link| lose(link, route.channel));
         conn.into_iter().for_each(|conn| self.hang_up(conn));
@@ -258,10 +258,10 @@ impl Sentinel {
                     })
                 });
                 if refused {
-                    // Without a subscription the link counts as broken, and is tried anew.
+                    // A link without a subscription is broken: drop the connection, to dial again.
                     self.give_up(route);
                 }
-                // It may be about any master.
+                // The hello may be about any master.
                 if let Some(hello) = hello_of(&reply) {
                     self.hear_hello(now, &hello);
                 }
@@ -319,7 +319,7 @@ impl Sentinel {
     }
 }
 
-/// The hello in a message of the subscription.
+/// Extracts the hello from a message of the subscription.
 fn hello_of(reply: &Reply) -> Option<String> {
     let Reply::Array(items) = reply else { return None };
     match &items[..] {

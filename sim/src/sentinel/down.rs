@@ -1,4 +1,5 @@
-//! Whether an instance is down: in this Sentinel's own view (SDOWN), and by agreement (ODOWN).
+//! Decides whether an instance is down: in this Sentinel's own view (SDOWN), and by agreement
+//! (ODOWN).
 
 use super::{
     Sentinel,
@@ -36,7 +37,8 @@ impl Sentinel {
         self.tell_of(if is_down { "+sdown" } else { "-sdown" }, master, who);
     }
 
-    /// The agreement is a weak one: the others' answers may be some seconds old.
+    /// Updates the ODOWN of a master. The agreement is a weak one: the others' answers may be some
+    /// seconds old.
     pub(super) fn check_o_down(&mut self, now: i64, master: &mut Master) {
         let quorum = master.settings.quorum;
         let agree = master.sentinels.values().filter(|peer| peer.is(Flags::MASTER_DOWN)).count() as u32 + 1;
@@ -54,7 +56,7 @@ impl Sentinel {
         }
     }
 
-    /// Asks the other Sentinels whether they see the master down, too; and for their votes while a
+    /// Asks the other Sentinels whether they see the master down, and for their votes while a
     /// failover is in progress.
     pub(super) fn ask_others(&mut self, now: i64, master: &mut Master, forced: bool) {
         let period = self.settings.times.ask;
@@ -82,7 +84,7 @@ impl Sentinel {
         }
     }
 
-    /// Takes in another Sentinel's answer.
+    /// Records another Sentinel's answer.
     pub(super) fn take_opinion(now: i64, master: &mut Master, id: &str, reply: &Reply) {
         let Reply::Array(items) = reply else { return };
         let [Reply::Integer(down), Reply::Bulk(leader), Reply::Integer(epoch)] = &items[..] else { return };

@@ -1,4 +1,4 @@
-//! The failover: from the agreement that a master is down to the announcement of the next one.
+//! Failover: from the agreement that a master is down to the announcement of the next master.
 
 use std::cmp::Reverse;
 
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::env::Env;
 
-/// Why a failover that was asked for does not begin.
+/// The reason why SENTINEL FAILOVER begins no failover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// There is no such master.
+    /// No master of this name is watched.
     Unknown,
-    /// One is under way.
+    /// A failover is in progress.
     InProgress,
     /// No replica is fit to be promoted.
     NoGoodReplica,
@@ -38,10 +38,10 @@ impl Sentinel {
         master.go_to(Stage::WaitStart, now);
     }
 
-    /// SENTINEL FAILOVER: begins one that needs no agreement.
+    /// SENTINEL FAILOVER: begins a failover that needs no agreement.
     ///
     /// # Errors
-    /// Why it does not begin.
+    /// If the master is unknown, is in a failover, or has no replica that is fit.
     pub fn force_failover(&mut self, env: &mut Env, name: &str) -> Result<(), Refusal> {
         let now = env.wall.as_millis();
         let Some(mut master) = self.masters.remove(name) else { return Err(Refusal::Unknown) };
@@ -58,7 +58,7 @@ impl Sentinel {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// One step.
+    /// Takes one step of the failover that is in progress, if any.
     pub(super) fn run_failover(&mut self, env: &mut Env, now: i64, master: &mut Master) {
         if !master.own.is(Flags::FAILOVER_IN_PROGRESS) {
             return;
@@ -106,7 +106,8 @@ impl Sentinel {
         self.tell_of("+failover-state-send-slaveof-noone", master, &chosen);
     }
 
-    /// The replica to promote: by priority, then by the data it has, then by its id.
+    /// Selects the replica to promote among those in a good state: by priority, then by offset,
+    /// then by id.
     fn select(&self, now: i64, master: &Master) -> Option<Address> {
         let times = &self.settings.times;
         let down = master.own.is(Flags::S_DOWN);
@@ -143,7 +144,7 @@ impl Sentinel {
         }
     }
 
-    /// The chosen replica says that it is the master.
+    /// Handles the report of the chosen replica that it is a master.
     pub(super) fn promoted(&mut self, now: i64, master: &mut Master, who: &Who) {
         master.config_epoch = master.failover_epoch;
         master.go_to(Stage::ReconfSlaves, now);
@@ -156,8 +157,8 @@ impl Sentinel {
         self.hasten_hellos(master);
     }
 
-    /// Has the other replicas follow the new master, a few at a time, since each may be without
-    /// data meanwhile.
+    /// Makes the other replicas follow the new master, only a few at a time, because each may lack
+    /// its data while it synchronizes.
     fn reconfigure_next(&mut self, now: i64, master: &mut Master) {
         let Some(to) = master.promoted.clone() else { return };
         let under_way = Flags::RECONF_SENT | Flags::RECONF_INPROG;
@@ -176,7 +177,7 @@ impl Sentinel {
             {
                 replica.flags.remove(Flags::RECONF_SENT);
                 replica.flags.insert(Flags::RECONF_DONE);
-                // It counts as done, and is told once more.
+                // It counts as done, and SLAVEOF is sent once more below.
                 self.tell_of("-slave-reconf-sent-timeout", master, &who);
             }
             let Some(replica) = master.instance(&who) else { continue };

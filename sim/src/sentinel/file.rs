@@ -1,4 +1,4 @@
-//! The configuration file, which is also where a Sentinel keeps its state.
+//! The configuration file, in which a Sentinel also keeps its state.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,17 +17,17 @@ use crate::{
     resp::split_words,
 };
 
-/// What an option of the file is about.
+/// The subject of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The Sentinel as a whole: `sentinel <option> <value>`.
     Sentinel,
-    /// A master that it watches: `sentinel <option> <master> <value>`.
+    /// A master: `sentinel <option> <master> <value>`.
     Master,
 }
 
-/// The options of the file, what each is about, and what it is set to. The file also has `monitor`,
-/// and the state of the Sentinel.
+/// The options of the file: name, scope, and expected value. The file also has `monitor`, and the
+/// state of the Sentinel.
 pub const OPTIONS: [(&str, Scope, &str); 14] = [
     ("announce-hostnames", Scope::Sentinel, YES_OR_NO),
     ("announce-ip", Scope::Sentinel, "a host"),
@@ -47,10 +47,10 @@ pub const OPTIONS: [(&str, Scope, &str); 14] = [
 
 const YES_OR_NO: &str = "yes or no";
 
-/// Whether a file may set this option to what is written behind it there.
+/// Checks the text that follows an option in a file.
 ///
 /// # Errors
-/// What was expected.
+/// Returns the value that was expected, or that the option does not exist.
 pub fn check_option(option: &str, value: &str) -> Result<(), String> {
     let Some((_, scope, expected)) = OPTIONS.iter().find(|(name, ..)| *name == option) else {
         return Err("there is no such option".into());
@@ -66,28 +66,28 @@ pub fn check_option(option: &str, value: &str) -> Result<(), String> {
     set.map_err(|_| format!("expected {expected}"))
 }
 
-/// A line of the file that cannot be followed.
+/// A wrong line of the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}\n  {text}")]
 pub struct Mistake {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The line.
+    /// The text of the line.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason why it is wrong.
     pub why: String,
 }
 
-/// A quote in a line has no other end.
+/// A line has a quote that is not closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Unbalanced;
 
-/// The words behind `sentinel`, if this line is the Sentinel's own.
+/// Returns the words after `sentinel`, if the line begins with that.
 fn directive(line: &str) -> Option<Result<Vec<String>, Unbalanced>> {
     words_behind("sentinel", line)
 }
 
-/// The words behind the first one, if the line begins with this one.
+/// Returns the words after the first one, if the line begins with `keyword`.
 fn words_behind(keyword: &str, line: &str) -> Option<Result<Vec<String>, Unbalanced>> {
     let line = line.trim();
     let Some(words) = split_words(line.as_bytes()) else {
@@ -99,20 +99,20 @@ fn words_behind(keyword: &str, line: &str) -> Option<Result<Vec<String>, Unbalan
     first.eq_ignore_ascii_case(keyword).then(|| Ok(behind.to_vec()))
 }
 
-/// The lines of a file that are not about Sentinel, for the configuration that it shares with every
-/// server.
+/// Returns a file without its lines about Sentinel: the rest is the configuration that every server
+/// has.
 pub fn without_directives(text: &str) -> String {
-    // Kept as empty lines, so that the numbers of the others stay.
+    // Leave empty lines, so that the numbers of the other lines stay.
     let kept = text.lines().map(|line| if directive(line).is_some() { "" } else { line });
     kept.fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// The words behind `user` in the lines of a file that are about users.
+/// Returns the words after `user` in each line about a user.
 pub fn users_of(text: &str) -> Vec<Vec<String>> {
     text.lines().filter_map(|line| words_behind("user", line)?.ok()).collect()
 }
 
-/// A file with these lines about users, in the place of those that it has.
+/// Replaces the lines about users in a file.
 pub(super) fn with_users(old: &str, users: &[String]) -> String {
     let is_about_user = |line: &str| words_behind("user", line).is_some();
     let first = old.lines().position(is_about_user);
@@ -124,7 +124,7 @@ pub(super) fn with_users(old: &str, users: &[String]) -> String {
     lines.fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// Yes or no, as files have it.
+/// Parses `yes` or `no`.
 fn yes(word: &str) -> Result<bool, String> {
     match word.to_ascii_lowercase().as_str() {
         "yes" => Ok(true),
@@ -139,14 +139,16 @@ fn number<T: FromStr + PartialOrd + Display>(word: &str, least: T) -> Result<T, 
 }
 
 impl Sentinel {
-    /// Whether a host can be one to watch: an IP address, or a name where names are resolved.
+    /// Returns true for a host that can be watched: an IP address, or a name if `resolve-hostnames`
+    /// is set.
     pub(super) fn is_host(&self, host: &str) -> bool {
         host.parse::<IpAddr>().is_ok() || (self.settings.resolve_hostnames && !host.is_empty())
     }
 
-    /// Reads the file.
+    /// Applies the directives of a file.
     pub(super) fn read(&mut self, text: &str, now: i64) -> Result<(), Mistake> {
-        // Global options come first and masters next, wherever they are written.
+        // Apply the Sentinel's own options first, then the masters, then the rest, in whatever
+        // order the file has them.
         for pass in 0..3 {
             for (at, line) in text.lines().enumerate() {
                 let Some(words) = directive(line) else { continue };
@@ -188,7 +190,7 @@ impl Sentinel {
         Ok(())
     }
 
-    /// A line about one master.
+    /// Applies a directive about one master.
     fn directive_of(&mut self, directive: &str, name: &str, rest: &[&str], now: i64) -> Result<(), String> {
         let Some(master) = self.masters.get_mut(name) else {
             return Err(format!("no `sentinel monitor` names a master {name:?}"));
@@ -213,7 +215,7 @@ impl Sentinel {
     /// Begins to watch a master.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the host is invalid, or the name is watched already.
     pub(super) fn monitor(
         &mut self,
         name: &str,
@@ -234,8 +236,8 @@ impl Sentinel {
         Ok(())
     }
 
-    /// The file: comments, other lines and their order are those of `old`, and a directive stands
-    /// where one of its kind stood. What `old` does not have comes at the end.
+    /// Returns the text of the file. Comments, other lines and the order are those of `old`; a
+    /// directive replaces one of its kind. Other new directives come at the end.
     pub(super) fn file(&self, old: &str) -> String {
         let lines = self.lines();
         let mut places: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
@@ -268,7 +270,7 @@ impl Sentinel {
         text
     }
 
-    /// What its directives say, in the order in which they come where the file has none of them.
+    /// The directives of the current state, in the order in which new ones are appended.
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("myid {}", self.my_id)];
         let settings = &self.settings;
@@ -323,7 +325,7 @@ fn lines_of(name: &str, master: &Master, times: &Times) -> Vec<String> {
     lines.push(format!("config-epoch {name} {}", master.config_epoch));
     lines.push(format!("leader-epoch {name} {}", master.leader_epoch));
     for address in master.replicas.keys() {
-        // The promoted replica is the master already, and the old master a replica.
+        // The promoted replica counts as the master already, and the old master as a replica.
         let replica = if address == current { &master.own.address } else { address };
         lines.push(format!("known-replica {name} {} {}", replica.ip, replica.port));
     }
@@ -336,17 +338,17 @@ fn lines_of(name: &str, master: &Master, times: &Times) -> Vec<String> {
     lines
 }
 
-/// Directives that stay as they are: they say what goes without saying, or are about scripts, which
-/// there are none of.
+/// Directives that stay as they are: they state a default, or concern scripts, which do not exist
+/// here.
 const KEPT: [&str; 3] = ["resolve-hostnames", "announce-hostnames", "deny-scripts-reconfig"];
 
-/// The name under which a directive is written. Redis leaves a line of the older name where it is,
-/// and adds another one.
+/// The name under which a directive is written. Redis keeps a line of the older name instead, and
+/// adds one of the newer name.
 fn alias(kind: &str) -> &str {
     if kind == "known-slave" { "known-replica" } else { kind }
 }
 
-/// Whether this is an option of the Sentinel as a whole.
+/// Returns true for an option of the Sentinel as a whole.
 fn is_own(option: &str) -> bool {
     OPTIONS.iter().any(|(name, scope, _)| *name == option && *scope == Scope::Sentinel)
 }
@@ -354,7 +356,7 @@ fn is_own(option: &str) -> bool {
 /// Sets an option of the Sentinel as a whole.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason if the option is unknown or the value is wrong.
 fn set_own(settings: &mut Settings, option: &str, values: &[&str]) -> Result<(), String> {
     match (option, values) {
         ("announce-ip", [ip]) => (*ip).clone_into(&mut settings.announce_ip),
@@ -363,17 +365,17 @@ fn set_own(settings: &mut Settings, option: &str, values: &[&str]) -> Result<(),
         ("announce-hostnames", [word]) => settings.announce_hostnames = yes(word)?,
         ("sentinel-user", [user]) => (*user).clone_into(&mut settings.sentinel_user),
         ("sentinel-pass", [pass]) => (*pass).clone_into(&mut settings.sentinel_pass),
-        // There are no scripts to reconfigure.
+        // Checked only: no scripts exist.
         ("deny-scripts-reconfig", [word]) => _ = yes(word)?,
         _ => return Err("there is no such directive, or it has other arguments".into()),
     }
     Ok(())
 }
 
-/// Sets an option of a master, of the file or of SENTINEL SET.
+/// Sets an option of a master, from the file or from SENTINEL SET.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the reason if the option is unknown or the value is wrong.
 pub(super) fn set(settings: &mut MasterSettings, option: &str, values: &[&str]) -> Result<(), String> {
     match (option, values) {
         ("down-after-milliseconds", [ms]) => settings.down_after = number(ms, 1)?,
@@ -400,7 +402,7 @@ mod tests {
     use super::*;
     use crate::env::Env;
 
-    /// A line of each directive that a file may have.
+    /// A line of each directive.
     const DIRECTIVES: [&str; 22] = [
         "sentinel monitor other 127.0.0.1 6380 2",
         "sentinel myid 0123456789012345678901234567890123456789",
@@ -426,14 +428,14 @@ mod tests {
         "sentinel sentinel-user clerk",
     ];
 
-    /// Reads a file that has this line as its second one.
+    /// Reads a file whose second line is `line`.
     fn reads(line: &str) -> Result<(), Mistake> {
         let file = format!("sentinel monitor main 127.0.0.1 6379 1\n{line}\n");
         Sentinel::new(&file, 26379, String::new(), &mut Env::new(1)).map(drop)
     }
 
-    /// The line `sentinel` alone ended the process. Redis ignores that one; every other line that
-    /// is cut off is a mistake there, too.
+    /// The line `sentinel` alone once ended the process. Redis ignores that line; every other
+    /// truncated line is an error there, too.
     #[test]
     fn a_directive_that_is_cut_off_is_a_mistake_of_its_line() {
         for whole in DIRECTIVES {
@@ -442,8 +444,8 @@ mod tests {
                 let line = &whole[..end];
                 let mistake = reads(line).expect_err(line);
                 assert_eq!((mistake.line, mistake.text.as_str()), (2, line), "{mistake}");
-                // With quotes that have no end, unless it ends in a quotation itself, and with an
-                // empty word at the end.
+                // Add a quote that is not closed, unless the line has one of that kind already;
+                // then an empty word.
                 for quote in ['"', '\''].into_iter().filter(|quote| !line.contains(*quote)) {
                     let open = format!("{line} {quote}");
                     assert_eq!(reads(&open).expect_err(&open).why, "unbalanced quotes", "{open}");
@@ -498,7 +500,7 @@ mod tests {
         "#",
     ];
 
-    /// What a file may say of an option, and a word too many or too few, which it may not.
+    /// A good value of each option, and values with a word too many or too few, which are refused.
     #[test]
     fn each_option_says_what_it_expects() {
         for (option, scope, expected) in OPTIONS {

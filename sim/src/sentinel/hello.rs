@@ -1,4 +1,4 @@
-//! Hello messages: how Sentinels find each other, and how a new configuration spreads.
+//! Hello messages: they introduce Sentinels to each other, and spread new configurations.
 
 use super::{
     Address, HELLO, Sentinel,
@@ -7,7 +7,7 @@ use super::{
     master::{Master, OTHERS_MAX},
 };
 
-/// A hello message.
+/// The fields of a hello message.
 struct Hello<'a> {
     from: Address,
     id: &'a str,
@@ -35,7 +35,7 @@ impl<'a> Hello<'a> {
 }
 
 impl Sentinel {
-    /// Sends a hello to an instance.
+    /// Publishes a hello on an instance.
     pub(super) fn send_hello(&mut self, master: &mut Master, who: &Who) {
         let local = self.link(master, who).and_then(Link::local_ip);
         let announced = Some(&*self.settings.announce_ip).filter(|ip| !ip.is_empty());
@@ -48,7 +48,7 @@ impl Sentinel {
         self.ask(master, who, &["PUBLISH", HELLO, &hello], Asked::Hello);
     }
 
-    /// Has a hello sent to everyone of a group as soon as possible.
+    /// Makes a hello due for every instance of a group.
     pub(super) fn hasten_hellos(&self, master: &mut Master) {
         let period = self.settings.times.publish;
         for who in master.everyone() {
@@ -58,15 +58,15 @@ impl Sentinel {
         }
     }
 
-    /// Takes in a hello from a subscription, where its own ones come as well.
+    /// Handles a hello from a subscription, where this Sentinel's own hellos arrive as well.
     pub(super) fn hear_hello(&mut self, now: i64, text: &str) {
         if Hello::parse(text).is_some_and(|hello| hello.id != self.my_id) {
             self.take_hello(now, text);
         }
     }
 
-    /// Takes in a hello by PUBLISH. Where another Sentinel announces its address, it sends itself
-    /// one, and meets itself.
+    /// Handles a hello that came by PUBLISH. If another Sentinel announces this one's address, this
+    /// one sends hellos to itself, and records itself as a peer.
     pub fn take_hello(&mut self, now: i64, text: &str) {
         let Some(hello) = Hello::parse(text) else { return };
         if hello.id.len() != 40 || hello.from.port == 0 || hello.address.port == 0 {
@@ -97,7 +97,7 @@ impl Sentinel {
         self.masters.insert(master.name.clone(), master);
     }
 
-    /// Records who has sent a hello, if that is new.
+    /// Records the sender of a hello, if its id or address is new.
     fn meet(&mut self, now: i64, hello: &Hello<'_>) {
         let Some(master) = self.masters.get(hello.master) else { return };
         if master.sentinels.get(hello.id).is_some_and(|peer| peer.address == hello.from) {
@@ -126,11 +126,12 @@ impl Sentinel {
         if !moved {
             self.tell("+sentinel", message);
         } else {
-            // It leads to the old address, if another master shares it.
+            // If another master shares the link, it leads to the old address.
             self.close_peer(hello.id);
             let others = self.masters.values_mut().filter(|master| master.name != hello.master);
             let mut count = 0;
-            // There the record remains, with another address: what is due by its times is due.
+            // Other masters keep their records, with the new address: their times still decide what
+            // is due.
             for peer in others.filter_map(|master| master.sentinels.get_mut(hello.id)) {
                 peer.address = hello.from.clone();
                 count += 1;

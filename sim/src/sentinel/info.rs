@@ -1,4 +1,4 @@
-//! What INFO of a master or replica tells.
+//! Handles the INFO replies of masters and replicas.
 
 use super::{
     Address, Sentinel,
@@ -6,7 +6,7 @@ use super::{
     master::{Master, OTHERS_MAX, Stage},
 };
 
-/// The lines of INFO that matter.
+/// The fields of INFO that a Sentinel uses.
 #[derive(Debug, Default)]
 struct Facts {
     run_id: Option<String>,
@@ -62,7 +62,7 @@ impl Facts {
 }
 
 impl Sentinel {
-    /// Takes in INFO of a master or replica.
+    /// Updates the records from an INFO reply of a master or replica.
     pub(super) fn take_info(&mut self, now: i64, master: &mut Master, who: &Who, text: String) {
         let facts = Facts::of(&text);
         let reboot_counts = master.settings.reboot_down_after > 0;
@@ -104,7 +104,7 @@ impl Sentinel {
         }
     }
 
-    /// Records the replicas that a master names.
+    /// Records the new replicas that a master reports.
     fn discover(&mut self, now: i64, master: &mut Master, replicas: &[Address]) {
         for address in replicas {
             if !master.replicas.contains_key(address) && master.replicas.len() < OTHERS_MAX {
@@ -116,7 +116,7 @@ impl Sentinel {
         }
     }
 
-    /// A replica says that it is a master: it is promoted, or it has to be told otherwise.
+    /// Handles a replica that reports itself a master: it was promoted, or must be corrected.
     fn replica_is_master(&mut self, now: i64, master: &mut Master, who: &Who) {
         let times = self.settings.times;
         let sane = master.looks_sane(now, &times);
@@ -125,7 +125,7 @@ impl Sentinel {
         if replica.is(Flags::PROMOTED) && awaited {
             return self.promoted(now, master, who);
         }
-        // A hello with the new configuration may be on its way: it is given the time for that.
+        // A hello with the new configuration may be on its way: wait for it.
         let patience = times.publish * 4;
         if !replica.is(Flags::PROMOTED)
             && sane
@@ -139,7 +139,8 @@ impl Sentinel {
         }
     }
 
-    /// A replica says whom it follows: the wrong master, or during a failover the new one.
+    /// Handles a replica's report of its master: corrects a wrong master, or advances the replica's
+    /// reconfiguration in a failover.
     fn replica_follows(&mut self, now: i64, master: &mut Master, who: &Who) {
         let timeout = master.settings.failover_timeout;
         let sane = master.looks_sane(now, &self.settings.times);
@@ -168,7 +169,7 @@ impl Sentinel {
     }
 }
 
-/// Takes over what INFO says about a replica's replication.
+/// Copies the replication fields of INFO into a record.
 fn note_replica(instance: &mut Instance, facts: &Facts, role: Role, now: i64) {
     let replica = &mut instance.replica;
     replica.link_down_time = facts.link_down_secs.map_or(0, |secs| secs.saturating_mul(1_000));

@@ -1,4 +1,4 @@
-//! An instance that is watched: a master, a replica, or another Sentinel.
+//! An instance that a Sentinel watches: a master, a replica, or another Sentinel.
 
 use std::fmt;
 
@@ -6,45 +6,45 @@ use super::link::{Channel, Link};
 use crate::event::ConnId;
 
 bitflags::bitflags! {
-    /// What is known of an instance. The names and the order are those of the replies.
+    /// The state of an instance. Names and order are those of the replies.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub(super) struct Flags: u16 {
-        /// Down, in this Sentinel's own view.
+        /// Down in this Sentinel's own view.
         const S_DOWN = 1;
-        /// Down, in the view of as many as the quorum.
+        /// Down in the view of at least as many Sentinels as the quorum.
         const O_DOWN = 1 << 1;
-        /// Of a Sentinel: it says that the master is down.
+        /// Of another Sentinel: it reports the master down.
         const MASTER_DOWN = 1 << 2;
-        /// A failover of this master is under way.
+        /// A failover of this master is in progress.
         const FAILOVER_IN_PROGRESS = 1 << 3;
-        /// The replica that is to be the master.
+        /// The replica chosen as the next master.
         const PROMOTED = 1 << 4;
-        /// SLAVEOF is sent.
+        /// SLAVEOF was sent to it.
         const RECONF_SENT = 1 << 5;
         /// It follows the new master.
         const RECONF_INPROG = 1 << 6;
         /// It is synchronized with the new master.
         const RECONF_DONE = 1 << 7;
-        /// The failover was asked for, and needs no votes.
+        /// SENTINEL FAILOVER requested the failover, which needs no votes.
         const FORCE_FAILOVER = 1 << 8;
-        /// SCRIPT KILL was sent to an instance that is busy.
+        /// SCRIPT KILL was sent to it because it was busy.
         const SCRIPT_KILL_SENT = 1 << 9;
-        /// It has restarted, and has not answered PING since.
+        /// It has restarted, and has not answered PING with PONG since.
         const MASTER_REBOOT = 1 << 10;
     }
 }
 
-/// Where an instance listens.
+/// The address on which an instance listens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// IP address, or a host name where those are allowed.
+    /// An IP address, or a host name if these are allowed.
     pub ip: String,
-    /// TCP port.
+    /// The TCP port.
     pub port: u16,
 }
 
 impl Address {
-    /// This host and port.
+    /// Creates an address from a host and a port.
     pub fn new(ip: impl Into<String>, port: u16) -> Address {
         Address { ip: ip.into(), port }
     }
@@ -59,7 +59,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// What an instance is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Master,
@@ -94,7 +93,7 @@ impl Role {
     }
 }
 
-/// Which instance of a master's group.
+/// An instance of a master's group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     Master,
@@ -103,10 +102,10 @@ pub(super) enum Who {
     Sentinel(String),
 }
 
-/// Where a connection leads to.
+/// The instance that a connection belongs to.
 #[derive(Debug, Clone)]
 pub(super) struct Route {
-    /// The master whose record was dialed.
+    /// The master in whose record the instance was dialed.
     pub(super) master: String,
     pub(super) who: Who,
     pub(super) channel: Channel,
@@ -117,58 +116,59 @@ pub(super) struct Route {
 pub(super) struct Instance {
     pub(super) kind: Kind,
     pub(super) address: Address,
-    /// The id that INFO or the hello message tells; empty if unknown.
+    /// The id from INFO or the hello message; empty if unknown.
     pub(super) run_id: String,
     pub(super) flags: Flags,
-    /// Of a master or replica: a Sentinel's link is in [`Sentinel::peers`](super::Sentinel), as
-    /// several masters may share it.
+    /// The link to a master or replica. The link to a Sentinel is in
+    /// [`Sentinel::peers`](super::Sentinel), because several masters may share it.
     pub(super) link: Option<Link>,
-    /// When a hello was last accepted by it.
+    /// The time at which it last accepted a hello.
     pub(super) last_hello_sent: i64,
-    /// When the last INFO came.
+    /// The time of the last INFO reply.
     pub(super) info_refresh: i64,
-    /// The last INFO.
+    /// The last INFO reply.
     pub(super) info: Option<String>,
-    /// When it last began to be down here; it stays when the instance is up again.
+    /// The time at which it last became SDOWN. Kept when the instance is up again.
     pub(super) s_down_since: i64,
-    /// The same, by agreement.
+    /// The time at which it last became ODOWN. Kept when the instance is up again.
     pub(super) o_down_since: i64,
     pub(super) role_reported: Role,
     pub(super) role_reported_time: i64,
-    /// When it was seen to have restarted.
+    /// The time at which a restart was noticed.
     pub(super) reboot_since: i64,
     pub(super) replica: ReplicaFacts,
     pub(super) peer: PeerFacts,
 }
 
-/// What INFO says of a replica.
+/// The fields of a replica's INFO.
 #[derive(Debug)]
 pub(super) struct ReplicaFacts {
     pub(super) priority: i64,
     pub(super) offset: u64,
     pub(super) announced: bool,
-    /// The master it follows, as far as it said.
+    /// The master that it follows; `None` if it has not reported one.
     pub(super) master: Option<Address>,
     pub(super) link_up: bool,
-    /// For how long its link is down; −1000 if it was never up.
+    /// Milliseconds for which its link to the master is down; −1000 if the link was never up.
     pub(super) link_down_time: i64,
-    /// Since when it follows that master.
+    /// The time since which it follows that master.
     pub(super) conf_change_time: i64,
     pub(super) reconf_sent_time: i64,
 }
 
-/// What another Sentinel says.
+/// The reports of another Sentinel.
 #[derive(Debug)]
 pub(super) struct PeerFacts {
     pub(super) last_hello: i64,
     pub(super) last_master_down_reply: i64,
-    /// For whom it has voted.
+    /// The candidate that it voted for.
     pub(super) leader: Option<String>,
     pub(super) leader_epoch: u64,
 }
 
 impl Instance {
-    /// A record made at `now`: one that is never reached is down when the time for that is over.
+    /// Creates a record at `now`. An instance that is never reached becomes SDOWN after the usual
+    /// time.
     pub(super) fn new(kind: Kind, address: Address, now: i64) -> Instance {
         let role_reported = if kind == Kind::Replica { Role::Slave } else { Role::Master };
         Instance {
@@ -203,17 +203,17 @@ impl Instance {
         self.flags.intersects(flags)
     }
 
-    /// The connections to a master or replica.
+    /// The connections to a master or replica; none for a Sentinel.
     pub(super) fn conns(&self) -> impl Iterator<Item = ConnId> {
         self.link.iter().flat_map(Link::conns)
     }
 
-    /// Whether all connections to a master or replica stand.
+    /// Returns true if no connection to a master or replica is missing; false for a Sentinel.
     pub(super) fn is_connected(&self) -> bool {
         self.link.as_ref().is_some_and(|link| !link.disconnected)
     }
 
-    /// Whether it did not begin to be down within this time.
+    /// Returns true if it did not become SDOWN or ODOWN within the last `time` milliseconds.
     pub(super) fn had_no_down_for(&self, now: i64, time: i64) -> bool {
         let latest = self.s_down_since.max(self.o_down_since);
         latest == 0 || now - latest > time

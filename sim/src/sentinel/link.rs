@@ -5,45 +5,44 @@ use std::collections::VecDeque;
 
 use crate::{event::ConnId, resp::Answers};
 
-/// Commands without a reply, beyond which no more are sent.
+/// Number of outstanding commands at which no periodic command is sent.
 pub(super) const PENDING_MAX: usize = 100;
 
-/// What a command whose reply is outstanding has asked for.
+/// The kind of a command whose reply is outstanding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Ping,
     Info,
     Hello,
     IsMasterDown,
-    /// One whose reply does not matter.
+    /// A command whose reply is ignored.
     Nothing,
 }
 
 /// A command whose reply is outstanding.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// The master for whose sake it was sent: a link to a Sentinel serves all masters that both
-    /// watch.
+    /// The master for which it was sent: a link to a Sentinel serves all masters that both watch.
     pub(super) of: String,
     pub(super) asked: Asked,
 }
 
-/// Which of the two connections.
+/// One of the two connections of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channel {
     Commands,
     Pubsub,
 }
 
-/// One connection.
+/// A connection of a link.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) conn: ConnId,
     pub(super) since: i64,
     pub(super) answers: Answers,
-    /// Replies that come before that to SUBSCRIBE, and say nothing.
+    /// Number of replies that come before the one to SUBSCRIBE, and are ignored.
     pub(super) introductions: usize,
-    /// This end's address, once it is connected.
+    /// The address of this end, once connected.
     pub(super) local: Option<String>,
 }
 
@@ -58,20 +57,20 @@ impl Line {
 pub(super) struct Link {
     pub(super) commands: Option<Line>,
     pub(super) pubsub: Option<Line>,
-    /// One of the two is missing.
+    /// True while a connection is missing; of a Sentinel, only `commands` can be.
     pub(super) disconnected: bool,
-    /// The commands without a reply, in order.
+    /// The outstanding commands, in order.
     pub(super) asked: VecDeque<Request>,
-    /// When something last came by the subscription.
+    /// The time of the last message on the subscription.
     pub(super) pubsub_heard: i64,
-    /// When it was last dialed.
+    /// The time of the last dial.
     pub(super) dialed: i64,
-    /// The oldest PING without an accepted answer; 0 if there is none.
+    /// The time of the oldest PING without an accepted answer; 0 if there is none.
     pub(super) act_ping: i64,
     pub(super) last_ping: i64,
-    /// The last accepted answer to PING.
+    /// The time of the last accepted answer to PING.
     pub(super) last_avail: i64,
-    /// The last answer to PING.
+    /// The time of the last answer to PING.
     pub(super) last_pong: i64,
 }
 
@@ -91,19 +90,18 @@ impl Link {
         }
     }
 
-    /// The connections that are there.
+    /// The connections that exist.
     pub(super) fn conns(&self) -> impl Iterator<Item = ConnId> {
         [&self.commands, &self.pubsub].into_iter().flatten().map(|line| line.conn)
     }
 
-    /// The replies to what was sent for the sake of a master, which is of no interest any more,
-    /// will be ignored.
+    /// Ignores the replies to the outstanding commands of a master.
     pub(super) fn forget(&mut self, master: &str) {
         let forgotten = self.asked.iter_mut().filter(|request| request.of == master);
         forgotten.for_each(|request| request.asked = Asked::Nothing);
     }
 
-    /// The IP address that this end has for the instance.
+    /// The IP address of this end of the command connection.
     pub(super) fn local_ip(&self) -> Option<&str> {
         let local = self.commands.as_ref()?.local.as_deref()?;
         let ip = local.rsplit_once(':').map_or(local, |(ip, _)| ip);
@@ -111,7 +109,7 @@ impl Link {
     }
 }
 
-/// Takes a connection out of a link.
+/// Takes a connection out of a link. The one for commands loses its outstanding commands.
 pub(super) fn lose(link: &mut Link, channel: Channel) -> Option<ConnId> {
     let line = match channel {
         Channel::Commands => {

@@ -7,7 +7,7 @@ use super::{
     instance::{Flags, Instance, Kind, Role, Who},
 };
 
-/// How far a failover has come.
+/// The progress of a failover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     None,
@@ -33,28 +33,30 @@ impl Stage {
     }
 }
 
-/// Replicas, and other Sentinels, that are recorded of one master: a peer that sends names without
-/// end fills no memory.
+/// The most replicas, and the most other Sentinels, recorded of one master. A peer that sends
+/// endless names cannot fill the memory.
 pub(super) const OTHERS_MAX: usize = 1_000;
 
-/// A master that is watched.
+/// A watched master, with its group.
 #[derive(Debug)]
 pub(super) struct Master {
     pub(super) name: String,
-    /// `address` is where it was at first; where it is now is in `own`.
+    /// Its `address` is the first one; `own` has the current one.
     pub(super) settings: MasterSettings,
     pub(super) own: Instance,
     pub(super) replicas: BTreeMap<Address, Instance>,
-    /// By their ids.
+    /// The other Sentinels, by their ids.
     pub(super) sentinels: BTreeMap<String, Instance>,
     pub(super) config_epoch: u64,
-    /// The own last vote: for whom, unless this process has restarted since, and in which epoch.
+    /// The candidate of this Sentinel's last vote, which was in `leader_epoch`; `None` after a
+    /// restart until the next vote.
     pub(super) leader: Option<String>,
     pub(super) leader_epoch: u64,
     pub(super) failover_epoch: u64,
     pub(super) stage: Stage,
     pub(super) stage_since: i64,
-    /// When the last attempt of a failover began, here or elsewhere, give or take a random second.
+    /// The time of the last attempt of a failover, by this or another Sentinel, plus a random time
+    /// below one second.
     pub(super) failover_start: i64,
     pub(super) promoted: Option<Address>,
 }
@@ -94,14 +96,14 @@ impl Master {
         }
     }
 
-    /// Everyone of the group, in the order of a tick.
+    /// All instances of the group, in the order in which a tick handles them.
     pub(super) fn everyone(&self) -> Vec<Who> {
         let replicas = self.replicas.keys().cloned().map(Who::Replica);
         let sentinels = self.sentinels.keys().cloned().map(Who::Sentinel);
         [Who::Master].into_iter().chain(replicas).chain(sentinels).collect()
     }
 
-    /// The instance as events name it.
+    /// The name of an instance in events.
     pub(super) fn named(&self, who: &Who) -> String {
         let Master { name, own, .. } = self;
         let master = format!("{name} {} {}", own.address.ip, own.address.port);
@@ -118,7 +120,7 @@ impl Master {
         self.replicas.get(self.promoted.as_ref()?)
     }
 
-    /// Where clients are told that the master is: the promoted replica from its promotion on.
+    /// The master's address for clients: from the promotion on, that of the promoted replica.
     pub(super) fn current_address(&self) -> &Address {
         match &self.promoted {
             Some(promoted)
@@ -130,14 +132,15 @@ impl Master {
         }
     }
 
-    /// Whether the master can be relied on to say who its replicas are.
+    /// Returns true if the master is up and a recent INFO reports it as a master: only then are
+    /// replicas made to follow it.
     pub(super) fn looks_sane(&self, now: i64, times: &Times) -> bool {
         self.own.role_reported == Role::Master
             && !self.own.is(Flags::S_DOWN | Flags::O_DOWN)
             && now - self.own.info_refresh < times.info * 2
     }
 
-    /// The number of Sentinels, this one among them, that are not down.
+    /// Number of Sentinels that are not down, this one included.
     pub(super) fn usable_sentinels(&self) -> usize {
         1 + self.sentinels.values().filter(|peer| !peer.is(Flags::S_DOWN)).count()
     }

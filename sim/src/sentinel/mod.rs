@@ -1,11 +1,12 @@
-//! Redis Sentinel: watches masters, agrees with others that one is down, votes for who replaces it,
-//! and reconfigures.
+//! Redis Sentinel: watches masters, agrees with other Sentinels that one is down, votes for a
+//! leader, and reconfigures the group.
 //!
-//! A [`Sentinel`] is the state of one such process and what happens to it; it owns no socket, clock
-//! or file. The server in Sentinel mode ([`Server::sentinel`](crate::server::Server::sentinel))
-//! gives it the time and what its connections bring, and carries out what is in its [`Outbox`]. The
-//! names are those of Redis; times are milliseconds of the wall clock, by which a real Sentinel
-//! compares, while its timer runs by the monotonic clock.
+//! A [`Sentinel`] is the state of one such process and the rules that change it; it owns no socket,
+//! clock or file. The server in Sentinel mode
+//! ([`Server::sentinel`](crate::server::Server::sentinel)) passes in the time and the input of
+//! connections, and carries out the effects in its [`Outbox`]. Names are those of Redis. Times are
+//! milliseconds of the wall clock, because a real Sentinel compares by it, while its timer runs by
+//! the monotonic clock.
 
 mod connect;
 mod down;

@@ -1,33 +1,33 @@
-//! What a Sentinel wants done.
+//! The effects that a Sentinel requests from its server.
 
 use crate::event::Action;
 
-/// An event of which subscribers are told.
+/// An event for subscribers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Telling {
-    /// Its name, which is the channel.
+    /// The name of the event, which is the channel.
     pub event: &'static str,
     /// The message.
     pub message: String,
 }
 
-/// What a Sentinel wants done. To be carried out in the order of the fields: its state is on the
-/// disk before anyone learns of it.
+/// The effects of a step, to be carried out in the order of the fields: the state is on the disk
+/// before anyone sees an event.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// The configuration file is to be written.
+    /// True if the configuration file must be written.
     pub unsaved: bool,
     /// The events, in order.
     pub tellings: Vec<Telling>,
-    /// What to send, dial and close, in order.
+    /// Bytes to send, addresses to dial and connections to close, in order.
     pub actions: Vec<Action>,
-    /// The process is to end at once, as SENTINEL SIMULATE-FAILURE has asked for, after so many of
-    /// the events; what it would have sent is lost.
+    /// Set if SENTINEL SIMULATE-FAILURE ends the process in this step: the number of events that
+    /// are still published. The actions are lost.
     pub crashes_after: Option<usize>,
 }
 
 impl Outbox {
-    /// The process ends here.
+    /// Ends the process after the events so far.
     pub(super) fn crash(&mut self) {
         self.crashes_after.get_or_insert(self.tellings.len());
     }

@@ -1,5 +1,5 @@
-//! Whose link is whose: a master or replica has its own, and another Sentinel has one for all
-//! masters that both watch, as these may be hundreds.
+//! The links of instances. Each master or replica has its own link; another Sentinel has one for
+//! all masters that both watch, because these may be hundreds.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,6 @@ use super::{
 };
 
 impl Sentinel {
-    /// The link to an instance.
     pub(super) fn link<'a>(&'a self, master: &'a Master, who: &Who) -> Option<&'a Link> {
         match who {
             Who::Sentinel(id) => self.peers.get(id),
@@ -19,7 +18,6 @@ impl Sentinel {
         }
     }
 
-    /// The same, to change it.
     pub(super) fn link_mut<'a>(&'a mut self, master: &'a mut Master, who: &Who) -> Option<&'a mut Link> {
         match who {
             Who::Sentinel(id) => self.peers.get_mut(id),
@@ -27,7 +25,7 @@ impl Sentinel {
         }
     }
 
-    /// The link that a connection is part of.
+    /// The link that a connection belongs to.
     pub(super) fn link_of(&mut self, route: &Route) -> Option<&mut Link> {
         match &route.who {
             Who::Sentinel(id) => self.peers.get_mut(id),
@@ -35,19 +33,20 @@ impl Sentinel {
         }
     }
 
-    /// How many masters use the link to an instance of this one's group.
+    /// Number of masters that use the link to an instance of this master's group.
     pub(super) fn users_of(&self, master: &Master, who: &Who) -> usize {
         let Who::Sentinel(id) = who else { return 1 };
         let others = self.masters.values().filter(|other| other.name != master.name);
         1 + others.filter(|other| other.sentinels.contains_key(id)).count()
     }
 
-    /// Commands without a reply, beyond which no more are sent.
+    /// Number of outstanding commands at which no periodic command is sent, for all masters that
+    /// use the link together.
     pub(super) fn pending_max(&self, master: &Master, who: &Who) -> usize {
         PENDING_MAX * self.users_of(master, who)
     }
 
-    /// A master knows of another Sentinel: the first one to do so makes the link.
+    /// Records another Sentinel of a master; the first master that does so creates the link.
     pub(super) fn join(
         peers: &mut BTreeMap<String, Link>,
         master: &mut Master,
@@ -61,7 +60,7 @@ impl Sentinel {
         peers.entry(id.to_owned()).or_insert_with(|| Link::new(now));
     }
 
-    /// A master does not know a Sentinel any more: the last one to do so closes the link.
+    /// Ends a master's use of the link to a Sentinel; the last master that does so closes it.
     pub(super) fn leave(&mut self, master: &str, id: &str) {
         let mut others = self.masters.values().filter(|other| other.name != master);
         if others.any(|other| other.sentinels.contains_key(id)) {
@@ -73,7 +72,7 @@ impl Sentinel {
         }
     }
 
-    /// Closes the connection to a Sentinel, so that it is dialed anew.
+    /// Closes the connection to a Sentinel, so that it is dialed again.
     pub(super) fn close_peer(&mut self, id: &str) {
         let conn = self.peers.get_mut(id).and_then(|link| lose(link, Channel::Commands));
         conn.into_iter().for_each(|conn| self.hang_up(conn));

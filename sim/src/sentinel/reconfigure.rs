@@ -1,4 +1,4 @@
-//! Telling instances whom to follow, and moving a master's record to another address.
+//! Makes instances follow a master, and moves a master's record to another address.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::{
 };
 
 impl Sentinel {
-    /// Tells an instance whom to follow (to be a master, if `to` is `None`), and has it disconnect
-    /// its clients, who thereby learn that something has changed. Answers whether it could be sent.
+    /// Makes an instance follow `to`, or be a master if `to` is `None`. Disconnects its clients, so
+    /// that they notice the change. Returns true if everything could be sent.
     pub(super) fn send_slaveof(&mut self, master: &mut Master, who: &Who, to: Option<&Address>) -> bool {
         let (host, port) = to.map_or(("NO".into(), "ONE".into()), |to| (to.ip.clone(), to.port.to_string()));
         let transaction: [&[&str]; 6] = [
@@ -30,14 +30,14 @@ impl Sentinel {
         self.tell("+switch-master", format!("{} {ip} {port} {} {}", master.name, to.ip, to.port));
     }
 
-    /// The failover that this Sentinel has led is over.
+    /// Ends the failover that this Sentinel led.
     pub(super) fn switch_to_promoted(&mut self, now: i64, master: &mut Master) {
         let to = master.promoted.clone().unwrap_or_else(|| master.own.address.clone());
         self.tell_switch(master, &to);
         self.switch(now, master, to);
     }
 
-    /// Moves a master's record to another address. The old master is a replica from then on.
+    /// Moves a master's record to another address; the old address becomes that of a replica.
     pub(super) fn switch(&mut self, now: i64, master: &mut Master, to: Address) {
         let old = master.own.address.clone();
         let addresses = master.replicas.keys().cloned().chain([old]);
@@ -54,7 +54,7 @@ impl Sentinel {
         self.save();
     }
 
-    /// Forgets what is known of a master but for its address, its epochs and the other Sentinels.
+    /// Resets the record of a master, except its address, its epochs and the other Sentinels.
     fn reset_record(&mut self, now: i64, master: &mut Master) {
         let replicas: BTreeMap<Address, Instance> = std::mem::take(&mut master.replicas);
         for replica in replicas.values() {
@@ -68,13 +68,14 @@ impl Sentinel {
         own.flags = Flags::empty();
         own.run_id.clear();
         own.replica.master = None;
-        // A master that is dead is dialed every second: the next one has to wait for as long.
+        // Keep the time of the last dial: the next master has to wait a PING period, as a dead one
+        // does.
         let dialed = own.link.as_ref().map_or(0, |link| link.dialed);
         own.link = Some(Link { dialed, ..Link::new(now) });
         (own.role_reported, own.role_reported_time) = (Role::Master, now);
     }
 
-    /// SENTINEL RESET: forgets the other Sentinels as well.
+    /// SENTINEL RESET: resets the record, and forgets the other Sentinels as well.
     pub(super) fn reset(&mut self, now: i64, master: &mut Master) {
         self.reset_record(now, master);
         for id in std::mem::take(&mut master.sentinels).into_keys() {

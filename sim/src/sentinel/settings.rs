@@ -1,37 +1,37 @@
-//! What a Sentinel is told: the masters to watch, and how.
+//! The configuration of a Sentinel: its own settings, and those of each master.
 
 use std::collections::BTreeMap;
 
 use super::Address;
 
-/// The times that are fixed but for SENTINEL DEBUG, in milliseconds.
+/// Times that only SENTINEL DEBUG changes, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// Between two INFOs to one instance.
+    /// Between two INFO commands to one instance.
     pub info: i64,
     /// Between two PINGs.
     pub ping: i64,
-    /// Between two questions whether a master is down.
+    /// Between two questions to another Sentinel whether a master is down.
     pub ask: i64,
     /// Between two hellos.
     pub publish: i64,
-    /// `down-after-milliseconds` of masters that come without one.
+    /// `down-after-milliseconds` of a master without its own setting.
     pub down_after: i64,
-    /// `failover-timeout` of masters that come without one.
+    /// `failover-timeout` of a master without its own setting.
     pub failover_timeout: i64,
-    /// A longer time between two ticks begins TILT.
+    /// Between two ticks: a longer time begins TILT.
     pub tilt_trigger: i64,
-    /// How long TILT lasts.
+    /// The duration of TILT.
     pub tilt: i64,
-    /// How long a replica may take to accept its new master.
+    /// The time that a replica has to accept its new master.
     pub reconf: i64,
-    /// How long a link lives before it may be recycled.
+    /// The age at which a silent connection may be replaced.
     pub min_link: i64,
-    /// How long a candidate waits for votes.
+    /// The time for which a candidate waits for votes.
     pub election: i64,
-    /// Not in use: scripts.
+    /// Unused: there are no scripts.
     pub script_max_runtime: i64,
-    /// Not in use: scripts.
+    /// Unused: there are no scripts.
     pub script_retry_delay: i64,
 }
 
@@ -56,7 +56,7 @@ impl Default for Times {
 }
 
 impl Times {
-    /// The names of the times as SENTINEL DEBUG has them, in its order.
+    /// The times with their names in SENTINEL DEBUG, in its order.
     pub fn named(&mut self) -> [(&'static str, &mut i64); 13] {
         [
             ("INFO-PERIOD", &mut self.info),
@@ -76,31 +76,31 @@ impl Times {
     }
 }
 
-/// How one master is watched.
+/// The settings of one master.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterSettings {
-    /// Where it is at first.
+    /// Its first address.
     pub address: Address,
-    /// How many Sentinels must see it down.
+    /// Number of Sentinels that must see it down.
     pub quorum: u32,
-    /// How long it may be silent, in milliseconds.
+    /// Milliseconds of silence after which an instance of its group is SDOWN.
     pub down_after: i64,
-    /// See section `failover-timeout` of Redis's documentation; in milliseconds.
+    /// `failover-timeout` in milliseconds; see Redis's documentation.
     pub failover_timeout: i64,
-    /// Replicas that are reconfigured at the same time.
+    /// Number of replicas that are reconfigured at the same time.
     pub parallel_syncs: u32,
     /// The user for the master and its replicas; empty for the default user.
     pub auth_user: String,
-    /// The password for them; empty for none.
+    /// The password for the master and its replicas; empty for none.
     pub auth_pass: String,
-    /// How long a master that has restarted may load, in milliseconds; 0 for as long as it likes.
+    /// Milliseconds for which a restarted master may load; 0 for any time.
     pub reboot_down_after: i64,
-    /// What to send instead of a command, by its name in lower case.
+    /// The name to send instead of a command, by the command's name in lower case.
     pub renames: BTreeMap<String, String>,
 }
 
 impl MasterSettings {
-    /// The defaults, for a master at this address.
+    /// The default settings for a master at this address.
     pub fn new(address: Address, quorum: u32) -> MasterSettings {
         let times = Times::default();
         MasterSettings {
@@ -117,21 +117,21 @@ impl MasterSettings {
     }
 }
 
-/// The configuration of a Sentinel, but for its masters.
+/// The configuration of a Sentinel, except that of its masters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// The host that hello messages name; empty for the address of the connection.
+    /// The host in hello messages; empty for the address of the connection.
     pub announce_ip: String,
-    /// The port that hello messages name; 0 for the one it listens on.
+    /// The port in hello messages; 0 for the one on which it listens.
     pub announce_port: u16,
-    /// Whether addresses may be names of hosts.
+    /// True if addresses may be host names.
     pub resolve_hostnames: bool,
-    /// Whether names are told instead of addresses.
+    /// True if host names are shown instead of addresses.
     pub announce_hostnames: bool,
     /// The user for other Sentinels; empty for the default user.
     pub sentinel_user: String,
-    /// The password for them; empty for that of `requirepass`.
+    /// The password for other Sentinels; empty for that of `requirepass`.
     pub sentinel_pass: String,
-    /// The fixed times.
+    /// The times that only SENTINEL DEBUG changes.
     pub times: Times,
 }

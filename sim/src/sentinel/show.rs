@@ -1,4 +1,4 @@
-//! What SENTINEL's subcommands show and change.
+//! The subcommands of SENTINEL that show or change the state.
 
 use super::{
     Address, Sentinel, file,
@@ -11,10 +11,10 @@ use crate::{glob::matches, resp::Reply};
 /// The error for a master that is not watched.
 pub const NAME_UNKNOWN: &str = "ERR No such master with that name";
 
-/// Of whom of a master's group the maps are wanted.
+/// The instances of a master's group to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// The replicas that want to be announced.
+    /// The replicas that are announced.
     Replicas,
     /// The other Sentinels.
     Sentinels,
@@ -26,12 +26,12 @@ impl Sentinel {
         self.masters.values().map(|master| self.map(master, &Who::Master, now)).collect::<Vec<_>>().into()
     }
 
-    /// The map of a master.
+    /// The map of a master; `None` if it is not watched.
     pub fn show_master(&self, name: &str, now: i64) -> Option<Reply> {
         Some(self.map(self.masters.get(name)?, &Who::Master, now))
     }
 
-    /// The maps of others of a master's group.
+    /// The maps of the replicas or the other Sentinels of a master; `None` if it is not watched.
     pub fn show_others(&self, name: &str, wanted: Wanted, now: i64) -> Option<Reply> {
         let master = self.masters.get(name)?;
         let shown = master.everyone().into_iter().filter(|who| match (who, wanted) {
@@ -44,13 +44,13 @@ impl Sentinel {
         Some(shown.map(|who| self.map(master, &who, now)).collect::<Vec<_>>().into())
     }
 
-    /// Where clients find a master.
+    /// The master's address for clients; `None` if it is not watched.
     pub fn address_of(&self, name: &str) -> Option<&Address> {
         Some(self.masters.get(name)?.current_address())
     }
 
-    /// How many Sentinels of a master, this one among them, are usable, and what they are too few
-    /// for.
+    /// Number of usable Sentinels of a master, this one included; true if these are fewer than the
+    /// quorum; true if they are fewer than a majority. `None` if the master is not watched.
     pub fn quorum_of(&self, name: &str) -> Option<(usize, bool, bool)> {
         let master = self.masters.get(name)?;
         let (usable, voters) = (master.usable_sentinels(), master.sentinels.len() + 1);
@@ -84,7 +84,7 @@ impl Sentinel {
         lines
     }
 
-    /// What INFO last said, of masters of these names and their replicas.
+    /// The last INFO reply of each named master and of its replicas, with its age in milliseconds.
     pub fn info_cache(&self, names: &[&str], now: i64) -> Reply {
         let mut shown = Vec::new();
         for name in names {
@@ -100,10 +100,10 @@ impl Sentinel {
         shown.into()
     }
 
-    /// Begins to watch a master, as SENTINEL MONITOR asks.
+    /// SENTINEL MONITOR: begins to watch a master.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the host is invalid, or the name is watched already.
     pub fn watch(&mut self, name: &str, address: Address, quorum: u32, now: i64) -> Result<(), String> {
         self.monitor(name, address, quorum, now)?;
         self.save();
@@ -111,7 +111,7 @@ impl Sentinel {
         Ok(())
     }
 
-    /// Stops watching a master; answers whether there was one.
+    /// Stops watching a master; returns true if it was watched.
     pub fn unwatch(&mut self, name: &str) -> bool {
         let Some(mut master) = self.masters.remove(name) else { return false };
         self.tell_of("-monitor", &master, &Who::Master);
@@ -125,8 +125,7 @@ impl Sentinel {
         true
     }
 
-    /// Forgets all but the addresses of the masters that match a pattern; answers how many there
-    /// are.
+    /// SENTINEL RESET: resets the masters whose names match a pattern, and returns their number.
     pub fn reset_matching(&mut self, pattern: &[u8], now: i64) -> usize {
         let names: Vec<String> =
             self.masters.keys().filter(|name| matches(pattern, name.as_bytes())).cloned().collect();
@@ -138,10 +137,10 @@ impl Sentinel {
         names.len()
     }
 
-    /// Sets options of a master, in order, up to the first that is wrong.
+    /// SENTINEL SET: sets options of a master, in order, up to the first wrong one.
     ///
     /// # Errors
-    /// The text of the error.
+    /// Returns the error reply.
     pub fn set(&mut self, name: &str, mut words: &[&str]) -> Result<(), String> {
         let Some(mut master) = self.masters.remove(name) else { return Err(NAME_UNKNOWN.into()) };
         let mut outcome = Ok(());
@@ -188,7 +187,7 @@ impl Sentinel {
         outcome
     }
 
-    /// Options that SENTINEL CONFIG has, with their values.
+    /// The options of SENTINEL CONFIG with their values.
     pub fn options(&self) -> [(&'static str, String); 6] {
         let yes = |set: bool| if set { "yes" } else { "no" }.to_owned();
         let settings = &self.settings;
@@ -202,7 +201,8 @@ impl Sentinel {
         ]
     }
 
-    /// Sets one of them. Answers `None` for an unknown option, else whether the value fits.
+    /// Sets an option of SENTINEL CONFIG. Returns `None` for an unknown option, else true if the
+    /// value is valid.
     pub fn set_option(&mut self, option: &str, value: &str) -> Option<bool> {
         let settings = &mut self.settings;
         let flag = match value {
@@ -234,17 +234,17 @@ impl Sentinel {
         Some(true)
     }
 
-    /// The fixed times, with their names.
+    /// The times that SENTINEL DEBUG changes, with their names.
     pub fn times(&mut self) -> [(&'static str, &mut i64); 13] {
         self.settings.times.named()
     }
 
-    /// Has the file written.
+    /// SENTINEL FLUSHCONFIG: requests that the configuration file is written.
     pub fn flush(&mut self) {
         self.save();
     }
 
-    /// Has the process end at a point of the next failover (SENTINEL SIMULATE-FAILURE).
+    /// SENTINEL SIMULATE-FAILURE: ends the process at a point of the next failover.
     pub fn crash_at(&mut self, after_election: bool, after_promotion: bool) {
         (self.crash_after_election, self.crash_after_promotion) = (after_election, after_promotion);
     }
@@ -306,7 +306,7 @@ impl Sentinel {
     }
 }
 
-/// The words of an instance's flags.
+/// The flags of an instance as words, separated by commas.
 fn flags(instance: &Instance, link: &Link) -> String {
     let mut words = Vec::new();
     let mut add = |holds: bool, word| words.extend(holds.then_some(word));

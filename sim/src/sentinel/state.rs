@@ -1,4 +1,4 @@
-//! The state of a Sentinel as a whole.
+//! The whole state of a Sentinel.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +11,23 @@ use super::{
 };
 use crate::{env::Env, event::ConnId, time::Monotonic};
 
-/// A Sentinel.
+/// The state of a Sentinel.
 #[derive(Debug)]
 pub struct Sentinel {
-    /// The configuration, but for what changes with each master.
+    /// The configuration, except that of each master.
     pub(super) settings: Settings,
-    /// The name among Sentinels, which outlives the process.
+    /// The id among Sentinels. It survives a restart.
     pub(super) my_id: String,
-    /// The port that it listens on.
+    /// The port on which it listens.
     pub(super) port: u16,
-    /// `requirepass`, which other Sentinels are taken to have as well.
+    /// `requirepass`; other Sentinels are assumed to have the same.
     pub(super) requirepass: String,
     pub(super) current_epoch: u64,
     pub(super) masters: BTreeMap<String, Master>,
-    /// The links to the other Sentinels, by their ids: one for all masters that know of one, as
-    /// there may be many masters.
+    /// The links to the other Sentinels, by their ids. All masters that know a Sentinel share its
+    /// link, because there may be many masters.
     pub(super) peers: BTreeMap<String, Link>,
-    /// Since when it is in TILT.
+    /// The time at which TILT began; `None` outside TILT.
     pub(super) tilt_since: Option<i64>,
     /// The wall clock at the last tick.
     pub(super) last_tick: i64,
@@ -37,15 +37,15 @@ pub struct Sentinel {
     pub(super) crash_after_election: bool,
     pub(super) crash_after_promotion: bool,
     pub(super) out: Outbox,
-    /// The file as it was last written.
+    /// The configuration file as it was last written.
     saved: String,
 }
 
 impl Sentinel {
-    /// A Sentinel that starts from what its file says.
+    /// Creates a Sentinel from the text of its configuration file.
     ///
     /// # Errors
-    /// The first line that cannot be followed.
+    /// Returns the first wrong line.
     pub fn new(
         text: &str,
         port: u16,
@@ -82,13 +82,13 @@ impl Sentinel {
         Ok(sentinel)
     }
 
-    /// The configuration file as a crash leaves it.
+    /// The text of the configuration file that survives a crash.
     pub fn saved(&self) -> &str {
         &self.saved
     }
 
-    /// The text that the file is to have, with these lines about users. It counts as written from
-    /// here on.
+    /// Returns the new text of the configuration file, with these lines about users, and takes it
+    /// as written.
     pub fn save_file(&mut self, users: &[String]) -> String {
         self.saved = self.file(&with_users(&self.saved, users));
         self.saved.clone()
@@ -100,22 +100,22 @@ impl Sentinel {
         self.tell("+monitor", message);
     }
 
-    /// The name among Sentinels.
+    /// The id among Sentinels.
     pub fn my_id(&self) -> &str {
         &self.my_id
     }
 
-    /// The names of the masters.
+    /// The names of the watched masters.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.masters.keys()
     }
 
-    /// Takes out what it wants done.
+    /// Takes all effects out of the outbox.
     pub fn take_outbox(&mut self) -> Outbox {
         std::mem::take(&mut self.out)
     }
 
-    /// When it next has work that nothing else triggers.
+    /// The time at which the periodic work is due.
     pub fn due(&self) -> Monotonic {
         self.next_tick
     }

@@ -1,4 +1,4 @@
-//! The periodic work, and TILT: the state in which a Sentinel does not trust its own clock.
+//! The periodic work, and TILT, the state in which a Sentinel does not trust its own clock.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::{
 use crate::env::Env;
 
 impl Sentinel {
-    /// Does the periodic work if it is due. The period is drawn anew each time, so that Sentinels
-    /// that stand for election at the same instant do not do so again and again.
+    /// Does the periodic work if it is due. Each period is drawn at random, so that Sentinels that
+    /// stood for election at the same instant do not collide again and again.
     pub fn run_due(&mut self, env: &mut Env) {
         if env.monotonic < self.next_tick {
             return;
@@ -63,7 +63,7 @@ impl Sentinel {
         }
     }
 
-    /// A clock that jumped, or a process that stood still, makes every measured time doubtful.
+    /// Begins TILT if the clock jumped or the process paused: every measured time is then doubtful.
     fn check_tilt(&mut self, now: i64) {
         let passed = now - self.last_tick;
         if passed < 0 || passed > self.settings.times.tilt_trigger {

@@ -5,20 +5,21 @@ use std::collections::BTreeMap;
 use super::{Address, Sentinel, instance::Flags, master::Master};
 use crate::env::Env;
 
-/// Who a Sentinel votes for in an epoch, as IS-MASTER-DOWN-BY-ADDR answers it.
+/// A Sentinel's reply to IS-MASTER-DOWN-BY-ADDR: its view of the master, and its vote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
-    /// Whether the master is down in this Sentinel's own view.
+    /// True if the master is down in this Sentinel's own view.
     pub down: bool,
-    /// For whom it has voted; `None` if it has not, or no longer knows.
+    /// The candidate that it voted for; `None` if no vote was requested, or it has not voted since
+    /// its start.
     pub leader: Option<String>,
-    /// In which epoch.
+    /// The epoch of the vote.
     pub leader_epoch: u64,
 }
 
 impl Sentinel {
-    /// Answers another Sentinel, which asks about the master at an address, and for a vote if
-    /// `candidate` is not `*`.
+    /// Answers another Sentinel's question about the master at an address, and votes if `candidate`
+    /// is not `*`.
     pub fn opinion(&mut self, env: &mut Env, at: &Address, epoch: u64, candidate: &str) -> Opinion {
         let name = self.masters.values().find(|master| master.own.address == *at);
         let Some(mut master) =
@@ -35,8 +36,8 @@ impl Sentinel {
         Opinion { down, leader, leader_epoch }
     }
 
-    /// Votes for a candidate, first come, first served: whether the master is down does not matter.
-    /// The answer may be an older vote for another one.
+    /// Votes for the first candidate that asks in an epoch, even if the master is up. Returns this
+    /// Sentinel's last vote, which may be an older one for another candidate.
     fn vote(
         &mut self,
         env: &mut Env,
@@ -55,14 +56,15 @@ impl Sentinel {
             self.save();
             self.tell("+vote-for-leader", format!("{candidate} {}", master.leader_epoch));
             if candidate != self.my_id {
-                // It leaves the failover to the other for a while.
+                // Leave the failover to the other candidate for a while.
                 master.failover_start = env.wall.as_millis() + env.random_below(1_000) as i64;
             }
         }
         (master.leader.clone(), master.leader_epoch)
     }
 
-    /// Counts the votes of an epoch, its own among them, and names the leader, if there is one.
+    /// Counts the votes of an epoch, this Sentinel's own included, and returns the leader if one
+    /// has enough.
     pub(super) fn elect(&mut self, env: &mut Env, master: &mut Master, epoch: u64) -> Option<String> {
         let voters = master.sentinels.len() + 1;
         let mut votes: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The causal chain of a violation in lines: true time, the host, the words.
+//! The causal chain of a violation in lines: true time, host, words.
 
 mod short;
 
@@ -15,24 +15,24 @@ use crate::judge::{
     verdict::Witness,
 };
 
-/// What led to a violation: an event, a fault, or a clock that was wrong, in words.
+/// A link of the chain that led to a violation: an event, a fault, or a wrong clock, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// When it happened, or when a fault began, in nanoseconds of true time.
+    /// The time of an event, or of the start of a fault, in nanoseconds of true time.
     #[serde(serialize_with = "crate::judge::verdict::nanos")]
     pub at: True,
-    /// Where it happened; `None` of a fault, which may be on several hosts.
+    /// The host of an event or a clock; `None` for a fault, which may be on several hosts.
     pub host: Option<Box<str>>,
-    /// The place of a fault among all of the history.
+    /// The index of a fault among all of the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<usize>,
-    /// What happened.
+    /// The link in words.
     pub words: String,
-    /// What it came of: places in the list.
+    /// The links that caused this one, as indexes into the list.
     pub after: Vec<usize>,
 }
 
-/// The chain of a witness, from the beginning to the end.
+/// Returns the chain of a witness, from the beginning to the end.
 pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Link> {
     let in_words = |link: chain::Link| {
         let (host, fault, words) = match link.what {
@@ -49,22 +49,22 @@ pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Link> {
     chain::of_witness(history, witness).into_iter().map(in_words).collect()
 }
 
-/// The part of the chain of a violation that a text has.
+/// The part of the chain of a violation that a text shows.
 #[derive(Debug, Clone, Copy)]
 pub enum ChainShown<'a> {
-    /// All of it.
+    /// The whole chain.
     Whole,
-    /// The nearest links to the end of a long one, and the number of those that are left out.
+    /// The links of a long chain that are nearest to its end, and the number of the others.
     Nearest {
-        /// Of whose violation the causes are known; of others none are.
+        /// The checker whose violation has known causes; other checkers have no confirmed faults.
         checker: &'a str,
-        /// The faults among the causes, by their places among all of the history: of faults these
-        /// alone are shown, if the chain has any of them.
+        /// The faults among the causes, as indexes into the faults of the history. If the chain has
+        /// any of them, no other faults are shown.
         confirmed: &'a [usize],
     },
 }
 
-/// The lines of a chain as a terminal shows them.
+/// Returns the lines of a chain for a terminal.
 pub(super) fn shown(
     history: &History,
     (of, witness): (&str, &Witness),
@@ -74,7 +74,7 @@ pub(super) fn shown(
     let ChainShown::Nearest { checker, confirmed } = how else { return text(lines) };
     let confirmed = if checker == of { confirmed } else { &[] };
     let own: Vec<Host> = witness.owners.iter().map(|owner| history.client_of(*owner)).collect();
-    // What is done to clients that the violation is not about seldom has to do with it.
+    // A fault of clients that the violation is not about seldom contributes to it.
     let aside = |fault: usize| {
         let targets = &history.faults[fault].targets;
         let is_client = |host: &&Host| history.header.hosts_of(HostKind::Client).any(|of| of == **host);
@@ -91,7 +91,7 @@ pub(super) fn shown(
     shown
 }
 
-/// The lines below each other, faults marked as in a timeline.
+/// Returns the lines aligned, with faults marked as in a timeline.
 pub(super) fn text(lines: &[Link]) -> Vec<String> {
     let host = |line: &Link| line.host.clone().unwrap_or_else(|| "~".into());
     let width = lines.iter().map(|line| host(line).chars().count()).max().unwrap_or(0);

@@ -4,23 +4,23 @@ use std::{cmp::Reverse, collections::VecDeque};
 
 use super::Link;
 
-/// A chain of so many links is shown whole.
+/// The most links of a chain that is shown whole.
 const WHOLE_MAX: usize = 12;
 
-/// The most faults that are shown of a longer one, and the most events.
+/// The most faults of a longer chain that are shown, and the most events.
 const FAULTS_MAX: usize = 6;
 const EVENTS_MAX: usize = 6;
 
-/// The places of the links to show: of faults those that are confirmed, or else the nearest to the
-/// end, of which those that are `aside` come last, and the nearest events. A storm has dozens of
-/// faults in force between two events, and few of them have to do with what came of it.
+/// Returns the indexes of the links to show, in order: the confirmed faults, or else the faults
+/// nearest to the end, with those that are `aside` last; and the nearest events. A storm has dozens
+/// of faults in force between two events, and few of them contribute to the result.
 pub(super) fn nearest(links: &[Link], confirmed: &[usize], aside: impl Fn(usize) -> bool) -> Vec<usize> {
     if links.len() <= WHOLE_MAX {
         return (0..links.len()).collect();
     }
     let distances = distances(links);
     let mut places: Vec<usize> = (0..links.len()).collect();
-    // Of two that are as near the later one.
+    // Of two links at the same distance, the later one comes first.
     let is_aside = |place: usize| links[place].fault.is_some_and(&aside);
     places.sort_by_key(|place| (is_aside(*place), distances[*place], Reverse(*place)));
     let (faults, events): (Vec<usize>, Vec<usize>) =
@@ -33,7 +33,8 @@ pub(super) fn nearest(links: &[Link], confirmed: &[usize], aside: impl Fn(usize)
     shown
 }
 
-/// By each link how many links lie between it and the end: what nothing in the chain came of.
+/// Returns the distance of each link from the end: the number of steps to a link that caused no
+/// other.
 fn distances(links: &[Link]) -> Vec<usize> {
     let mut distances = vec![usize::MAX; links.len()];
     let is_cause = |place: usize| links.iter().any(|link| link.after.contains(&place));
@@ -54,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Events, each of which came of the one before it and of so many faults.
+    /// Returns events, each caused by the one before it and by the given number of faults.
     fn chain(faults_of_events: &[usize]) -> Vec<Link> {
         let mut links: Vec<Link> = Vec::new();
         let (mut last, mut faults) = (None, 0);
@@ -87,9 +88,10 @@ mod tests {
     #[test]
     fn of_a_long_chain_the_nearest_links_are_shown() {
         let links = chain(&[9, 4, 3]);
-        // Three faults of the last event, three of those before, and the latest of these.
+        // All three events, the three faults of the last one, and the latest three faults of the
+        // one before.
         assert_eq!(nearest(&links, &[], |_| false), [9, 11, 12, 13, 14, 15, 16, 17, 18]);
-        // Those that were done to others come last.
+        // Faults of others come last.
         let done_to_others = |fault: usize| fault >= 10;
         assert_eq!(nearest(&links, &[], done_to_others), [4, 5, 6, 7, 8, 9, 10, 14, 18]);
         let events = chain(&[0; 20]);

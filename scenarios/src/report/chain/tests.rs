@@ -1,4 +1,4 @@
-//! What chains of violations name, and what they leave out.
+//! The links that chains of violations have, and those that they leave out.
 
 use super::*;
 use crate::judge::{
@@ -23,8 +23,9 @@ fn asks_and_gets(story: Story, client: &str, nodes: &[&str], at: i64) -> Story {
     story.at(at + 2).believes(client, 9_000)
 }
 
-/// What has nothing to do with it stands in every story, before and after: a client that stands
-/// still and takes no part, a clock of a node that is not asked, a hold that ended before.
+/// Every story also has parts that do not contribute to the violation, before and after it: a
+/// client that is paused and takes no part, a clock of a node that is not asked, a hold that ended
+/// before.
 #[test]
 fn a_chain_has_what_led_to_a_violation_and_nothing_else() {
     let one = Story::one_node;
@@ -124,9 +125,9 @@ pub(super) fn announces(story: Story, by: &str, event: &str) -> Story {
     story.tell(by, EventKind::Sentinel { event: event.into(), message })
 }
 
-/// A promotion came of what Sentinels decided, or of an election that the node itself has won; what
-/// others said of it, or saw meanwhile, did not lead to it. A message came of what ended the hold,
-/// not of what the node did besides.
+/// A promotion is caused by the decisions of Sentinels, or by an election that the node itself won;
+/// the reports and views of others did not lead to it. A message is caused by the end of the hold,
+/// not by other actions of the node.
 #[test]
 fn a_chain_has_what_a_promotion_and_a_message_came_of() {
     let served = |how| EventKind::Serves { lock: crate::judge::history::Lock(0), how };
@@ -169,7 +170,7 @@ fn a_chain_has_what_a_promotion_and_a_message_came_of() {
     insta::assert_snapshot!(chains.join("\n"));
 }
 
-/// Of a long chain the end is kept, where the violation is.
+/// A long chain keeps its end, where the violation is.
 #[test]
 fn of_a_long_chain_the_end_is_kept() {
     let mut story = asks_and_gets(Story::one_node(), "c1", &["m"], 0);
@@ -178,7 +179,7 @@ fn of_a_long_chain_the_end_is_kept() {
     }
     let story = story.at(100).vanished("m", "c1", LossCause::Expired);
     let lines = chain("l2", &asks_and_gets(story, "c2", &["m"], 200).ends(60_000));
-    // All of the seven events, and the latest 24 of the faults.
+    // All of the seven events, and the latest 24 faults.
     let faults = lines.iter().filter(|line| line.contains("stepped")).count();
     assert_eq!((faults, lines.len()), (24, 31), "{}", lines.join("\n"));
     assert!(lines[30].contains("c2 believes it holds"), "{}", lines[30]);

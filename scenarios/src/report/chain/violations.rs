@@ -1,4 +1,5 @@
-//! Of each checker violations that came of a fault or a clock, and what their chains have to name.
+//! For each checker, violations that a fault or a clock caused, and the links that their chains
+//! must have.
 
 use std::time::Duration;
 
@@ -11,8 +12,7 @@ use crate::judge::{
     },
 };
 
-/// What has nothing to do with any violation: a client that stands still and whose clocks are
-/// wrong.
+/// Adds a client that contributes to no violation: it is paused, and its clocks are wrong.
 fn beside(story: Story) -> Story {
     story.at(0).clocks("c4", [3_600_000, 0, 0], [0, -500_000, -500_000]).fault_until(
         90_000,
@@ -29,14 +29,14 @@ fn one() -> Story {
     beside(Story::one_node())
 }
 
-/// R is a replica of m.
+/// Makes r a replica of m.
 fn replicated(kind: Guarantee) -> Story {
     beside(Story::failover(kind)).became("r", Role::Replica)
 }
 
 const STEP: &str = "the wall clock of m stepped +31 s";
 
-/// The clock of m steps, and what it has kept since the beginning of the run is over by it.
+/// Steps the wall clock of m, so that every lease since the beginning of the run is over by it.
 fn steps(story: Story, at: i64) -> Story {
     story.at(at).fault(STEP, &["m"]).clocks("m", [at + 31_000, at, at], [0; 3]).at(at + 1)
 }
@@ -45,8 +45,8 @@ fn cut(story: Story, from: i64, until: i64, client: &str) -> Story {
     story.at(from).fault_until(until, "nothing gets through", &[client, "m"])
 }
 
-/// C1 stands still while its lease of ten seconds ends and c2 gets the lock, and writes when it
-/// goes on.
+/// c1 is paused while its lease of ten seconds ends and c2 gets the lock, and writes when it
+/// continues.
 fn writes_late(token: [Option<u64>; 2]) -> Story {
     let gets = |story: Story, client: &str, token: Option<u64>| {
         let story = story.asks(client);
@@ -62,8 +62,8 @@ fn writes_late(token: [Option<u64>; 2]) -> Story {
     story.at(12_000).wrote("c2", token[1], 11_999).at(20_001).wrote("c1", token[0], 20_000)
 }
 
-/// Of each checker a violation that came of a fault or a clock, and what its chain has to name, in
-/// this order.
+/// Returns, for each checker, violations that a fault or a clock caused: the checker, a title, the
+/// history, and the texts that the chain must have in this order.
 fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static str])> {
     let bounds = Bounds { progress: Duration::from_secs(5), ..Bounds::default() };
     let both = |story: Story| {
@@ -126,7 +126,7 @@ fn violations() -> Vec<(&'static str, &'static str, History, &'static [&'static 
                 .life("m", Life::Crashed)
                 .at(1_010)
                 .life("m", Life::Started)
-                // Another host's life has no part in it, though it is later.
+                // The life of another host does not contribute, though it is later.
                 .at(1_011)
                 .life("c4", Life::Started)
                 .vanished("m", "c1", LossCause::Crash)

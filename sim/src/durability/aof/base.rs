@@ -1,4 +1,4 @@
-//! All data as the commands that create it: a base without RDB preamble (`aof-use-rdb-preamble
+//! Writes all data as commands that create it: a base without RDB preamble (`aof-use-rdb-preamble
 //! no`).
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use crate::{
 /// The maximum number of elements that one command adds.
 const ELEMENTS_MAX: usize = 64;
 
-/// The commands that create `dbs` and `libraries`.
+/// Returns the commands that create `dbs` and `libraries`.
 pub fn base(dbs: &[Db], libraries: &Libraries) -> Vec<u8> {
     let mut out = Vec::new();
     for library in libraries.iter() {
@@ -70,7 +70,7 @@ fn many<const N: usize>(
 
 fn stream(out: &mut Vec<u8>, key: &[u8], Stream { log, groups }: &Stream) {
     if log.is_empty() {
-        // Adding and trimming an entry leaves an empty stream; no entry has the id 0-0.
+        // Adding and trimming an entry leaves an empty stream. No entry may have the id 0-0.
         command(out, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
     }
     for entry in log.iter() {
@@ -113,8 +113,8 @@ fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
 mod tests {
     use super::*;
 
-    /// Redis cuts what it rewrites into commands of 64 elements, so that no single one blocks the
-    /// server that reads it.
+    /// Redis splits a rewritten value into commands of 64 elements, so that no single one blocks
+    /// the server that reads it.
     #[test]
     fn a_command_adds_64_elements_at_most() {
         for (elements, commands) in [(1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {

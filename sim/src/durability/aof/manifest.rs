@@ -1,67 +1,67 @@
-//! The manifest: which files make up the append-only file, in the order in which they are read.
+//! The manifest: the files of the append-only file, in the order in which they are read.
 //!
-//! A line for each: `file appendonly.aof.1.base.rdb seq 1 type b`. There is one base (`b`) at most,
-//! then come the files that were written since (`i`); history files (`h`) are no longer needed and
-//! will be removed.
+//! It has a line for each: `file appendonly.aof.1.base.rdb seq 1 type b`. There is at most one base
+//! (`b`); then come the files that were written after it (`i`). History files (`h`) are no longer
+//! needed and will be removed.
 
 use crate::{config::file::quoted, resp::split_words};
 
 /// The longest line, without its end.
 const LINE_LEN_MAX: usize = 1023;
 
-/// One file.
+/// A file of the append-only file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// Its name in the folder.
     pub name: String,
-    /// Its number among those of its kind.
+    /// Its number among the files of its kind.
     pub seq: u64,
 }
 
 /// The files of one append-only file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// All data up to some moment.
+    /// The file with all data up to some moment.
     pub base: Option<Part>,
-    /// What is not needed any more, the latest first.
+    /// The files that are no longer needed, the latest first.
     pub history: Vec<Part>,
-    /// The commands since, in order.
+    /// The files with the commands since, in order.
     pub incremental: Vec<Part>,
     base_seq: u64,
     incremental_seq: u64,
 }
 
-/// A manifest that cannot be followed.
+/// The reason why a manifest cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// No line at all.
+    /// It has no line.
     #[error("Found an empty AOF manifest")]
     Empty,
-    /// A line that does not end, or ends too late.
+    /// A line is too long, or does not end.
     #[error("The AOF manifest file contains too long line")]
     Long,
-    /// A line that is not made of pairs, or lacks one.
+    /// A line is not made of pairs, or lacks one.
     #[error("Invalid AOF manifest file format")]
     Format,
-    /// A name that leads out of the folder.
+    /// A name leads out of the folder.
     #[error("A file of the AOF manifest is in another folder")]
     Path,
-    /// More than one base.
+    /// There is more than one base.
     #[error("Found duplicate base file information")]
     Bases,
-    /// Numbers that do not rise.
+    /// The numbers of the files do not rise.
     #[error("Found a non-monotonic sequence number")]
     Order,
-    /// A kind of file that is not known.
+    /// The kind of a file is unknown.
     #[error("Unknown AOF file type")]
     Type,
 }
 
 impl Manifest {
-    /// Reads the text of one.
+    /// Parses the text of a manifest.
     ///
     /// # Errors
-    /// What is wrong, and in which line, counted from 1.
+    /// Returns the error with the number of its line, from 1; 0 for an empty text.
     ///
     /// ```
     /// use lockstorm_sim::durability::Manifest;
@@ -92,7 +92,7 @@ impl Manifest {
         let words = split_words(line).ok_or(ManifestError::Format)?;
         let (pairs, []) = words.as_chunks::<2>() else { return Err(ManifestError::Format) };
         let (mut name, mut seq, mut kind) = (None, None, None);
-        // Pairs that a later version adds are passed over.
+        // Ignore pairs that a later version adds.
         for [key, value] in pairs {
             match &key.to_ascii_lowercase()[..] {
                 b"file" => name = Some(String::from_utf8_lossy(value).into_owned()),
@@ -125,19 +125,19 @@ impl Manifest {
         Ok(())
     }
 
-    /// A manifest with only the file that versions before 7.0 wrote, as its base.
+    /// Creates a manifest whose base is the single file of versions before 7.0.
     pub fn of_single(name: &str) -> Manifest {
         let base = Part { name: name.into(), seq: 1 };
         Manifest { base: Some(base), base_seq: 1, ..Manifest::default() }
     }
 
-    /// Whether nothing is there to be read.
+    /// Returns true if there is no file to read.
     pub fn is_empty(&self) -> bool {
         self.base.is_none() && self.incremental.is_empty()
     }
 
     /// Replaces all files by a new base, except the last `kept` files of commands. The replaced
-    /// files are history.
+    /// files become history. Returns the name of the base.
     pub fn rebase(&mut self, filename: &str, extension: &str, kept: usize) -> String {
         self.base_seq += 1;
         let seq = self.base_seq;
@@ -149,7 +149,7 @@ impl Manifest {
         name
     }
 
-    /// Begins a new file of commands.
+    /// Adds a new file of commands, and returns its name.
     pub fn extend(&mut self, filename: &str) -> String {
         self.incremental_seq += 1;
         let seq = self.incremental_seq;
@@ -158,7 +158,7 @@ impl Manifest {
         name
     }
 
-    /// The files that are read, in order.
+    /// The files to read, in order.
     pub fn read_order(&self) -> impl Iterator<Item = &Part> {
         self.base.iter().chain(&self.incremental)
     }
@@ -235,7 +235,7 @@ mod tests {
             let manifest = Manifest::of_single(name);
             let text = manifest.to_string();
             assert_eq!(text.lines().count(), 1, "{text}");
-            // A backslash is taken for a path, as on a server.
+            // A backslash counts as part of a path, as on a server.
             if !name.contains('\\') {
                 assert_eq!(Manifest::parse(text.as_bytes()), Ok(manifest), "{text}");
             }

@@ -1,5 +1,5 @@
 //! The append-only file as `redis-server` 7.0 keeps it in a folder: a manifest, a base and the
-//! commands since, each in files of their own.
+//! commands after it, in separate files.
 
 mod base;
 mod manifest;

@@ -1,4 +1,4 @@
-//! The multi-part AOF in a folder: its files, and how they are created, replaced and removed.
+//! The multi-part AOF in a folder: reads, creates, replaces and removes its files.
 
 use std::io;
 
@@ -19,49 +19,49 @@ pub struct Parts {
     /// `appendfilename`: the prefix of the names of all files.
     filename: String,
     manifest: Manifest,
-    /// Bytes of all files that are read at startup.
+    /// Number of bytes that a start reads from all files.
     pub len: u64,
-    /// Bytes after the last rewrite; growth is measured from there.
+    /// Number of bytes after the last rewrite; growth is measured from it.
     pub base_len: u64,
-    /// Bytes of all files before the last.
+    /// Number of bytes of all files before the last one.
     last_begins: u64,
 }
 
-/// Why an AOF cannot be read. File names are relative to the data folder.
+/// The reason why an AOF cannot be read. File names are relative to the data folder.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The manifest makes no sense.
+    /// The manifest is invalid.
     #[error("{why}: line {line} of {file}")]
     Manifest {
-        /// Which file.
+        /// The manifest.
         file: String,
-        /// Which line, from 1; 0 for a file without any.
+        /// The line, from 1; 0 for an empty file.
         line: usize,
-        /// What is wrong.
+        /// The error.
         why: ManifestError,
     },
-    /// A file cannot be read, or not be written where that must be.
+    /// A file cannot be read, or cannot be written although it must be.
     #[error("the append-only file {file} cannot be opened: {error}")]
     File {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Why not.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The RDB preamble of a file is damaged.
     #[error("Bad file format reading the append only file {file}: {error}")]
     Snapshot {
-        /// Which file.
+        /// The file.
         file: String,
-        /// What is wrong.
+        /// The error.
         error: rdb::RdbError,
     },
-    /// Bytes that are no command.
+    /// Bytes that are not a command.
     #[error(
         "Bad file format reading the append only file {file} at byte {at}; redis-check-aof --fix cuts it off there"
     )]
     Damaged {
-        /// Which file.
+        /// The file.
         file: String,
         /// The offset at which a command should begin.
         at: usize,
@@ -72,29 +72,29 @@ pub enum LogError {
          the last file, aof-load-truncated lets a start do without it, and redis-check-aof --fix cuts it off"
     )]
     Short {
-        /// Which file.
+        /// The file.
         file: String,
-        /// Where the command or the transaction begins.
+        /// The offset at which the command or the transaction begins.
         at: usize,
     },
     /// An unknown command.
     #[error("Unknown command '{command}' reading the append only file {file} at byte {at}")]
     Unknown {
-        /// Its name.
+        /// The name of the command.
         command: String,
-        /// Which file.
+        /// The file.
         file: String,
-        /// Where the command begins.
+        /// The offset at which the command begins.
         at: usize,
     },
 }
 
 impl Parts {
-    /// The AOF in a folder, which may be empty. A single file, as versions before 7.0 wrote it,
-    /// becomes the base; the result says whether it did.
+    /// Finds the AOF in a folder, which may be empty. A single file, as versions before 7.0 wrote
+    /// it, becomes the base; returns true if it did.
     ///
     /// # Errors
-    /// When the manifest is invalid, or a file cannot be moved.
+    /// If the manifest cannot be read or is invalid, or a file cannot be moved.
     pub fn find(folder: &dyn Folder, config: &Config) -> Result<(Parts, bool), LogError> {
         let (dir, filename) = (config.appenddirname.clone(), config.appendfilename.clone());
         let mut parts = Parts {
@@ -118,7 +118,8 @@ impl Parts {
         Ok((parts, moved))
     }
 
-    /// Upgrades a single file, or continues an interrupted upgrade.
+    /// Upgrades a single file, or continues an interrupted upgrade. Returns true if it moved the
+    /// file.
     fn adopt(&mut self, folder: &dyn Folder) -> Result<bool, LogError> {
         let wanted = Manifest::of_single(&self.filename);
         let (old, new) = (self.filename.clone(), self.path(&self.filename));
@@ -140,15 +141,15 @@ impl Parts {
         self.path(&format!("{}.manifest", self.filename))
     }
 
-    /// Whether there is nothing to read.
+    /// Returns true if there is no file to read.
     pub fn is_empty(&self) -> bool {
         self.manifest.is_empty()
     }
 
-    /// The files to read, in order, each with its name relative to the data folder.
+    /// Reads the files in order, each with its name relative to the data folder.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// If one of them cannot be read.
     pub fn read(&mut self, folder: &dyn Folder) -> Result<Vec<(String, Bytes)>, LogError> {
         let mut files = Vec::new();
         self.len = 0;
@@ -169,22 +170,22 @@ impl Parts {
     /// Truncates the last file at an offset.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn cut(&mut self, folder: &dyn Folder, file: &str, bytes: &[u8], at: usize) -> Result<(), LogError> {
         self.len -= (bytes.len() - at) as u64;
         let cut = folder.put(file, &bytes[..at]);
         cut.map_err(|error| LogError::File { file: file.into(), error })
     }
 
-    /// Makes sure that there is a file to append to.
+    /// Creates a file to append to if there is none.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// If it cannot be created.
     pub fn open(&mut self, folder: &dyn Folder) -> io::Result<()> {
         if self.manifest.incremental.is_empty() { self.extend(folder) } else { Ok(()) }
     }
 
-    /// The file that is appended to, if there is one.
+    /// The file to append to; `None` if there is none yet.
     pub fn last(&self) -> Option<String> {
         self.manifest.incremental.last().map(|part| self.path(&part.name))
     }
@@ -192,7 +193,7 @@ impl Parts {
     /// Appends to the last file.
     ///
     /// # Errors
-    /// When not all of it can be written.
+    /// If not all bytes can be written.
     pub fn append(&mut self, folder: &dyn Folder, bytes: &[u8]) -> io::Result<()> {
         let file = self.last().ok_or(io::ErrorKind::NotFound)?;
         folder.append(&file, bytes)?;
@@ -200,10 +201,10 @@ impl Parts {
         Ok(())
     }
 
-    /// Begins a new file to append to, after the others.
+    /// Adds a new file to append to, after the others.
     ///
     /// # Errors
-    /// When it cannot be created; nothing has changed then.
+    /// If it cannot be created. Nothing has changed in that case.
     pub fn extend(&mut self, folder: &dyn Folder) -> io::Result<()> {
         let mut manifest = self.manifest.clone();
         self.add_file(folder, &mut manifest)?;
@@ -214,14 +215,14 @@ impl Parts {
 
     fn add_file(&self, folder: &dyn Folder, manifest: &mut Manifest) -> io::Result<()> {
         let name = manifest.extend(&self.filename);
-        // A file that an earlier run may have left under this name is in no manifest.
+        // An earlier run may have left a file of this name, which is in no manifest: empty it.
         folder.put(&self.path(&name), b"")
     }
 
-    /// Makes sure that a file can be created.
+    /// Checks that a file can be created.
     ///
     /// # Errors
-    /// When it cannot.
+    /// If it cannot.
     pub fn probe(&self, folder: &dyn Folder) -> io::Result<()> {
         let file = self.path(&format!("temp-{}.incr", self.filename));
         folder.put(&file, b"")?;
@@ -232,7 +233,7 @@ impl Parts {
     /// commands will be appended from now on, they get a new file.
     ///
     /// # Errors
-    /// When a file cannot be written; nothing has changed then.
+    /// If a file cannot be written. Nothing has changed in that case.
     pub fn rewrite(
         &mut self,
         folder: &dyn Folder,
@@ -254,7 +255,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether there are history files.
+    /// Returns true if there are history files.
     pub fn has_history(&self) -> bool {
         !self.manifest.history.is_empty()
     }
@@ -262,8 +263,8 @@ impl Parts {
     /// Removes the history files.
     ///
     /// # Errors
-    /// When the manifest cannot be written. A file that cannot be removed stays, but is in no
-    /// manifest any more.
+    /// If the manifest cannot be written. A file that cannot be removed stays in the folder, but in
+    /// no manifest.
     pub fn sweep(&mut self, folder: &dyn Folder) -> io::Result<()> {
         let mut manifest = self.manifest.clone();
         let history = std::mem::take(&mut manifest.history);

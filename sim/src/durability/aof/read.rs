@@ -1,11 +1,11 @@
-//! The commands of an AOF, each with its offset.
+//! Reads the commands of an AOF, each with its offset.
 
 use bytes::Bytes;
 
-/// Why there is no command at an offset.
+/// The reason why no command can be read at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// The file ends in the middle of one.
+    /// The file ends in the middle of a command.
     Short,
     /// The bytes are not a command.
     Damaged,
@@ -33,7 +33,7 @@ impl Commands {
         Commands { bytes, at, begun: at }
     }
 
-    /// The offset of the last command, read or not readable.
+    /// The offset of the last command, valid or not.
     pub fn begun(&self) -> usize {
         self.begun
     }
@@ -45,7 +45,7 @@ impl Commands {
         Ok(rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]))
     }
 
-    /// The number after a type byte.
+    /// Reads the number after a type byte.
     fn count(&mut self, mark: u8) -> Result<usize, Unread> {
         if self.bytes.get(self.at).is_some_and(|byte| *byte != mark) {
             return Err(Unread::Damaged);
@@ -62,7 +62,7 @@ impl Commands {
         let mut args = Vec::new();
         for _ in 0..count {
             let len = self.count(b'$')?;
-            // The line end after it must be there, but its bytes are not checked.
+            // A line end must follow, but its bytes are not checked.
             let end = self.at.checked_add(len).and_then(|end| end.checked_add(2)).ok_or(Unread::Short)?;
             if end > self.bytes.len() {
                 return Err(Unread::Short);
@@ -81,7 +81,7 @@ impl Iterator for Commands {
         loop {
             self.begun = self.at;
             match self.bytes.get(self.at)? {
-                // A timestamp annotation of the following commands, for tools.
+                // Skip a timestamp annotation of the following commands, which is for tools.
                 b'#' => {
                     if let Err(unread) = self.line() {
                         return Some(Err(unread));

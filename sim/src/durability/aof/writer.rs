@@ -1,4 +1,4 @@
-//! The AOF as the running node writes it, and when appended bytes become durable.
+//! Writes the AOF of a running node, and decides when appended bytes become durable.
 
 use std::time::Duration;
 
@@ -12,33 +12,33 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Whether the AOF is written.
+/// The state of writing the AOF.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogState {
-    /// It is not.
+    /// It is not written.
     #[default]
     Off,
-    /// It will be once its first base is written: commands until then are buffered, and appended
-    /// after it.
+    /// It will be written once its first base exists: until then commands are buffered, to be
+    /// appended after the base.
     Waiting,
-    /// It is.
+    /// It is written.
     On,
 }
 
-/// When a failed rewrite of the AOF is retried: not within a second, and after some consecutive
-/// failures only after minutes, twice as many each time.
+/// The delays of retries of failed rewrites of the AOF: a second after the first two consecutive
+/// failures; minutes from the third failure on, twice as many each time up to an hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retry {
     /// The wall-clock second of the last failure.
     failed_at: Option<i64>,
     /// The last delay, in minutes.
     minutes: i64,
-    /// The wall-clock second at which the delay is over.
+    /// The wall-clock second at which the delay of minutes is over.
     rests_until: Option<i64>,
 }
 
 impl Retry {
-    /// Consecutive failures without a delay.
+    /// Number of consecutive failures without a delay of minutes.
     const FAILURES_MAX: u64 = 2;
     const MINUTES_MAX: i64 = 60;
 
@@ -47,7 +47,7 @@ impl Retry {
         self.failed_at = Some(now_secs);
     }
 
-    /// Whether another attempt may begin after so many consecutive failures.
+    /// Returns true if another attempt may begin after `failures` consecutive failures.
     ///
     /// ```
     /// use lockstorm_sim::durability::Retry;
@@ -71,7 +71,7 @@ impl Retry {
         true
     }
 
-    /// The wall-clock second of the next attempt.
+    /// The wall-clock second of the next attempt; `None` if no failure delays it.
     pub fn due_secs(&self) -> Option<i64> {
         self.rests_until.or(self.failed_at.map(|second| second + 1))
     }
@@ -80,32 +80,33 @@ impl Retry {
 /// The writer of the AOF.
 #[derive(Debug, Default)]
 pub struct AofWriter {
-    /// Whether the file is written (`appendonly yes`).
+    /// The state of writing the file (`appendonly yes`).
     pub state: LogState,
     /// The database that the commands so far have selected.
     pub selected: Option<usize>,
     /// The wall-clock second of the last timestamp annotation (`aof-timestamp-enabled`).
     pub stamped: i64,
-    /// Bytes that are not written yet: in a folder, those of this step; in memory, none unless the
-    /// disk takes nothing; and until the first base is written, all commands that follow it.
+    /// Bytes that are not written yet. In a folder, these are the bytes of this step; in memory,
+    /// none unless the disk takes nothing. Before the first base is written, these are all commands
+    /// that follow it.
     pub unwritten: Vec<u8>,
-    /// Why the last write failed, if it did: writes of clients are refused until the rest is
+    /// The message of the last write if it failed: client writes are refused until the rest is
     /// written.
     pub failed: Option<String>,
-    /// The last rewrite failed.
+    /// True if the last rewrite failed.
     pub rewrite_failed: bool,
     /// The retry delay of failed rewrites.
     pub retry: Retry,
-    /// Its files, where it is kept in a folder and has been searched for there.
+    /// The files; `None` in memory, and before the folder was searched for them.
     pub parts: Option<Parts>,
     /// The length of the in-memory file after its last rewrite, including the commands that came
     /// during it.
     rewritten_len: u64,
-    /// Some written bytes are not durable yet.
+    /// True if some written bytes are not durable yet.
     unsynced: bool,
     /// The wall-clock second of the last background sync.
     synced_at: i64,
-    /// A sync under way: how many bytes it covers, and when it is done.
+    /// The sync in progress: the number of bytes that it covers, and the time at which it is done.
     under_way: Option<(usize, Monotonic)>,
 }
 
@@ -122,8 +123,8 @@ impl AofWriter {
         *self = AofWriter { state: LogState::On, synced_at: now_secs, parts, ..AofWriter::default() };
     }
 
-    /// Replaces the base in memory and the commands before the offset `behind`; those from there on
-    /// follow the new base.
+    /// Replaces the base in memory, and the commands before the offset `behind`; later commands
+    /// follow the new base. Unless the AOF is on, replaces all commands.
     pub fn rebase(&mut self, disk: &mut Disk, base: Bytes, behind: usize) {
         let mut file = disk.log.take().unwrap_or_default();
         let replaced = if self.state == LogState::On { behind } else { file.commands.len() };
@@ -137,7 +138,7 @@ impl AofWriter {
         disk.log = Some(file);
     }
 
-    /// Stops writing the file. All that is written is durable then.
+    /// Stops writing the file. In a folder, all written bytes are durable afterwards.
     pub fn close(&mut self, folder: Option<&dyn Folder>) {
         if let Some(folder) = folder.filter(|_| self.unsynced) {
             let _ = self.last().map(|file| folder.sync(&file, false));
@@ -150,11 +151,11 @@ impl AofWriter {
         self.parts.as_ref().and_then(Parts::last)
     }
 
-    /// Writes the pending bytes, if the disk takes them. In a folder they become durable as
-    /// `policy` says.
+    /// Writes the pending bytes, if the disk takes them. In a folder, `policy` decides when they
+    /// become durable.
     ///
     /// # Errors
-    /// When the disk takes nothing, or the file cannot be written.
+    /// If the disk takes nothing, or the file cannot be written.
     pub fn write(
         &mut self,
         disk: &mut Disk,
@@ -202,14 +203,14 @@ impl AofWriter {
         Ok(())
     }
 
-    /// Whether the file has outgrown its base (`auto-aof-rewrite-percentage`,
+    /// Returns true if the file has outgrown its base (`auto-aof-rewrite-percentage`,
     /// `auto-aof-rewrite-min-size`).
     pub fn wants_rewrite(&self, disk: &Disk, percentage: u64, min: u64) -> bool {
         let (len, base) = self.lens(disk);
         percentage > 0 && len > min && len.saturating_mul(100) / base.max(1) >= percentage.saturating_add(100)
     }
 
-    /// How many bytes the file has, and how many it had after the last rewrite.
+    /// Returns the bytes of the file, and its bytes after the last rewrite.
     pub fn lens(&self, disk: &Disk) -> (u64, u64) {
         match (&self.parts, &disk.log) {
             (Some(parts), _) => (parts.len, parts.base_len),
@@ -221,12 +222,13 @@ impl AofWriter {
         }
     }
 
-    /// Syncs what `policy` wants synced by now. `took` is the duration of a background sync.
+    /// Syncs the bytes that `policy` requires to be durable by now. `took` is the duration of a
+    /// background sync.
     ///
-    /// Once a second means: with the first write, or the first look, in each new second of the wall
-    /// clock. So the first write after a quiet second is durable at once, and what follows in the
-    /// same second is not until the next. While one sync is under way no other begins, so that a
-    /// slow disk loses more than a second.
+    /// Once a second means: with the first write, or the first check, in each new second of the
+    /// wall clock. So the first write after a quiet second is durable at once, and later writes of
+    /// the same second only with the next second. No sync begins while another one is in progress,
+    /// so that a slow disk loses more than a second.
     pub fn sync(&mut self, file: &mut LogFile, policy: Fsync, took: Duration, wall: Wall, now: Monotonic) {
         if let Some((covers, _)) = self.under_way.take_if(|(_, done)| now >= *done) {
             file.synced = file.synced.max(covers);
@@ -237,8 +239,8 @@ impl AofWriter {
         match policy {
             Fsync::Always => file.synced = file.commands.len(),
             Fsync::EverySecond => {
-                // A clock that was set back stops the syncing until it has caught up, in Redis 7.0
-                // as well.
+                // A clock that was set back stops the syncing until it has caught up, as in Redis
+                // 7.0.
                 if self.under_way.is_none() && wall.as_secs() > self.synced_at {
                     self.synced_at = wall.as_secs();
                     if took.is_zero() {
@@ -252,7 +254,7 @@ impl AofWriter {
         }
     }
 
-    /// When the next sync is due without a write.
+    /// The time at which the next sync is due without a write; `None` if no sync is needed.
     pub fn due(&self, file: &LogFile, policy: Fsync, wall: Wall, now: Monotonic) -> Option<Monotonic> {
         if let Some((_, done)) = self.under_way {
             return Some(done);
@@ -261,7 +263,8 @@ impl AofWriter {
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))
     }
 
-    /// When the next sync of a file in a folder is due without a write.
+    /// The time at which the next sync of a file in a folder is due without a write; `None` if no
+    /// sync is needed.
     pub fn folder_due(&self, policy: Fsync, wall: Wall, now: Monotonic) -> Option<Monotonic> {
         (policy == Fsync::EverySecond && self.unsynced)
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))
@@ -272,7 +275,8 @@ impl AofWriter {
 mod tests {
     use super::*;
 
-    /// With the next second of the wall clock; one that was set back has to catch up first.
+    /// The sync comes with the next second of the wall clock; a clock that was set back must catch
+    /// up first.
     #[test]
     fn a_file_in_a_folder_is_synced_with_the_next_second() {
         let now = Monotonic::from_secs(7);
@@ -291,8 +295,8 @@ mod tests {
         }
     }
 
-    /// The delays that redis-server has: a second, and from the third failure on minutes, which
-    /// double up to an hour.
+    /// The delays of `redis-server`: a second, and from the third failure on minutes, which double
+    /// up to an hour.
     #[test]
     fn a_rewrite_that_fails_is_tried_again_ever_later() {
         let mut retry = Retry::default();
@@ -313,7 +317,7 @@ mod tests {
             now_secs - failed_at
         });
         assert_eq!(delays, [1, 1, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 1, 60]);
-        // What did not fail here, but before the node started, delays nothing.
+        // Failures before the start of the node delay nothing.
         assert!(Retry::default().may_try(3, now_secs));
     }
 }

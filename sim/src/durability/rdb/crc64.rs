@@ -1,4 +1,4 @@
-//! The CRC-64 that ends a snapshot: polynomial of Jones, reflected, starting from 0.
+//! The CRC-64 at the end of a snapshot: polynomial of Jones, reflected, starting from 0.
 
 const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
 
@@ -18,7 +18,6 @@ const TABLE: [u64; 256] = {
     table
 };
 
-/// The checksum of `bytes`.
 pub(super) fn crc64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |crc, &byte| TABLE[usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
 }

@@ -1,56 +1,56 @@
-//! Lengths and strings as snapshots hold them. Every length comes from outside: room is made for
-//! what is there, never for what is claimed.
+//! Reads the lengths and strings of snapshots. Every length comes from outside: memory is allocated
+//! for the bytes that exist, never for a mere claim.
 
 use bytes::Bytes;
 
 use super::{RdbError, listpack::little, lzf};
 
-/// What is left to read.
+/// The unread bytes of a snapshot or payload.
 #[derive(Debug)]
 pub struct Input<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    /// All of `bytes`.
+    /// Begins at the first of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Input<'a> {
         Input { rest: bytes }
     }
 
-    /// How many bytes are left.
+    /// Number of unread bytes.
     pub fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// The next `len` bytes; `what` is what an error says they were to be.
+    /// Takes the next `len` bytes. An error names them by `what`.
     ///
     /// # Errors
-    /// When there are not so many.
+    /// If fewer bytes are left.
     pub fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8], RdbError> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(RdbError::Short(what))?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// The next `N` bytes.
+    /// Takes the next `N` bytes.
     ///
     /// # Errors
-    /// When there are not so many.
+    /// If fewer bytes are left.
     pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], RdbError> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(RdbError::Short(what))?;
         self.rest = rest;
         Ok(*taken)
     }
 
-    /// The next byte.
+    /// Takes the next byte.
     ///
     /// # Errors
-    /// At the end.
+    /// If no byte is left.
     pub fn byte(&mut self, what: &'static str) -> Result<u8, RdbError> {
         Ok(self.take(1, what)?[0])
     }
 
-    /// A length, or `Err` with the number of a special string encoding.
+    /// Reads a length; returns `Err` with the number of a special string encoding.
     fn length_or_encoding(&mut self) -> Result<Result<u64, u8>, RdbError> {
         let first = self.byte("a length")?;
         Ok(match first >> 6 {
@@ -63,26 +63,27 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// A number that was written as a length.
+    /// Reads a number that was written as a length.
     ///
     /// # Errors
-    /// When there is none.
+    /// If the bytes are not a length.
     pub fn number(&mut self) -> Result<u64, RdbError> {
         self.length_or_encoding()?.map_err(|_| RdbError::Damaged("a length"))
     }
 
-    /// A length. It is only a claim: it says how often to read on, not how much room to make.
+    /// Reads a length. It is only a claim: it limits how often to read on, not how much memory to
+    /// allocate.
     ///
     /// # Errors
-    /// When there is none.
+    /// If the bytes are not a length.
     pub fn length(&mut self) -> Result<usize, RdbError> {
         usize::try_from(self.number()?).map_err(|_| RdbError::Damaged("a length"))
     }
 
-    /// A string, in any of its forms.
+    /// Reads a string in any of its forms.
     ///
     /// # Errors
-    /// When there is none.
+    /// If the bytes are not a string.
     pub fn string(&mut self) -> Result<Bytes, RdbError> {
         match self.length_or_encoding()? {
             Ok(len) => {

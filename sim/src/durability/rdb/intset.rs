@@ -5,7 +5,7 @@ use super::{RdbError, listpack::little};
 const DAMAGED: RdbError = RdbError::Damaged("an intset");
 const HEADER: usize = 8;
 
-/// The bytes of the intset of these integers, which are in ascending order.
+/// Writes an intset of integers that are in ascending order.
 pub(super) fn write(integers: &[i64]) -> Vec<u8> {
     let fits = |width: usize| {
         let bits = 8 * width as u32 - 1;
@@ -19,7 +19,7 @@ pub(super) fn write(integers: &[i64]) -> Vec<u8> {
     bytes
 }
 
-/// The integers of an intset, each once and in ascending order.
+/// Returns the integers of an intset, which must be in strictly ascending order.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<i64>, RdbError> {
     let (header, values) = bytes.split_at_checked(HEADER).ok_or(DAMAGED)?;
     let (width, count) = (little(&header[..4]), little(&header[4..]) as u32);

@@ -1,9 +1,9 @@
-//! Listpacks: sequences of strings and integers in one piece of memory, the compact encoding since
+//! Listpacks: sequences of strings and integers in one block of memory, the compact encoding since
 //! Redis 7.
 //!
-//! Six bytes of header (all bytes, all elements), the elements, and 0xff. An element is a mark that
-//! holds its type and length, its data, and the length of both once more in groups of seven bits,
-//! for walking backwards.
+//! A listpack has six bytes of header (number of bytes, number of elements), the elements, and
+//! 0xff. An element has a mark with its type and length, its data, and the length of both again in
+//! groups of seven bits, for walking backwards.
 
 use bytes::Bytes;
 
@@ -13,7 +13,7 @@ use crate::keyspace::integer;
 const DAMAGED: RdbError = RdbError::Damaged("a listpack");
 const HEADER: usize = 6;
 const END: u8 = 0xff;
-/// The number of elements in the header of a listpack that has too many to say.
+/// The number in the header of a listpack that has too many elements to count.
 const UNCOUNTED: usize = u16::MAX as usize;
 
 /// A listpack being written.
@@ -38,12 +38,12 @@ impl Default for Listpack {
 }
 
 impl Listpack {
-    /// How many bytes it has when it ends here.
+    /// Bytes of the listpack if it ends here.
     pub fn size(&self) -> usize {
         self.bytes.len() + 1
     }
 
-    /// How many elements it has.
+    /// Number of elements.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -93,7 +93,7 @@ impl Listpack {
         self.count += 1;
     }
 
-    /// The bytes of the whole.
+    /// Returns the bytes of the whole listpack.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.push(END);
         let size = self.bytes.len() as u32;
@@ -104,9 +104,9 @@ impl Listpack {
     }
 }
 
-/// The length of an element as it stands behind it, and how many bytes that takes.
+/// Returns the backward length of an element, and the number of its bytes.
 fn back(len: usize) -> ([u8; 5], usize) {
-    // Each step begins one earlier than seven bits would have it.
+    // From three bytes on, each width begins one value earlier than groups of seven bits require.
     let width = match len {
         0..=127 => 1,
         128..=16_382 => 2,
@@ -122,7 +122,7 @@ fn back(len: usize) -> ([u8; 5], usize) {
     (bytes, width)
 }
 
-/// One element of a listpack.
+/// An element of a listpack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item<'a> {
     /// An integer.
@@ -149,10 +149,10 @@ impl Item<'_> {
     }
 }
 
-/// The elements of a listpack that has been checked as a whole.
+/// Returns the elements of a listpack, and checks it as a whole.
 ///
 /// # Errors
-/// When the check fails: a wrong length, an unknown encoding byte, or bytes after the end.
+/// If a length is wrong, an encoding byte is unknown, or bytes follow the end.
 pub fn listpack(bytes: &[u8]) -> Result<Vec<Item<'_>>, RdbError> {
     let slice =
         |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(DAMAGED);
@@ -202,7 +202,7 @@ pub fn listpack(bytes: &[u8]) -> Result<Vec<Item<'_>>, RdbError> {
     if at + 1 == bytes.len() && counted { Ok(items) } else { Err(DAMAGED) }
 }
 
-/// The little-endian signed integer in `bytes`, of any width up to eight.
+/// Reads a little-endian signed integer of up to eight bytes.
 pub(super) fn little(bytes: &[u8]) -> i64 {
     let mut wide = [if bytes.last().is_some_and(|top| top & 0x80 != 0) { 0xff } else { 0 }; 8];
     wide[..bytes.len()].copy_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! The bytes of values, in every encoding that `redis-server` 7.0 reads, to values.
+//! Reads values from bytes, in every encoding that `redis-server` 7.0 reads.
 
 use bytes::Bytes;
 
@@ -6,16 +6,16 @@ use super::{Input, Item, RdbError, intset, kind, listpack, stream, ziplist};
 use crate::keyspace::{Encodings, Hash, List, Set, SortedSet, Str, Value};
 
 const TWICE: RdbError = RdbError::Damaged("an element that is there twice");
-/// How a node of a list says that it is one element, or many.
+/// The numbers that mark a node of a list as one element, or as many.
 const PLAIN: usize = 1;
 const PACKED: usize = 2;
 
-/// Reads the value behind a byte that says how it is written.
+/// Reads the value of a type byte.
 ///
 /// # Errors
-/// When there is none, or an empty collection, which cannot be a value.
+/// If the bytes are not a valid value, or are an empty collection, which cannot be a value.
 pub(super) fn value(input: &mut Input<'_>, kind: u8, encodings: &Encodings) -> Result<Value, RdbError> {
-    // What comes in a compact encoding stays in it however long its elements are.
+    // A value in a compact encoding keeps it, however long its elements are.
     let compact = Encodings { hash_value_max: usize::MAX, sorted_set_value_max: usize::MAX, ..*encodings };
     let value = match kind {
         kind::STRING => Value::String(Str::new(input.string()?)),
@@ -124,8 +124,8 @@ fn hash(
     Ok(Value::Hash(hash))
 }
 
-/// A sorted set that was saved with its scores as numbers, in any order: what can be is made
-/// compact when all of it is there.
+/// Reads a sorted set that was saved in any order, not in a compact encoding. Makes it compact once
+/// it is complete, if it fits.
 fn unordered_set(
     members: impl Iterator<Item = Result<(Bytes, f64), RdbError>>,
     encodings: &Encodings,
@@ -161,8 +161,8 @@ fn add(
     Ok(set)
 }
 
-/// A score as the oldest snapshots write it: text behind its length, or a length that stands for
-/// what is no number.
+/// Reads a score as the oldest snapshots write it: text after its length, or a special length for
+/// NaN and infinities.
 fn text_score(input: &mut Input<'_>) -> Result<f64, RdbError> {
     match input.byte("a score")? {
         253 => Ok(f64::NAN),
@@ -184,7 +184,7 @@ fn score(text: &[u8]) -> Result<f64, RdbError> {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(DAMAGED)
 }
 
-/// Two elements each. A member's first and a field's come before its score and value.
+/// Pairs up the elements: a member with its score, or a field with its value.
 fn pairs<T: Clone>(elements: Vec<T>) -> Result<Vec<(T, T)>, RdbError> {
     let (pairs, []) = elements.as_chunks::<2>() else {
         return Err(RdbError::Damaged("an odd number of parts of pairs"));

@@ -1,32 +1,32 @@
 //! LZF, the compression of long strings in snapshots.
 //!
-//! Any unpacker reads any packing. This one looks for repetitions where liblzf in its "very fast"
-//! setting does, with a table of 2^16 places found by the same hash, so that what it packs is byte
-//! for byte what a server writes.
+//! Any unpacker reads any packing. This packer looks for repetitions where liblzf with its setting
+//! "very fast" does, with a table of 2^16 entries and the same hash, so that its output equals that
+//! of a server byte for byte.
 
 use super::RdbError;
 
-/// The longest run of bytes that stand for themselves.
+/// The longest run of literal bytes.
 const LITERAL_MAX: usize = 32;
-/// How far back a reference reaches.
+/// The greatest distance of a reference, in bytes.
 const BACK_MAX: usize = 1 << 13;
-/// The longest run that a reference is looked for, above its first two bytes.
+/// The longest run of bytes that a reference repeats.
 const RUN_MAX: usize = 264;
-/// Places in the table of what was seen where.
+/// Number of entries in the table of earlier positions.
 const PLACES: usize = 1 << 16;
 
-/// Packs strings. The table is kept from one to the next, because clearing it would cost more than
-/// most strings.
+/// Packs strings. Keeps its table from one string to the next, because clearing it would cost more
+/// than packing most strings.
 #[derive(Debug, Default)]
 pub(super) struct Packer {
-    /// Where three bytes of this hash were seen last: `base` and the index.
+    /// For each hash: the last position of three bytes with that hash, plus `base`.
     places: Vec<u32>,
-    /// What lies at or below it is left from earlier strings.
+    /// Entries up to this value are left from earlier strings.
     base: u32,
 }
 
 impl Packer {
-    /// `bytes` packed, if that is at most `len_max` bytes long.
+    /// Packs `bytes`; returns `None` if the result is longer than `len_max` bytes.
     pub(super) fn pack(&mut self, bytes: &[u8], len_max: usize) -> Option<Vec<u8>> {
         let len = u32::try_from(bytes.len()).ok().filter(|len| *len < u32::MAX)?;
         self.places.resize(PLACES, 0);
@@ -39,20 +39,20 @@ impl Packer {
         packed
     }
 
-    /// Notes that the three bytes at `at` were seen, and answers where they were before, if that
-    /// can be referred to.
+    /// Records the position of the three bytes at `at`. Returns their last position before, if a
+    /// reference can reach it.
     fn note(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
         let three = &bytes[at..at + 3];
         let seen = u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]);
         let place = ((seen >> 8).wrapping_sub(seen.wrapping_mul(5))) as usize & (PLACES - 1);
         let before = std::mem::replace(&mut self.places[place], self.base + at as u32);
-        // The very first byte of a string is indistinguishable from an empty slot.
+        // The first position of a string looks like an empty entry.
         let before = before.checked_sub(self.base).filter(|before| *before > 0)? as usize;
         (at - before <= BACK_MAX && bytes[before..before + 3] == *three).then_some(before)
     }
 
     fn run(&mut self, bytes: &[u8], len_max: usize) -> Option<Vec<u8>> {
-        // One byte for the length of the run of literals that is being written.
+        // Begin with one byte for the length of the first run of literals.
         let (mut out, mut literals) = (vec![0], 0);
         let mut at = 0;
         while at + 2 < bytes.len() {
@@ -82,7 +82,7 @@ impl Packer {
             if at + 2 >= bytes.len() {
                 break;
             }
-            // Of what a reference covers, only its last two places are remembered.
+            // Of the positions that a reference covers, record only the last two.
             self.note(bytes, at - 2);
             self.note(bytes, at - 1);
         }
@@ -106,7 +106,7 @@ fn literal(out: &mut Vec<u8>, literals: &mut usize, byte: u8) {
     }
 }
 
-/// Writes the length in front of a run of literals, or takes its byte back where there are none.
+/// Writes the length of a run of literals in front of it, or removes its byte if the run is empty.
 fn end_literals(out: &mut Vec<u8>, literals: &mut usize) {
     if *literals == 0 {
         out.pop();
@@ -117,9 +117,9 @@ fn end_literals(out: &mut Vec<u8>, literals: &mut usize) {
     *literals = 0;
 }
 
-/// How many bytes two texts have in common, of which the first three are known to be; as far as
-/// liblzf looks, which is sixteen bytes at once where there are that many, and otherwise two short
-/// of the end.
+/// Returns the length of the common start of two texts, whose first three bytes are known to be
+/// equal. Compares as far as liblzf does: sixteen bytes without a check of the end if there are
+/// that many, otherwise up to two bytes before the end.
 fn common(before: &[u8], here: &[u8]) -> usize {
     let limit = (here.len() - 2).min(RUN_MAX);
     let mut len = 2;
@@ -142,8 +142,8 @@ fn common(before: &[u8], here: &[u8]) -> usize {
 /// Unpacks `packed` to exactly `len` bytes.
 pub(super) fn unpack(packed: &[u8], len: usize) -> Result<Vec<u8>, RdbError> {
     const DAMAGED: RdbError = RdbError::Damaged("a compressed string");
-    // A reference of three bytes stands for at most 264: a longer claim is a lie, found before room
-    // is made for it.
+    // A reference of three bytes unpacks to at most 264 bytes: refuse a longer claim before
+    // allocating memory for it.
     if len > packed.len().saturating_mul(264) {
         return Err(DAMAGED);
     }
@@ -163,7 +163,7 @@ pub(super) fn unpack(packed: &[u8], len: usize) -> Result<Vec<u8>, RdbError> {
             }
             let back = (usize::from(control & 31) << 8) + usize::from(rest.next().ok_or(DAMAGED)?) + 1;
             let from = out.len().checked_sub(back).ok_or(DAMAGED)?;
-            // The run may overlap what it writes: byte by byte.
+            // Copy byte by byte: the run may overlap the bytes that it writes.
             for at in from..from + run + 2 {
                 out.push(out[at]);
             }
@@ -213,19 +213,19 @@ mod tests {
         assert_eq!(unpack(&packed, text.len()), Ok(text));
     }
 
-    /// A run of literals begins with its length. Where none are between two references, that byte
+    /// A run of literals begins with its length. Between two references without literals, that byte
     /// is not needed.
     #[test]
     fn a_repetition_behind_another_one_needs_a_byte_less() {
-        // Two literals in three bytes, 264 that repeat them in three, 3 more in two; and at the end
-        // there must be room for a run of two more.
+        // Two literals take three bytes, the 264 bytes that repeat them three, and the last 3 bytes
+        // two. At the end there must be room for a run of two more.
         let text = [b'a'; 2 + 264 + 3];
         assert_eq!(Packer::default().pack(&text, 11), None);
         let packed = Packer::default().pack(&text, 12).expect("there is room");
         assert_eq!((packed.len(), unpack(&packed, text.len())), (8, Ok(text.to_vec())));
     }
 
-    /// Three bytes stand for at most 264, and nothing for nothing.
+    /// Three bytes unpack to at most 264, and no bytes to none.
     #[test]
     fn a_length_that_no_packing_has_is_refused_before_there_is_room_for_it() {
         assert_eq!(unpack(b"", 0), Ok(Vec::new()));

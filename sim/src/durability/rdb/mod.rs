@@ -1,8 +1,9 @@
-//! The RDB format, version 10 as Redis 7.0 writes it: what a full resynchronisation carries, SAVE
-//! leaves and DUMP answers.
+//! The RDB format, version 10 as Redis 7.0 writes it: the content of a full resynchronization, of
+//! the file of SAVE, and of the reply of DUMP.
 //!
-//! Values are written as a server writes them, and read in every encoding that it reads. Source:
-//! the format as documented at rdb.fnordig.de and as `redis-server` 7.0 writes and reads it.
+//! Values are written as a server writes them, and read in every encoding that a server reads.
+//! Source: the format as documented at rdb.fnordig.de and as `redis-server` 7.0 writes and reads
+//! it.
 
 mod crc64;
 mod input;
@@ -29,13 +30,13 @@ pub use write::{Origin, library, write};
 /// The version of the format that is written, and the last one that DUMP's payloads may have.
 pub const VERSION: u16 = 10;
 
-/// Bytes that are no snapshot, or one that holds what this node cannot hold.
+/// The bytes are not a snapshot, or contain something that this node cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RdbError {
     /// The bytes end early.
     #[error("the snapshot ends in the middle of {0}")]
     Short(&'static str),
-    /// The bytes make no sense here.
+    /// The bytes are not valid at this place.
     #[error("integrity check failed at {0}")]
     Damaged(&'static str),
     /// A collection without elements, which cannot be a value.
@@ -44,12 +45,12 @@ pub enum RdbError {
     /// The checksum does not match.
     #[error("CRC error: the snapshot's checksum does not match")]
     Checksum,
-    /// A version or type that is not known here.
+    /// A version or type that is unknown here.
     #[error("the snapshot holds {0}, which is not supported")]
     Unsupported(String),
 }
 
-/// What begins an item of a snapshot that is no key.
+/// The first bytes of items of a snapshot that are not keys.
 pub mod opcode {
     /// A library of functions.
     pub const FUNCTION2: u8 = 0xf5;

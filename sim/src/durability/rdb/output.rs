@@ -1,14 +1,14 @@
-//! Lengths and strings as snapshots write them.
+//! Writes the lengths and strings of snapshots.
 
 use super::lzf::Packer;
 use crate::{config::Config, keyspace::integer};
 
-/// Strings up to this length may be integers.
+/// The longest string that may be written as an integer.
 const INTEGER_LEN_MAX: usize = 11;
-/// Longer strings are compressed.
+/// The longest string that is never compressed.
 const UNPACKED_LEN_MAX: usize = 20;
 
-/// Bytes being written, with the forms that lengths and strings have in snapshots.
+/// The bytes of a snapshot or payload being written.
 #[derive(Debug)]
 pub struct Output {
     bytes: Vec<u8>,
@@ -19,8 +19,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Nothing yet. Long strings will be compressed where that makes them shorter and
-    /// `rdbcompression` is on.
+    /// Creates an empty output. Compresses long strings if `rdbcompression` is on and makes them
+    /// shorter.
     pub fn new(config: &Config) -> Output {
         let packer = config.rdb_compression.then(Packer::default);
         Output { bytes: Vec::new(), packer, list_node_size: config.list_node_size }
@@ -36,7 +36,7 @@ impl Output {
         self.bytes.push(byte);
     }
 
-    /// Adds a length, or any other number that is none too often large.
+    /// Adds a length, or another number that is rarely large.
     pub fn length(&mut self, len: u64) {
         match len {
             0..=0x3f => self.byte(len as u8),
@@ -52,7 +52,7 @@ impl Output {
         }
     }
 
-    /// Adds a string: as an integer, compressed, or behind its length.
+    /// Adds a string: as an integer, compressed, or after its length.
     pub fn string(&mut self, bytes: &[u8]) {
         if bytes.len() <= INTEGER_LEN_MAX
             && let Some(n) = integer(bytes).and_then(|n| i32::try_from(n).ok())
@@ -82,7 +82,7 @@ impl Output {
         self.raw(&n.to_le_bytes()[..width]);
     }
 
-    /// What was written.
+    /// Returns the written bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

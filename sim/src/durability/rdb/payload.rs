@@ -1,4 +1,4 @@
-//! What DUMP and FUNCTION DUMP answer: values or libraries, and behind them the version of the
+//! The payloads of DUMP and FUNCTION DUMP: values or libraries, followed by the version of the
 //! format and a checksum.
 
 use bytes::Bytes;
@@ -6,10 +6,10 @@ use bytes::Bytes;
 use super::{Input, Output, RdbError, VERSION, crc64::crc64, load, save};
 use crate::{config::Config, keyspace::Value};
 
-/// The version in two bytes and the checksum in eight.
+/// Bytes of the version (two) and of the checksum (eight).
 const FOOTER: usize = 10;
 
-/// Ends a payload with its version and checksum.
+/// Appends the version and the checksum to a payload.
 pub fn seal(mut payload: Vec<u8>) -> Bytes {
     payload.extend(VERSION.to_le_bytes());
     let checksum = crc64(&payload);
@@ -17,11 +17,11 @@ pub fn seal(mut payload: Vec<u8>) -> Bytes {
     Bytes::from(payload)
 }
 
-/// The payload inside, if its version is known and its checksum right; or whatever its checksum is,
-/// unless that is `checked`.
+/// Returns a payload without its version and checksum. Ignores the checksum unless `checked` is
+/// set.
 ///
 /// # Errors
-/// When it is not so.
+/// If the payload is too short, its version is too new, or its checksum is checked and wrong.
 pub fn unseal(sealed: &[u8], checked: bool) -> Result<&[u8], RdbError> {
     let (payload, footer) = sealed
         .len()
@@ -36,14 +36,14 @@ pub fn unseal(sealed: &[u8], checked: bool) -> Result<&[u8], RdbError> {
     if !checked || is_right() { Ok(payload) } else { Err(RdbError::Checksum) }
 }
 
-/// How many bytes a value takes in a snapshot, without its key and the byte for its type.
+/// Bytes of a value in a snapshot, without its key and the byte for its type.
 pub fn saved_len(value: &Value, config: &Config) -> usize {
     let mut out = Output::new(config);
     save::value(&mut out, value);
     out.into_bytes().len()
 }
 
-/// A value as DUMP answers it.
+/// Returns a value as the payload of DUMP.
 pub fn dump(value: &Value, config: &Config) -> Bytes {
     let mut out = Output::new(config);
     out.byte(save::kind(value));
@@ -51,11 +51,11 @@ pub fn dump(value: &Value, config: &Config) -> Bytes {
     seal(out.into_bytes())
 }
 
-/// The value in what DUMP answered; whether the end of it is right is for [`unseal`] to say. What
-/// follows the value is not looked at, as in Redis.
+/// Reads the value of a payload of DUMP without its version and checksum, which [`unseal`] checks.
+/// Ignores bytes after the value, as Redis does.
 ///
 /// # Errors
-/// When there is none.
+/// If the payload is not a valid value.
 pub fn restore(payload: &[u8], config: &Config) -> Result<Value, RdbError> {
     let mut input = Input::new(payload);
     let kind = input.byte("the type of a value")?;

@@ -1,4 +1,4 @@
-//! A snapshot to databases.
+//! Reads a snapshot into databases.
 
 use bytes::Bytes;
 
@@ -8,29 +8,29 @@ use crate::{
     keyspace::{Db, ExpiryRule, Usage},
 };
 
-/// What a snapshot holds.
+/// The contents of a snapshot.
 #[derive(Debug)]
 pub struct Opened {
     /// The databases, by number.
     pub dbs: Vec<Db>,
     /// The code of each library of functions.
     pub libraries: Vec<Bytes>,
-    /// The replication id, the offset and the database selected in the stream, if the snapshot
-    /// contains them.
+    /// The replication id, the offset, and the database selected in the stream; `None` if the
+    /// snapshot does not contain them.
     pub replication: Option<(String, u64, usize)>,
-    /// How many bytes it has. An append-only file may go on behind it.
+    /// Length of the snapshot in bytes. An append-only file may continue after it.
     pub len: usize,
-    /// The keys that were left out because they have expired, each with the number of its database.
+    /// Expired keys that were left out, each with the number of its database.
     pub expired: Vec<(usize, Bytes)>,
-    /// Keys that were left out because their values are empty, which servers have written.
+    /// Keys that were left out because their values are empty. Servers have written such keys.
     pub empty: Vec<Bytes>,
 }
 
-/// Reads a snapshot into the databases that `config` has, as it is `now_ms` milliseconds after the
-/// epoch. Keys that have expired by then are left out unless `keep_expired` says otherwise.
+/// Reads a snapshot at `now_ms` milliseconds after the epoch, into as many databases as `config`
+/// has. Leaves out keys that have expired by then, unless `keep_expired` is set.
 ///
 /// # Errors
-/// When the bytes are no snapshot, are damaged, or hold what this node has no type for.
+/// If the bytes are not a snapshot, are damaged, or contain something that this node cannot hold.
 pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> Result<Opened, RdbError> {
     let databases = config.databases;
     let rule = ExpiryRule::at(now_ms);
@@ -93,7 +93,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
                 let usage = usage.take().unwrap_or(Usage::new(now_ms));
                 let is_expired = !keep_expired && expires_ms.is_some_and(|when_ms| rule.is_past(when_ms));
                 match value {
-                    // An empty collection cannot be a key; servers have written some, and drop them
+                    // An empty collection cannot be a key. Servers have written some, and drop them
                     // when loading.
                     Err(RdbError::Empty) => empty.push(key),
                     Err(error) => return Err(error),
@@ -108,7 +108,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
     if version >= 5 {
         let covered = bytes.len() - input.left();
         let checksum = u64::from_le_bytes(input.array("its checksum")?);
-        // A server told not to compute checksums writes 0.
+        // A server configured without checksums writes 0.
         if checksum != 0 && checksum != crc64(&bytes[..covered]) {
             return Err(RdbError::Checksum);
         }
@@ -118,7 +118,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
     Ok(Opened { dbs, libraries, replication, len, expired, empty })
 }
 
-/// What a snapshot says about the use of a key, if it is what the policy goes by now.
+/// Returns the recorded use of a key, if the current eviction policy goes by it.
 fn usage_of(config: &Config, usage: Usage, counted: bool) -> Option<Usage> {
     (config.maxmemory_policy.counts_uses() == counted).then_some(usage)
 }
@@ -153,8 +153,8 @@ mod tests {
         }
     }
 
-    /// A replica that goes on with the stream from a snapshot must write into the database that was
-    /// selected there.
+    /// A replica that continues the stream from a snapshot must write into the database that was
+    /// selected at that point.
     #[test]
     fn where_the_stream_stood_is_read_back() {
         let config = Config::default();

@@ -1,4 +1,4 @@
-//! Values to the bytes that `redis-server` 7.0 writes for them.
+//! Writes values as the bytes that `redis-server` 7.0 writes for them.
 
 use super::{Listpack, Output, intset, kind, stream};
 use crate::{
@@ -6,13 +6,13 @@ use crate::{
     resp::format_double,
 };
 
-/// What a server takes for the overhead of an element of a list, when it looks whether there is
-/// room for one more.
+/// Bytes that a server assumes as the overhead of an element of a list, when it checks for room for
+/// one more.
 const ELEMENT_OVERHEAD: usize = 8;
 /// The number that marks a node of a list as a listpack.
 const PACKED: u64 = 2;
 
-/// The byte that says how a value is written.
+/// Returns the type byte of a value.
 pub(super) fn kind(value: &Value) -> u8 {
     match value {
         Value::String(_) => kind::STRING,
@@ -27,7 +27,7 @@ pub(super) fn kind(value: &Value) -> u8 {
     }
 }
 
-/// Writes a value behind the byte that [`kind()`] has for it.
+/// Writes a value, without the type byte that [`kind()`] returns.
 pub(super) fn value(out: &mut Output, value: &Value) {
     match value {
         Value::String(string) => out.string(string.bytes()),
@@ -67,7 +67,7 @@ pub(super) fn value(out: &mut Output, value: &Value) {
         }
         Value::SortedSet(set) => {
             out.length(set.len() as u64);
-            // From the last to the first, so that the loader inserts at the front each time.
+            // Write from the last to the first, so that the loader always inserts at the front.
             for (score, member) in set.range(0..set.len(), true) {
                 out.string(member);
                 out.raw(&score.to_le_bytes());
@@ -77,7 +77,7 @@ pub(super) fn value(out: &mut Output, value: &Value) {
     }
 }
 
-/// A score as the integer that it is, within the half of the range that a server trusts.
+/// Returns a score as an integer if it is one, within the half of the range that a server trusts.
 fn whole(score: f64) -> Option<i64> {
     let limit = (i64::MAX / 2) as f64;
     (score.fract() == 0.0 && score.abs() <= limit).then_some(score as i64)
@@ -92,8 +92,8 @@ fn list(out: &mut Output, list: &List) {
     }
 }
 
-/// The nodes of a list as they are when it was filled from the head on. What a server has after
-/// other pushes may be cut elsewhere, and reads the same.
+/// Returns the nodes of a list that was filled from the head on. A server may split the list
+/// elsewhere after other pushes; both read the same.
 pub fn nodes(list: &List, node_size: i32) -> Vec<Listpack> {
     let mut nodes = vec![Listpack::default()];
     for element in list.iter() {
@@ -106,8 +106,8 @@ pub fn nodes(list: &List, node_size: i32) -> Vec<Listpack> {
     nodes
 }
 
-/// Whether a node takes one more element, as `list-max-listpack-size` has it: a number of elements,
-/// or from -1 to -5 a size from 4 to 64 kilobytes.
+/// Returns true if a node has room for one more element by `list-max-listpack-size`: a number of
+/// elements, or from -1 to -5 a size from 4 to 64 kilobytes.
 fn has_room(node: &Listpack, len: usize, node_size: i32) -> bool {
     let size = node.size() + len + ELEMENT_OVERHEAD;
     match usize::try_from(node_size) {
@@ -123,7 +123,8 @@ mod tests {
     use super::*;
     use crate::keyspace::End;
 
-    /// The sizes of its nodes, when so many elements of so many bytes are pushed.
+    /// Pushes `elements` elements of `len` bytes each, and returns the number of elements in each
+    /// node.
     fn counts(elements: usize, len: usize, node_size: i32) -> Vec<usize> {
         let mut list = List::default();
         (0..elements).for_each(|_| list.push(End::Right, Bytes::from(vec![b'x'; len])));
@@ -135,16 +136,16 @@ mod tests {
         for (elements, len, node_size, expected) in [
             (5, 1, 2, vec![2, 2, 1]),
             (2, 1, 2, vec![2]),
-            // With a number, a node is no larger than 8 kilobytes either: an element takes 3002
-            // bytes and some overhead.
+            // With a number, a node is still limited to 8 kilobytes: an element takes 3002 bytes
+            // and some overhead.
             (5, 3000, 128, vec![2, 2, 1]),
-            // -1 is 4 kilobytes, -2 is 8, and what is below -5 is as -5, 64.
+            // -1 is 4 kilobytes, -2 is 8, and a value below -5 is like -5, which is 64.
             (4, 1000, -1, vec![4]),
             (5, 1000, -1, vec![4, 1]),
             (9, 1000, -2, vec![8, 1]),
             (70, 1000, -5, vec![65, 5]),
             (70, 1000, -9, vec![65, 5]),
-            // An element that is larger than a node has one of its own.
+            // An element that is larger than a node gets its own.
             (2, 5000, -1, vec![1, 1]),
         ] {
             assert_eq!(counts(elements, len, node_size), expected, "{elements} of {len}: {node_size}");

@@ -1,8 +1,8 @@
-//! Streams: nodes of entries as listpacks, the counters, and the groups with what is pending.
+//! Streams: nodes of entries as listpacks, the counters, and the groups with their pending entries.
 //!
-//! A listpack of entries begins with how many there are, how many of them are deleted, and the
-//! fields of the first one. Each entry has flags, its id as a distance from the node's, its
-//! strings, and how many elements it is made of.
+//! A listpack of entries begins with the number of live entries, the number of deleted ones, and
+//! the fields of the first entry. Each entry has flags, its id as a distance from the node's, its
+//! strings, and the number of its elements.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,9 @@ const DAMAGED: RdbError = RdbError::Damaged("a stream");
 /// The flags of an entry.
 const DELETED: i64 = 1;
 const SAME_FIELDS: i64 = 2;
-/// How many entries a group has read, where that is not known.
+/// Stands for an unknown number of entries that a group has read.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Writes a stream.
 pub(super) fn write(out: &mut Output, Stream { log, groups }: &Stream) {
     out.length(log.nodes().len() as u64);
     for node in log.nodes() {
@@ -84,7 +83,7 @@ fn packed(node: &Node) -> Vec<u8> {
     pack.finish()
 }
 
-/// Reads a stream of either format: the older one contains less.
+/// Reads a stream in either format; the older one contains less.
 pub(super) fn read(input: &mut Input<'_>, kind: u8) -> Result<Stream, RdbError> {
     let is_older = kind == kind::STREAM_LISTPACKS;
     let mut log = Log::default();
@@ -150,7 +149,7 @@ fn group(input: &mut Input<'_>, last_id: StreamId, entries_read: Option<i64>) ->
         }
         for _ in 0..input.length()? {
             let id = raw_id(input)?;
-            // Each one is pending once, and for one consumer.
+            // Each id is pending once, for one consumer.
             let (delivered_ms, deliveries) = pending.remove(&id).ok_or(DAMAGED)?;
             group.assign(id, &name, delivered_ms, deliveries);
         }
@@ -158,7 +157,7 @@ fn group(input: &mut Input<'_>, last_id: StreamId, entries_read: Option<i64>) ->
     if pending.is_empty() { Ok(group) } else { Err(DAMAGED) }
 }
 
-/// The elements of a node, taken one after the other.
+/// The elements of a node, read one after the other.
 struct Items<'a>(std::vec::IntoIter<Item<'a>>);
 
 impl Items<'_> {
@@ -201,7 +200,7 @@ fn unpacked(base: StreamId, bytes: &[u8]) -> Result<Node, RdbError> {
             items.strings(strings)?
         };
         let elements = before - items.0.len();
-        // Where deleted entries stand is no matter.
+        // Deleted entries may have ids in any order.
         let deleted = flags & DELETED != 0;
         let in_order = deleted || top.map_or(id >= base, |top| id > top);
         if !in_order || items.count()? != elements {

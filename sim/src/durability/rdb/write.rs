@@ -1,4 +1,4 @@
-//! Databases to a snapshot.
+//! Writes databases as a snapshot.
 
 use bytes::Bytes;
 
@@ -9,15 +9,15 @@ use crate::{
     script::Libraries,
 };
 
-/// What a snapshot says about where it comes from.
+/// The origin of a snapshot, as the snapshot records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The wall clock in seconds.
+    /// The time of the wall clock in seconds.
     pub created: i64,
-    /// The replication id and offset that the data stands at, and the database selected in the
-    /// stream there; `None` where there is no stream to go on with.
+    /// The replication id and offset of the data, and the database selected in the stream there;
+    /// `None` if no stream can continue from it.
     pub replication: Option<(String, u64, usize)>,
-    /// Whether this is the base of an append-only file.
+    /// True for the base of an append-only file.
     pub aof_base: bool,
 }
 
@@ -27,8 +27,8 @@ pub fn library(out: &mut Output, code: &[u8]) {
     out.string(code);
 }
 
-/// The snapshot of `dbs` and of the function libraries. Expired keys that are not deleted yet are
-/// included, as in Redis: the loading server decides about them.
+/// Returns the snapshot of `dbs` and of the function libraries. It includes expired keys that are
+/// not deleted yet, as in Redis: the loading server decides about them.
 pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config) -> Bytes {
     let mut out = Output::new(config);
     out.raw(format!("REDIS{VERSION:04}").as_bytes());

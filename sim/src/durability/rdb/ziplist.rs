@@ -12,8 +12,9 @@ fn text(n: i64) -> Bytes {
     Bytes::from(n.to_string())
 }
 
-/// The elements of a ziplist: all bytes and the place of the last element in four bytes each, the
-/// number of elements in two, and elements that each begin with the length of the one before.
+/// Returns the elements of a ziplist. It has the number of its bytes and the offset of its last
+/// element in four bytes each, the number of elements in two, and the elements, each after the
+/// length of the one before.
 pub(super) fn ziplist(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     let slice =
         |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(ZIPLIST);
@@ -71,8 +72,8 @@ pub(super) fn ziplist(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     if at + 1 == bytes.len() && tail == last && counted { Ok(elements) } else { Err(ZIPLIST) }
 }
 
-/// The elements of a zipmap, field after value: each behind its length, a value also behind the
-/// number of spare bytes that follow it.
+/// Returns the elements of a zipmap, fields and values in turn. Each comes after its length; a
+/// value comes also after the number of spare bytes that follow it.
 pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     let slice =
         |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(ZIPMAP);
@@ -80,7 +81,7 @@ pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     let mut at = 1;
     loop {
         let len = match slice(at, 1)?[0] {
-            // Only where a field would begin can the map end.
+            // The map can end only where a field would begin.
             0xff if elements.len().is_multiple_of(2) => break,
             0xff => return Err(ZIPMAP),
             0xfe => {
@@ -111,14 +112,14 @@ pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
 mod tests {
     use super::*;
 
-    /// An element of so many letters, behind one whose length is written in the way of the first
-    /// bytes.
+    /// Returns an element of `letters` letters, after `before`: the length of the element before,
+    /// in the form of the first bytes.
     fn element(before: &[u8], letters: u8) -> Vec<u8> {
         [before, &[0x40, letters], &vec![b'x'; letters.into()]].concat()
     }
 
-    /// Behind 253 bytes or fewer, how long the element before is stands in one byte; behind more,
-    /// in four after 0xfe.
+    /// The length of an element of 253 bytes or fewer takes one byte before the next element; a
+    /// greater length takes four bytes after 0xfe.
     #[test]
     fn a_long_element_of_a_ziplist_is_measured_in_four_bytes() {
         for (letters, before) in [(250, &[253_u8] as &[u8]), (251, &[0xfe, 254, 0, 0, 0])] {
@@ -131,8 +132,8 @@ mod tests {
         }
     }
 
-    /// From 16,384 bytes on the length of an element stands in four bytes after 0x80, the greatest
-    /// first.
+    /// From 16,384 bytes on, the length of an element takes four bytes after 0x80, in big-endian
+    /// order.
     #[test]
     fn a_very_long_element_of_a_ziplist_is_as_long_as_four_bytes_say() {
         let element = [&[0, 0x80, 0, 1, 2, 3], &vec![b'x'; 0x10203][..]].concat();
@@ -142,8 +143,8 @@ mod tests {
         assert_eq!(ziplist(&whole).map(|elements| elements[0].len()), Ok(0x10203));
     }
 
-    /// Each of what stands before the elements must be right: how many bytes there are, where the
-    /// last element begins, how many there are.
+    /// Each field of the header must be right: number of bytes, offset of the last element, number
+    /// of elements.
     #[test]
     fn a_ziplist_that_contradicts_itself_is_refused() {
         let ziplist_of = |tail: u32, count: u8, behind: &[u8]| {
@@ -164,7 +165,7 @@ mod tests {
         let rows: [Row; 9] = [
             (b"\x00\xff", Ok(&[])),
             (b"\x01\x01f\x01\x00v\xff", Ok(&["f", "v"])),
-            // Behind a value there may be room for a longer one.
+            // Spare bytes for a longer value may follow a value.
             (b"\x02\x01f\x01\x02v..\x01g\x00\x00\xff", Ok(&["f", "v", "g", ""])),
             (b"\x01\xfe\x01\x00\x00\x00f\x01\x00v\xff", Ok(&["f", "v"])),
             // More pairs than the first byte can count.

@@ -1,4 +1,4 @@
-//! Payloads that real servers have answered, and what damage makes of them.
+//! Payloads of real servers, and damaged payloads.
 
 use proptest::prelude::*;
 
@@ -15,8 +15,8 @@ fn unhex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What a value holds, in a form that can be compared: its type and its elements in order of their
-/// bytes where it has none.
+/// Returns the contents of a value in a comparable form: its type and its elements, sorted by their
+/// bytes if the type has no order.
 fn contents(value: &Value) -> (&'static str, Vec<String>) {
     let shown = |bytes: &Blob| String::from_utf8_lossy(bytes).into_owned();
     let mut contents: Vec<String> = match value {
@@ -37,7 +37,7 @@ fn contents(value: &Value) -> (&'static str, Vec<String>) {
     (value.kind().name(), contents)
 }
 
-/// What DUMP of redis-server answers, without the version and checksum at the end.
+/// Payloads of DUMP on `redis-server`, without the version and checksum at the end.
 fn recorded() -> Vec<(&'static str, &'static str, Vec<String>)> {
     let strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let long = "x".repeat(70);
@@ -60,7 +60,7 @@ fn recorded() -> Vec<(&'static str, &'static str, Vec<String>)> {
     ]
 }
 
-/// As redis-server refuses them (RESTORE, with its checksums switched off).
+/// `redis-server` refuses the same ones (RESTORE, with its checksums switched off).
 #[test]
 fn a_list_has_no_empty_nodes() {
     for (hex, expected) in [("010161", Ok(1)), ("0100", Err(())), ("0200", Err(()))] {
@@ -78,12 +78,12 @@ fn every_encoding_that_a_real_server_dumps_is_read_and_written_again() {
         let value = value(&mut input, bytes[0], &Encodings::default()).expect(hex);
         assert_eq!(contents(&value), (kind, expected), "{hex}");
         assert_eq!(input.left(), 0, "{hex} is read to its end");
-        // Cut short anywhere it is an error, and never a panic.
+        // Every cut is an error, and never a panic.
         for end in 1..bytes.len() {
             assert!(restore(&bytes[..end], &Config::default()).is_err(), "{hex} cut at {end}");
         }
-        // A table of one element is read into a compact encoding, as in Redis; all others come out
-        // as they went in.
+        // A table of one element is read into a compact encoding, as in Redis; all others are
+        // written as they were read.
         let sealed = dump(&value, &Config::default());
         let again = unseal(&sealed, true).expect("what was just sealed");
         if !matches!(bytes[0], kind::HASH | kind::ZSET) {
@@ -145,8 +145,8 @@ fn values() -> impl Strategy<Value = Value> {
         prop::collection::vec((word(), any::<f64>()), 1..200).prop_map(move |members| {
             let mut set = SortedSet::default();
             for (member, score) in members {
-                // A small set has no negative zero, so one that shrinks on its way loses it; adding
-                // zero takes it off.
+                // A small set has no negative zero, so a set that becomes small loses it. Adding
+                // zero removes it.
                 set.insert(member, if score.is_nan() { 0.5 } else { score + 0.0 }, &small);
             }
             Value::SortedSet(Box::new(set))
