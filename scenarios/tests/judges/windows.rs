@@ -67,7 +67,7 @@ use crate::{
     },
 };
 
-/// What a double grant came of.
+/// The cause of a double grant.
 enum Reason {
     Failover,
     TwoMasters(Duration),
@@ -99,7 +99,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         });
         let wider = |span: (True, True)| (moved(span.0, -wider_by), moved(span.1, wider_by));
         let spans: Vec<(True, True)> = same.map(|(_, _, span)| wider(*span)).collect();
-        // What is between two instants at which something changes is as its middle is.
+        // Nothing changes between two neighbouring instants, so their middle decides.
         let mut changes = vec![*from, *until];
         changes.extend(spans.iter().flat_map(|(begin, end)| [*begin, *end]));
         changes.retain(|change| (*from..=*until).contains(change));
@@ -163,12 +163,12 @@ fn pairs(stretches: &[Stretch]) -> Vec<Pair<'_>> {
     pairs
 }
 
-/// Of one host and one lock, before the event of this number.
+/// The state of one host and one lock before an event.
 struct Standing {
-    /// When it became a master, if it is one, as the number of the event and one, or 0 from the
-    /// beginning.
+    /// The time when it became a master, if it is one: the number of that event plus one, or 0 for
+    /// the beginning.
     master: Option<usize>,
-    /// The same of when it began to serve.
+    /// The time when it began to serve, in the same form.
     serves: Option<usize>,
 }
 
@@ -218,7 +218,8 @@ fn grants_or_came_back(event: &Event) -> bool {
     grants(event) || matches!(event.kind, EventKind::Regained { .. })
 }
 
-/// The event with which a hold came back that begins, or is told of, with the event of this number.
+/// The event with which a hold came back that begins, or that its owner learns of, with the event
+/// of this number.
 fn came_back<'a>(history: &'a History, stretch: &Stretch, before: usize) -> Option<(usize, &'a Event)> {
     let mut done = about(history, stretch, True::MAX).into_iter().filter(|(number, event)| {
         let counts = match event.kind {
@@ -238,8 +239,8 @@ fn of_earlier<'a>(history: &'a History, first: &Stretch, at: True) -> Vec<(usize
     about(history, first, at).into_iter().filter(|(number, _)| *number >= begin).collect()
 }
 
-/// The event with which the later hold is granted at an instant, or its owner is told of it, and
-/// the host that does so.
+/// The event with which the later hold is granted at an instant, or with which its owner learns of
+/// it, and the granting host.
 fn granting(history: &History, second: &Stretch, at: True) -> Option<(usize, Host)> {
     let granted = about(history, second, at).into_iter().find(|(_, event)| event.at == at && grants(event));
     let told = || {
@@ -282,8 +283,8 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let here = granting.1;
     let earlier = of_earlier(history, first, at);
     let at_grant = standing(history, first.lock, here, granting.0);
-    // Events from this number on are of the time in which the host is the master that it is; 0
-    // where it always was, or does not serve.
+    // The host is the master that it is for events from this number on; 0 if it always was, or does
+    // not serve.
     let since = at_grant.serves.and(at_grant.master).unwrap_or(0);
     let serves = |host, before| standing(history, first.lock, host, before).serves;
     let as_failover = || {
@@ -325,7 +326,7 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let is_heir = before.iter().any(|(_, event)| grants_or_came_back(event));
     let of_group = before.iter().rev().find(|(number, event)| {
         !is_loss(event) || standing(history, first.lock, event.host, *number).master.is_some() || {
-            // What a host of a cluster lost in a crash it says before it says what it is.
+            // A host of a cluster reports the losses of a crash before it reports its role.
             let mut said = history.events[..*number].iter().rev().filter(|one| one.host == event.host);
             let last = said.find_map(|one| match one.kind {
                 EventKind::Serves { lock, how } if lock == first.lock => Some(how),
