@@ -104,7 +104,7 @@ fn a_client_that_reads_nothing_holds_up_no_other() {
         })
         .collect();
     let mut longest = std::time::Duration::ZERO;
-    // Until all replies are made, for which the network has no room.
+    // Until all replies exist; the network has no room for them.
     while longest.is_zero() || other.calls("get") < 200 {
         #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
         let begun = std::time::Instant::now();
