@@ -92,8 +92,8 @@ fn grants(history: &History, lock: Lock, window: Duration) -> Vec<Grant> {
     grant.collect()
 }
 
-/// The uninterrupted time up to `end`, and since `begin` at the earliest, in which these grants have
-/// at most `room` permits in the window.
+/// The uninterrupted time up to `end`, and since `begin` at the earliest, in which these grants
+/// have at most `room` permits in the window.
 fn could(grants: &[&Grant], room: u64, begin: True, end: True) -> Duration {
     let mut instants: Vec<True> = grants.iter().flat_map(|grant| [grant.at, grant.gone]).collect();
     instants.push(begin);

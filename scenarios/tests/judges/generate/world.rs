@@ -1,7 +1,6 @@
-//! Plausible histories: a handful of servers and clients that keep the rules of their lock, and
-//! faults around them. Servers expire keys by their own clocks, lose them in crashes, forget them
-//! in failovers. Requests, replies and writes come late or never. Clients nest their holds, give
-//! up, stand still and crash.
+//! Plausible histories: a few servers and clients that keep the rules of their lock, with faults.
+//! Servers expire keys by their own clocks and lose them in crashes and failovers. Requests,
+//! replies and writes come late or never. Clients nest holds, give up, stand still and crash.
 
 mod faults;
 mod refusals;
@@ -141,8 +140,7 @@ impl World {
         let lock = Lock(u16::from(which) % self.history.header.locks.len() as u16);
         let node = usize::from(which / 4) % self.nodes.len();
         match kind % 38 {
-            // The most common step first, and complete: a call, its execution on the nodes, and its
-            // reply.
+            // The most common step, complete: a call, its execution and its reply.
             0..6 => self.calls(owner, lock, Wants::Acquire(one_of(LEASES, how)), much),
             // Holders release more often than others.
             6..9 => self.holder_releases(lock, node, much),
@@ -192,8 +190,8 @@ impl World {
         }
     }
 
-    /// An owner makes a call; some nodes receive the request immediately, others later. The call
-    /// returns immediately unless `reach` says otherwise.
+    /// An owner makes a call. Nodes execute it immediately or later, as `reach` says, and it
+    /// returns.
     fn calls(&mut self, owner: Owner, lock: Lock, wants: Wants, reach: u8) {
         let client = self.history.client_of(owner);
         if self.calls.contains_key(&owner) || !self.able(client) {
@@ -243,8 +241,8 @@ impl World {
         }
     }
 
-    /// An owner takes all locks, or gives them all back, in calls at one instant. Another owner may
-    /// have one of them.
+    /// An owner takes all locks, or releases them all, at one instant. Another may have one of
+    /// them.
     fn calls_together(&mut self, owner: Owner, how: u8, much: u8) {
         let client = self.history.client_of(owner);
         let is_hold = |lock: &Lock| {
@@ -324,8 +322,7 @@ impl World {
         }
     }
 
-    /// The master that a client's requests reach: every other client still reaches a deposed
-    /// master.
+    /// The master that a client's requests reach: every other client reaches a deposed one.
     fn master(&self, group: usize, client: Host) -> usize {
         let of_old = self.deposed.filter(|_| group == 0 && client.0.is_multiple_of(2));
         of_old.unwrap_or(self.masters[group])
@@ -556,8 +553,7 @@ impl World {
         self.tell(self.nodes[node], what);
     }
 
-    /// An owner writes with the token of its latest grant, or with another one; some writes arrive
-    /// late.
+    /// An owner writes with its latest token or another one; some writes arrive late.
     fn writes(&mut self, owner: Owner, lock: Lock, how: u8, much: u8) {
         let own = self.tokens.get(&owner).copied();
         let token = one_of(&[own, own, own, own.map(|token| token.saturating_sub(1)), None], how);
