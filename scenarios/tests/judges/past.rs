@@ -200,7 +200,7 @@ fn owed(history: &History, lock: Lock, at: True, lease_ms: Option<u64>) -> True 
 /// there is one. So is a renewal that the owner sent itself, and a hold that came back with a node
 /// for the lease *L* at *t*, from when the owner believes in it. The promise is over when the owner
 /// has given all its holds back; the promise of a nested hold also when the owner has given that
-/// level back, or when the node grants a hold of that depth anew; and when it was given back in
+/// level back, or when the node grants a hold of that depth again; and when it was given back in
 /// vain. Nothing else ends a promise. If a node comes back with more levels than it last reported
 /// while the promise lasts, they lie below it and increase its depth by their number.
 fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span> {

@@ -115,7 +115,6 @@ impl World {
         self.now = until;
     }
 
-    /// A node loses a lock's key.
     fn loses(&mut self, node: usize, lock: Lock, how: LossCause) {
         let Some(key) = self.state[node].keys.remove(&lock) else { return };
         for owner in key.holders.into_keys() {
@@ -190,8 +189,7 @@ impl World {
         }
     }
 
-    /// An owner makes a call. Nodes execute it immediately or later, as `reach` says, and it
-    /// returns.
+    /// An owner makes a call. `reach` decides which nodes execute it now, and if it returns now.
     fn calls(&mut self, owner: Owner, lock: Lock, wants: Wants, reach: u8) {
         let client = self.history.client_of(owner);
         if self.calls.contains_key(&owner) || !self.able(client) {
@@ -328,7 +326,6 @@ impl World {
         of_old.unwrap_or(self.masters[group])
     }
 
-    /// A node executes a request.
     fn executes(&mut self, Request { op, lock, owner, group, wants }: Request) {
         let client = self.history.client_of(owner);
         let node = self.master(group, client);
