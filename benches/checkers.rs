@@ -1,5 +1,5 @@
-//! What judging costs beside what is judged: all checkers on the history of one run, and the run
-//! itself.
+//! Measures the cost of judging beside the cost of running: all checkers on the history of one run,
+//! and the run itself.
 //!
 //! `cargo bench --bench checkers`
 

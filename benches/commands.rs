@@ -1,6 +1,6 @@
-//! What commands cost, those that locks are made of and those that `redis-benchmark` measures:
-//! through `Server::step`, and beside it a private `redis-server` over a pipelined connection.
-//! EVALSHA is in `benches/scripts.rs`.
+//! Measures the commands of locks and those of `redis-benchmark`: through `Server::step`, and
+//! beside it on a private `redis-server` over a pipelined connection. EVALSHA is in
+//! `benches/scripts.rs`.
 //!
 //! `cargo bench --bench commands`
 
@@ -11,8 +11,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use pipeline::Pair;
 use processor::Processor;
 
-/// One line for each round: its name, and its commands. A round leaves the data as the next one
-/// finds it, so that each does the same work, and answers as many bytes.
+/// The name and the commands of each round. A round restores the data for the next one, so that
+/// each does the same work and replies with as many bytes.
 const ROUNDS: &[(&str, &[&str])] = &[
     ("ping", &["PING"]),
     ("set", &["SET key value"]),
@@ -38,7 +38,8 @@ const ROUNDS: &[(&str, &[&str])] = &[
 fn commands(c: &mut Criterion<Processor>) {
     let mut group = c.benchmark_group("commands");
     let mut pair = Pair::start();
-    // Numbers that keep their length, and a hundred elements behind those that come and go.
+    // Numbers that keep their length, and a hundred elements besides those that the rounds add and
+    // remove.
     pair.prepare(&["SET", "counter", "1000000000000"]);
     for number in 0..100 {
         let member = format!("member:{number:012}");

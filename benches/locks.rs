@@ -1,8 +1,8 @@
-//! Whole runs, one after the other on one core, from the plan to the verdicts: how many seeds in a
+//! Measures whole runs, one after the other on one core, from the plan to the verdicts: seeds per
 //! second, by engine.
 //!
-//! `cargo bench --bench locks`. Every run simulates 60 seconds, so simulated seconds per second are
-//! 60 times the seeds.
+//! `cargo bench --bench locks`. Every run simulates 60 seconds, so multiply the seeds per second by
+//! 60 for simulated seconds per second.
 
 mod processor;
 
@@ -26,7 +26,7 @@ fn locks(c: &mut Criterion<Processor>) {
         let source = parse(name, text).expect("a scenario");
         for (number, variant) in source.variants.iter().enumerate() {
             let name = format!("{name} {}", variant.name);
-            // The third engine is real time, where a minute takes a minute.
+            // The third engine is real time: there a minute takes a minute.
             for engine in [Engine::Event, Engine::Turmoil] {
                 let mut seed = 0;
                 group.bench_function(BenchmarkId::new(name.trim_end(), engine.name()), |b| {

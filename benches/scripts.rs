@@ -1,6 +1,6 @@
-//! What a script costs: EVALSHA of a lock's acquire script through `Server::step`, pipelined as a
-//! busy client would, and beside it a private `redis-server`; beside both the smallest script there
-//! is and the making of an engine.
+//! Measures a script: EVALSHA of a lock's acquire script through `Server::step`, pipelined like a
+//! busy client, and beside it on a private `redis-server`; with the smallest possible script and
+//! the creation of an engine for comparison.
 //!
 //! `cargo bench --bench scripts`
 
@@ -11,14 +11,14 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pipeline::{Pair, Stepped, command};
 use processor::Processor;
 
-/// A reentrant lock's acquire, in the five commands that such scripts are made of.
+/// A reentrant lock's acquire, in the five commands typical of such scripts.
 const ACQUIRE: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then \
                        redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil end \
                        return redis.call('pttl', KEYS[1])";
 
 fn scripts(c: &mut Criterion<Processor>) {
     let mut group = c.benchmark_group("scripts");
-    // The holder of the lock holds it for longer than a real server is measured.
+    // The holder keeps the lock for longer than a real server is measured.
     let cases: [(&str, &str, &[&str]); 3] = [
         ("constant", "return 1", &["0"]),
         ("acquire", ACQUIRE, &["1", "lock", "3000000", "owner"]),
@@ -26,7 +26,7 @@ fn scripts(c: &mut Criterion<Processor>) {
     ];
     let mut pair = Pair::start();
     for (name, body, arguments) in cases {
-        // EVAL makes the script known; its name is what SCRIPT LOAD would answer.
+        // EVAL loads the script; its SHA-1 is the name that SCRIPT LOAD would return.
         let eval: Vec<&str> = ["EVAL", body].into_iter().chain(arguments.iter().copied()).collect();
         pair.prepare(&eval);
         let sha = sha1_hex(body);

@@ -1,4 +1,4 @@
-//! How the cost of a world grows: not with idle time, and in line with events and with nodes.
+//! Measures the cost of a world: independent of idle time, and linear in events and nodes.
 //!
 //! `cargo bench --bench world`
 
@@ -18,7 +18,7 @@ use lockstorm_sim::{
 use processor::Processor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// So many nodes, without clients.
+/// A world of `count` nodes, without clients.
 fn nodes(count: usize) -> Builder {
     let latency = Latency::Fixed(Duration::from_millis(1));
     (0..count).fold(World::builder(1).latency(latency).keep(TraceRetention::Nothing), |builder, number| {
@@ -50,7 +50,7 @@ fn cluster() -> Builder {
     })
 }
 
-/// A master with two replicas and three Sentinels that watch it, without clients.
+/// A master with two replicas, and three Sentinels that watch it, without clients.
 fn watched() -> Builder {
     let latency = Latency::Fixed(Duration::from_millis(1));
     let builder = World::builder(1).latency(latency).keep(TraceRetention::Nothing);
@@ -87,7 +87,7 @@ async fn ask(ctx: HostCtx, node: String, every: Duration) {
     }
 }
 
-/// The same nodes, and a client that asks each of them something every so often.
+/// A world of `count` nodes, and a client that sends each a request `every` so often.
 fn asked(count: usize, every: Duration) -> Builder {
     nodes(count).host("c", move |ctx| async move {
         for number in 0..count {

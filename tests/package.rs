@@ -1,4 +1,4 @@
-//! What the suites under `tests/` and `benches/` share. Everything they test lives in the three
+//! Helpers that the suites under `tests/` and `benches/` share. All code under test is in the three
 //! crates.
 
 pub mod support;

@@ -7,8 +7,7 @@ use lockstorm_lab::support::redis::{Availability, RedisServer, availability};
 use lockstorm_sim::{TestServer, config::Config};
 use redis::{Connection, Value};
 
-/// How often a state is asked for, and how often at most: real servers come round in their own
-/// time.
+/// Interval and limit of polls: real servers react in their own time.
 const POLL: Duration = Duration::from_millis(20);
 const POLLS_MAX: usize = 500;
 
@@ -58,7 +57,7 @@ fn connect(address: SocketAddr) -> Connection {
     client.get_connection().expect("the server accepts connections")
 }
 
-/// Runs a command line, its words parted by spaces.
+/// Runs a command line; blanks separate its words.
 fn call(connection: &mut Connection, line: &str) -> Value {
     let mut words = line.split(' ');
     let mut command = redis::cmd(words.next().expect("a command"));
@@ -84,14 +83,14 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("in vain: {what}");
 }
 
-/// The value of a line of INFO on a real server.
+/// The value of a line of INFO.
 fn info(connection: &mut Connection, name: &str) -> String {
     let text: String = redis::cmd("INFO").query(connection).expect("INFO is answered");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or_else(|| panic!("INFO has {name}")).to_owned()
 }
 
-/// Data of every kind, through the snapshot as through the stream.
+/// Writes data of every kind, for the snapshot and for the stream.
 fn write(master: &mut Connection, prefix: &str) {
     // Strings that a server saves as integers of each width, compressed, and plain.
     for (n, value) in ["7", "-300", "70000", "12345678901", "plain", &"long ".repeat(100).replace(' ', "_")]
@@ -120,8 +119,8 @@ fn write(master: &mut Connection, prefix: &str) {
     call(master, "SELECT 0");
 }
 
-/// Streams with entries in several nodes and deleted ones, groups with pending entries, and results
-/// that the server chooses: ids, the extent of approximate trimming, the consumer of each entry.
+/// Writes streams with several nodes and deleted entries, groups with pending entries, and results
+/// that the server chooses: IDs, the extent of approximate trimming, the consumer of each entry.
 fn write_streams(master: &mut Connection, prefix: &str) {
     let key = &format!("{prefix}:x");
     for n in 0..250 {
@@ -154,7 +153,7 @@ fn write_streams(master: &mut Connection, prefix: &str) {
     }
 }
 
-/// A list of what is pending, without the times, which go on.
+/// A list of pending entries without their idle times, which keep growing.
 fn without_idle_times(pending: Value) -> Vec<Vec<Value>> {
     let Value::Array(lines) = pending else { panic!("XPENDING answers {pending:?}") };
     let line = |line| match line {
@@ -202,8 +201,8 @@ fn assert_same(one: &mut Connection, other: &mut Connection, prefix: &str) {
         Value::Int(ms) => ms,
         other => panic!("PTTL answers {other:?}"),
     });
-    // The expiry is the same instant; the two are asked a moment apart, and on one machine have one
-    // clock.
+    // Both have the same instant of expiry. They are asked a moment apart, and have one clock on
+    // one machine.
     assert!(left[0] > 900_000 && left[0].abs_diff(left[1]) < 5_000, "{left:?}");
 }
 
@@ -214,7 +213,7 @@ fn a_simulated_node_follows_a_real_master() {
     follow(&mut replica, real.address);
     assert_same(&mut master, &mut replica, "snapshot");
     write(&mut master, "stream");
-    // The real master asks, and counts the answer.
+    // The real master asks, and counts the acknowledgement.
     assert_eq!(call(&mut master, "WAIT 1 5000"), Value::Int(1));
     assert_same(&mut master, &mut replica, "stream");
     call(&mut master, "CLIENT KILL TYPE replica");
@@ -235,7 +234,7 @@ fn a_real_replica_follows_a_simulated_master() {
     write(&mut master, "stream");
     assert_eq!(call(&mut master, "WAIT 1 5000"), Value::Int(1));
     assert_same(&mut master, &mut replica, "stream");
-    // A snapshot would take this key away.
+    // A snapshot would remove this key.
     call(&mut replica, "SET local 1");
     call(&mut replica, "CLIENT KILL TYPE master");
     call(&mut master, "SET after 1");
@@ -258,7 +257,7 @@ fn roles_change_hands_without_beginning_anew() {
         (info(&mut second, "sync_full"), info(&mut second, "sync_partial_ok")),
         ("0".into(), "1".into())
     );
-    // And back again.
+    // The same in the other direction.
     call(&mut first, "REPLICAOF NO ONE");
     follow(&mut second, simulated.address());
     call(&mut first, "SET k 3");
@@ -271,7 +270,7 @@ fn a_real_replica_follows_through_a_simulated_one() {
     let (mut top_connection, mut middle_connection, mut end_connection) =
         (connect(top.address), connect(middle.address()), connect(end.address));
     write(&mut top_connection, "snapshot");
-    // Small collections in their compact encodings, large ones in their general ones.
+    // Small collections in compact encodings, large ones in general encodings.
     for line in [
         "RPUSH list a -5 5000 100000",
         "SADD integers 1 -70000 3",
@@ -298,7 +297,7 @@ fn a_real_replica_follows_through_a_simulated_one() {
     });
     assert_same(&mut top_connection, &mut end_connection, "snapshot");
     assert_same(&mut top_connection, &mut end_connection, "stream");
-    // A digest over all keys and values: what went through the simulator came out as it went in.
+    // A digest over all keys and values: the data passed through the simulator unchanged.
     assert_eq!(call(&mut end_connection, "DEBUG DIGEST"), call(&mut top_connection, "DEBUG DIGEST"));
     assert_eq!(info(&mut end_connection, "master_replid"), info(&mut top_connection, "master_replid"));
 }

@@ -1,10 +1,10 @@
-//! Every stock scenario is a test: with each of its own seeds, each of its variants comes out as
-//! the file expects, and is the run that it was when `fingerprints.txt` was written, perhaps on
-//! another machine.
+//! Every stock scenario is a test: with each of its own seeds, each of its variants ends as the
+//! file expects, and its run equals the one recorded in `fingerprints.txt`, perhaps on another
+//! machine.
 //!
-//! `LOCKSTORM_SEEDS=0..1000 cargo test --test scenarios -- storm` tries other seeds. A change that
-//! is meant to change runs, or what is recorded or reported of them, writes the file anew:
-//! `lockstorm twice --print > new && grep @ new > tests/fingerprints.txt`.
+//! `LOCKSTORM_SEEDS=0..1000 cargo test --test scenarios -- storm` tries other seeds. After an
+//! intended change of runs, or of their records or reports, write the file again: `lockstorm twice
+//! --print > new && grep @ new > tests/fingerprints.txt`.
 
 use std::{env, fmt::Write};
 
@@ -61,7 +61,7 @@ fn lines(stock: &Stock, judged: &[Judged]) -> Vec<String> {
     judged.iter().map(|one| runner.line(one)).collect()
 }
 
-/// Whether a line is about a file, or one of its variants.
+/// Returns true if a line is about a file, or one of its variants.
 fn is_of(line: &str, file: &str) -> bool {
     let token = line.rsplit(' ').next().unwrap_or_default();
     token.strip_prefix(file).is_some_and(|rest| rest.starts_with(['@', '#']))

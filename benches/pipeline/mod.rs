@@ -1,6 +1,6 @@
-//! One pipeline of commands on two servers: ours by `Server::step`, without a wire, and a private
-//! `redis-server` behind a loopback connection. What the real one costs is the processor time that
-//! it says it used: the client's is left out.
+//! Measures one pipeline of commands on two servers: ours by `Server::step`, without a wire, and a
+//! private `redis-server` behind a loopback connection. The cost of the real one is the processor
+//! time in its INFO, without the client's.
 
 use std::{
     io::{Read, Write},
@@ -20,10 +20,10 @@ use lockstorm_sim::{
 
 use crate::processor::Processor;
 
-/// Commands of one write, as many as a pipelining client sends at once.
+/// Commands of one write, as many as a pipelining client sends together.
 const PIPELINE: usize = 100;
 
-/// A command as clients send it.
+/// Encodes a command as clients send it.
 pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -47,7 +47,7 @@ impl Stepped {
         Stepped { server, env }
     }
 
-    /// Sends bytes; returns the length of what is answered.
+    /// Sends bytes; returns the length of the replies.
     pub(crate) fn send(&mut self, bytes: &Bytes) -> usize {
         self.server.step(&mut self.env, Event::Bytes { conn: ConnId(1), bytes: bytes.clone() });
         let sent = self.env.outbox.drain(..).map(|action| match action {
@@ -58,7 +58,7 @@ impl Stepped {
     }
 }
 
-/// A real server with one client, and a second connection to ask what it used.
+/// A real server with one client, and a second connection that reads its processor time.
 struct Real {
     stream: TcpStream,
     console: redis::Connection,
@@ -81,7 +81,7 @@ impl Real {
         Some(Real { stream, console, _server: server })
     }
 
-    /// Sends a pipeline, and reads as many bytes as it is answered with.
+    /// Sends a pipeline, and fills `answer` with its replies.
     fn send(&mut self, pipeline: &[u8], answer: &mut [u8]) {
         self.stream.write_all(pipeline).expect("it runs");
         self.stream.read_exact(answer).expect("it answers as ours does");
@@ -98,7 +98,6 @@ impl Real {
     }
 }
 
-/// Both servers.
 pub(crate) struct Pair {
     stepped: Stepped,
     real: Option<Real>,
@@ -109,7 +108,7 @@ impl Pair {
         Pair { stepped: Stepped::new(), real: Real::start() }
     }
 
-    /// Sends a command to both, unmeasured.
+    /// Sends a command to both servers, without measuring it.
     pub(crate) fn prepare(&mut self, words: &[&str]) {
         let bytes = Bytes::from(command(words));
         let mut answer = vec![0; self.stepped.send(&bytes)];
@@ -118,7 +117,7 @@ impl Pair {
         }
     }
 
-    /// Measures a pipeline of these commands, again and again, on both.
+    /// Measures repetitions of a pipeline of these commands on both servers.
     pub(crate) fn measure(
         &mut self,
         group: &mut BenchmarkGroup<'_, Processor>,

@@ -1,5 +1,4 @@
-//! Processor time as what is measured, so that figures mean something on a machine that others use
-//! as well.
+//! Measures processor time, so that figures are valid on a shared machine.
 
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use criterion::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-/// What is measured allocates as the binary does.
+/// Benches use the allocator of the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The processor time of the thread that measures, in user and kernel mode.
+/// The processor time of the measuring thread, in user and kernel mode.
 pub(crate) struct Processor;
 
 impl Measurement for Processor {

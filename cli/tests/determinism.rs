@@ -1,5 +1,5 @@
-//! The first promise: a run is a pure function of scenario and seed, in this process, again, and in
-//! any other.
+//! The first promise: a run is a pure function of scenario and seed, in this process, in a
+//! repetition, and in any other process.
 
 use std::{collections::BTreeMap, process::Command, sync::LazyLock};
 
@@ -12,13 +12,13 @@ use lockstorm::{
 };
 use lockstorm_sim::world::{Record, TraceRetention};
 
-/// Every stock scenario.
+/// All stock scenarios.
 static STOCK: LazyLock<Vec<Source>> = LazyLock::new(|| {
     let parsed = library::ALL.iter().map(|stock| parse(stock.path, stock.text));
     parsed.map(|source| source.unwrap_or_else(|error| panic!("{error}"))).collect()
 });
 
-/// What its own seeds came to, which two tests compare with.
+/// The results of their own seeds in this process; two tests compare with them.
 static HERE: LazyLock<BTreeMap<String, (Case, String)>> = LazyLock::new(|| {
     let trial = trial();
     lines(&trial, &trial.run(&|_| {}))
@@ -35,7 +35,7 @@ fn lines(trial: &Runner<'_>, judged: &[Judged]) -> BTreeMap<String, (Case, Strin
     judged.iter().map(|one| (trial.token(one.case), (one.case, trial.line(one)))).collect()
 }
 
-/// How a line's fingerprint begins.
+/// The fingerprint at the beginning of a line.
 fn fingerprint(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
@@ -44,7 +44,7 @@ fn records(trial: &Runner<'_>, case: Case) -> Vec<Record> {
     trial.outcome(case, TraceRetention::All).records
 }
 
-/// The other process runs each case twice, and fails where the two differ.
+/// The other process runs each case twice, and fails if the two differ.
 #[test]
 fn the_same_seed_gives_the_same_run_in_this_process_and_twice_in_another() {
     let (trial, here) = (trial(), &*HERE);
@@ -58,7 +58,7 @@ fn the_same_seed_gives_the_same_run_in_this_process_and_twice_in_another() {
     assert!(there.status.success(), "{printed}{}", String::from_utf8_lossy(&there.stderr));
     let mut compared = 0;
     for line in printed.lines() {
-        // The last line of all is a summary.
+        // The very last line is a summary.
         let Some((case, expected)) = line.split(' ').nth(2).and_then(|token| here.get(token)) else {
             continue;
         };
@@ -84,7 +84,7 @@ fn another_seed_gives_another_run() {
 /// The environment variable with the run that a second process of this test prints.
 const CASE: &str = "DETERMINISM_PRINTS";
 
-/// Runs a case here and in a second process of this test, and says where they part.
+/// Runs a case here and in a second process of this test, and reports the first difference.
 fn divergence_from_another_process(trial: &Runner<'_>, case: Case, token: &str) -> String {
     let me = std::env::current_exe().expect("a running test has a file");
     let there = Command::new(me)

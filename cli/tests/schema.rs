@@ -1,4 +1,4 @@
-//! The JSON Schema that editors are given: it takes every stock scenario, and refuses what the
+//! The JSON Schema for editors: it accepts every stock scenario, and refuses the files that the
 //! reader refuses.
 
 use std::process::Command;
@@ -29,7 +29,7 @@ fn it_takes_every_stock_scenario() {
     }
 }
 
-/// What the description of a step calls by name is a key of the step or of what stands behind it.
+/// Every name in a step's description is a key of the step or of its value.
 #[test]
 fn it_names_no_key_that_a_step_has_not() {
     let output = Command::new(env!("CARGO_BIN_EXE_lockstorm")).arg("schema").output().expect("it runs");

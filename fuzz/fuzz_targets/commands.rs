@@ -1,9 +1,9 @@
-//! Commands with any arguments, several on one server: each is answered or waits, and the server
-//! goes on.
+//! Sends commands with any arguments, several to one server: each gets a reply or waits, and the
+//! server keeps running.
 //!
-//! The input is a list of lines, each two bytes that choose the command, and words split at 0xff. A
-//! word of one byte below 32 stands for one of [`WORDS`], so that options and keys that hold
-//! something come up often.
+//! The input is a list of lines: two bytes that choose the command, and words split at 0xff. A word
+//! of one byte below 32 stands for one of [`WORDS`], so that options and keys with values come up
+//! often.
 #![no_main]
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const WORDS: [&str; 32] = [
     "return redis.call(unpack(ARGV))",
 ];
 
-/// One of each type, under the names that `WORDS` begins with.
+/// A key of each type, under the names that `WORDS` begins with.
 const DATA: [&[&str]; 7] = [
     &["SET", "k", "value"],
     &["RPUSH", "l", "a", "b", "c"],
@@ -65,14 +65,14 @@ impl Rig {
         conn
     }
 
-    /// Whether a reply, or the end of the connection, came for `conn`.
+    /// Sends a command; returns true if `conn` received a reply or was closed.
     fn send(&mut self, conn: ConnId, words: &[Bytes]) -> bool {
         self.server.step(&mut self.env, Event::Bytes { conn, bytes: multibulk(words) });
         let mut answered = false;
         for action in self.env.outbox.drain(..) {
             match action {
                 Action::Send { conn: to, .. } | Action::Close { conn: to } | Action::Drain { conn: to } | Action::Kill { conn: to, .. } => answered |= to == conn,
-                // There is no other server to follow or to migrate to.
+                // No other server exists to follow or to migrate to.
                 _ => {}
             }
         }
@@ -97,13 +97,13 @@ fuzz_target!(|input: &[u8]| {
             word => Bytes::copy_from_slice(word),
         }));
         rig.send(conn, &words);
-        // Whatever it waits for (a stalled script, DEBUG SLEEP, an expiry) is over long after.
+        // An hour ends everything that it may wait for (a stalled script, DEBUG SLEEP, an expiry).
         rig.env.monotonic = rig.env.monotonic + Duration::from_secs(3600);
         rig.env.wall = rig.env.wall + Duration::from_secs(3600);
         rig.server.step(&mut rig.env, Event::Alarm);
         rig.env.outbox.clear();
     }
-    // Another client is served, unless a command has ended the server, or a script or a pause
+    // The server serves another client, unless a command has ended it, or a script or a pause
     // blocks it forever.
     let other = rig.connect();
     let ping = [Bytes::from_static(b"PING")];

@@ -1,5 +1,5 @@
-//! What a client of a scenario has of its own besides its steps: a user with rights, a driver that
-//! retries; and locks under one name.
+//! Properties of a scenario's clients besides their steps: a user with rights, a driver that
+//! retries; and locks with the same name.
 
 use lockstorm::{
     file::{plan::Plan, scenario::parse},
@@ -17,7 +17,7 @@ fn play(text: &str) -> History {
     run::run(&plan, "clients", Engine::Event, TraceRetention::Nothing).history
 }
 
-/// Who called for what, and what came of it: `c1 acquires: Ok`.
+/// Each call with its client and outcome: `c1 acquires: Ok`.
 fn calls(history: &History) -> Vec<String> {
     let (mut calls, mut ops) = (Vec::new(), Vec::new());
     for event in &history.events {
@@ -49,8 +49,8 @@ fn verdict(history: &History, checker: &str) -> &'static str {
     found.expect("there is such a checker").verdict.word()
 }
 
-/// With the rights to its own key a user gets the lock and gives it back, by the production client
-/// and by a model; of another key it is told why not.
+/// With the rights to its own key a user acquires the lock and releases it, by the production
+/// client and by a model; for another key it gets the reason of the refusal.
 #[test]
 fn a_user_does_what_its_rules_let_it_do() {
     for subject in ["client", "token-lock"] {
@@ -77,7 +77,7 @@ fn a_user_does_what_its_rules_let_it_do() {
     }
 }
 
-/// A node that does not know a user lets no client in as that user.
+/// A node that does not know a user refuses its clients.
 #[test]
 fn a_user_is_known_to_its_nodes_alone() {
     let text = "[node.m]\n[node.n]\n[user.app]\nrules = [\"~*\", \"&*\", \"+@all\"]\nnodes = [\"n\"]\n\
@@ -90,9 +90,9 @@ fn a_user_is_known_to_its_nodes_alone() {
     );
 }
 
-/// Regression for locks that no file could put on trial: a lock and the read half of another kind
-/// of lock have one key. What the nodes grant of it is judged as one lock, also where a node makes
-/// the mistake of letting a reader in beside the holder.
+/// Regression: no file could use locks that share a key, such as a plain lock and the read half of
+/// another kind. The nodes' grants are judged as one lock, even if a node mistakenly admits a
+/// reader beside the holder.
 #[test]
 fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many() {
     let text = |node: &str| {
@@ -115,12 +115,12 @@ fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many
     assert_eq!(history.header.locks.len(), 1);
     let grants = granted(&history);
     assert_eq!(grants[0], "Exclusive@5001");
-    // Not before the release. The two kinds publish releases on channels of their own, so that the
-    // reader asks again when what it was told of the lease is over.
+    // Not before the release. The two kinds publish releases on channels of their own, so the
+    // reader asks again at the reported end of the lease.
     let at: i64 = grants[1].strip_prefix("Shared@").expect("a reader").parse().expect("a time");
     assert!((25_000..=36_000).contains(&at), "{grants:?}");
     assert_eq!((verdict(&history, "l1"), verdict(&history, "l2")), ("holds", "holds"));
-    // As a server would that asks for the mode alone.
+    // Like a server that only checks the mode.
     let edit = "script_edit = { find = \"if mode ~= 'read' and\", replace = \"if not mode then \
                 redis.call('HSET', lock, 'mode', 'read') mode = 'read' end if mode ~= 'read' and\" }";
     let history = play(&text(edit));
@@ -130,7 +130,7 @@ fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many
 }
 
 /// The reply to the first of two equal commands is lost: the second one finds the token of the
-/// first, and is refused what that was granted.
+/// first, and is refused.
 #[test]
 fn a_driver_that_retries_refuses_its_own_grant() {
     let text = |retries: &str, command: &str| {
@@ -145,7 +145,7 @@ fn a_driver_that_retries_refuses_its_own_grant() {
     assert_eq!(acquires("retries = 3"), ["c1 acquires: Refused", "c2 acquires: Refused"]);
     assert!(acquires("")[0].starts_with("c1 acquires: m: no reply"), "{:?}", acquires(""));
     let releases = |retries: &str| calls(&play(&text(retries, "EVAL")));
-    // It has released by the first one, and the second one is answered.
+    // The first command released the lock, and the second one gets a reply.
     assert_eq!(releases("retries = 3"), ["c1 acquires: Ok", "c1 releases: Ok", "c2 acquires: Ok"]);
     assert!(releases("")[1].starts_with("c1 releases: m: no reply"), "{:?}", releases(""));
 }

@@ -1,10 +1,10 @@
-//! Scenarios that once ended wrongly. What each expects was found to be right since; here is what
-//! no run of it may come to any more.
+//! Scenarios that once ended wrongly. Each expects a result that was found to be right since; this
+//! file lists the results that none of their runs may have any more.
 //!
-//! Others are tested where what they showed is: a short fault within a long one, on a link, a host
-//! and a clock (`--test faults`); one level of a hold given back
-//! (`single/giving_back_one_level.toml`); a write by one's own code with a Redlock (`--test
-//! library`); phases without bounds (`--test mistakes`); what the seed draws and nothing showed
+//! Other defects have their tests elsewhere: a short fault within a long one, on a link, a host and
+//! a clock (`--test faults`); the release of one level of a hold
+//! (`single/giving_back_one_level.toml`); a write by a user's own code with a Redlock (`--test
+//! library`); phases without bounds (`--test mistakes`); drawn values that no report showed
 //! (`--test cli`).
 
 use lockstorm::{
@@ -17,8 +17,8 @@ use lockstorm::{
 };
 use lockstorm_sim::world::TraceRetention;
 
-/// A file of `tests/defects/`, its text, and which checkers found a violation that was none, beside
-/// those that it expects something of. What it expects to be violated was missed.
+/// A file of `tests/defects/`, its text, and the checkers that falsely found a violation, besides
+/// those that the file has expectations for. Expected violations were missed.
 type Row = (&'static str, &'static str, &'static [&'static str]);
 
 macro_rules! row {
@@ -28,17 +28,17 @@ macro_rules! row {
 }
 
 const ROWS: [Row; 23] = [
-    // L1 took the drift of a Redlock from the lock's lease, and not from that of the grant.
+    // L1 took the drift of a Redlock from the lock's lease, not from the grant's.
     row!("a_lease_below_the_drift_of_the_watchdog", []),
     row!("drift_of_the_lease_of_the_try", []),
-    // The first copy of a release came after the second one, and freed the next hold.
+    // The first copy of a release arrived after the second, and freed the next hold.
     row!("a_late_duplicate_release", ["owner-safety"]),
     row!("a_late_reply", ["l1", "l3"]),
     row!("paused_while_the_reply_is_under_way", ["l1"]),
-    // A live waiter's place was never refreshed.
+    // The place of a live waiter was never refreshed.
     row!("a_place_that_is_over", ["l1", "l2"]),
-    // A hold that had been released and came back with its node was none for the checkers, however
-    // often its owner renewed it.
+    // The checkers did not count a released hold that came back with its node, however often its
+    // owner renewed it.
     row!("a_released_hold_that_a_restart_brings_back", []),
     row!("a_released_hold_that_a_failover_brings_back", []),
     row!("a_count_of_a_hold_that_came_back", []),
@@ -47,30 +47,30 @@ const ROWS: [Row; 23] = [
     row!("failovers_right_after_grants", []),
     row!("granted_again_after_a_clock_jump", ["l3"]),
     row!("granted_again_after_a_failover", ["l3"]),
-    // The end of one crash started a client, and that of another one killed it without a word.
-    // Wake-ups are not asked: a head that has crashed is notified in vain, and those behind it ask
-    // within half of their wait (seeds 2, 16 and 19).
+    // The end of one crash started a client, and the end of another silently killed it. Wake-ups
+    // are not expected: a crashed head is notified in vain, and the waiters behind it ask within
+    // half of their wait (seeds 2, 16 and 19).
     row!("clients_of_a_fair_lock_crash", ["lease", "reentrancy"]),
     row!("crashes_that_overlap", []),
-    // A request that was abandoned was executed after all: who was right about the hold, the client
-    // or the checkers? Wake-ups are not asked: a head to whose connection a reply is lost neither
-    // listens nor asks until it has connected anew, and is notified in vain (seed 16).
+    // An abandoned request was executed after all: the client and the checkers disagreed about the
+    // hold. Wake-ups are not expected: a head that lost a reply neither listens nor asks until it
+    // has connected again, and is notified in vain (seed 16).
     row!("one_client_of_a_fair_lock_crashes", ["lease", "reentrancy"]),
     row!("renewed_holds_over_failovers", ["reentrancy"]),
-    // Two kinds of lock live in one key, which no file could say.
+    // Two kinds of lock share a key, which no file could express.
     row!("two_kinds_under_one_name", ["l2", "owner-safety", "progress"]),
-    // On a real server a reader seemed to extend the holds of the others; see also `--test real`.
+    // On a real server a reader seemed to extend the holds of others; see also `--test real`.
     row!("readers_and_writers", []),
-    // Two readers, of which each gave back its own.
+    // Two readers; each released its own hold.
     row!("two_readers", ["reentrancy"]),
-    // Who was refused with an error counted as one that did not want the lock.
+    // An owner that was refused with an error counted as one that did not want the lock.
     row!("refused_to_the_end", []),
     row!("refused_after_a_command", []),
-    // All work was over before the calm, so that no owner asked whether the lock could be had.
+    // All work was over before the calm, so no owner asked if the lock was available.
     row!("acquisition_without_channels", []),
 ];
 
-/// On the first twenty seeds.
+/// Runs each file with its first twenty seeds.
 #[test]
 fn no_defect_comes_back() {
     let source = |(name, text, _): &Row| parse(name, text).unwrap_or_else(|error| panic!("{error}"));
@@ -100,14 +100,14 @@ fn no_defect_comes_back() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a server refuses, and to whom: with what the calls of clients fail, if any does.
+/// Files in which a server refuses commands, and the error with which calls fail, if any does.
 const REFUSALS: [(Row, Option<&str>); 3] = [
-    // A lock was acquired by a user who may use its own key only, and could not be given back.
+    // A user with the right to its own key only could acquire a lock, but not release it.
     (row!("release_needs_more_keys_than_acquire", []), None),
-    // The caller of a release was told that there was no reply, though each said why it was
-    // refused.
+    // The caller of a release got the error that there was no reply, although each reply gave the
+    // reason of the refusal.
     (row!("refusal_is_called_no_reply", []), Some("NOREPLICAS")),
-    // An acquisition without a limit ended after three seconds, over the connection that the crash
+    // An acquisition without a limit ended after three seconds with the connection that the crash
     // had broken.
     (row!("acquire_gives_up_while_loading", []), None),
 ];
@@ -141,7 +141,7 @@ fn who_was_refused_for_a_while_was_left_alone_or_told_otherwise() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What `progress` finds in a defect's first run, with this added to `[run]`.
+/// The finding of `progress` in a defect's first run, with `of_run` added to `[run]`.
 fn progress_of(name: &str, of_run: &str) -> Finding {
     let (_, text, _) = ROWS.iter().find(|(row, ..)| *row == name).expect("it is a row");
     let text = text.replace("[run]\n", &format!("[run]\n{of_run}\n"));
@@ -152,8 +152,8 @@ fn progress_of(name: &str, of_run: &str) -> Finding {
     found.remove(0)
 }
 
-/// The verdict said that no fault was in its chain, and the counterfactual that without the command
-/// it held.
+/// Regression: the verdict reported no fault in its chain, and the counterfactual that it held
+/// without the command.
 #[test]
 fn a_command_after_which_a_node_refuses_is_in_the_chain_of_what_it_refused() {
     for name in ["refused_after_a_command", "refused_to_the_end"] {
@@ -183,16 +183,16 @@ fn a_verdict_for_which_no_owner_asked_names_the_calls_that_failed() {
     );
 }
 
-/// Files whose every expectation says what is right.
+/// Files whose expectations are all right.
 const AS_STATED: [(&str, &str); 2] = [
-    // A fixed latency let ties always fall the same way, so that two of five got the lock 278 times
-    // each and three never; nothing said so.
+    // Regression: with a fixed latency ties always ended the same way, so two of five clients got
+    // the lock 278 times each and three never; no report showed it.
     ("starved_waiters", include_str!("defects/starved_waiters.toml")),
-    // Progress held while a waiter waited for five minutes, and nothing was violated.
+    // Regression: progress held while a waiter waited for five minutes, and nothing was violated.
     ("hold_that_nobody_gives_back", include_str!("defects/hold_that_nobody_gives_back.toml")),
 ];
 
-/// On the first twenty seeds.
+/// Runs each file with its first twenty seeds.
 #[test]
 fn each_comes_out_as_stated() {
     let source = |(name, text): &(&str, &str)| parse(name, text).unwrap_or_else(|error| panic!("{error}"));

@@ -1,5 +1,5 @@
-//! `turmoil` as a second engine: what it says of the stock scenarios is what lockstorm's own
-//! timeline says.
+//! `turmoil` as a second engine: its verdicts on the stock scenarios are those of lockstorm's own
+//! timeline.
 
 use lockstorm::{
     file::{
@@ -10,9 +10,9 @@ use lockstorm::{
     run::runner::{Case, Judged, Runner, parse_seeds},
 };
 
-/// What the checkers said of a run, in a word. Storms hang on less than the millisecond that
-/// `turmoil` counts in, so that the same seed draws another course of events there: what their
-/// files expect must come out all the same, and nothing else need.
+/// The checkers' verdicts on a run, in a word each. Storms depend on less than the millisecond that
+/// `turmoil` counts in, so the same seed has another course of events there: only the expectations
+/// of their files must be met.
 fn words(sources: &[Source], judged: &Judged) -> Vec<(&'static str, &'static str)> {
     let Case { source, variant, .. } = judged.case;
     let source = &sources[source];
@@ -22,15 +22,15 @@ fn words(sources: &[Source], judged: &Judged) -> Vec<(&'static str, &'static str
     compared.map(|finding| (finding.checker, finding.verdict.word())).collect()
 }
 
-/// The first seed of the first variants, or those of `LOCKSTORM_SEEDS` of all variants.
+/// Runs the first seed of the first variants, or the seeds of `LOCKSTORM_SEEDS` of all variants.
 #[test]
 fn turmoil_gives_the_verdicts_of_the_event_engine() {
     let seeds = std::env::var("LOCKSTORM_SEEDS").map_or(0..1, |seeds| parse_seeds(&seeds).expect("a range"));
     let parsed =
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));
     let mut sources: Vec<_> = parsed.collect();
-    // `turmoil` looks at every host in every millisecond: one variant of each file, if no more is
-    // asked for.
+    // `turmoil` visits every host in every millisecond, so one variant of each file runs unless
+    // `LOCKSTORM_SEEDS` asks for more.
     if std::env::var_os("LOCKSTORM_SEEDS").is_none() {
         sources.iter_mut().for_each(|source| source.variants.truncate(1));
     }

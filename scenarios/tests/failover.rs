@@ -1,5 +1,5 @@
-//! What clients of a group that fails over have when it is over, and how soon: locks that go on or
-//! are lost, and new ones; and what they ask of the nodes meanwhile.
+//! Clients of a group that fails over: locks that continue or are lost, new locks, their delays,
+//! and the clients' requests to the nodes during it.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,7 @@ use lockstorm::{
 };
 use lockstorm_sim::world::{Event, TraceRetention};
 
-/// Three masters, of which `n2` has the lock and a replica; four clients. A packet takes a
-/// millisecond.
+/// Three masters; `n2` has the lock and a replica. Four clients. A packet takes a millisecond.
 const CLUSTER: &str = r#"
 [run]
 storm = "60s"
@@ -31,12 +30,12 @@ lease = "10s"
 count = 4
 "#;
 
-/// After the promotion, in milliseconds: the look at the views of the nodes that has just missed it
-/// ends 100 ms after its first answer, the next one begins 500 ms later at most, and takes as long
-/// again; each has a connection to make and two questions, and a connection takes two packets and
-/// two requests there and back. A request then takes a connection and two scripts. Each of the four
-/// clients gets the lock after the one before has given it back, and one that was refused asks
-/// again after 50 ms.
+/// Bound for the last client after the promotion, in milliseconds. A look at the nodes' views that
+/// has just missed the promotion ends 100 ms after its first answer; the next one begins at most
+/// 500 ms later, and takes as long again. Each look has a connection to make and two questions, and
+/// a connection takes two packets and two requests, each there and back. A request then takes a
+/// connection and two scripts. Each of the four clients gets the lock after the previous one's
+/// release, and a refused one asks again after 50 ms.
 const MOST_MS: i64 = (100 + 8) + 500 + (100 + 8) + 10 + 4 * (50 + 10);
 
 fn run(text: &str, seed: u64, keep: TraceRetention) -> Outcome {
@@ -45,7 +44,7 @@ fn run(text: &str, seed: u64, keep: TraceRetention) -> Outcome {
     run::run(&plan, "failover", Engine::Event, keep)
 }
 
-/// It answers for the slot of the lock.
+/// Returns true if the host serves the slot of the lock.
 fn serves(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Serves { how: Serving::Whole, .. })
 }
@@ -54,8 +53,8 @@ fn is_grant(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Granted { .. })
 }
 
-/// From the moment `r` has the slot to the first grant of the last client that gets one, in
-/// milliseconds.
+/// The time in milliseconds from the moment at which `r` has the slot to the last client's first
+/// grant.
 fn delay(history: &History) -> i64 {
     let of_r = || history.events.iter().filter(|event| history.host_name(event.host) == "r");
     let promoted = of_r().find(|event| serves(&event.kind)).expect("it is promoted").at;
@@ -70,8 +69,8 @@ fn delay(history: &History) -> i64 {
     i64::try_from(last.since(promoted).as_millis()).expect("short")
 }
 
-/// A client missed the failover until its look of every five seconds, and slept for the rest of its
-/// pause: the last of four got the lock after 5.2 s to 6.5 s.
+/// Regression: a client missed the failover until its regular look every five seconds, and slept
+/// for the rest of its pause: the last of four got the lock after 5.2 s to 6.5 s.
 #[test]
 fn a_client_missed_a_failover_until_its_next_look() {
     let polls = r#"steps = [{ at = "20.6s", poll = { every = "50ms", until = "55s" } }, { release = {} }]"#;
@@ -96,8 +95,8 @@ fn a_client_missed_a_failover_until_its_next_look() {
     println!("{all}");
 }
 
-/// How often each client of [`CLUSTER`] has begun a connection, and asked a node for the slots,
-/// from 25 s to 55 s.
+/// The numbers of connections that the client `c1` of [`CLUSTER`] begins, and of its questions for
+/// the slots, from 25 s to 55 s.
 fn asked(text: &str) -> (usize, usize) {
     let outcome = run(text, 0, TraceRetention::All);
     let (mut dials, mut looks) = (0, 0);
@@ -119,9 +118,9 @@ fn asked(text: &str) -> (usize, usize) {
     (dials, looks)
 }
 
-/// A dead cluster is dialled in looks, each at its four nodes for the time-out of a connection, 10
-/// s: four of them begin within 30 s at most. A node whose slots are lost is dialled by its callers
-/// alone, and of the others three are asked in a look, of which there is one in 100 ms at most.
+/// A dead cluster is dialled only in looks, each at its four nodes for the connection timeout of 10
+/// s: at most four looks begin within 30 s. A node whose slots are lost is dialled only by its
+/// callers; a look asks three of the others, and at most one look begins per 100 ms.
 #[test]
 fn a_cluster_that_serves_no_slot_is_asked_within_bounds() {
     let steps = r#"steps = [{ at = "20s", poll = { every = "50ms", until = "59s" } }, { release = {} }]"#;
@@ -136,7 +135,7 @@ fn a_cluster_that_serves_no_slot_is_asked_within_bounds() {
     }
 }
 
-/// A master with two replicas, which three Sentinels watch. A packet takes a millisecond.
+/// A master with two replicas, watched by three Sentinels. A packet takes a millisecond.
 const GROUP: &str = r#"
 [run]
 calm = "1s"
@@ -153,8 +152,8 @@ down_after = "2s"
 latency = "1ms"
 "#;
 
-/// A client that asks for the lock again and again until a second of the run, and holds it for as
-/// long as it can until the next one.
+/// A client that repeatedly asks for the lock until a second of the run, and holds it for as long
+/// as it can until the next one.
 fn rival(name: &str, from: &str, until: u32) -> String {
     format!(
         r#"
@@ -166,18 +165,19 @@ steps = [{{ at = "{from}", poll = {{ every = "50ms", until = "{until}s" }} }}, {
     )
 }
 
-/// A client knows the new master by the leader, which has it in a reply to INFO that it asks for
-/// once a second, when it asks the Sentinels, once a second as well; or sooner, by an announcement.
+/// A client learns of the new master from the leader, which has it in a reply to INFO. The leader
+/// asks for INFO once a second, and the client asks the Sentinels once a second as well; an
+/// announcement may be sooner.
 const KNOWN_MS: i64 = 1_150 + 1_050;
 
-/// When the first replica of [`GROUP`] became the master, and its name.
+/// The time at which the first replica of [`GROUP`] became the master, and its name.
 fn promotion(history: &History) -> (i64, &str) {
     let is_promoted = |kind: &EventKind| matches!(kind, EventKind::Became { role: Role::Master });
     let promoted = history.events.iter().find(|event| is_promoted(&event.kind)).expect("one is promoted");
     (promoted.at.as_millis(), history.host_name(promoted.host))
 }
 
-/// When an event first is so, on a host of this name if one is given.
+/// The time of the first such event, on the host of this name if one is given.
 fn first(history: &History, host: Option<&str>, is: impl Fn(&EventKind) -> bool) -> Option<i64> {
     let mut events = history.events.iter();
     let found = events
@@ -185,7 +185,7 @@ fn first(history: &History, host: Option<&str>, is: impl Fn(&EventKind) -> bool)
     Some(found.at.as_millis())
 }
 
-/// The outcomes of a text for seeds from 0 on, on both processors.
+/// The results of a text for the seeds from 0 on, on both processors.
 fn runs<T: Send>(
     text: &str,
     seeds: u64,
@@ -204,15 +204,15 @@ fn runs<T: Send>(
     })
 }
 
-/// The least, the median and the greatest.
+/// The least, the median and the greatest value.
 fn spread(mut times: Vec<i64>) -> (i64, i64, i64) {
     times.sort_unstable();
     (times[0], times[times.len() / 2], times[times.len() - 1])
 }
 
-/// The master crashes at any moment of the period of ten seconds in which the watchdog renews, and
-/// Sentinels ask for INFO. A replica had the grant. The new master has it, is asked for the first
-/// renewal once in vain, as it does not know the script, and grants nothing else.
+/// The master crashes at any moment of the ten-second period in which the watchdog renews and
+/// Sentinels ask for INFO. A replica has the grant. The new master has it too, gets the first
+/// renewal once in vain, because it does not know the script, and grants nothing else.
 #[test]
 fn a_replicated_hold_survives_a_crash_at_any_moment() {
     let text = format!(
@@ -231,9 +231,9 @@ crash = "m"
 at = "13s..23s"
 "#
     );
-    /// A renewal that is under way to the old master when the new one is known ends 250 ms later,
-    /// and the next one follows at once: a connection and two scripts. The first waited for its
-    /// whole time-out and the next one for a pause, which took up to 5.1 s.
+    /// A renewal under way to the old master ends 250 ms after the new one is known, and the next
+    /// one follows immediately: a connection and two scripts. Regression: the first waited for its
+    /// whole timeout and the next one for a pause, which took up to 5.1 s.
     const MOST_MS: i64 = KNOWN_MS + 250 + 20;
     let renewed = runs(&text, 100, TraceRetention::All, |seed, outcome| {
         let history = &outcome.history;
@@ -267,9 +267,8 @@ at = "13s..23s"
     assert!(told.0 > 0 && told.2 <= MOST_MS, "{told:?}");
 }
 
-/// Nothing of the grant got to a replica before the master crashed. The rival has the lock as soon
-/// as it finds the new master, and the holder learns with the renewal that follows the change that
-/// it has it no more.
+/// No replica receives the grant before the master crashes. The rival gets the lock as soon as it
+/// finds the new master, and the holder learns of its loss by the renewal that follows the change.
 #[test]
 fn a_hold_that_was_lost_with_its_master_is_given_up_at_once() {
     let text = format!(
@@ -306,9 +305,10 @@ on = {{ event = "acquired", nth = 1, delay = "1ms..50ms" }}
     assert!(lost.2 <= KNOWN_MS + 20 && granted.2 <= KNOWN_MS + 20 + 50 + 20, "{granted:?}, {lost:?}");
 }
 
-/// A client is cut off from the Sentinels for five seconds, in which an operator has them replace
-/// the master; the old one goes on granting. What they announce is lost in the second row, where
-/// they end the subscriptions before; in both it is made up for by asking.
+/// A client is cut off from the Sentinels for five seconds, in which an operator makes them replace
+/// the master; the old one keeps granting. In the second row the Sentinels also close the
+/// subscriptions before, so that their announcement is lost; in both rows the client recovers by
+/// asking.
 #[test]
 fn a_client_that_missed_an_announcement_leaves_the_old_master_after_the_cut() {
     const HEAL_MS: i64 = 17_000;
@@ -359,7 +359,7 @@ at = "12.5s"
     }
 }
 
-/// The grants from a moment on, as the client and who granted it the lock.
+/// The grants from a moment on: the client, and the node that granted the lock.
 fn grants(history: &History, from_ms: i64) -> Vec<(String, String)> {
     let later = history.events.iter().filter(|event| event.at.as_millis() >= from_ms);
     let grants = later.filter_map(|event| match event.kind {
@@ -372,9 +372,9 @@ fn grants(history: &History, from_ms: i64) -> Vec<(String, String)> {
 }
 
 /// One of three Sentinels is cut off together with the master, which the two others then replace:
-/// the third goes on naming the old master. A client that can ask no other Sentinel goes to the old
+/// the third still names the old master. A client that can ask no other Sentinel goes to the old
 /// master: in vain if that is dead, and to a second grant if it lives. A client that can ask all of
-/// them follows the newest of what they know.
+/// them follows the newest view.
 #[test]
 fn a_sentinel_that_is_cut_off_with_the_old_master_misleads_those_who_ask_no_other() {
     let text = format!(
@@ -385,8 +385,8 @@ watchdog = "30s"
     ) + &rival("c1", "20s", 33)
         + &rival("c2", "20.5s", 33);
     let dies = "[fault.crash]\ncrash = \"m\"\nat = \"13.1s\"\n";
-    // Which side of the cut `c1` is on, whether the old master is dead, and who grants it the lock:
-    // `m`, the new one or no node.
+    // The client's side of the cut, the state of the old master, and the node that grants `c1` the
+    // lock: `m`, the new one or none.
     for (what, cut, dies, granted_by) in [
         ("it can ask the one, and the master is dead", r#"["s3", "m", "c1"]"#, dies, None),
         ("it can ask the one, and the master lives", r#"["s3", "m", "c1"]"#, "", Some(true)),
@@ -412,11 +412,10 @@ watchdog = "30s"
     }
 }
 
-/// A partition leaves the master of the lock's slot with the holder, which renews in every third of
-/// its lease. The master refuses renewals from when it closes, which is a node timeout after the
-/// cut and some of the time between two pings later. The replica that is elected on the other side
-/// knows nothing of the renewals since the cut, and grants the lock at once: two owners have it for
-/// the rest of the last lease.
+/// A partition leaves the master of the lock's slot with the holder, which renews every third of
+/// its lease. The master refuses renewals once it closes, one node timeout and part of the time
+/// between two pings after the cut. The elected replica on the other side lacks the renewals since
+/// the cut, and grants the lock immediately: two owners have it for the rest of the last lease.
 #[test]
 fn a_holder_on_the_minority_side_is_refused_and_has_the_rest_of_its_lease() {
     const NODE_TIMEOUT_MS: i64 = 5_000;
@@ -442,7 +441,7 @@ at = "{cut}ms"
             let to_holder = |client: &str, bytes: &[u8]| client == "c1" && bytes.starts_with(b"-CLUSTERDOWN");
             matches!(event, Event::Reply { client, bytes, .. } if to_holder(client, bytes))
         };
-        // While the cluster is made it refuses as well.
+        // It also refuses while the cluster is being made.
         let mut later = outcome.records.iter().filter(|record| record.at.as_millis() >= cut);
         let refused = later.find(|record| is_refusal(&record.event));
         let refused = refused.expect("a renewal is refused").at.as_millis();
@@ -455,8 +454,7 @@ at = "{cut}ms"
         let granted = first(history, Some("r"), is_grant).expect("to the rival");
         let is_end = |kind: &EventKind| matches!(kind, EventKind::Disbelieves { .. });
         let ended = first(history, Some("c1"), is_end).expect("by its lease");
-        // What the client leaves off a lease for the time that a reply takes, and for clocks that
-        // differ.
+        // The client's margin of a lease for the time of a reply, and for clock differences.
         assert!(
             (last_until - 100..=last_until).contains(&ended),
             "cut at {cut}: it ended at {ended}, the lease at {last_until}"
@@ -470,8 +468,8 @@ at = "{cut}ms"
     println!(
         "refused {refused:?} ms after the cut, granted {granted:?} ms after the promotion, both for {both:?} ms"
     );
-    // Pings leave at half of the node timeout at the latest; the next renewal is a third of a lease
-    // later at most.
+    // Pings leave after at most half of the node timeout; the next renewal comes at most a third of
+    // a lease later.
     assert!(
         refused.0 >= NODE_TIMEOUT_MS && refused.2 <= NODE_TIMEOUT_MS * 3 / 2 + 100 + LEASE_MS / 3,
         "{refused:?}"
@@ -480,16 +478,16 @@ at = "{cut}ms"
 }
 
 /// A client waits for a lock while its master dies, hands over or gives the slot away, and the
-/// holder releases the lock before, meanwhile or after. A waiter that listens at the node where the
-/// lock is released is woken. A waiter that does not know that node yet misses the message, and
-/// asks when the lease is over.
+/// holder releases the lock before, during or after that. A waiter that listens at the node of the
+/// release is woken. A waiter that does not know that node yet misses the message, and asks at the
+/// end of the lease.
 #[test]
 fn a_waiter_that_misses_a_release_asks_when_the_lease_is_over() {
     /// The lease of 8 s begins when the request of 20 s arrives.
     const OVER_MS: i64 = 20_001 + 8_000;
-    /// The request that the waiter sends to a dead master then: after 250 ms the client looks for
-    /// another one, and again a second later; what is known then ends the request 250 ms later, and
-    /// a connection and two scripts follow.
+    /// The waiter's request to a dead master at that time: after 250 ms the client looks for
+    /// another one, and again a second later. The result ends the request 250 ms later, and a
+    /// connection and two scripts follow.
     const OF_CLUSTER_MS: i64 = 250 + (100 + 8) + 1_000 + (100 + 8) + 250 + 20;
     let steps = r#"
 [client.c1]
@@ -506,9 +504,9 @@ at = "20.5s..26s"
     let watched = watched.replace("storm = \"34s\"", "storm = \"45s\"");
     let slots = CLUSTER.replace("[client.c]\ncount = 4\n", "").replace("lease = \"10s\"", "lease = \"8s\"")
         + &steps.replace("SENTINELS\n", "");
-    // At least how many of 20 waiters are woken, and by when the others have the lock. A client of
-    // a cluster looks at it every 5 s without a reason, so that about half of them do not know the
-    // new master by the time of the release.
+    // The least number of 20 waiters that are woken, and the bound for the others. A cluster client
+    // looks at the views every 5 s without a reason, so about half of the waiters do not know the
+    // new master at the release.
     for (text, fault, woken_least, most) in [
         (&watched, r#"crash = "m""#, 15, KNOWN_MS + 250 + 20),
         (&watched, r#"command = { node = "s1", run = ["SENTINEL", "FAILOVER", "m"] }"#, 20, 0),
@@ -545,8 +543,7 @@ at = "20.5s..26s"
     }
 }
 
-/// What the Sentinels of this group say, the master of which crashes after 22 s: when, which event,
-/// about what.
+/// The events of this group's Sentinels, whose master crashes after 22 s: time, name and message.
 fn said_by_sentinels(nodes: &str, sentinels: &str) -> Vec<(i64, String, String)> {
     let group = GROUP.replace("[sentinel.s]\n", &format!("[sentinel.s]\n{sentinels}\n"));
     let group = group.replace("[node.m]\n", &format!("[node.m]\n{nodes}\n"));
@@ -562,9 +559,9 @@ fn said_by_sentinels(nodes: &str, sentinels: &str) -> Vec<(i64, String, String)>
     said.collect()
 }
 
-/// What stands in `config` of Sentinels is what they go by: without the password of the nodes the
-/// master is down for them while it is well, and so are the other Sentinels without theirs; a
-/// command that no node has in the place of SLAVEOF promotes none.
+/// Sentinels follow the options in `config`. Without the nodes' password they take the healthy
+/// master for down, and without the Sentinels' password the other Sentinels. If a renamed command
+/// that no node has stands for SLAVEOF, none is promoted.
 #[test]
 fn sentinels_follow_the_options_that_they_are_given() {
     let secret = r#"config = { requirepass = "of nodes", masterauth = "of nodes" }"#;

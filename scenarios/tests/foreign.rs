@@ -1,5 +1,5 @@
-//! A client that is not ours, on a host of the world: it speaks to Redis over a socket, reports
-//! what it believes, and is judged.
+//! A foreign client on a host of the world: it speaks to Redis over a socket, reports its beliefs,
+//! and is judged.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use lockstorm::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// What an error of the foreign client says.
+/// The text of an error of the foreign client.
 #[derive(Debug, thiserror::Error)]
 #[error("the server answered {0:?}")]
 struct Refusal(String);
@@ -31,11 +31,11 @@ async fn ask(host: &CodeHost, command: &[&str]) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&reply[..read]).trim_end().to_owned())
 }
 
-/// How long a grant lasts on the server.
+/// The duration of a grant on the server.
 const LEASE: Duration = Duration::from_secs(1);
 
-/// A lock of its own making: SET NX PX with a random token. It counts on the lock for `believed`
-/// after it asked.
+/// A lock of its own: SET NX PX with a random token. It relies on the lock for `believed` after its
+/// request.
 async fn foreign(host: CodeHost, believed: Duration) {
     let token = format!("{:016x}", host.env().random());
     host.asks_as(&token);
@@ -91,8 +91,8 @@ fn what_a_foreign_client_wrongly_believes_is_caught() {
     assert_eq!(verdict(scenario(LEASE * 2), "l2"), ["violated"; 5]);
 }
 
-/// Takes the lock when it is free, counts on it for longer than the server does, and perhaps says
-/// in time that it does not any more.
+/// Takes the lock when it is free, relies on it for longer than the server's grant, and perhaps
+/// reports in time that it no longer does.
 async fn hopes(host: CodeHost, says_so: bool) {
     let token = format!("{:016x}", host.env().random());
     let (key, px) = (host.lock_name().to_owned(), LEASE.as_millis().to_string());
@@ -138,7 +138,7 @@ async fn writes_and_holds(host: CodeHost) {
     host.sleep(Duration::from_secs(60)).await;
 }
 
-/// What the process before it believed is not a process's own.
+/// A process does not have the beliefs of its predecessor.
 #[test]
 fn a_restarted_client_writes_for_its_own_owner() {
     let crash = toml::from_str("crash = \"c\"\nat = \"2s\"\nfor = \"1s\"").expect("a fault");
@@ -160,7 +160,7 @@ fn a_restarted_client_writes_for_its_own_owner() {
     assert_eq!(writers.collect::<Vec<_>>(), ["c:1", "c.2:1"]);
 }
 
-/// Asks by a command that no server knows.
+/// Asks with a command that no server knows.
 async fn mistaken(host: CodeHost) {
     let asked = async {
         let reply = ask(&host, &["LOCK", host.lock_name()]).await?;
@@ -189,7 +189,7 @@ fn an_error_of_a_foreign_client_is_written_down_in_its_words() {
     assert!(!definite, "nothing is known of what the error means for the lock");
 }
 
-/// Two owners of one process, each with a lock of its own and the one lock in common.
+/// Two owners of one process, each with a lock of its own and one lock in common.
 async fn two_owners(host: CodeHost) {
     let second = host.line(2);
     let client = host.client().build().expect("the scenario has a node");
@@ -234,16 +234,17 @@ fn code_may_have_several_owners_and_locks() {
 }
 
 // ANCHOR: redis-rs
-/// What a client with redis-rs does. Times are those of its own clock since the host started.
+/// The parameters of a client with redis-rs. Times are those of its own clock since the host
+/// started.
 #[derive(Clone, Copy)]
 struct Plan {
     node: &'static str,
     /// It asks from then on, every 10 ms.
     from: Duration,
-    /// It does not ask any more.
+    /// It stops asking then.
     until: Duration,
     lease: Duration,
-    /// How long it works under the lock.
+    /// The duration of its work under the lock.
     works: Duration,
     /// The script of its release.
     release: &'static str,
@@ -253,11 +254,11 @@ struct Plan {
 const RELEASE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
-/// The lock of the Redis documentation as one writes it with redis-rs. It counts on it until 100 ms
-/// before its lease is over.
+/// The lock of the Redis documentation, written with redis-rs. It relies on the lock until 100 ms
+/// before the end of its lease.
 async fn with_redis_rs(host: CodeHost, plan: Plan) {
     let stream = host.env().dial(plan.node, 6379).await.expect("the node is up");
-    // redis-rs would count its own time-out by the machine's clock, and not by the host's.
+    // redis-rs would measure its own timeout by the machine's clock, not by the host's.
     let config = redis::AsyncConnectionConfig::new().set_response_timeout(None);
     let login = redis::RedisConnectionInfo::default();
     let (mut redis, driver) = redis::aio::MultiplexedConnection::new_with_config(&login, stream, config)
@@ -279,7 +280,7 @@ async fn with_redis_rs(host: CodeHost, plan: Plan) {
             host.released();
             let mut release = redis::cmd("EVAL");
             release.arg(plan.release).arg(1).arg(&key).arg(&token);
-            // Whether it was still there tells the next one nothing.
+            // The next client does not need the result of the deletion.
             let released = async { release.query_async::<i64>(&mut redis).await.map(|_| ()) };
             let _ = host.releasing(released).await;
             return;
@@ -306,8 +307,8 @@ impl Plan {
     }
 }
 
-/// What the claims say of our own client and of the models is so of redis-rs, too: what is wrong is
-/// not the client.
+/// The claims about our own client and the models hold for redis-rs, too: the client is not the
+/// cause.
 #[test]
 fn a_lock_with_redis_rs_is_on_trial_in_stock_claims() {
     for (file, variants, c1, c2) in [
@@ -343,7 +344,7 @@ fn a_lock_with_redis_rs_is_on_trial_in_stock_claims() {
     }
 }
 
-/// Here the release is what is wrong.
+/// Here the release is the mistake.
 #[test]
 fn a_release_with_redis_rs_that_compares_no_token_is_caught_in_a_stock_claim() {
     let del = "return redis.call('DEL', KEYS[1])";

@@ -1,4 +1,4 @@
-//! The library as a test of one's own uses it.
+//! The library as a user's own test calls it.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -13,7 +13,7 @@ use lockstorm::{
 };
 use lockstorm_client::Redlock;
 
-/// Two clients whose code is this, on one node, for ten seconds.
+/// Two clients with this code, on one node, for ten seconds.
 fn two<F: Future<Output = ()> + 'static>(
     code: impl Fn(CodeHost) -> F + Clone + Send + Sync + 'static,
     checker: &str,
@@ -29,7 +29,7 @@ fn two<F: Future<Output = ()> + 'static>(
         .build()
 }
 
-/// Uses the lock as one should.
+/// Uses the lock correctly.
 async fn careful(host: CodeHost) {
     let client = host.client().build().expect("it knows a node");
     let lock = client.lock(host.lock_name());
@@ -41,7 +41,7 @@ async fn careful(host: CodeHost) {
     }
 }
 
-/// Gives the lock back before it writes.
+/// Releases the lock before it writes.
 async fn careless(host: CodeHost) {
     let client = host.client().build().expect("it knows a node");
     let lock = client.lock(host.lock_name());
@@ -59,14 +59,14 @@ fn code_of_ones_own_is_judged_by_how_it_uses_the_lock() {
     for checker in ["l1", "l2", "l3"] {
         lockstorm::experiment(two(careful, checker, Expectation::holds())).seeds(0..3).check();
     }
-    // The lock is right, the belief is right, and the writes come when they want.
+    // The lock and the beliefs are right, but the writes come at any time.
     for checker in ["l1", "l2"] {
         lockstorm::experiment(two(careless, checker, Expectation::holds())).seeds(0..3).check();
     }
     lockstorm::experiment(two(careless, "l3", Expectation::violated())).seeds(0..3).check();
 }
 
-/// Holds a Redlock of three masters, whose every acquisition is another owner in Redis.
+/// Holds a Redlock of three masters; each acquisition is another owner in Redis.
 async fn careful_with_redlock(host: CodeHost) {
     let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
     let lock = Redlock::builder(clients).build(host.lock_name()).expect("three masters");
@@ -80,7 +80,7 @@ async fn careful_with_redlock(host: CodeHost) {
     }
 }
 
-/// As above, but writes when it has given the lock back.
+/// Like `careful_with_redlock`, but writes after the release.
 async fn careless_with_redlock(host: CodeHost) {
     let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
     let lock = Redlock::builder(clients).build(host.lock_name()).expect("three masters");
@@ -93,7 +93,7 @@ async fn careless_with_redlock(host: CodeHost) {
     }
 }
 
-/// The write names no owner; that of the acquisition is meant, under whose name the masters have
+/// The write names no owner; it belongs to the acquisition, under whose name the masters have
 /// granted the lock.
 #[test]
 fn a_write_of_ones_own_code_is_of_the_redlock_that_it_holds() {
@@ -123,8 +123,8 @@ fn what_code_of_ones_own_does_is_in_the_history() {
     let count = |wanted: fn(&EventKind) -> bool| {
         outcome.history.events.iter().filter(|one| wanted(&one.kind)).count()
     };
-    // Five rounds of two clients: asked and answered for the lock and for its release, granted by
-    // the node, believed, written.
+    // Five rounds of two clients: calls and returns of the lock and of its release, grants of the
+    // node, beliefs, writes.
     assert_eq!(count(|what| matches!(what, EventKind::Invoke { .. })), 20);
     assert_eq!(count(|what| matches!(what, EventKind::Return { .. })), 20);
     assert_eq!(count(|what| matches!(what, EventKind::Granted { .. })), 10);

@@ -1,11 +1,11 @@
-//! Error messages for mistakes in a scenario file: where it is, what was expected, which name is
-//! near.
+//! Error messages for mistakes in a scenario file: the place, the expected form, and the nearest
+//! name.
 
 mod limits;
 
 use lockstorm::file::scenario::parse;
 
-/// A file without a mistake, of which each row below changes or adds something.
+/// A file without a mistake, which each row below changes or extends.
 const GOOD: &str = r#"
 [node.redis]
 [client.c1]
@@ -17,8 +17,8 @@ at = "3s"
 l1 = "holds"
 "#;
 
-/// The file with one mistake in it, marked by `«` and `»` where the report must point, and what the
-/// report must say.
+/// Checks a file with one mistake, marked by `«` and `»` where the report must point, and the text
+/// of the report.
 #[track_caller]
 fn check(marked: &str, says: &str) {
     let start = marked.find('«').expect("the place is marked");
@@ -34,7 +34,7 @@ fn check(marked: &str, says: &str) {
     assert!(said.starts_with(&format!("my.toml:{line}:{column}: ")), "{said}");
 }
 
-/// The good file with something put in the place of a part of it.
+/// Replaces one part of the good file and checks the report.
 #[track_caller]
 fn with(part: &str, mistaken: &str, says: &str) {
     assert_eq!(GOOD.matches(part).count(), 1, "{part:?} is once in the good file");
@@ -48,16 +48,16 @@ fn the_file_that_the_others_are_made_of_is_good() {
 
 #[test]
 fn mistakes_of_form_are_pointed_at() {
-    // TOML itself.
+    // Errors of TOML itself.
     with("at = \"3s\"", "at = \"3s«", "invalid basic string");
-    // Keys that are none, with the nearest that is one.
+    // Unknown keys, with the nearest known one.
     with("steps =", "«stesp» =", "did you mean `steps`?");
     with("[fault.crash]", "[«faults».crash]", "did you mean `fault`?");
     with("crash = \"redis\"", "«crahs» = \"redis\"", "did you mean `crash`?");
     with("{ acquire = {} }", "{ «aquire» = {} }", "did you mean `acquire`?");
     with("{ acquire = {} }", "{ acquire = { «leese» = \"1s\" } }", "did you mean `lease`?");
     with("{ acquire = {} }", "{ poll = «\"1s\"» }", "expected a table with `every` and perhaps `lease`");
-    // Values of another type.
+    // Values of a wrong type.
     with("steps = [{ acquire = {} }, { release = {} }]", "steps = «3»", "expected a list");
     with("[node.redis]", "[node.redis]\ncount = «\"three\"»", "expected a whole number, found string");
     with(
@@ -70,13 +70,13 @@ fn mistakes_of_form_are_pointed_at() {
         "at = \"3s\"\n[lock]\nlease = \"1s\"\n[run]\nseeds = «[1]»",
         "expected a whole number",
     );
-    // Quantities.
+    // Invalid quantities.
     with("at = \"3s\"", "at = «\"3 parsecs\"»", "expected a duration with its unit");
     with("at = \"3s\"", "at = «\"3\"»", "found \"3\"");
     with("at = \"3s\"", "at = «\"9999999h\"»", "\"9999999h\" is too long: at most 2562047h can be");
     with("at = \"3s\"", "at = «\"5s..3s\"»", "ends before it begins");
     with("[client.c1]", "[client.c1]\nclock.rate = «\"fast\"»", "expected a rate above -100%");
-    // Words of a list.
+    // Words that are not in a list.
     with("[node.redis]", "[node.redis]\ndurability = «\"aof-allways\"»", "did you mean `aof-always`?");
     with("l1 = \"holds\"", "l1 = «\"hold\"»", "did you mean `holds`?");
 }
@@ -91,7 +91,7 @@ fn names_that_stand_for_nothing_are_pointed_at() {
          [fault.crash]\ncrash = «\"@master\"»",
         "this lock lives on 3 (redis1, redis2, redis3)",
     );
-    // Two locks, of which one has two masters.
+    // Two locks; one of them has two masters.
     let two = |crash: &str, says| {
         let hosts = "[node.a]\n[node.b]\n[lock.stock]\nnodes = [\"a\"]\n[lock.cash]\nkind = \"redlock\"\n";
         check(&format!("{hosts}[client.c1]\n[fault.crash]\n{crash}"), says);
@@ -308,7 +308,7 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
     row("[client.c1.line.a]\ncount = «0»", "there is nothing in [client.c1.line.a]");
     row("steps = [{ sleep = \"1s\" }]\n[client.c1.«line».a]", "does something beside them");
     row("[client.c1.«line».a]\ncount = 2000", "at most 1000 can be");
-    // A misspelt key whose value is a table had been taken for a lock of that name.
+    // Regression: a misspelt key with a table as its value was taken for a lock of that name.
     for (table, says) in [
         ("«trait» = { release = \"delete\" }", "did you mean `traits`?"),
         ("«trait» = {}", "did you mean `traits`?"),
@@ -317,7 +317,7 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
     ] {
         with("[fault.crash]", &format!("[lock]\n{table}\n[fault.crash]"), says);
     }
-    // What stands in [lock] is common to all.
+    // Settings in [lock] are common to all locks.
     with(
         "[fault.crash]",
         "[lock]\nsubject = \"token-lock\"\nkind = «\"read-write\"»\n[lock.a]\n[lock.b]\n[fault.crash]",
@@ -354,7 +354,7 @@ fn a_mistake_in_a_sweep_is_pointed_at_where_the_sweep_is_written() {
     sweep("fault.crash.at = «[]»", "an axis without values");
     sweep("fault.crash.at = «[\"1s\", \"1000ms\"]»", "1s is on this axis twice");
     sweep("fault.crash.crash = «[[\"redis\"], [\"redis\"]]»", "[\"redis\"] is on this axis twice");
-    // A value that the format refuses, and a key that it has not, as if the point were written out.
+    // An invalid value and an unknown key, reported as if the point were written out.
     sweep("fault.crash.at = [\"3s\", «\"soon\"»]", "expected a duration with its unit");
     sweep("\"fault.crash.att\" = [«\"3s\"»]", "did you mean `at`?");
     sweep("\"expect.l1.of\" = [«3»]", "`l1` is no table, so it has no `of`");
@@ -406,7 +406,7 @@ fn a_mistake_in_a_measure_is_pointed_at() {
     let measure = |keys: &str, says| {
         with("[expect]\nl1", &format!("[measure]\n{keys}\n[expect]\nprogress = \"holds\"\nl1"), says);
     };
-    // A measure that the checker has not: the nearest that it has, or all of them.
+    // An unknown measure of a checker: the report names the nearest one, or all.
     measure("progress.«stalld» = { formula = \"1s\" }", "did you mean `stalled`?");
     measure("progress.«wait» = { formula = \"1s\" }", "there is no measure of progress `wait`");
     measure("progress.«wait» = { formula = \"1s\" }", "there are: stalled, stalled_in_storm");

@@ -1,5 +1,5 @@
 //! Several locks in one scenario, and several lines of work in one client: each lock is judged by
-//! itself, and each line of work is an owner of its own.
+//! itself, and each line of work is an owner.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ fn run(text: &str) -> History {
     run::run(&plan, "several", Engine::Event, TraceRetention::Nothing).history
 }
 
-/// Each grant of a node: the lock, the owner, and when in milliseconds.
+/// Each grant of a node: the lock, the owner, and the time in milliseconds.
 fn grants(history: &History) -> Vec<(String, String, i64)> {
     let granted = |event: &lockstorm::judge::history::Event| match event.kind {
         EventKind::Granted { lock, owner, .. } => {
@@ -37,14 +37,14 @@ fn violated(history: &History) -> Vec<&'static str> {
     findings.iter().filter(|one| one.verdict.witness().is_some()).map(|one| one.checker).collect()
 }
 
-/// The grants as one line of text.
+/// The grants, each as one line of text.
 fn said(history: &History) -> Vec<String> {
     grants(history).iter().map(|(lock, owner, at)| format!("{lock} {owner} @{at}")).collect()
 }
 
 #[test]
 fn a_step_says_which_lock_it_is_about() {
-    // c2 gets the cash that c1 has given back and not the stock that it still has.
+    // c2 gets the cash that c1 has released, and not the stock that c1 still holds.
     let history = run(r#"
 [node.m]
 [network]
@@ -72,8 +72,8 @@ storm = "6s"
     assert_eq!(violated(&history), [""; 0]);
 }
 
-/// The writes of a client that held nothing had all been booked to the first lock of the file: its
-/// L3 was an alarm without a reason, and that of the lock which they broke passed.
+/// Regression: the writes of a client without a hold were all attributed to the first lock of the
+/// file. That lock's L3 raised a false alarm, and the broken lock passed.
 #[test]
 fn a_write_after_the_release_is_one_under_the_lock_that_it_was_made_for() {
     let run = |late: &str| {
@@ -103,7 +103,7 @@ storm = "6s"
 "#;
         run(&text.replace("LATE", late))
     };
-    // Without a word about the lock, it is the one that was asked for last; by itself or as part of
+    // Without a named lock, a write is for the lock that was asked for last, alone or as part of
     // other work.
     let lates = [
         ("write = {}", "cash"),
@@ -111,7 +111,7 @@ storm = "6s"
         ("write = {}, of = \"stock\"", "stock"),
         ("work = { for = \"50ms\", write_every = \"30ms\" }, of = \"stock\"", "stock"),
     ];
-    // Between two of the other client's.
+    // Between two writes of the other client.
     let late_write = 3_000..3_400;
     for (late, lock) in lates {
         let history = run(late);
@@ -157,7 +157,7 @@ storm = "6s"
     let modes: Vec<String> = modes.collect::<BTreeSet<_>>().into_iter().collect();
     assert_eq!(modes, ["plain Exclusive", "sheet Shared"]);
     assert_eq!(violated(&history), [""; 0]);
-    // The same two readers of a lock that knows no modes.
+    // The same two readers with a lock that knows no modes.
     let broken = text.replace(
         "steps = [{ at = \"2s\", acquire = { shared = true }",
         "steps = [{ at = \"2s\", acquire = {}",
@@ -176,7 +176,7 @@ storm = "6s"
     }
 }
 
-/// Two lines of work of one client, of which the second waits for what the first has.
+/// Two lines of work of one client; the second waits for the lock that the first holds.
 fn two_lines(subject: &str) -> String {
     format!(
         r#"
@@ -210,13 +210,14 @@ fn lines_of_work_of_a_client_exclude_each_other() {
 
 #[test]
 fn a_line_of_work_that_lets_another_in_is_caught() {
-    // Without an own deadline the first believes in its lock while the second has it already.
+    // Without a deadline of its own the first line believes in its lock while the second already
+    // has it.
     let text = two_lines("no-own-deadline").replace("lease = \"10s\"", "lease = \"300ms\"");
     assert!(violated(&run(&text)).contains(&"l2"), "{:?}", violated(&run(&text)));
 }
 
-/// The verdicts passed such a lock: a line that deleted the hold of another one counted as the one
-/// that gave its own back, since both are of one client.
+/// Regression: such a lock passed. A line that deleted the hold of another counted as that other
+/// line's release, because both belong to one client.
 #[test]
 fn a_line_of_work_that_deletes_the_hold_of_another_is_caught() {
     let run = |subject: &str, release: &str| {
@@ -259,9 +260,9 @@ storm = "5s"
     }
 }
 
-/// The first grant of a node that had come up empty was taken for what its disk had kept: it was
-/// never told, so that a multi lock seemed to lack one of its locks, and the promise of the holder
-/// before the crash was never seen to be broken.
+/// Regression: the first grant of a node that came up empty was taken for a hold that its disk had
+/// kept. It was never recorded, so a multi lock seemed to lack one of its locks, and the broken
+/// promise to the previous holder went unnoticed.
 #[test]
 fn the_first_grant_after_a_crash_is_a_grant() {
     let history = run(r#"
@@ -292,14 +293,14 @@ storm = "20s"
         ["cash c1:1 @501", "cash c2:1 @12103"],
         "its first try finds the old connection"
     );
-    // The node lost it when it came up without it.
+    // The node lost it when it started without its data.
     let lost = history.events.iter().filter_map(|event| match event.kind {
         EventKind::Vanished { how, .. } => Some((how, event.at.as_millis())),
         _ => None,
     });
     assert_eq!(lost.collect::<Vec<_>>(), [(LossCause::Crash, 11_000)]);
     assert_eq!(violated(&history), ["l1", "l2"]);
-    // It is idle when the node crashes, and takes both again afterwards.
+    // The client is idle when the node crashes, and takes both again afterwards.
     let workload = run(r#"
 [node.a]
 [node.b]
@@ -326,8 +327,8 @@ storm = "20s"
     assert!(together.verdict.witness().is_none(), "{:?}", together.verdict);
 }
 
-/// Where the file does not say how often, a client writes once under several locks as under one: in
-/// the middle of its hold.
+/// Without a number of writes in the file, a client writes once under several locks as under one:
+/// in the middle of its hold.
 #[test]
 fn a_holder_of_several_locks_writes_in_the_middle() {
     let history = run(r#"
@@ -369,7 +370,7 @@ storm = "3s"
     assert_eq!(violated(&history), [""; 0]);
 }
 
-/// Two locks on two masters, of which c2 holds the one when c1 gets the other.
+/// Two locks on two masters; c2 holds one when c1 gets the other.
 const TWO_MASTERS: &str = r#"
 [node.a]
 [node.b]
@@ -396,7 +397,7 @@ storm = "20s"
 #[test]
 fn a_fault_says_the_part_in_which_lock_is_meant() {
     let rows = [
-        // c2 has held longest, and c1 has waited longest, of all.
+        // Of all clients c2 has held longest, and c1 has waited longest.
         ("@holder", "c2 crashes"),
         ("@holder of stock", "c2 crashes"),
         ("@holder of cash", "c1 crashes"),
@@ -429,7 +430,7 @@ fn a_fault_waits_for_an_event_of_one_lock() {
         ("event = \"acquired\", nth = 2", Some(2)),
         ("event = \"asked\", of = \"stock\", client = \"c1\"", Some(3)),
         ("event = \"waiting\", of = \"cash\"", Some(4)),
-        // The cash is acquired once.
+        // The cash is acquired only once.
         ("event = \"acquired\", of = \"cash\", nth = 2", None),
     ] {
         let history =
@@ -439,7 +440,7 @@ fn a_fault_waits_for_an_event_of_one_lock() {
     }
 }
 
-/// The keys that a node has when it is promoted came from its master, in whatever way.
+/// The keys of a promoted node came from its master, in whatever way.
 #[test]
 fn a_replica_that_came_back_by_full_resync_was_said_to_have_lost_the_hold() {
     let run = |away: &str| {
@@ -487,18 +488,18 @@ storm = "20s"
         });
         said.collect::<Vec<_>>()
     };
-    // It is there again when c1 holds and c2 waits: it has both, though no command told it.
+    // The replica is back when c1 holds and c2 waits: it has both, although no command told it.
     let heard = of_r(&run("2s"));
     assert_eq!(heard.iter().filter(|said| said.starts_with("lost")).count(), 0, "{heard:?}");
     let at = |what: &str| heard.iter().rposition(|said| said == what);
     assert!(at("queue [\"c2:1\"]").is_some_and(|queue| Some(queue) < at("Master")), "{heard:?}");
-    // It is there again when its master is gone.
+    // The replica is back when its master is gone.
     let late = of_r(&run("14s"));
     assert_eq!(late.iter().filter(|said| *said == "lost c1:1").count(), 1, "{late:?}");
 }
 
-/// A replica that is promoted counts without the level that it has never heard of; the owner's next
-/// one was said to be missing.
+/// Regression: a promoted replica counts without the level that it never received; the owner's next
+/// level was reported as missing.
 #[test]
 fn a_watchdog_lock_after_a_promotion_was_said_to_be_counted_wrong() {
     let history = run(r#"

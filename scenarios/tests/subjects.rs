@@ -1,5 +1,5 @@
-//! A subject is its traits: laid over another subject in a file, they make it the one that has them
-//! by name. And what subjects have in common.
+//! A subject equals its traits: a file that lays them over another subject gets the subject that
+//! has them by name. Also tests common properties of subjects.
 
 use lockstorm::{
     file::{
@@ -11,8 +11,8 @@ use lockstorm::{
 };
 use lockstorm_sim::world::TraceRetention;
 
-/// The owner stands still until its lease is over and then releases, when the lock is another
-/// client's.
+/// The owner stands still until its lease is over and then releases, when another client has the
+/// lock.
 const LATE_RELEASE: &str = r#"
 [node.m]
 [lock]
@@ -29,7 +29,7 @@ for = "1.5s"
 storm = "5s"
 "#;
 
-/// The fingerprint of a run with this on trial.
+/// The fingerprint of a run with this lock.
 fn fingerprint(lock: &str) -> String {
     let text = LATE_RELEASE.replace("[lock]", &format!("[lock]\n{lock}"));
     let source = parse("subjects.toml", &text).unwrap_or_else(|error| panic!("{error}"));
@@ -50,7 +50,7 @@ fn traits_laid_over_a_subject_make_another_subject() {
             r#"subject = "token-lock"
             traits = { belief = "until-told" }"#,
         ),
-        // Over the traits that the subject has, those of the file win.
+        // The traits of the file override those of the subject.
         (
             r#"subject = "token-lock""#,
             r#"subject = "del-without-token"
@@ -61,7 +61,7 @@ fn traits_laid_over_a_subject_make_another_subject() {
             r#"subject = "client"
             traits = { clock = "monotonic" }"#,
         ),
-        // No name has these two.
+        // No subject has both of these traits.
         (
             r#"subject = "wall-clock-validity"
             traits = { release = "delete" }"#,
@@ -87,7 +87,7 @@ fn no_two_subjects_have_the_same_traits() {
     }
 }
 
-/// What the calls of a client came to, in their order.
+/// The outcomes of a client's calls, in order.
 fn outcomes(text: &str, client: &str) -> Vec<Outcome> {
     let source = parse("subjects.toml", text).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::draw(&source.variants[0].scenario, 0);
@@ -100,8 +100,8 @@ fn outcomes(text: &str, client: &str) -> Vec<Outcome> {
         .collect()
 }
 
-/// Virtual time stands still while a request gets ready, so that who has no time at all is late
-/// before it is sent, were it not asked for all the same.
+/// Virtual time stands still while a request is prepared. A caller with a wait of zero would be
+/// late before its request is sent; the request is sent all the same.
 #[test]
 fn who_waits_for_no_time_at_all_is_told_what_is_so() {
     for subject in ["client", "redisson-latch", "polled-latch"] {

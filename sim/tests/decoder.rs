@@ -1,4 +1,4 @@
-//! The decoder reads the same commands however the bytes were cut on their way.
+//! The decoder reads the same commands however their bytes are cut.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -7,8 +7,8 @@ use lockstorm_sim::{
 };
 use proptest::prelude::*;
 
-/// Every command of a stream that arrives in pieces of the given sizes, over and over; and the
-/// error it ends with, if any.
+/// The commands of a stream that arrives in pieces of these sizes, repeated, and the error that
+/// ends it, if any.
 fn decode(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<Bytes>>, Option<String>) {
     let (mut decoder, mut commands, mut rest) = (Decoder::default(), Vec::new(), stream);
     for size in sizes.iter().cycle() {
@@ -37,8 +37,8 @@ fn arguments_without_bytes_take_room_too() {
         decoder.feed(b"$0\r\n\r\n");
     }
     assert_eq!(decoder.next(&Limits::default()), Ok(None));
-    // Counted by their bytes, a million of them would be held for nothing, and no limit would see
-    // them.
+    // The decoder counts their overhead: by their bytes alone, a million of them would use memory
+    // and no limit would notice.
     assert!(decoder.buffered() >= 1000 * size_of::<Bytes>(), "{}", decoder.buffered());
 }
 
@@ -60,7 +60,7 @@ proptest! {
         prop_assert_eq!(read, expected);
     }
 
-    /// Whatever arrives is read alike in one piece and in many, and never panics.
+    /// The decoder reads any input alike in one piece and in many, and never panics.
     #[test]
     fn noise_is_read_alike_however_it_is_cut(
         noise in prop::collection::vec(prop_oneof![Just(b'*'), Just(b'$'), Just(b'\r'), Just(b'\n'), Just(b'1'), Just(b'"'), any::<u8>()], 0..60),

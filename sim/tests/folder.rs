@@ -1,4 +1,4 @@
-//! A node that keeps its data in a folder: what it asks of the folder, and when.
+//! A node that keeps its data in a folder: its requests to the folder, and their times.
 
 use std::{
     collections::BTreeMap,
@@ -16,22 +16,22 @@ use lockstorm_sim::{
 };
 
 const CONN: ConnId = ConnId(1);
-/// Until the periodic work has seen the end of what was written in the background.
+/// The time until the periodic work has noticed the end of a background write.
 const TICK: Duration = Duration::from_millis(100);
 const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
 
-/// Files in memory, and what was asked of them.
+/// Files in memory, and counts of the requests to them.
 #[derive(Debug, Clone, Default)]
 struct Memory(Arc<Mutex<Files>>);
 
 #[derive(Debug, Default)]
 struct Files {
     files: BTreeMap<String, Vec<u8>>,
-    /// How often something was made durable at once, and soon.
+    /// The number of immediate and of deferred requests to sync.
     synced: [usize; 2],
-    /// Nothing can be written.
+    /// Set while nothing can be written.
     full: bool,
-    /// Nothing may be read.
+    /// Set while nothing may be read.
     locked: bool,
 }
 
@@ -111,7 +111,7 @@ fn appending(appendfsync: Fsync) -> Config {
     Config { appendonly: true, appendfsync, save: Vec::new(), ..Config::default() }
 }
 
-/// What lines that come at once are answered, as one text; nothing for a connection that is closed.
+/// The replies to lines that arrive together, as one text; empty for a closed connection.
 fn ask(server: &mut Server, env: &mut Env, lines: &str) -> String {
     env.outbox.clear();
     server.step(env, Event::Bytes { conn: CONN, bytes: format!("{lines}\r\n").into() });
@@ -143,12 +143,11 @@ fn what_is_promised_is_durable_before_it_is_answered_or_within_a_second() {
         pass(&mut server, &mut env, Duration::from_secs(1));
         pass(&mut server, &mut env, Duration::from_secs(1));
         assert_eq!(folder.files().synced, soon, "{policy:?}: and no more than once");
-        // Whatever the policy, all is written before it is answered: a process that is killed loses
-        // nothing.
+        // Under every policy a write happens before its reply: killing the process loses nothing.
         drop(server);
         let (mut server, mut env) = start(appending(policy), &folder);
         assert_eq!(ask(&mut server, &mut env, "GET a"), "$1\r\n2", "{policy:?}");
-        // And an orderly end leaves nothing unsynced.
+        // An orderly end leaves nothing unsynced.
         ask(&mut server, &mut env, "SET b 1");
         let before = folder.files().synced[0];
         ask(&mut server, &mut env, "SHUTDOWN");
@@ -204,8 +203,8 @@ fn a_file_that_has_outgrown_its_base_is_begun_anew() {
     assert_eq!(folder.files().files.len(), 3, "what was before is removed");
 }
 
-/// What INFO tells of the size is what is in the folder, also while a new base was made, and of an
-/// AOF that is only begun.
+/// INFO's AOF size equals the bytes in the folder, also during and after a rewrite, and for an AOF
+/// that has only begun.
 #[test]
 fn the_size_of_the_files_is_known_without_looking() {
     let folder = Memory::default();
@@ -234,14 +233,14 @@ fn what_one_step_does_before_and_behind_a_switch_is_kept() {
     pass(&mut server, &mut env, TICK);
     ask(&mut server, &mut env, "INCR d\r\nBGREWRITEAOF\r\nINCR d");
     pass(&mut server, &mut env, TICK);
-    // What a transaction does before it is over is not in the base and behind it.
+    // The effects of a transaction that rewrites are either in the base or behind it, never both.
     ask(&mut server, &mut env, "MULTI\r\nINCR d\r\nBGREWRITEAOF\r\nINCR d\r\nEXEC");
     pass(&mut server, &mut env, TICK);
     let bases =
         folder.files().files.keys().filter(|name| name.contains(".base.")).cloned().collect::<Vec<_>>();
     assert_eq!(bases, ["appendonlydir/appendonly.aof.4.base.rdb"]);
-    // A process that is killed while it writes a base has the files from before, and what was added
-    // meanwhile.
+    // A process that is killed while it writes a base has the earlier files, and the commands
+    // appended since.
     ask(&mut server, &mut env, "BGREWRITEAOF\r\nSET f 1");
     let (mut server, mut env) = start(appending(Fsync::No), &folder);
     assert_eq!(
@@ -253,8 +252,8 @@ fn what_one_step_does_before_and_behind_a_switch_is_kept() {
     assert_eq!(ask(&mut server, &mut env, "GET e"), "$1\r\n1");
 }
 
-/// `aof-use-rdb-preamble no`: what was there is rewritten as the commands that create it, whatever
-/// its type.
+/// `aof-use-rdb-preamble no`: existing data of every type is rewritten as the commands that create
+/// it.
 #[test]
 fn a_base_of_commands_brings_all_of_it_back() {
     const SCRIPT: &str =
@@ -309,8 +308,8 @@ fn a_base_of_commands_brings_all_of_it_back() {
     assert_eq!(ask(&mut server, &mut env, &lines(ASKED)), before);
 }
 
-/// Versions before 7.0 appended to one file beside the folder of today. It becomes the base, once,
-/// and a power failure in between does no harm; a file of that name beside other files is none of
+/// Versions before 7.0 appended to one file beside the present folder. It becomes the base, once,
+/// and a power failure in between is harmless. A file of that name beside other files is not
 /// theirs.
 #[test]
 fn the_single_file_of_an_older_version_is_adopted_once() {
@@ -323,7 +322,7 @@ fn the_single_file_of_an_older_version_is_adopted_once() {
         ("appendonlydir/appendonly.aof.1.incr.aof", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5\r\nother\r\n");
     let rows: [(&[File], &str, bool); 5] = [
         (&[OLD], "$3\r\nold", false),
-        // The manifest was written, and the file was still to be moved.
+        // The manifest exists, and the file has not been moved yet.
         (&[OLD, SINGLE], "$3\r\nold", false),
         (&[NEW, SINGLE], "$3\r\nnew", false),
         (&[OLD, NEW, SINGLE], "$3\r\nnew", true),
@@ -342,8 +341,8 @@ fn the_single_file_of_an_older_version_is_adopted_once() {
     }
 }
 
-/// A manifest that may not be read is no folder in which nothing is: a node that started empty
-/// would lose what is there.
+/// An unreadable manifest is not an empty folder: a node that started empty would lose the existing
+/// data.
 #[test]
 fn a_manifest_that_cannot_be_read_is_an_error() {
     let folder = Memory::default();

@@ -1,5 +1,5 @@
-//! How fast the world goes: simulated seconds per second, for five nodes and three clients that ask
-//! each node for something once per period. Run it with `cargo test --release -p lockstorm-sim
+//! Measures the pace of the world: simulated seconds per second, for five nodes and three clients
+//! that send each node one request per period. Run it with `cargo test --release -p lockstorm-sim
 //! --test pace -- --ignored --nocapture`.
 
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use lockstorm_sim::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Answers `+OK` to every read: a node that costs nothing.
+/// Answers `+OK` to every read: a node without any cost.
 async fn ok(ctx: HostCtx) {
     let listener = ctx.listen(6379).await.expect("free");
     loop {

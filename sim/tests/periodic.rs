@@ -1,5 +1,5 @@
-//! What a node does by itself: it expires keys on its grid of ticks, evicts when memory is full,
-//! and otherwise sleeps.
+//! A node's own work: it expires keys on its grid of ticks, evicts when memory is full, and sleeps
+//! otherwise.
 
 use lockstorm_sim::{
     config::{Config, Eviction},
@@ -19,7 +19,7 @@ fn start(config: Config) -> (Server, Env) {
     (server, env)
 }
 
-/// Sends a command; returns what the node asked for.
+/// Sends a command; returns the node's actions.
 fn send(server: &mut Server, env: &mut Env, command: &str) -> Vec<Action> {
     env.outbox.clear();
     server.step(env, Event::Bytes { conn: CONN, bytes: format!("{command}\r\n").into() });
@@ -51,16 +51,16 @@ fn a_key_goes_on_the_first_tick_after_its_time() {
             at = next;
         }
     }
-    // Ticks come every 100 ms, and at 30.000 s the key is still there.
+    // Ticks come every 100 ms, and at 30.000 s the key still exists.
     assert_eq!(env.monotonic, Monotonic::from_millis(30_100));
-    // The way there is halved each time, not walked tick by tick.
+    // Each alarm halves the remaining time rather than walking it tick by tick.
     assert!(alarms < 15, "{alarms} alarms for one expiry");
 }
 
 #[test]
 fn eviction_keeps_memory_below_its_limit_and_draws_alike_from_one_seed() {
     let run = || {
-        // What a server takes without data, with one client.
+        // The memory of a server without data, with one client.
         let empty = 876_336 + 17_158;
         let limit = empty + 4_000;
         let policy = Eviction::AllKeysRandom;
@@ -69,7 +69,7 @@ fn eviction_keeps_memory_below_its_limit_and_draws_alike_from_one_seed() {
         for n in 0..200 {
             send(&mut server, &mut env, &format!("SET key-{n} value"));
         }
-        // One key may be above the limit: room is made before a command, not after it.
+        // One key may exceed the limit: eviction runs before a command, not after it.
         assert!(server.node().used_memory() as u64 <= limit + 100);
         assert!(server.node().stats.evicted > 100);
         server.node().dbs[0].entries().iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
@@ -90,7 +90,7 @@ fn a_stalled_node_answers_when_it_is_over() {
     assert_eq!(env.outbox, [sent, Action::Stall { until: None }]);
 }
 
-/// Clients 1 to `count`, at a time-out of ten seconds.
+/// Clients 1 to `count`, with a timeout of ten seconds.
 fn crowd(count: u64) -> (Server, Env) {
     let (mut server, mut env) = start(Config { timeout: 10, maxclients: 20_000, ..Config::default() });
     for id in 2..=count {
@@ -100,7 +100,7 @@ fn crowd(count: u64) -> (Server, Env) {
     (server, env)
 }
 
-/// The connections that are closed when so much time has passed.
+/// The connections that are closed after this time.
 fn closed_after(server: &mut Server, env: &mut Env, ms: u64) -> Vec<u64> {
     env.monotonic += std::time::Duration::from_millis(ms);
     env.outbox.clear();
@@ -122,10 +122,10 @@ fn only_a_client_that_is_silent_for_too_long_is_disconnected() {
     say(&mut server, &mut env, 2, "BLPOP q 14\r\n");
     assert_eq!(closed_after(&mut server, &mut env, 5000), []);
     say(&mut server, &mut env, 3, "PING\r\n");
-    // The server counts whole seconds, and wants one more of them.
+    // The server counts whole seconds, and closes after one more.
     assert_eq!(closed_after(&mut server, &mut env, 5900), []);
     assert_eq!(closed_after(&mut server, &mut env, 200), [4, 5]);
-    // The third after 16 seconds; the second has waited until now, which was no idleness.
+    // The third client after 16 seconds; the second was blocked until now, which is not idle time.
     assert_eq!(closed_after(&mut server, &mut env, 4800), []);
     assert_eq!(closed_after(&mut server, &mut env, 300), [3]);
     assert_eq!(closed_after(&mut server, &mut env, 11_000), [2]);
@@ -143,7 +143,7 @@ fn ten_thousand_clients_are_not_looked_at_for_each_command() {
         env.outbox.clear();
         env.monotonic += std::time::Duration::from_millis(900);
     }
-    // The first round spoke nine seconds ago, the last one just now.
+    // The first round sent its commands nine seconds ago, the last one just now.
     let closed = closed_after(&mut server, &mut env, 2100);
     assert_eq!((closed.len(), closed[0], server.node().clients.sessions.len()), (1000, 10, 9000));
     assert_eq!(closed_after(&mut server, &mut env, 20_000).len(), 9000);

@@ -1,12 +1,12 @@
-//! The same node behind real sockets and inside a `turmoil::Sim`. (Its own world is tested where it
-//! is.)
+//! The same node behind real sockets and inside a `turmoil::Sim`. (Its own world has tests of its
+//! own.)
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use lockstorm_sim::{config::Config, drive, server::Server};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Sends `command` and reads an answer of as many bytes as `expected`.
+/// Sends `command` and asserts that the reply begins with `expected`.
 async fn check(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), command: &str, expected: &str) {
     stream.write_all(command.as_bytes()).await.expect("open");
     let mut answer = vec![0; expected.len()];
@@ -37,7 +37,7 @@ fn a_node_serves_the_real_network() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         check(&mut one, "GET a\r\n", "$-1\r\n").await;
 
-        // Half of a command waits for its other half; a message reaches a subscriber on another
+        // Half a command waits for its other half; a message reaches a subscriber on another
         // connection.
         check(&mut one, "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n", "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")
             .await;
@@ -58,7 +58,8 @@ fn a_node_serves_the_real_network() {
     });
 }
 
-/// What two clients of a node in a `turmoil::Sim` saw, with `turmoil`'s own time in milliseconds.
+/// The observations of two clients of a node in a `turmoil::Sim`, with `turmoil`'s time in
+/// milliseconds.
 fn in_turmoil(seed: u64) -> Vec<String> {
     let seen = Rc::new(RefCell::new(vec![]));
     let mut sim = turmoil::Builder::new().rng_seed(seed).simulation_duration(Duration::from_secs(60)).build();

@@ -1,5 +1,5 @@
-//! What is propagated to replicas and the AOF: absolute times for relative ones, results for random
-//! choices and rounding, and nothing for commands that changed nothing.
+//! Propagation to replicas and the AOF: absolute times for relative ones, results for random
+//! choices and rounding, and nothing for commands without effect.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -15,7 +15,7 @@ use lockstorm_sim::{
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// Runs commands one after the other and returns what the last one leaves for replicas, as text.
+/// Runs commands one after the other, and returns the propagated commands of the last one as text.
 fn propagated(commands: &[&str]) -> Vec<String> {
     let mut env = Env::new(1);
     env.wall = Wall::from_millis(NOW_MS);
@@ -23,7 +23,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let mut node = Box::new(Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic));
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
     node.clients.sessions.insert(session);
-    // A consumer, so that commands are propagated.
+    // With an AOF commands are propagated.
     node.persistence.aof.state = LogState::On;
     let mut effects = Effects::default();
     for command in commands {
@@ -67,8 +67,8 @@ fn replicas_are_told_what_happened_and_not_what_was_asked() {
         (&["SET k v", "EXPIREAT k 1"], &["DEL k"]),
         (&["DEL none"], &[]),
         (&["HSET h a 1", "HSETNX h a 2"], &[]),
-        // An expired key is deleted and its DEL propagated even by a read; at the very millisecond
-        // it is still there.
+        // Even a read deletes an expired key and propagates its DEL; in the millisecond of its
+        // expiry the key still exists.
         (&["SET k v PXAT 1699999999999", "GET k"], &["DEL k"]),
         (&["SET k v PXAT 1700000000000", "GET k"], &[]),
         (&["SET k v PXAT 1699999999999", "SET k w"], &["DEL k", "SET k w"]),
@@ -77,7 +77,7 @@ fn replicas_are_told_what_happened_and_not_what_was_asked() {
     }
 }
 
-/// The entry that a group has delivered to a consumer, as it is propagated to replicas.
+/// The command that propagates a group's delivery of an entry to a consumer.
 fn claimed(consumer: &str, id: &str, ms: i64, deliveries: u64, last_id: &str) -> String {
     format!("XCLAIM s g {consumer} 0 {id} TIME {ms} RETRYCOUNT {deliveries} FORCE JUSTID LASTID {last_id}")
 }
@@ -133,7 +133,8 @@ fn replicas_are_told_ids_what_trimming_left_and_who_was_given_what() {
     }
 }
 
-/// What `redis-server` 7.0 writes into its append-only file for the last of each of these.
+/// The expected commands are those that `redis-server` 7.0 writes into its append-only file for the
+/// last command of each row.
 #[test]
 fn bits_estimates_and_places_are_told_as_redis_tells_them() {
     let near = "GEOADD g 1 2 a";
@@ -149,7 +150,7 @@ fn bits_estimates_and_places_are_told_as_redis_tells_them() {
         (&["BITOP NOT d missing"], &[]),
         (&["PFADD h a"], &["PFADD h a"]),
         (&["PFADD h a", "PFADD h a"], &[]),
-        // The estimate is kept in the key.
+        // The key caches the estimate.
         (&["PFADD h a", "PFCOUNT h"], &["PFCOUNT h"]),
         (&["PFADD h a", "PFCOUNT h", "PFCOUNT h"], &[]),
         (&["PFADD h a", "PFCOUNT h h"], &[]),

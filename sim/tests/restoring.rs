@@ -1,5 +1,5 @@
-//! RESTORE of payloads that were tampered with and sealed again: a value or an error, and whatever
-//! was restored can be read, changed, copied and dumped.
+//! RESTORE of payloads that were damaged and sealed again returns a value or an error, and every
+//! restored value can be read, changed, copied and dumped.
 
 mod bench;
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use lockstorm_sim::durability::rdb::{seal, unseal};
 use proptest::prelude::*;
 
-/// What DUMP answers for `k`, without its end.
+/// The payload that DUMP returns for `k`, without its seal.
 fn dump(bench: &mut Bench) -> Vec<u8> {
     let reply = bench.line("DUMP k");
     let start = reply.iter().position(|byte| *byte == b'\n').expect("a bulk string") + 1;
@@ -50,14 +50,14 @@ static PAYLOADS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         for line in setup {
             bench.line(&line);
         }
-        // Without compression, so that a byte that is changed is a byte of the value.
+        // Without compression, so that a changed byte is a byte of the value.
         bench.line("CONFIG SET rdbcompression no");
         dump(&mut bench)
     };
     setups.into_iter().map(payload).collect()
 });
 
-/// Commands of every type; those that do not fit answer WRONGTYPE.
+/// Commands of every type; those for other types return WRONGTYPE.
 const USES: &[&str] = &[
     "TYPE k",
     "OBJECT ENCODING k",
@@ -117,7 +117,7 @@ const USES: &[&str] = &[
     "DEL k",
 ];
 
-/// How a payload is tampered with.
+/// A damage to a payload.
 #[derive(Debug, Clone)]
 enum Change {
     Set(prop::sample::Index, u8),
@@ -128,7 +128,7 @@ enum Change {
 
 fn change() -> impl Strategy<Value = Change> {
     let at = any::<prop::sample::Index>;
-    // Small numbers and ends of ranges are what lengths and marks are made of.
+    // Lengths and marks consist of small numbers and ends of ranges.
     let byte =
         || prop_oneof![any::<u8>(), 0u8..4, Just(0x7f), Just(0x80), Just(0x81), Just(0xf0), Just(0xff)];
     prop_oneof![
@@ -165,7 +165,7 @@ proptest! {
         let sealed: Bytes = seal(payload);
         let mut bench = Bench::new(5);
         for uses in USES.chunks(3) {
-            // Anew for every few commands, so that each meets the value as it came.
+            // Restored again every few commands, so that each command meets the original value.
             let reply = bench.call(&[b"RESTORE", b"k", b"0", &sealed, b"REPLACE"]);
             if reply != b"+OK\r\n" {
                 prop_assert_eq!(String::from_utf8_lossy(&reply), "-ERR Bad data format\r\n");
@@ -185,7 +185,7 @@ fn every_payload_is_restored_as_it_is() {
         let reply = bench.call(&[b"RESTORE", b"k", b"0", &seal(payload.clone())]);
         assert_eq!(reply, b"+OK\r\n", "type {}", payload[0]);
         bench.line("CONFIG SET rdbcompression no");
-        // Tables come in an order of their own, which a copy need not have.
+        // Tables have an order of their own, which a copy need not share.
         assert_eq!(dump(&mut bench).len(), payload.len(), "type {}", payload[0]);
     }
 }

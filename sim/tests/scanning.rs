@@ -1,5 +1,5 @@
-//! SCAN and its siblings while the keyspace changes: what is there from the first call to the last
-//! is found.
+//! SCAN and its siblings while the keyspace changes: every element that exists from the first call
+//! to the last is found.
 
 mod bench;
 
@@ -9,10 +9,10 @@ use bench::Bench;
 use lockstorm_sim::resp::{Decoder, Limits};
 use proptest::prelude::*;
 
-/// One call of a scan: the next cursor, and the words of the reply behind it.
+/// One call of a scan: returns the next cursor, and the words after it.
 fn scan(bench: &mut Bench, command: &str) -> (u64, Vec<String>) {
     let reply = bench.line(command);
-    // `*2`, the cursor, and an array: what is left reads like a command.
+    // `*2`, the cursor, and an array: the rest has the form of a command.
     let rest = reply.strip_prefix(b"*2\r\n$").expect("two elements");
     let line = rest.windows(2).position(|two| two == b"\r\n").expect("the length of the cursor");
     let rest = &rest[line + 2..];
@@ -28,7 +28,7 @@ fn scan(bench: &mut Bench, command: &str) -> (u64, Vec<String>) {
     (cursor, words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect())
 }
 
-/// What is scanned: how to begin a scan of it, to add `n` to it, and to remove it.
+/// The object of a scan, with the commands that scan it, add `n` to it, and remove `n`.
 #[derive(Debug, Clone, Copy)]
 enum Over {
     Keys,
@@ -70,14 +70,14 @@ fn over() -> impl Strategy<Value = Over> {
     prop_oneof![Just(Over::Keys), Just(Over::Set), Just(Over::Hash), Just(Over::SortedSet)]
 }
 
-/// What happens between two calls: so many elements come, or so many of those that had come go.
+/// The change between two calls: this number of elements is added, or of added ones removed.
 #[derive(Debug, Clone, Copy)]
 enum Between {
     Come(usize),
     Go(usize),
 }
 
-/// The calls after which nothing changes any more.
+/// The number of calls with changes; after them nothing changes.
 const CHANGES: usize = 60;
 
 proptest! {
@@ -123,12 +123,12 @@ proptest! {
             if next == 0 {
                 break;
             }
-            // However the table changes, the iteration ends: a call walks one bucket or more, and
-            // there are no more of them than the power of two that holds the most elements that
-            // there ever were, or four. Twice that is ample.
+            // Whatever the changes of the table, the iteration ends: a call walks at least one
+            // bucket, and their number is the power of two that holds the largest number of
+            // elements so far, or four. Twice that is ample.
             prop_assert!(calls <= CHANGES + 2 * most_ever.next_power_of_two().max(4), "it does not end");
             cursor = next;
-            // Changes come to an end, or the table might grow faster than it is walked.
+            // Changes must end, because the table might grow faster than a scan walks it.
             if calls > CHANGES {
                 continue;
             }
@@ -149,7 +149,7 @@ proptest! {
     }
 }
 
-/// No call looks at much more than it was asked for, however large the table.
+/// No call inspects many more elements than COUNT, however large the table.
 #[test]
 fn a_call_is_a_small_step() {
     let mut bench = Bench::new(3);
@@ -158,7 +158,7 @@ fn a_call_is_a_small_step() {
     assert!(cursor != 0 && (10..30).contains(&words.len()), "{} at once", words.len());
 }
 
-/// What is small comes all at once, whatever COUNT says.
+/// A small collection is returned in one call, whatever COUNT says.
 #[test]
 fn a_compact_collection_comes_whole() {
     let mut bench = Bench::new(3);

@@ -1,9 +1,9 @@
-//! Proof that the alarms ring: locks broken on purpose, and mistakes of the simulator itself, each
-//! with the scenario and the checker that must catch it.
+//! Tests that the alarms ring: deliberately broken locks, and mistakes of the simulator itself,
+//! each with the scenario and the checker that must catch it.
 //!
-//! A row names the broken lock, the right one beside it, and what is expected of the right one. The
-//! right one must meet the expectation on every seed tried; the broken one must fail it on some
-//! seed of the first thousand. The last line of the output is the mutation score.
+//! A row names the broken lock, the right one beside it, and the expectation for the right one. The
+//! right one must meet the expectation on each of 25 seeds; the broken one must fail it on one of
+//! the first thousand. The last line of the output is the mutation score.
 
 mod scenarios;
 
@@ -23,26 +23,27 @@ use scenarios::{
     RETURNING_HOLDER, SHORT_AFTER_LONG, SPLIT_VOTE, SUDDEN_DEATH, TOGETHER, VALUES, WRITER_THAT_READS,
 };
 
-/// A broken lock is caught within so many seeds, or its checker is deaf.
+/// The number of seeds within which a broken lock must be caught.
 const SEEDS: u64 = 1_000;
 
-/// On so many the right lock is held to the same expectation.
+/// The number of seeds on which the right lock must meet the same expectation.
 const SEEDS_OF_THE_RIGHT_ONE: u64 = 25;
 
 struct Bug {
-    /// What is broken on purpose.
+    /// The deliberate mistake.
     broken: Broken,
-    /// The checker that must catch it, and what it says of the right one, as `[expect]` has it.
+    /// The checker that must catch it, and its expectation for the right one, in the form of
+    /// `[expect]`.
     expect: &'static str,
     scenario: &'static str,
 }
 
-/// What is broken on purpose, beside the same without the mistake.
+/// A deliberate mistake, and its counterpart without the mistake.
 #[derive(Clone, Copy)]
 enum Broken {
     /// A lock: two names of `lockstorm list subjects`.
     Lock { broken: &'static str, right: &'static str },
-    /// The simulator itself: an option of the node `m`, off in the right one.
+    /// The simulator: an option of the node `m`, off in the right one.
     Node { option: &'static str },
 }
 
@@ -54,7 +55,7 @@ impl Broken {
         }
     }
 
-    /// What is laid over the scenario for the broken one, or for the right one.
+    /// The overlay of the scenario for the broken one, or for the right one.
     fn overlay(self, is_broken: bool) -> String {
         match self {
             Broken::Lock { broken, right } => {
@@ -65,7 +66,7 @@ impl Broken {
     }
 }
 
-/// Every broken lock, and what its case lays over the scenario.
+/// Every deliberate mistake, and the overlay of its case on the scenario.
 const BUGS: &[(Bug, &str)] = &[
     (bug("del-without-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE), ""),
     (bug("shared-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE), ""),
@@ -86,7 +87,7 @@ const BUGS: &[(Bug, &str)] = &[
         bug("client-on-monotonic-clock", "client", r#"l2 = "holds""#, LONG_WORK),
         r#"fault.sleep = { suspend = "c1", at = "10.4s", for = "400ms..900ms" }"#,
     ),
-    // Nine in a thousand is inside what the published allowance of ten in a thousand covers.
+    // A rate of nine in a thousand is within the published allowance of ten in a thousand.
     (
         bug("no-drift", "token-lock", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
         r#"lock.lease = "10s"
@@ -94,7 +95,7 @@ const BUGS: &[(Bug, &str)] = &[
         client.c1.steps = [{ at = "10s", try_acquire = {} }, { work = { until = "20s", until_lost = true } }]
         client.c2.steps = [{ at = "19.5s..19.7s", poll = { every = "1ms", until = "25s" } }]"#,
     ),
-    // c restarts empty, and what a and b still say is no quorum.
+    // c restarts empty, and the replies of a and b are no quorum.
     (
         bug("renew-without-quorum", "client", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
         r#"lock.watchdog = "30s"
@@ -112,7 +113,7 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("renew-recreates", "token-lock", r#"l1 = "holds""#, CUT_OFF_WATCHDOG), ""),
     (bug("renew-anybodys", "token-lock", r#"l2 = "holds""#, CUT_OFF_WATCHDOG), ""),
     (bug("renew-until-failure", "token-lock", r#"l2 = "holds""#, CUT_OFF_WATCHDOG), ""),
-    // Four nodes: two clients can have two each.
+    // Four nodes: each of two clients can have two.
     (
         bug("half-quorum", "token-lock", r#"l2 = "holds""#, SPLIT_VOTE),
         r#"node.n.count = 4
@@ -120,7 +121,7 @@ const BUGS: &[(Bug, &str)] = &[
         link.c2.to = ["n1", "n2"]
         link.c3.to = ["n1", "n2", "n3", "n4"]"#,
     ),
-    // The pause ends when the leases of three nodes are over and two have not been asked yet.
+    // The pause ends when the leases of three nodes are over and two nodes have not been asked yet.
     (
         bug("redisson-redlock", "client", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
         r#"lock.lease = "10s"
@@ -144,7 +145,7 @@ const BUGS: &[(Bug, &str)] = &[
         bug("fence-by-client-clock", "fenced-token-lock", r#"l4 = "holds""#, LATE_WRITE),
         r#"client.c1.clock.offset = "+1m""#,
     ),
-    // The locks of other kinds, with the mistakes of a plain one.
+    // The locks of other kinds, with the mistakes of a plain lock.
     (
         bug("del-without-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE),
         r#"lock.kind = "spin""#,
@@ -158,7 +159,7 @@ const BUGS: &[(Bug, &str)] = &[
         bug("shared-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE),
         r#"lock.kind = "non-reentrant""#,
     ),
-    // The extension comes when the lock is another client's, and says so.
+    // The extension comes when another client has the lock; its reply says so.
     (
         bug("extend-on-any-answer", "token-lock", r#"l2 = "holds""#, LONG_WORK),
         r#"client.c1.steps = [{ at = "10s..10.3s", try_acquire = {} }, { at = "12s", extend = { lease = "2s" } }, { work = { until = "14s", until_lost = true } }]
@@ -176,8 +177,8 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("release-remembered", "client", r#"hygiene = "holds""#, MANY_RELEASES), ""),
     (bug("watchdog-never-cancelled", "counted-lock", r#"lease = "holds""#, SHORT_AFTER_LONG), ""),
     (bug("wait-result-ignored", "replicated-lock", r#"l1 = "holds""#, LATE_REPLICA), ""),
-    // The release of the first deletes what the second has, and the third gets it: no failover has
-    // lost it.
+    // The release of the first client deletes the hold of the second, and the third gets the lock:
+    // no failover explains that.
     (
         bug("del-without-token", "token-lock", r#"windows = "holds""#, LATE_RELEASE),
         r#"node.r.replica_of = "m"
@@ -187,7 +188,8 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("permit-given-back-again", "client", r#"permits = "holds""#, PERMIT), ""),
     (bug("permit-taken-again", "client", PROMPT, PERMIT), r#"fault.lost.at = "9s""#),
     (bug("permits-by-client-clock", "client", r#"permits = "holds""#, LEASES), ""),
-    // The lease of the first is over when it gives the permit back, which is the second's by then.
+    // The lease of the first client is over when it gives the permit back, which the second has by
+    // then.
     (
         bug("permits-given-back-unseen", "leased-permits", r#"permits = "holds""#, LEASES),
         r#"lock.lease = "1s"
@@ -196,14 +198,14 @@ const BUGS: &[(Bug, &str)] = &[
         client.ahead.steps = [{ at = "13s", try_acquire = { lease = "10s" } }, { work = { until = "20s" } }]"#,
     ),
     (bug("values-by-client-clock", "client", r#"l1 = "holds""#, VALUES), ""),
-    // The first of the values of the third client is free; the other one is held.
+    // The first value of the third client is free, its other value is held.
     (
         bug("looks-at-first-value", "values-lock", r#"l1 = "holds""#, VALUES),
         r#"client.ahead.clock.offset = "0s"
         client.third.steps = [{ at = "12s..13s", try_acquire = {} }, { work = { until = "20s" } }]"#,
     ),
-    // The lease of the first is over when it gives its values back, one of which is another's by
-    // then: it can take it again.
+    // The lease of the first client is over when it gives its values back. Another client has one
+    // of them by then: the first can take it again.
     (
         bug("values-given-back-unseen", "values-lock", r#"l1 = "holds""#, VALUES),
         r#"lock.lease = "1s"
@@ -258,8 +260,8 @@ const BUGS: &[(Bug, &str)] = &[
     ),
     (bug("undoes-what-was-refused", "semaphore", r#"permits = "holds""#, REPLICA_DOWN), ""),
     (bug("multi-keeps-what-it-got", "token-lock", ALL_BACK, TOGETHER), ""),
-    // The node of the first cannot be reached when both are to be given back, and the second is
-    // renewed on.
+    // The node of the first lock cannot be reached when both locks are given back, so the second
+    // lock is renewed further.
     (
         bug("multi-release-stops-at-error", "token-lock", ALL_BACK, TOGETHER),
         r#"client.other.steps = []
@@ -270,10 +272,10 @@ const BUGS: &[(Bug, &str)] = &[
     (bug_of_node("replicate_in_part", r#"progress = "holds""#, DEATH_OF_BOTH), ""),
 ];
 
-/// No client is shut out for long once the faults are over.
+/// Once the faults are over, no client is shut out for long.
 const PROMPT: &str = r#"progress = { holds = { stalled = "..5s" } }"#;
 
-/// No lock stays with an owner that has not all of them, but for its lease.
+/// No lock stays with an owner that lacks one of its locks for longer than its lease.
 const ALL_BACK: &str = r#"together = { holds = { left = "..3s" } }"#;
 
 const fn bug(broken: &'static str, right: &'static str, expect: &'static str, scenario: &'static str) -> Bug {
@@ -286,7 +288,7 @@ const fn bug_of_node(option: &'static str, expect: &'static str, scenario: &'sta
 }
 
 impl Bug {
-    /// The checker that must catch it.
+    /// The checker that must catch the mistake.
     fn checker(&self) -> &'static str {
         self.expect.split(' ').next().unwrap_or_default()
     }
@@ -308,7 +310,8 @@ impl Bug {
         trial.run(&|_| {})
     }
 
-    /// The seed that gives the broken lock away.
+    /// The first seed that reveals the mistake; an error if the right one fails, or no seed reveals
+    /// it.
     fn caught(&self, case: &str) -> Result<u64, Failed> {
         for one in self.judge(false, case, SEEDS_OF_THE_RIGHT_ONE) {
             if one.verdict() != Match::AsExpected {

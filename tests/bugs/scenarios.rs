@@ -1,7 +1,6 @@
-//! The scenarios in which broken locks are caught.
+//! The scenarios that reveal broken locks.
 
-/// The owner stands still until its lease is over and then releases, when another owner has the
-/// lock.
+/// The owner stands still until its lease is over, and releases when another owner has the lock.
 pub(crate) const LATE_RELEASE: &str = r#"
 [node.m]
 [lock]
@@ -27,8 +26,8 @@ steps = [{ at = "10s..10.3s", try_acquire = {} }, { work = { until = "14s", unti
 steps = [{ at = "10.5s", poll = { every = "10ms", until = "14s" } }, { work = { until = "14s", until_lost = true } }]
 "#;
 
-/// Of five nodes the owner reaches a, b and c, and the other client c, d and e: all hangs on c,
-/// whose clock may be wrong.
+/// Of five nodes the owner reaches a, b and c, and the other client c, d and e: c decides, and its
+/// clock may be wrong.
 pub(crate) const ONE_NODE_IN_COMMON: &str = r#"
 [node.a]
 [node.b]
@@ -47,8 +46,8 @@ cut = { from = "c2", to = ["a", "b"] }
 at = "5s"
 "#;
 
-/// Replies of two nodes do not reach the client and a third is down, so its attempts fail and leave
-/// something behind.
+/// The replies of two nodes do not reach the client and a third node is down, so its attempts fail
+/// and leave keys behind.
 pub(crate) const LOST_REPLIES: &str = r#"
 [node.a]
 [node.b]
@@ -73,7 +72,7 @@ storm = "9.8s"
 calm = "30s"
 "#;
 
-/// A request is held up for so long that its client gives up and cleans up before it arrives.
+/// A request is delayed for so long that its client gives up and cleans up before it arrives.
 pub(crate) const LATE_REQUEST: &str = r#"
 [node.m]
 [lock]
@@ -91,7 +90,7 @@ storm = "9.5s"
 calm = "60s"
 "#;
 
-/// The request is obeyed and its reply is lost, so the client must find out whether it has the
+/// The node executes the request and its reply is lost, so the client must find out if it has the
 /// lock.
 pub(crate) const LOST_REPLY: &str = r#"
 [node.m]
@@ -109,8 +108,7 @@ at = "9s"
 storm = "60s"
 "#;
 
-/// The watchdog's renewals stop getting through for longer than a lease, and the lock becomes
-/// another client's.
+/// The watchdog's renewals do not arrive for longer than a lease, and another client gets the lock.
 pub(crate) const CUT_OFF_WATCHDOG: &str = r#"
 [node.m]
 [lock]
@@ -159,7 +157,7 @@ storm = "9.9s"
 calm = "65s"
 "#;
 
-/// The reply to the request that asks whose the lock is comes in time; what follows comes late.
+/// The reply to the request for the lock's owner comes in time; later replies are delayed.
 pub(crate) const LATE_DELETION: &str = r#"
 [node.m]
 [lock]
@@ -173,7 +171,7 @@ delay = { of = { client = "c1", command = "DEL" }, request = "200ms..400ms" }
 at = "9s"
 "#;
 
-/// The owner writes long after its lease is over, when another's write has arrived.
+/// The owner writes long after its lease is over, when the write of another owner has arrived.
 pub(crate) const LATE_WRITE: &str = r#"
 [node.m]
 [lock]
@@ -189,7 +187,7 @@ delay = { of = { client = "c1", command = "INCR" }, request = "1.2s..1.6s" }
 at = "9s"
 "#;
 
-/// Four clients ask one after the other for what one of them has.
+/// Four clients ask one after the other for a lock that one of them has.
 pub(crate) const LINE: &str = r#"
 [node.m]
 [lock]
@@ -231,7 +229,7 @@ steps = [{ at = "10s", try_acquire = {} }, { at = "10.5012s..10.508s", release =
 steps = [{ at = "10.5s", acquire = {} }, { release = {} }]
 "#;
 
-/// A client waits for a lock that another one has for some time.
+/// A client waits for a lock that another client holds for some time.
 pub(crate) const PATIENCE: &str = r#"
 [node.m]
 [lock]
@@ -242,7 +240,7 @@ steps = [{ at = "10s", try_acquire = {} }, { at = "13s..15s", release = {} }]
 steps = [{ at = "11s", acquire = {} }, { release = {} }]
 "#;
 
-/// The only client has gone, and what it left behind is still there when the run ends.
+/// The only client is gone, and its keys still exist when the run ends.
 pub(crate) const LEFT_BEHIND: &str = r#"
 [node.m]
 [lock]
@@ -258,7 +256,7 @@ storm = "9.5s"
 calm = "10s"
 "#;
 
-/// The watchdog's lock is released, and then taken for a second only.
+/// The watchdog's lock is released, and then taken for one second only.
 pub(crate) const SHORT_AFTER_LONG: &str = r#"
 [node.m]
 [lock]
@@ -273,7 +271,7 @@ steps = [
 storm = "30s"
 "#;
 
-/// The owner dies just when it has asked.
+/// The owner crashes right after its request.
 pub(crate) const SUDDEN_DEATH: &str = r#"
 [node.m]
 [lock]
@@ -290,7 +288,7 @@ storm = "12s"
 calm = "90s"
 "#;
 
-/// The master dies before its replica has received the grant, and the replica is promoted.
+/// The master crashes before its replica has received the grant, and the replica is promoted.
 pub(crate) const LATE_REPLICA: &str = r#"
 [node.m]
 [node.r]
@@ -316,7 +314,7 @@ at = "12s"
 storm = "30s"
 "#;
 
-/// Owner and master die together, and the replica is promoted with what it has received.
+/// Owner and master crash together, and the replica is promoted with the data it has received.
 pub(crate) const DEATH_OF_BOTH: &str = r#"
 [node.m]
 [node.r]
@@ -366,7 +364,7 @@ count = 4
 steps = [{ at = "10s..10.5s", acquire = {} }, { work = { for = "1s..2s" } }, { release = {} }]
 "#;
 
-/// One permit, which is given back with a reply that is lost.
+/// One permit is given back, and the reply is lost.
 pub(crate) const PERMIT: &str = r#"
 [node.m]
 [lock]
@@ -385,7 +383,7 @@ storm = "12s"
 calm = "90s"
 "#;
 
-/// What has a lease, taken by one client and then by another one whose clock is ahead.
+/// An object with a lease, taken by one client and then by another client whose clock is ahead.
 macro_rules! taken_by_a_clock_ahead {
     ($kind:literal) => {
         concat!(
@@ -411,10 +409,10 @@ calm = "30s"
 /// One permit.
 pub(crate) const LEASES: &str = taken_by_a_clock_ahead!("permit-semaphore");
 
-/// Two values of three: the second client wants one of the first one's.
+/// Two of three values: the second client wants one of the first client's values.
 pub(crate) const VALUES: &str = taken_by_a_clock_ahead!("faster-multi");
 
-/// A latch is counted down twice, the first time with a reply that is lost, and waited for.
+/// A client counts a latch down twice, with a lost first reply, and another client waits for it.
 pub(crate) const LATCH: &str = r#"
 [node.m]
 [lock]
@@ -435,7 +433,7 @@ storm = "21s"
 calm = "90s"
 "#;
 
-/// A limiter whose permits two clients want at one time; the clock of the second is ahead.
+/// Two clients want the permits of a limiter at the same time; the clock of the second is ahead.
 pub(crate) const RATE: &str = r#"
 [node.m]
 [lock]
@@ -452,7 +450,7 @@ storm = "22s"
 calm = "20s"
 "#;
 
-/// Readers and a writer at one time.
+/// Readers and a writer at the same time.
 pub(crate) const READERS_AND_WRITER: &str = r#"
 [node.m]
 [lock]
@@ -478,7 +476,7 @@ steps = [{ at = "10s..11s", acquire = { lease = "8s" } }, { acquire = { lease = 
 steps = [{ at = "11.1s", acquire = {} }, { work = { for = "500ms" } }, { release = {} }]
 "#;
 
-/// One client has the only permit, and another one asks for it while the replica is down.
+/// One client has the only permit, and another client asks for it while the replica is down.
 pub(crate) const REPLICA_DOWN: &str = r#"
 [node.m]
 [node.r]
@@ -499,7 +497,8 @@ for = "4s"
 storm = "30s"
 "#;
 
-/// One client takes two locks together, on a node each; of the second another client has its turns.
+/// One client takes two locks together, on different nodes; another client takes the second one in
+/// turn.
 pub(crate) const TOGETHER: &str = r#"
 [node.m]
 [node.n]
@@ -519,7 +518,7 @@ storm = "30s"
 calm = "10s"
 "#;
 
-/// One client takes the lock and gives it back, again and again, for less time than a release is
+/// One client repeatedly takes the lock and gives it back, in less time than a release is
 /// remembered.
 pub(crate) const MANY_RELEASES: &str = r#"
 [node.m]
@@ -532,7 +531,7 @@ storm = "5s"
 calm = "2s"
 "#;
 
-/// Two clients want the lock all the time, and each is soon back when it has given it back.
+/// Two clients always want the lock, and each asks again soon after its release.
 pub(crate) const RETURNING_HOLDER: &str = r#"
 [node.m]
 [lock]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// Runs from the start of an episode.
+/// Measures real time from the start of an episode.
 pub(crate) struct Stopwatch {
     wall_ms: i64,
     last: Instant,
@@ -18,12 +18,12 @@ impl Stopwatch {
         Stopwatch { wall_ms: wall.as_millis() as i64, last: Instant::now() }
     }
 
-    /// The wall clock at the start.
+    /// The wall clock at the start, in milliseconds since the Unix epoch.
     pub(crate) fn wall_ms(&self) -> i64 {
         self.wall_ms
     }
 
-    /// How long it is since the last time this was asked.
+    /// The real time since the previous call.
     #[expect(
         clippy::disallowed_methods,
         reason = "the clock of a real server, which the simulator is compared with"

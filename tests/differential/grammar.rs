@@ -1,4 +1,4 @@
-//! What a command may look like: a line of syntax, read into a tree from which arguments are drawn.
+//! The syntax of commands: each line becomes a tree from which arguments are drawn.
 //!
 //! ```text
 //! SET skey value { [NX|XX] [GET] [EX seconds|PX ms|KEEPTTL] }
@@ -6,16 +6,16 @@
 //! HSET hkey (field value)...
 //! ```
 //!
-//! Upper case and what has a dash in it is itself, other lower case is a slot that [`Words`] fills,
-//! `[..]` may be left out, `(..|..)` is one of several, `x...` is repeated, `#x` is a count
-//! followed by so many, `{..}` comes in any order. A number in front is how often the line is
-//! drawn, compared to the others.
+//! Upper case words and words with a dash stand for themselves. Other lower case words are slots
+//! that [`Words`] fills. `[..]` may be left out, `(..|..)` is one of several, `x...` is repeated,
+//! `#x` is a count n followed by n words, `{..}` comes in any order. A number in front is the
+//! relative weight of the line.
 
 use std::{iter::Peekable, vec::IntoIter};
 
 use crate::{prng::Prng, words::Words};
 
-/// One command as it may be called.
+/// One command as a client may send it.
 pub(crate) struct Syntax {
     weight: usize,
     tree: Node,
@@ -32,7 +32,7 @@ enum Node {
     Counted(Box<Node>),
 }
 
-/// The lines of a group, of which one is drawn at a time.
+/// The lines of a group; each command is drawn from one of them.
 pub(crate) struct Group {
     lines: Vec<Syntax>,
     total: usize,
@@ -47,7 +47,7 @@ impl Group {
         Group { lines, total }
     }
 
-    /// A command of this group.
+    /// Draws a command of this group.
     pub(crate) fn draw(&self, prng: &mut Prng, words: &Words) -> Vec<Vec<u8>> {
         let mut left = prng.below(self.total);
         let line = self.lines.iter().find(|line| {

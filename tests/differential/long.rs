@@ -1,4 +1,4 @@
-//! Many seeds, with a progress bar, and what they find.
+//! Plays many seeds with a progress bar, and reports the differences.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ use crate::{
     shrink::shrink,
 };
 
-/// What a long run is asked for.
+/// The options of a long run.
 pub(crate) struct Options {
     seeds: Vec<u64>,
     commands: u64,
     episode: Option<u64>,
-    /// Differences after which it stops.
+    /// The run stops after this many differences.
     most: usize,
 }
 
 impl Options {
-    /// Takes the options of a long run out of the arguments; `None` when there are none.
+    /// Removes the options of a long run from the arguments; `None` if they contain none.
     pub(crate) fn take(arguments: &mut Vec<String>) -> Result<Option<Options>, String> {
         let mut options = Options { seeds: Vec::new(), commands: 20_000, episode: None, most: 20 };
         let mut at = 1;
@@ -48,7 +48,7 @@ impl Options {
     }
 }
 
-/// Plays all seeds; true when nothing differed.
+/// Plays all seeds; returns true if nothing differed.
 pub(crate) fn run(options: &Options) -> bool {
     let bar = ProgressBar::new(options.seeds.len() as u64 * options.commands);
     let style = "{elapsed_precise} {wide_bar} {human_pos}/{human_len} commands, {per_sec}, {eta} left, {msg}";
@@ -73,9 +73,8 @@ pub(crate) fn run(options: &Options) -> bool {
     found == 0
 }
 
-/// Plays the episodes of a seed until it has played so many commands, or only one episode of it.
-/// Differences are reported as they are found, until the callback wants no more: then the result is
-/// false.
+/// Plays the episodes of a seed until it has played `commands` commands, or one episode only.
+/// Reports each difference through the callback; returns false once the callback wants no more.
 pub(crate) fn seed(
     seed: u64,
     only: Option<u64>,
@@ -96,7 +95,7 @@ pub(crate) fn seed(
         progress(now);
         if let Some(difference) = difference {
             let again = format!("-- --seeds {seed} --episode {number}");
-            // A server that ends each time takes long to be made anew.
+            // Restarting a server that dies on each replay would take too long.
             let smallest = if duel.died { None } else { shrink(&mut duel, &steps, difference.clone()) };
             let text = match smallest {
                 None => format!("seen once, and not again ({again}): {}", difference.text),
@@ -125,7 +124,7 @@ pub(crate) fn seed(
     true
 }
 
-/// Where a transcript is left: among what is built, never in the repository.
+/// Writes a transcript below the build directory, never into the repository.
 fn write(seed: u64, episode: u64, transcript: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("differential");
     let path = folder.join(format!("seed_{seed}_episode_{episode}.redis"));

@@ -7,8 +7,8 @@
 //! cargo test --release -p lockstorm-sim --test differential -- --seeds 0..50 --commands 20000
 //! ```
 //!
-//! A difference is made small, and written as a transcript that can be moved to `tests/parity`.
-//! `--seeds 17 --episode 4` plays one episode again.
+//! A difference is shrunk and written as a transcript that can be moved to `tests/parity`. `--seeds
+//! 17 --episode 4` plays one episode again.
 
 mod clock;
 mod duel;
@@ -32,7 +32,7 @@ mod words;
 use libtest_mimic::{Arguments, Trial};
 use lockstorm_lab::support::redis::{Availability, availability};
 
-/// Seeds of a short run, and how many commands each plays at least.
+/// The seeds of a short run, and the least number of commands of each.
 const SHORT: (std::ops::Range<u64>, u64) = (0..4, 3_000);
 
 fn main() {

@@ -10,7 +10,7 @@ thread_local! {
     static LAST: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// From now on panics that are caught here are not printed.
+/// Installs a panic hook that stores the message of a panic inside `catch` instead of printing it.
 pub(crate) fn keep() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -22,7 +22,7 @@ pub(crate) fn keep() {
     }));
 }
 
-/// What `play` returns, or what it said when it panicked.
+/// Runs `play`; an error is the text of its panic.
 pub(crate) fn catch<T>(play: impl FnOnce() -> T) -> Result<T, String> {
     CATCHING.set(true);
     let played = catch_unwind(AssertUnwindSafe(play));

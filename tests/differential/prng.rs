@@ -5,7 +5,7 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-/// A stream of choices that is the same on every machine.
+/// A stream of choices that is equal on every machine.
 #[derive(Clone)]
 pub(crate) struct Prng(ChaCha8Rng);
 
@@ -21,19 +21,19 @@ impl Prng {
         self.0.next_u64()
     }
 
-    /// A number below `end`. The bias of the remainder does not matter here.
+    /// A number below `end`. The bias of the remainder is harmless here.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.bits() % end.max(1) as u64) as usize
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both inclusive.
     pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
         let span = high.wrapping_sub(low) as u64;
         let drawn = if span == u64::MAX { self.bits() } else { self.bits() % (span + 1) };
         low.wrapping_add(drawn as i64)
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true in `chance` of 100 cases.
     pub(crate) fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
@@ -42,7 +42,7 @@ impl Prng {
         &from[self.below(from.len())]
     }
 
-    /// Mostly small, now and then large: how many of something there are.
+    /// A count: mostly small, now and then large.
     pub(crate) fn few(&mut self) -> usize {
         match self.below(20) {
             0..=9 => 1,

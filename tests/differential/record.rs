@@ -1,4 +1,4 @@
-//! A transcript of steps and of what the real server answered, in the format of `tests/parity`.
+//! Writes steps and the real server's replies as a transcript in the format of `tests/parity`.
 
 use std::fmt::Write as _;
 
@@ -13,18 +13,17 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Record {
     text: String,
-    /// Answers that came on other connections, which stand below those of the step's own.
+    /// Replies on other connections; they follow the replies on the step's own.
     later: String,
 }
 
 impl Record {
-    /// Writes down a step.
     pub(crate) fn step(&mut self, step: &Step) {
         let later = std::mem::take(&mut self.later);
         let _ = writeln!(self.text, "{later}{}", step.line());
     }
 
-    /// Writes down what came on a connection, below the step that is played.
+    /// Writes the frames of a connection below the step that is being played.
     pub(crate) fn answers(&mut self, step: &Step, conn: usize, answers: &[Received], rules: &[Rule]) {
         let own = step.conn() == Some(conn);
         for (at, answer) in answers.iter().enumerate() {
@@ -44,13 +43,12 @@ impl Record {
         }
     }
 
-    /// The whole transcript.
     pub(crate) fn finish(self) -> String {
         self.text + &self.later
     }
 }
 
-/// A reply with what its rule leaves open.
+/// Writes a reply with wildcards for the parts that its rule leaves open.
 fn write(reply: &Wire, rule: &Rule, indent: usize, out: &mut Vec<String>) {
     let mut open = |line: String| out.push(format!("{:indent$}{line}", ""));
     match (rule, reply) {

@@ -1,59 +1,60 @@
-//! How the replies to a command are compared: exactly, unless Redis itself promises less.
+//! The rule by which two replies to a command are compared: exactly, unless Redis itself promises
+//! less.
 
 use std::collections::BTreeMap;
 
 use crate::wire::{Kind, Wire, permits_in_order};
 
-/// What two replies must have in common.
+/// The property that two replies must share.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Rule {
     Exact,
-    /// The elements, `width` at a time, in any order: that of a hash table.
+    /// The same elements in any order, as of a hash table; `width` of them belong together.
     Unordered {
         width: usize,
     },
-    /// Elements in the order of C's strings: those that only differ behind a zero come in any
+    /// Elements in the order of C strings: elements that differ only after a zero byte come in any
     /// order.
     Alphabet,
-    /// This, where the first key is a hash table; in compact encodings every order is exact.
+    /// The inner rule if the first key is a hash table; compact encodings have an exact order.
     IfTable(Box<Rule>),
-    /// Positive integers may differ by so much: times.
+    /// Non-negative integers that differ by at most this: times.
     Near(u64),
-    /// The kinds and lengths: what was drawn at random.
+    /// The same kinds and lengths: random replies.
     Shape,
-    /// What was drawn at random, before it is known from what.
+    /// A random reply whose possible values are not known yet; becomes `Among`.
     Drawn,
-    /// What was drawn at random from these, each perhaps followed by what belongs to it.
+    /// Random elements of these, each with the value that belongs to it.
     Among {
         all: BTreeMap<Vec<u8>, Vec<u8>>,
-        /// What belongs to one is there and must be right, or is there and compared elsewhere.
+        /// The reply has the values and they must be right (`valued`), or it has them and they are
+        /// compared elsewhere (`skip`).
         valued: bool,
         skip: bool,
-        /// None comes twice.
+        /// No element comes twice.
         distinct: bool,
     },
-    /// A cursor and elements; when both are at the end, the same ones in any order.
+    /// A cursor and elements; if both cursors are 0, the same elements in any order.
     Scan,
     /// An array with an element per queued command.
     Exec(Vec<Rule>),
-    /// How long something has been idle, and when it was last seen, may differ.
+    /// Idle times and times of last activity may differ by `SLACK_MS`.
     Idle,
-    /// As entries of ACL LOG, which contain their age and the client.
+    /// Entries of ACL LOG, without their age and client.
     Refused,
-    /// Rules of a user; those for single commands come in the order of a hash table.
+    /// Rules of a user; rules for single commands come in the order of a hash table.
     Permits,
-    /// The same parts, however deep each order changes: libraries and their functions.
+    /// The same parts in any order at each depth: libraries and their functions.
     Lines,
     /// One reply for each channel.
     Channels,
-    /// Nothing but whether it is an error.
+    /// Only that neither is an error, or both are the same error.
     Kind,
 }
 
-/// Times may be this far apart, in milliseconds: the machine may be busy.
+/// Tolerated difference of times in milliseconds, for a busy machine.
 const SLACK_MS: u64 = 20_000;
 
-/// The rule for a command.
 pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
     let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let has = |wanted: &str| words.iter().any(|word| word.eq_ignore_ascii_case(wanted.as_bytes()));
@@ -66,8 +67,8 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"CONFIG" if upper(1) == b"GET" => Rule::Unordered { width: 2 },
         b"COMMAND" if upper(1) == b"LIST" => Rule::Unordered { width: 1 },
         b"SORT" | b"SORT_RO" => {
-            // Without an order the elements come as the set has them, and those of the same weight
-            // come from there.
+            // With `BY nosort` the elements come in the order of the set, and so do elements of
+            // equal weight.
             let by = words.windows(2).find(|two| two[0].eq_ignore_ascii_case(b"BY")).map(|two| &two[1]);
             // A zero byte ends the search for a star.
             let star = |by: &Vec<u8>| by.iter().take_while(|byte| **byte != 0).any(|byte| *byte == b'*');
@@ -76,7 +77,7 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
             match (unsorted || equals, has("LIMIT") || has("GET")) {
                 (false, false) if has("ALPHA") => if_table(Rule::Alphabet),
                 (false, _) => Rule::Exact,
-                // What GET finds for other elements may be nothing.
+                // GET may find nothing for other elements.
                 (true, true) if has("GET") => if_table(Rule::Kind),
                 (true, true) => if_table(Rule::Shape),
                 (true, false) => if_table(Rule::Unordered { width: 1 }),
@@ -85,7 +86,7 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"TTL" | b"EXPIRETIME" => Rule::Near(SLACK_MS / 1000),
         b"PTTL" | b"PEXPIRETIME" => Rule::Near(SLACK_MS),
         b"SRANDMEMBER" | b"HRANDFIELD" | b"ZRANDMEMBER" | b"RANDOMKEY" | b"SPOP" => Rule::Drawn,
-        // The order of tables, and of what once was one, is part of it.
+        // The payload depends on the order of hash tables, also of values that once were one.
         b"DUMP" => if_table(Rule::Kind),
         b"ACL" => match &upper(1)[..] {
             b"LOG" => Rule::Refused,
@@ -94,12 +95,12 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
             b"GENPASS" => Rule::Shape,
             _ => Rule::Exact,
         },
-        // What a cursor means is the server's own affair.
+        // Each server chooses the meaning of its cursors.
         b"SCAN" if upper(1) != b"0" => Rule::Kind,
         b"HSCAN" | b"SSCAN" | b"ZSCAN" if upper(2) != b"0" => if_table(Rule::Kind),
         b"SCAN" => Rule::Scan,
         b"HSCAN" | b"SSCAN" | b"ZSCAN" => if_table(Rule::Scan),
-        // Texts for people, whose words are our own.
+        // These texts for people are worded differently here.
         b"COMMAND" if words.len() == 1 || matches!(&upper(1)[..], b"COUNT" | b"DOCS" | b"INFO") => Rule::Kind,
         _ if words.len() == 2 && upper(1) == b"HELP" => Rule::Kind,
         b"TIME" | b"INFO" | b"LASTSAVE" | b"LOLWUT" | b"ROLE" => Rule::Kind,
@@ -108,21 +109,21 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"HELLO" => Rule::Shape,
         b"CLIENT" if matches!(&upper(1)[..], b"LIST" | b"INFO") => Rule::Kind,
         b"OBJECT" if upper(1) == b"FREQ" => Rule::Near(SLACK_MS / 1000),
-        // A server has small integers once, for all keys that hold them, with the last use of any
-        // of them.
+        // A server shares one object per small integer among all keys that hold it, and with it the
+        // last use of any of them.
         b"OBJECT" if upper(1) == b"IDLETIME" => Rule::Kind,
-        // Further references to a value, such as from the queue of a transaction, are a server's
-        // own affair.
+        // Each server has its own additional references to a value, such as from a transaction's
+        // queue.
         b"OBJECT" if upper(1) == b"REFCOUNT" => Rule::Kind,
         b"MEMORY" | b"DEBUG" | b"LATENCY" | b"SLOWLOG" => Rule::Kind,
-        // The clock decides how long something has been idle, and what a star stands for.
+        // Idle times and the ID that a star stands for depend on the clock.
         b"XINFO" | b"XPENDING" => Rule::Idle,
         b"XADD" if words[1..].iter().take(8).any(|word| word.starts_with(b"*")) => Rule::Shape,
         b"FUNCTION" if matches!(&upper(1)[..], b"STATS" | b"DUMP") => Rule::Kind,
         b"EVAL" | b"EVAL_RO" if upper(1).ends_with(b"UNPACK(ARGV))") => {
             let keys = words.get(2).and_then(|word| std::str::from_utf8(word).ok()?.parse::<usize>().ok());
             let inner = words.get(keys.unwrap_or(0).saturating_add(3)..).unwrap_or_default();
-            // Maps become tables of Lua, which have an order of their own.
+            // XINFO's maps become Lua tables, which have their own order.
             let maps = inner.first().is_some_and(|word| word.to_ascii_uppercase().starts_with(b"XINFO"));
             if maps { Rule::Kind } else { of(inner) }
         }
@@ -135,7 +136,7 @@ fn if_table(rule: Rule) -> Rule {
 }
 
 impl Rule {
-    /// Whether the two servers agree by this rule.
+    /// Returns true if the two servers agree by this rule.
     pub(crate) fn agree(&self, one: &Wire, other: &Wire) -> bool {
         if one == other {
             return true;
@@ -150,13 +151,13 @@ impl Rule {
                 let in_order = xs.iter().map(up_to_zero).eq(ys.iter().map(up_to_zero));
                 a == b && in_order && same_elements(xs, ys, 1)
             }
-            // Lua quotes bytes that are no text, and they are lost on the way.
+            // Lua quotes bytes that are not text, and they get lost on the way.
             (_, Wire::Error(x), Wire::Error(y)) if x.starts_with(b"ERR Error compiling") => {
                 String::from_utf8_lossy(x) == String::from_utf8_lossy(y)
             }
-            // The real server does not clear an error number that an earlier command left behind.
+            // The real server keeps an error number (errno) that an earlier command left behind.
             (_, _, Wire::Error(y)) if y.starts_with(b"ERR One or more scores can't") => true,
-            // Of several that are there already, the first in the order of a hash table is named.
+            // If several exist already, the error names the first in the order of a hash table.
             (_, Wire::Error(x), Wire::Error(y))
                 if x.starts_with(b"ERR Function ") || x.starts_with(b"ERR Library ") =>
             {
@@ -190,7 +191,7 @@ impl Rule {
             (Rule::Scan, Wire::Items(Kind::Array, xs), Wire::Items(Kind::Array, ys)) => {
                 match (&xs[..], &ys[..]) {
                     ([Wire::Bulk(x), Wire::Items(_, xs)], [Wire::Bulk(y), Wire::Items(_, ys)]) => {
-                        // How far one call goes is the server's own affair.
+                        // Each server decides how far one call goes.
                         x != b"0" || y != b"0" || same_elements(xs, ys, 1)
                     }
                     _ => false,
@@ -243,13 +244,14 @@ fn same_shape(one: &Wire, other: &Wire) -> bool {
             a == b && xs.len() == ys.len() && xs.iter().zip(ys).all(|(x, y)| same_shape(x, y))
         }
         (Wire::Error(x), Wire::Error(y)) => x == y,
-        // What stands for a value may be a missing one: SORT BY nosort GET.
+        // A value on one server and none on the other differ: SORT BY nosort GET.
         (Wire::NullBulk, Wire::Bulk(_)) | (Wire::Bulk(_), Wire::NullBulk) => false,
         _ => std::mem::discriminant(one) == std::mem::discriminant(other),
     }
 }
 
-/// Whether an integer is a time: by the name before it, or by its place in a pending entry.
+/// Returns true for an integer that is a time: by the name before it, or by its place in a pending
+/// entry.
 fn is_time(items: &[Wire], at: usize) -> bool {
     let named = at.checked_sub(1).and_then(|before| items.get(before));
     let names: [&[u8]; 3] = [b"idle", b"seen-time", b"inactive"];
@@ -257,7 +259,7 @@ fn is_time(items: &[Wire], at: usize) -> bool {
     by_name || items.len() == 4 && at == 2 || items.len() == 3 && at == 1
 }
 
-/// An entry of ACL LOG, without its age and the client.
+/// An entry of ACL LOG without the values of its age and client.
 fn without_who(entry: &Wire) -> Vec<String> {
     let Wire::Items(_, items) = entry else { return Vec::new() };
     let mut lines = Vec::new();
@@ -269,7 +271,7 @@ fn without_who(entry: &Wire) -> Vec<String> {
     lines
 }
 
-/// A reply that holds rules of users, with those for single commands in order.
+/// A reply that holds rules of users, with the rules for single commands sorted.
 fn permits(reply: &Wire) -> Vec<String> {
     let mut lines = Vec::new();
     reply.lines(0, &mut lines);
@@ -290,7 +292,7 @@ fn is_drawn(wire: &Wire, all: &BTreeMap<Vec<u8>, Vec<u8>>, valued: bool, skip: b
             let known = all.get(one);
             known.is_some() && (value.is_none() || known == value) && (seen.insert(one.clone()) || !distinct)
         }
-        // Nothing, or an error.
+        // Null, or an error.
         _ => true,
     })
 }

@@ -1,4 +1,4 @@
-//! From an episode with a difference to the fewest steps and the fewest words that show one.
+//! Shrinks an episode with a difference to the fewest steps and words that still show one.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{
     steps::{Command, Step},
 };
 
-/// How often steps may be played anew before what there is has to do.
+/// Limit of replays; after it the smallest steps found so far are the result.
 const ATTEMPTS: usize = 1500;
 
 /// The smallest steps found, their difference, and the transcript.
@@ -25,7 +25,7 @@ struct Shrinker<'a> {
     attempts: usize,
 }
 
-/// Makes steps that differ as small as possible; `None` when they do not differ a second time.
+/// Makes differing steps as small as possible; `None` when a replay shows no difference.
 pub(crate) fn shrink(duel: &mut Duel, steps: &[Step], difference: Difference) -> Option<Smallest> {
     let patience = std::mem::replace(&mut duel.patience, Duration::from_millis(1500));
     let mut shrinker = Shrinker { duel, best: steps.to_vec(), difference, attempts: 0 };
@@ -44,14 +44,14 @@ pub(crate) fn shrink(duel: &mut Duel, steps: &[Step], difference: Difference) ->
     if !found {
         return None;
     }
-    // On a machine with much to do an answer may have been missed for want of patience.
+    // On a busy machine the short patience may have missed a reply: replay with the full patience.
     duel.record = Some(Record::default());
     let difference = duel.play(&steps);
     let transcript = duel.record.take().map(Record::finish).unwrap_or_default();
     Some(Smallest { steps, difference: difference?, transcript })
 }
 
-/// The steps up to the difference, and those that show it when it was seen in the keys.
+/// The steps up to the difference, followed by the steps that show it if it was found in the keys.
 fn cut(steps: &[Step], difference: &Difference) -> Vec<Step> {
     let mut cut = steps[..steps.len().min(difference.at + 1)].to_vec();
     cut.extend(difference.show.iter().cloned());
@@ -70,12 +70,12 @@ impl Shrinker<'_> {
         true
     }
 
-    /// Leaves out steps: halves first, then less and less.
+    /// Leaves out runs of steps: half of all first, then shorter and shorter runs.
     fn drop_steps(&mut self) {
         let mut size = self.best.len() / 2;
         while size > 0 {
             let mut dropped = false;
-            // From the end: what comes last depends on what came before it.
+            // From the end: later steps depend on earlier ones.
             let mut end = self.best.len();
             while end > 0 {
                 let start = end.saturating_sub(size);
@@ -92,7 +92,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Single commands for those that are delivered together, or fewer together.
+    /// Replaces a pipeline by its single commands, or shortens it.
     fn unfold(&mut self) {
         let mut at = 0;
         while at < self.best.len() {
@@ -116,9 +116,9 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Tries other commands for a step.
+    /// Tries other commands in place of those of a step.
     fn try_with(&mut self, at: usize, commands: Vec<Command>) -> bool {
-        // The words of what goes across would say something else on either server.
+        // With other words the payloads that go across would mean something else on each server.
         if matches!(self.best[at], Step::Cross(..)) {
             return false;
         }
@@ -128,7 +128,6 @@ impl Shrinker<'_> {
         self.try_steps(steps)
     }
 
-    /// A command of the smallest steps so far.
     fn command(&self, at: usize, command: usize) -> Option<&Command> {
         self.best.get(at)?.commands().get(command)
     }
@@ -157,7 +156,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Short words for long ones.
+    /// Replaces long words by short ones.
     fn shorten_words(&mut self) {
         for at in 0..self.best.len() {
             let mut command = 0;
@@ -167,7 +166,7 @@ impl Shrinker<'_> {
                     && word < words.len()
                 {
                     for short in [&b"a"[..], b"1", b"0"] {
-                        // A short time would be over at any time.
+                        // A short time to live might end at any moment.
                         let long = words[word].len() > 4 && words[word].iter().all(u8::is_ascii_digit);
                         if words[word].len() > short.len() && !long {
                             let mut commands = self.best[at].commands().to_vec();

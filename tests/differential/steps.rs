@@ -1,26 +1,25 @@
-//! What is done to both servers, one thing at a time.
+//! The steps of an episode: each is one action on both servers.
 
 use crate::wire::{command, quote};
 
 /// The words of a command.
 pub(crate) type Command = Vec<Vec<u8>>;
 
-/// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
-    /// A command on a connection, which is made when it is first named. In it `{id:2}` stands for
-    /// what CLIENT ID answers on connection `2`.
+    /// A command on a connection, which its first use opens. In the words `{id:2}` stands for the
+    /// reply to CLIENT ID on connection `2`.
     Send(usize, Command),
-    /// Commands that are delivered together, in pieces that end at these bytes.
+    /// Commands delivered together, in pieces that end at these bytes.
     Pipeline(usize, Vec<Command>, Vec<usize>),
-    /// A command in which [`ANSWER`] stands for what the other server answers to a question:
+    /// A question, and a command in which [`ANSWER`] stands for the other server's reply to it:
     /// payloads go across.
     Cross(usize, Command, Command),
-    /// Bytes that may be no command.
+    /// Bytes that need not be a command.
     Raw(usize, Vec<u8>),
     /// Milliseconds.
     Sleep(u64),
-    /// The client hangs up.
+    /// The client closes the connection.
     Close(usize),
 }
 
@@ -28,7 +27,7 @@ pub(crate) enum Step {
 pub(crate) const ANSWER: &[u8] = b"{answer}";
 
 impl Step {
-    /// The connection that is written to.
+    /// The connection that the step writes to.
     pub(crate) fn conn(&self) -> Option<usize> {
         match self {
             Step::Send(conn, _) | Step::Pipeline(conn, ..) | Step::Cross(conn, ..) | Step::Raw(conn, _) => {
@@ -38,7 +37,7 @@ impl Step {
         }
     }
 
-    /// What is written to the connection, if the step knows it by itself.
+    /// The bytes that the step writes; `None` if they depend on a reply or the step writes none.
     pub(crate) fn bytes(&self, id: &dyn Fn(usize) -> u64) -> Option<Vec<u8>> {
         match self {
             Step::Send(_, words) => Some(encode(words, id)),
@@ -55,7 +54,6 @@ impl Step {
         if let Step::Send(_, words) | Step::Cross(_, _, words) = self { words } else { &[] }
     }
 
-    /// All commands in it.
     pub(crate) fn commands(&self) -> &[Command] {
         match self {
             Step::Send(_, words) | Step::Cross(_, _, words) => std::slice::from_ref(words),
@@ -64,8 +62,8 @@ impl Step {
         }
     }
 
-    /// The same step with other commands; a pipeline of one is a command, and one of none is no
-    /// step.
+    /// The same step with other commands: a pipeline of one becomes a command, a step of none
+    /// `None`.
     pub(crate) fn with(&self, commands: Vec<Command>) -> Option<Step> {
         match (self, commands.len()) {
             (_, 0) => None,
@@ -84,7 +82,7 @@ impl Step {
     pub(crate) fn line(&self) -> String {
         match self {
             Step::Send(conn, words) => format!("{}> {}", name(*conn), plain(words)),
-            // A transcript has only one stream of bytes, which is the same for both servers.
+            // A transcript has one stream of bytes, the same for both servers.
             Step::Pipeline(conn, commands, _) => {
                 let bytes: Vec<u8> = commands.iter().flat_map(|words| command(words)).collect();
                 format!("{}>> {}", name(*conn), quote(&bytes))
@@ -99,7 +97,7 @@ impl Step {
     }
 }
 
-/// A command on the wire, with the numbers of connections in their places.
+/// Encodes a command for the wire, with the IDs of connections in place of `{id:N}`.
 pub(crate) fn encode(words: &[Vec<u8>], id: &dyn Fn(usize) -> u64) -> Vec<u8> {
     let numbered = |word: &Vec<u8>| {
         let inner = word.strip_prefix(b"{id:").and_then(|rest| rest.strip_suffix(b"}"));
@@ -109,12 +107,13 @@ pub(crate) fn encode(words: &[Vec<u8>], id: &dyn Fn(usize) -> u64) -> Vec<u8> {
     command(&words.iter().map(numbered).collect::<Command>())
 }
 
-/// What stands for the number of a connection in a command.
+/// The placeholder for the ID of a connection in a command.
 pub(crate) fn id_of(conn: usize) -> Vec<u8> {
     format!("{{id:{}}}", name(conn)).into_bytes()
 }
 
-/// What a connection is called. The one without a name cannot be closed in a transcript.
+/// The name of a connection. A transcript cannot close the connection without a name, so each has
+/// one.
 pub(crate) fn name(conn: usize) -> String {
     (conn + 1).to_string()
 }

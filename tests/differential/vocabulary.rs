@@ -1,8 +1,9 @@
-//! Words that are drawn as they are: numbers and what is none, rules of users, code of functions.
+//! Words that are drawn unchanged: numbers, words that are no valid numbers, rules of users, code
+//! of functions.
 
 use crate::prng::Prng;
 
-/// What is no number, or only just one.
+/// Invalid numbers, and numbers that are only just valid.
 pub(crate) const ODD_NUMBERS: &[&str] = &[
     "",
     " ",
@@ -90,7 +91,7 @@ pub(crate) const EDGES: &[i64] = &[
     i64::MIN + 1,
 ];
 
-/// Numbers with a fraction, and those at the ends of what a double holds.
+/// Numbers with a fraction, and numbers at the limits of a double.
 pub(crate) const FLOATS: &[&str] = &[
     "0",
     "1",
@@ -117,7 +118,7 @@ pub(crate) const FLOATS: &[&str] = &[
     "2.50",
 ];
 
-/// The code of a library of functions.
+/// The code of a function library.
 pub(crate) fn code(prng: &mut Prng) -> Vec<u8> {
     let heads =
         ["#!lua name=lib1", "#!lua name=lib2", "#!lua", "#!js name=lib1", "#!lua name=lib1 foo=bar", ""];
@@ -161,12 +162,12 @@ pub(crate) fn code(prng: &mut Prng) -> Vec<u8> {
     code.into_bytes()
 }
 
-/// A number that is none, or only just one.
+/// An invalid number, or one that is only just valid.
 pub(crate) fn odd(prng: &mut Prng) -> Vec<u8> {
     prng.pick(ODD_NUMBERS).as_bytes().to_vec()
 }
 
-/// Rules that leave something to do.
+/// Rules that still allow some commands.
 pub(crate) const PERMITS: &[&str] = &[
     "~*",
     "~*",
@@ -213,7 +214,7 @@ pub(crate) const PERMITS: &[&str] = &[
     "clearselectors",
 ];
 
-/// Rules of users, wrong ones among them.
+/// Rules of users, invalid ones among them.
 pub(crate) const RULES: &[&str] = &[
     "on",
     "off",

@@ -1,5 +1,5 @@
-//! The words that fill the slots of the grammar: keys of each type, values on the boundaries,
-//! numbers that are none.
+//! The words that fill the slots of the grammar: keys of each type, boundary values, and words that
+//! are no valid numbers.
 
 use crate::{
     prng::Prng,
@@ -9,18 +9,18 @@ use crate::{
 
 /// The vocabulary of one episode: few enough words that commands meet each other's keys.
 pub(crate) struct Words {
-    /// Keys per type.
+    /// Number of keys per type.
     keys: usize,
-    /// Fields and members.
+    /// Number of fields and members.
     members: usize,
-    /// Lengths from which encodings change, as configured for the episode.
+    /// Lengths at which encodings change, as the episode configures them.
     lengths: Vec<usize>,
 }
 
-/// The connection that only listens.
+/// The connection that only receives.
 pub(crate) const LISTENER: usize = 21;
 
-/// The slots that [`Words::fill`] knows.
+/// The slots that [`Words::fill`] can fill.
 const SLOTS: &[&str] = &[
     "skey",
     "hkey",
@@ -90,12 +90,11 @@ impl Words {
         Words { keys: 1 + prng.below(5), members: *prng.pick(&[4, 8, 20, 60]), lengths }
     }
 
-    /// Whether a slot of this name can be filled.
+    /// Returns true if [`Words::fill`] can fill a slot of this name.
     pub(crate) fn knows(slot: &str) -> bool {
         SLOTS.contains(&slot)
     }
 
-    /// A word for a slot.
     pub(crate) fn fill(&self, slot: &str, prng: &mut Prng) -> Vec<u8> {
         let number = |n: i64| n.to_string().into_bytes();
         match slot {
@@ -125,8 +124,8 @@ impl Words {
                 _ => number(prng.between(0, 5)),
             },
             "bit" => number(i64::from(prng.percent(50))),
-            // No odd number that is large but allowed: strings of half a gigabyte try nothing but
-            // the machine.
+            // No odd number that is large but allowed: strings of half a gigabyte only test the
+            // machine.
             "bitoffset" => match prng.below(20) {
                 0 => prng
                     .pick(&["", "a", "-1", "1.5", "01", "#", "#-1", "4294967296", "9223372036854775807"])
@@ -146,7 +145,7 @@ impl Words {
             "min" | "max" => self.score_bound(slot == "min", prng),
             "lexmin" | "lexmax" => self.lex_bound(slot == "lexmin", prng),
             "pattern" => self.pattern(prng),
-            // Far apart from each other, so that the time between two commands decides nothing.
+            // Far apart, so that the time between two commands decides nothing.
             "seconds" => match prng.below(12) {
                 0 => odd(prng),
                 1 => number(*prng.pick(&[0, -1, i64::MIN, i64::MAX, 9223372036854775, -5])),
@@ -187,7 +186,7 @@ impl Words {
             },
             "id" => self.stream_id(prng),
             "exid" => [b"(".to_vec(), self.stream_id(prng)].concat(),
-            // Either nothing has been idle for so long, or everything has.
+            // Idle times that either no consumer or every consumer has reached.
             "idle" => prng.pick(&["0", "0", "1000000000", "-1", "x"]).as_bytes().to_vec(),
             "code" => code(prng),
             "group" => prng.pick(&["g1", "g2", "nogroup", ""]).as_bytes().to_vec(),
@@ -222,7 +221,7 @@ impl Words {
                 0 => odd(prng),
                 _ => id_of(prng.below(5)),
             },
-            // The REDIRECT target only listens: the order of its invalidations and its own replies
+            // The REDIRECT target only receives: the order of its invalidations and its own replies
             // is unspecified.
             "target" => match prng.below(10) {
                 0 => odd(prng),
@@ -240,11 +239,11 @@ impl Words {
         }
     }
 
-    /// Mostly a key of the type, now and then one of another or of none.
+    /// Mostly a key of the type, now and then a key of another type or of none.
     fn key(&self, letter: &str, prng: &mut Prng) -> Vec<u8> {
         match prng.below(100) {
-            // Ranges by name are only defined where all scores are equal, so these keys are never
-            // mixed up.
+            // A range by name is only defined if all scores are equal, so these keys keep their
+            // type.
             0..=3 if letter != "y" => {
                 let other = ["s", "h", "l", "t", "z", "x", "p", "g"];
                 let at = prng.below(other.len());
@@ -330,8 +329,8 @@ impl Words {
                 .to_vec(),
             1 => prng
                 .pick(&[
-                    // None beyond 64 bits: it leaves redis-server with an error number that its
-                    // next SORT takes for its own.
+                    // No ID beyond 64 bits: it leaves an error number in redis-server that the next
+                    // SORT takes for its own.
                     "18446744073709551615-18446744073709551615",
                     "1-2-3",
                     "(1-1",
@@ -344,14 +343,14 @@ impl Words {
         }
     }
 
-    /// A value of a string, an element, a field's value.
+    /// A value of a string, a list element or a hash field.
     pub(crate) fn value(&self, prng: &mut Prng) -> Vec<u8> {
         match prng.below(40) {
             0 => Vec::new(),
             1..=8 => self.int(prng),
             9..=11 => self.float(prng),
             12..=15 => {
-                // On the length from which a value is encoded otherwise, and on either side of it.
+                // The length at which the encoding changes, and the lengths on either side.
                 let length = *prng.pick(&self.lengths) as i64 + prng.between(-1, 1);
                 vec![*prng.pick(b"abcxyz0189"); length.max(0) as usize]
             }

@@ -8,7 +8,7 @@ use super::node::{Node, ask, pause, until};
 
 const STATE: &str = "master_failover_state";
 
-/// A master with a replica that has everything, and what they are refused.
+/// Makes a master and a replica that has all its data, and checks the commands that they refuse.
 fn paired(master: &mut Node, replica: &mut Node) {
     master.ask("SET k 1");
     replica.follow(master);
@@ -44,12 +44,12 @@ pub(crate) fn a_replica_that_has_everything_takes_over(mut first: Node, mut seco
     assert_eq!(second.ask("SET k 4"), "OK");
     assert_eq!(second.ask("WAIT 1 5000"), "1");
     assert_eq!(first.ask("GET k"), "4");
-    // Nothing was sent anew, and both know the history under its new name and its old one.
+    // No full resynchronization: both know the history under its new name and its old one.
     assert_eq!((second.info("sync_full"), second.info("sync_partial_ok")), ("0".into(), "1".into()));
     for node in [&mut first, &mut second] {
         assert_eq!((node.info(STATE), node.info("master_replid2")), ("no-failover".into(), id.clone()));
     }
-    // And back again, to any replica.
+    // The same in the other direction, to any replica.
     assert_eq!(second.ask("FAILOVER"), "OK");
     second.until_linked();
     assert_eq!(first.ask("SET k 5"), "OK");
@@ -69,7 +69,7 @@ pub(crate) fn a_replica_that_is_late_does_not(mut first: Node, mut second: Node)
     is_refused(&mut first, "REPLICAOF 127.0.0.1 1", "REPLICAOF not allowed while failing over.");
     is_refused(&mut first, "PSYNC ? -1", "Can't SYNC while failing over");
     assert_eq!(ask(&mut reader, "GET k"), "3");
-    // A write waits for the end.
+    // A write waits for the end of the failover.
     assert_eq!(first.ask("SET k 4"), "OK");
     assert_eq!(first.info(STATE), "no-failover");
     assert_eq!(first.info("role"), "master");
@@ -104,7 +104,8 @@ pub(crate) fn what_is_under_way_can_be_called_off(mut first: Node, mut second: N
     assert_eq!((first.info(STATE), first.info("role")), ("no-failover".into(), "master".into()));
     assert_eq!(first.ask("SET k 4"), "OK");
     let id = first.info("master_replid");
-    // Also when it follows the replica already: it becomes a master again, under another name.
+    // The same after it has begun to follow the replica: it becomes a master again, under another
+    // replication ID.
     assert_eq!(first.ask(&format!("FAILOVER TO {to} TIMEOUT 100 FORCE")), "OK");
     until("its time is up", || first.info(STATE) == "failover-in-progress");
     assert_eq!(first.ask("FAILOVER ABORT"), "OK");
@@ -122,7 +123,8 @@ fn send(connection: &mut Connection, line: &str) {
     connection.send_packed_command(&command.get_packed_command()).expect("it is sent");
 }
 
-/// The failover was under way first, and it lost its connection like those that wait for more.
+/// The failover loses the connections of clients blocked for more than its acknowledgement, and
+/// replies to the client that waits for the same one.
 pub(crate) fn who_waits_for_the_same_acknowledgement_is_answered(mut first: Node, mut second: Node) {
     paired(&mut first, &mut second);
     let waiting = [first.connect(), first.connect(), first.connect()];
@@ -143,12 +145,11 @@ pub(crate) fn who_waits_for_the_same_acknowledgement_is_answered(mut first: Node
         assert!(end.is_connection_dropped(), "{end:?}");
     }
     assert_eq!(first.info("role"), "slave");
-    // It has waited for no key and no replica, and stays connected.
+    // It has waited for no key and no other replica, so it stays connected.
     assert_eq!(ask(&mut writer, "GET k"), "4");
 }
 
-/// A master whose replica has gone keeps the end of the stream for `repl-backlog-ttl`, and no
-/// longer.
+/// A master without a replica keeps the end of the stream for `repl-backlog-ttl`, and no longer.
 pub(crate) fn a_backlog_without_replicas_is_freed(mut first: Node, mut second: Node) {
     paired(&mut first, &mut second);
     let id = first.info("master_replid");
@@ -158,8 +159,8 @@ pub(crate) fn a_backlog_without_replicas_is_freed(mut first: Node, mut second: N
     until("the backlog is forgotten", || first.info("repl_backlog_active") == "0");
     assert_ne!(first.info("master_replid"), id);
     assert_eq!(first.info("master_replid2"), "0".repeat(40));
-    // The returning node needs a full resynchronization; it asks for a partial one, with the
-    // history it had before the first time.
+    // The returning node needs a full resynchronization; it asks for a partial one, with its
+    // history from before.
     second.follow(&first);
     assert_eq!((first.info("sync_full"), first.info("sync_partial_err")), ("2".into(), "2".into()));
 }

@@ -1,4 +1,4 @@
-//! CONFIG SET port and bind: a node that listens elsewhere from now on.
+//! CONFIG SET port and bind: a node changes the addresses at which it listens.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -11,7 +11,7 @@ pub(crate) fn a_node_listens_where_it_is_told_to(mut node: Node, other: Node) {
         &node.ask(&format!("CONFIG SET maxmemory 100mb port {}", other.port())),
         "CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check server logs.",
     );
-    // An address that is for examples, and no machine's.
+    // This address is reserved for examples; no machine has it.
     refused(
         &node.ask("CONFIG SET bind 192.0.2.1"),
         "CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to specified addresses.",

@@ -1,5 +1,4 @@
-//! Pairs of nodes, simulated and real in every combination, put through the same steps over
-//! loopback.
+//! Runs the same steps over loopback on pairs of nodes, simulated and real in every combination.
 
 mod failover;
 mod listening;
@@ -12,7 +11,7 @@ use lockstorm_lab::support::redis::{Availability, availability};
 
 use node::{Kind, Node};
 
-/// Puts two nodes through its steps.
+/// Runs the steps of a test on two nodes.
 type Test = fn(Node, Node);
 
 const TESTS: &[(&str, Test)] = &[

@@ -63,7 +63,7 @@ pub(crate) fn keys_move_with_all_that_is_in_them(mut source: Node, mut target: N
         assert!(got.contains(answer), "{line}: {got}");
     }
     assert_eq!(target.ask("GET text"), "other");
-    // Of several keys those go that can.
+    // With several keys, those that can move do.
     source.ask("MSET a 1 b 2");
     target.ask("SET b 3");
     let busy = source.ask_words(&words(&format!("MIGRATE {to} \"\" 0 5000 KEYS a b")));
@@ -113,7 +113,7 @@ pub(crate) fn a_transaction_waits_for_the_target(mut source: Node, mut target: N
     assert_eq!(target.ask("EXISTS a b c d"), "4");
 }
 
-/// Words parted by spaces, of which `""` is the empty one.
+/// Splits words at blanks; `""` is the empty word.
 fn words(line: &str) -> Vec<&str> {
     line.split(' ').map(|word| if word == "\"\"" { "" } else { word }).collect()
 }

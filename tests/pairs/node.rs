@@ -1,4 +1,4 @@
-//! One node of a pair, whichever server it is, and talking to it.
+//! A node of a pair, simulated or real, and commands to it.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -6,12 +6,11 @@ use lockstorm_lab::support::redis::RedisServer;
 use lockstorm_sim::{TestServer, config::Config};
 use redis::{Connection, ConnectionLike as _, Value};
 
-/// How often a state is asked for, and how often at most: real servers come round in their own
-/// time.
+/// Interval and limit of polls: real servers react in their own time.
 const POLL: Duration = Duration::from_millis(20);
 const POLLS_MAX: usize = 500;
 
-/// Which server a node is.
+/// The server of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Simulated,
@@ -66,46 +65,46 @@ impl Node {
         self.address.port()
     }
 
-    /// One more connection.
+    /// Opens another connection.
     pub(crate) fn connect(&self) -> Connection {
         connect(self.address)
     }
 
-    /// What a command line is answered, its words parted by spaces; an error is its text.
+    /// The reply to a command line whose words are separated by blanks; an error is its text.
     pub(crate) fn ask(&mut self, line: &str) -> String {
         ask(&mut self.connection, line)
     }
 
-    /// The same, its words as they are.
+    /// The reply to a command of these words.
     pub(crate) fn ask_words(&mut self, words: &[&str]) -> String {
         ask_words(&mut self.connection, words)
     }
 
-    /// Whether it accepts connections on a port.
+    /// Returns true if the node accepts connections on a port.
     pub(crate) fn accepts(&self, port: u16) -> bool {
         let client = redis::Client::open(format!("redis://{}:{port}", self.host())).expect("a URL");
         client.get_connection().is_ok_and(|mut connection| ask(&mut connection, "PING") == "PONG")
     }
 
-    /// A line of INFO.
+    /// The value of a line of INFO.
     pub(crate) fn info(&mut self, name: &str) -> String {
         let text: String = redis::cmd("INFO").query(&mut self.connection).expect("INFO is answered");
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap_or_else(|| panic!("INFO has {name}")).to_owned()
     }
 
-    /// Makes it follow another node, and waits until it does.
+    /// Makes the node a replica of another, and waits until it is linked.
     pub(crate) fn follow(&mut self, master: &Node) {
         assert_eq!(self.ask(&format!("REPLICAOF {} {}", master.host(), master.port())), "OK");
         self.until_linked();
     }
 
-    /// Waits until the link to its master stands.
+    /// Waits until the link to the master is up.
     pub(crate) fn until_linked(&mut self) {
         until("the link stands", || self.ask("ROLE").contains("connected"));
     }
 
-    /// Keeps it from doing anything for so many seconds; returns once it is under way.
+    /// Blocks the node for `seconds`; returns once that has begun.
     pub(crate) fn sleep(&self, seconds: f64) {
         let mut command = redis::cmd("DEBUG");
         command.arg("SLEEP").arg(seconds);
@@ -119,7 +118,7 @@ fn connect(address: SocketAddr) -> Connection {
     client.get_connection().expect("the server accepts connections")
 }
 
-/// What a command line is answered on a connection.
+/// The reply to a command line on a connection.
 pub(crate) fn ask(connection: &mut Connection, line: &str) -> String {
     ask_words(connection, &line.split(' ').collect::<Vec<_>>())
 }

@@ -1,4 +1,5 @@
-//! `redis.set_repl`: what of a script's doing goes to replicas, and what to the append-only file.
+//! `redis.set_repl`: chooses the effects of a script that go to replicas and to the append-only
+//! file.
 
 use super::node::{Node, until};
 
@@ -34,7 +35,7 @@ pub(crate) fn scripts_choose_where_they_are_propagated(mut master: Node, mut rep
     };
     assert_eq!(values(&mut master), (list(["2", "1", "2", "1"]), "0".into()));
     assert_eq!(values(&mut replica), (list(["2", "", "2", ""]), "0".into()));
-    // What the file holds, the master has after reading it.
+    // After loading the file, the master has the file's data.
     assert_eq!(master.ask("DEBUG LOADAOF"), "OK");
     assert_eq!(values(&mut master), (list(["2", "1", "", ""]), "1".into()));
 }

@@ -1,5 +1,5 @@
-//! An append-only file that the disk does not take: the same steps on both servers, replies
-//! compared.
+//! An append-only file that the disk refuses: compares the replies of both servers to the same
+//! steps.
 
 use std::{os::unix::fs::symlink, path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     transcript::{Action, parse},
 };
 
-/// What is asked while nothing can be written.
+/// Commands while nothing can be written.
 const REFUSED: &str = r##"
 > SET a 1
 > SET a 2
@@ -31,7 +31,7 @@ const REFUSED: &str = r##"
 > FLUSHALL
 "##;
 
-/// And what when there is room again.
+/// Commands after the disk has room again.
 const TAKEN: &str = "
 > SET a 4
 > PING
@@ -57,7 +57,7 @@ pub(crate) fn compare() -> Result<(), Failed> {
     same(&mut real, &mut simulated, REFUSED)?;
     statuses(&mut real, "err")?;
     statuses(&mut simulated, "err")?;
-    // The rewritten file of the real server is another one, for which there is room.
+    // The rewritten file of the real server is another one, which has room.
     ask(&mut real, "", b"BGREWRITEAOF\r\n");
     simulated.fill_disk(false);
     real.sleep(Duration::from_millis(500));
@@ -66,7 +66,7 @@ pub(crate) fn compare() -> Result<(), Failed> {
     statuses(&mut simulated, "ok")
 }
 
-/// With `appendfsync always` there is no going on: the process ends without a reply.
+/// With `appendfsync always` a failed write is fatal: the process ends without a reply.
 pub(crate) fn give_up() -> Result<(), Failed> {
     let (mut real, mut simulated) = (on_full_disk(), simulated());
     simulated.fill_disk(true);
@@ -80,7 +80,7 @@ pub(crate) fn give_up() -> Result<(), Failed> {
     Ok(())
 }
 
-/// A server whose append-only file is the device that is always full.
+/// Starts a server whose append-only file is the device that is always full.
 fn on_full_disk() -> Real {
     let prepare = |directory: &Path| {
         let folder = directory.join("appendonlydir");
@@ -93,7 +93,7 @@ fn on_full_disk() -> Real {
 fn simulated() -> Simulated {
     let mut simulated = Simulated::start();
     ask(&mut simulated, "", b"CONFIG SET appendonly yes\r\n");
-    // Its first base is written in the background.
+    // Its first base file is written in the background.
     simulated.sleep(Duration::from_millis(200));
     simulated
 }

@@ -1,4 +1,4 @@
-//! The fields of INFO against the real server's: which there are, and in which order.
+//! Compares the fields of INFO with the real server's: their names and their order.
 
 use libtest_mimic::Failed;
 
@@ -8,7 +8,7 @@ use crate::{
     wire::{Wire, command},
 };
 
-/// What is asked for, in all the ways that choose sections differently.
+/// The arguments of INFO, with every way of choosing sections.
 const ASKED: [&[&str]; 8] = [
     &[],
     &["default"],
@@ -20,11 +20,11 @@ const ASKED: [&[&str]; 8] = [
     &["nosuch"],
 ];
 
-/// Compares the names of sections and fields; the first difference is the error.
+/// Compares the names of sections and fields; the error is the first difference.
 pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
     for server in [&mut real as &mut dyn Play, &mut own] {
-        // The section of databases has a line for each that is not empty.
+        // The keyspace section has a line for each database that is not empty.
         tell(server, &["SET", "k", "v"])?;
     }
     for asked in ASKED {

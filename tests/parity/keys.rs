@@ -1,4 +1,4 @@
-//! Which arguments of a command are keys, and what it does to them: every command with drawn
+//! The keys among a command's arguments, and its access to them: every command with drawn
 //! arguments, on both servers.
 
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::{
     wire::command,
 };
 
-/// Words that mean something to one command or another where keys are looked for.
+/// Words with a meaning to some command's search for keys.
 const WORDS: &[&str] = &[
     "a",
     "b",
@@ -47,11 +47,11 @@ const WORDS: &[&str] = &[
     "9999999999999999999",
 ];
 
-/// Drawn argument lists for each command.
+/// The number of drawn argument lists for each command.
 const DRAWS: usize = 40;
 
-/// Compares COMMAND GETKEYSANDFLAGS for every command and subcommand; every difference is in the
-/// error.
+/// Compares COMMAND GETKEYSANDFLAGS for every command and subcommand; the error lists all
+/// differences.
 pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
     let mut prng = Env::new(1);

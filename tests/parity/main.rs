@@ -1,9 +1,9 @@
-//! Transcripts: the same commands and the same replies, on the simulator always, and on a real
-//! `redis-server` when there is one. Each file `tests/parity/<group>/<command>.redis` is a test per
-//! server; `transcript.rs` describes the format.
+//! Transcripts: the same commands and replies, always on the simulator, and on a real
+//! `redis-server` if one is available. Each file `tests/parity/<group>/<command>.redis` is a test
+//! per server; `transcript.rs` describes the format.
 //!
-//! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` rewrites the expected
-//! replies from the real server.
+//! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` records the expected
+//! replies of the real server again.
 
 mod aof;
 mod info;
@@ -29,15 +29,15 @@ use servers::{Play, Real, Received, START_MS, Simulated};
 use transcript::{Action, Expected, Step, parse};
 use wire::Wire;
 
-/// How long a reply may take before it counts as missing; longer than any wait in a transcript.
+/// Time after which a reply counts as missing; longer than any wait in a transcript.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a transcript is played on the real server before a difference counts: its clock is the
-/// machine's, and a machine that stops it for a tenth of a second between two commands ends a pause
-/// or a time to live too soon. The simulator has no such excuse.
+/// The number of plays of a transcript on the real server before a difference counts. Its clock is
+/// the machine's: a machine that pauses it for a tenth of a second between two commands ends a
+/// pause or a TTL too soon. The simulator gets one play.
 const PLAYS: usize = 3;
 
-/// Held by every trial, and whole by one that must not be disturbed by the others.
+/// Every trial takes a read lock; one that needs the machine for itself takes the write lock.
 static MACHINE: RwLock<()> = RwLock::new(());
 
 fn main() {
@@ -83,7 +83,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// A trial that others may run beside.
+/// A trial that may run beside others.
 fn beside(name: impl Into<String>, run: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
     Trial::test(name, move || {
         let _machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +125,7 @@ fn read(path: &Path) -> Result<Vec<Step>, Failed> {
     parse(&text).map_err(|why| format!("{}: {why}", path.display()).into())
 }
 
-/// The options that the server of a transcript is started with.
+/// The options with which the server of a transcript starts.
 fn options(path: &Path) -> Result<Vec<(String, String)>, Failed> {
     let of = |step: Step| match step.action {
         Action::Option(name, value) => Some((name, value)),
@@ -134,7 +134,7 @@ fn options(path: &Path) -> Result<Vec<(String, String)>, Failed> {
     Ok(read(path)?.into_iter().filter_map(of).collect())
 }
 
-/// Plays a transcript; every difference is in the error, with its line.
+/// Plays a transcript; the error lists all differences with their lines.
 fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
     let mut ids = BTreeMap::new();
     let mut differences = String::new();
@@ -186,7 +186,7 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
             };
             if !as_expected {
                 tell(written, &got);
-                // The replies of later steps would only be out of step.
+                // Later replies would only be out of step.
                 if !matches!(got, Received::Reply(_)) || matches!(expected, Expected::Closed) {
                     break 'steps;
                 }
@@ -211,7 +211,7 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
     if differences.is_empty() { Ok(()) } else { Err(format!("\n{differences}").into()) }
 }
 
-/// The number of a connection, which it is asked for when it is first named.
+/// The ID of a connection; the first use asks the server for it.
 fn id(server: &mut impl Play, ids: &mut BTreeMap<String, i64>, name: &str) -> i64 {
     *ids.entry(name.to_owned()).or_insert_with(|| {
         server.send(name, b"CLIENT ID\r\n");
@@ -234,8 +234,8 @@ fn shown(received: &Received) -> String {
     }
 }
 
-/// Plays a transcript on the real server and writes down what it answers. Replies that already
-/// match what is written keep their form, so that patterns stay.
+/// Plays a transcript on the real server and records its replies. Replies that already match the
+/// transcript keep their form, so that patterns remain.
 fn rewrite(path: &Path) -> Result<(), Failed> {
     let mut server = Real::start_with(&options(path)?);
     let mut ids = BTreeMap::new();
@@ -276,9 +276,8 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
         let mut replies = 0;
         loop {
             let wanted = expected.next();
-            // Something that is expected may take its time. Further replies to a command come in
-            // one piece with its first, and waiting for them would eat up the times to live that
-            // the next steps ask for.
+            // An expected reply may take its time. Further replies to a command arrive together
+            // with the first; waiting for them would use up the TTLs that the next steps ask for.
             let patience = match wanted {
                 Some(_) => PATIENCE,
                 None if replies == 0 => server.silence() * 2,

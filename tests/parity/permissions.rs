@@ -1,5 +1,4 @@
-//! Access lists: users with drawn rules, and commands that they may or may not run, on both
-//! servers.
+//! Access lists on both servers: users with drawn rules, and the commands that they allow.
 
 use std::fmt::Write as _;
 
@@ -12,7 +11,7 @@ use crate::{
     wire::{Wire, command, permits_in_order},
 };
 
-/// Rules, or what they begin with: a name may follow.
+/// Rules, or prefixes that a name may follow.
 const RULES: &[&str] = &[
     "on",
     "off",
@@ -74,11 +73,12 @@ const RULES: &[&str] = &[
 const WORDS: &[&str] =
     &["a", "aa", "b", "c", "cc", "d", "x", "0", "1", "2", "STORE", "GET", "KEYS", "STREAMS"];
 
-/// Users that are made, and commands that each is asked about.
+/// The number of users, and of commands that each is asked about.
 const USERS: usize = 150;
 const ASKED: usize = 60;
 
-/// Compares what both servers make of the same rules; every difference is in the error.
+/// Compares the permissions that both servers derive from the same rules; the error lists all
+/// differences.
 pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
     let mut prng = Env::new(2);
@@ -121,7 +121,7 @@ pub(crate) fn compare() -> Result<(), Failed> {
     if differences.is_empty() { Ok(()) } else { Err(format!("\n{differences}").into()) }
 }
 
-/// A reply on one line. What GETUSER says of single commands has no order on a real server.
+/// A reply on one line. In GETUSER a real server does not order the rules for single commands.
 fn shown(received: Received, subcommand: &str) -> String {
     let Received::Reply(wire) = received else { return format!("{received:?}") };
     let mut lines = Vec::new();

@@ -19,7 +19,7 @@ use lockstorm_sim::{
 
 use crate::wire::Wire;
 
-/// What came on a connection.
+/// A reply or event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Received {
     Reply(Wire),
@@ -27,20 +27,20 @@ pub(crate) enum Received {
     Closed,
 }
 
-/// Takes one whole thing off the front of what came, if it is all there.
+/// Removes one complete item from the front of the received bytes; `None` while it is incomplete.
 pub(crate) type Take = fn(&mut BytesMut) -> Option<Wire>;
 
-/// A server to play a transcript on. Connections are made when they are first named.
+/// A server to play a transcript on. The first use of a name opens a connection.
 pub(crate) trait Play {
     fn send(&mut self, name: &str, bytes: &[u8]);
-    /// The next thing that `take` takes off the front of what came, waiting for it at most so long.
+    /// Waits up to `patience` for the next item that `take` removes from the received bytes.
     fn receive_as(&mut self, name: &str, patience: Duration, take: Take) -> Received;
-    /// The next reply.
+    /// Waits up to `patience` for the next reply.
     fn receive(&mut self, name: &str, patience: Duration) -> Received {
         self.receive_as(name, patience, Wire::take)
     }
-    /// Makes a connection a replica, as of old, and reads the snapshot that it is sent: after it
-    /// comes the stream.
+    /// Makes a connection a replica with the old command SYNC, and reads the snapshot; the stream
+    /// follows.
     #[allow(dead_code, reason = "only transcripts have replicas")]
     fn follow(&mut self, name: &str, patience: Duration) -> Received {
         self.send(name, b"SYNC\r\n");
@@ -48,13 +48,13 @@ pub(crate) trait Play {
     }
     fn sleep(&mut self, time: Duration);
     fn close(&mut self, name: &str);
-    /// Leaves no room for a snapshot on its disk, or makes room again.
+    /// Leaves no room for a snapshot on the server's disk, or makes room again.
     fn fill_disk(&mut self, full: bool);
-    /// How long to listen before saying that nothing comes.
+    /// The time to listen before concluding that nothing comes.
     fn silence(&self) -> Duration;
 }
 
-/// What the clock of the simulator shows at first.
+/// The simulator's initial wall clock, in milliseconds since the Unix epoch.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
 /// The simulator, in process, with a clock that only moves when the transcript waits.
@@ -78,12 +78,12 @@ impl Simulated {
         Simulated::start_at(START_MS)
     }
 
-    /// One whose wall clock shows so many milliseconds.
+    /// Starts a simulator with this wall clock.
     pub(crate) fn start_at(wall_ms: i64) -> Simulated {
         Simulated::start_with(wall_ms, &[])
     }
 
-    /// One with these options.
+    /// Starts a simulator with this wall clock and these options.
     pub(crate) fn start_with(wall_ms: i64, more: &[(String, String)]) -> Simulated {
         let mut env = Env::new(7);
         env.wall = Wall::from_millis(wall_ms);
@@ -137,7 +137,7 @@ impl Simulated {
         conn
     }
 
-    /// Makes a connection that CLIENT ID calls by this number.
+    /// Opens a connection whose CLIENT ID is `id`.
     #[allow(dead_code, reason = "only what compares numbers gives them")]
     pub(crate) fn open(&mut self, name: &str, id: u64) {
         self.accepted = id.saturating_sub(1);
@@ -150,7 +150,7 @@ impl Simulated {
         self.env.wall += by;
     }
 
-    /// Lets time pass until the next alarm; false when there is none before `end`.
+    /// Lets time pass until the next alarm; returns false if there is none up to `end`.
     fn next_alarm(&mut self, end: Monotonic) -> bool {
         let Some(at) = self.alarm.filter(|at| *at <= end) else { return false };
         self.alarm = None;
@@ -203,12 +203,11 @@ impl Play for Simulated {
     }
 
     fn silence(&self) -> Duration {
-        // Whatever a step does is there when it returns.
+        // All effects of a step exist when it returns.
         Duration::ZERO
     }
 }
 
-/// A private `redis-server`.
 pub(crate) struct Real {
     server: RedisServer,
     streams: BTreeMap<String, (TcpStream, BytesMut)>,
@@ -219,7 +218,7 @@ impl Real {
         Real::start_with(&[])
     }
 
-    /// One with these options.
+    /// Starts a server with these options.
     pub(crate) fn start_with(more: &[(String, String)]) -> Real {
         let words: Vec<String> =
             more.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()]).collect();
@@ -240,7 +239,7 @@ impl Real {
 
 impl Play for Real {
     fn send(&mut self, name: &str, bytes: &[u8]) {
-        // A server that has hung up is noticed when its reply is waited for.
+        // Waiting for the reply reveals that the server has closed the connection.
         let _ = self.stream(name).0.write_all(bytes);
     }
 
@@ -249,7 +248,7 @@ impl Play for Real {
         if let Some(reply) = take(buffer) {
             return Received::Reply(reply);
         }
-        // A time-out of nothing would be none.
+        // A timeout of zero would mean none.
         let patience = patience.max(Duration::from_micros(1));
         stream.set_read_timeout(Some(patience)).expect("a time-out can be set");
         let mut chunk = [0u8; 16 << 10];
@@ -285,8 +284,8 @@ impl Play for Real {
     }
 
     fn silence(&self) -> Duration {
-        // Long enough for a reply over loopback, also on a busy machine; what comes later is missed
-        // here, and caught on the simulator, which plays the same transcript.
+        // Long enough for a reply over loopback, even on a busy machine. This misses a later reply,
+        // but the simulator, which plays the same transcript, reveals it.
         Duration::from_millis(25)
     }
 }

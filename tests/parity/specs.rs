@@ -1,5 +1,5 @@
-//! The tables of the commands against COMMAND INFO of the real server: arity, flags, positions of
-//! the keys, categories, tips, key specifications.
+//! Compares the command tables with the real server's COMMAND INFO: arity, flags, positions of
+//! keys, categories, tips, key specifications.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::{
     wire::{Wire, command},
 };
 
-/// Compares every specification with the real server's; every difference is in the error.
+/// Compares every specification with the real server's; the error lists all differences.
 pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
     for server in [&mut real as &mut dyn Play, &mut own] {
@@ -55,7 +55,7 @@ fn info(server: &mut impl Play, spec: &Spec) -> Result<Vec<Wire>, Failed> {
     }
 }
 
-/// What COMMAND DOCS says, but for what each server words in its own way or leaves out.
+/// The reply of COMMAND DOCS without the parts that each server words in its own way or omits.
 fn docs(server: &mut impl Play, spec: &Spec) -> Result<String, Failed> {
     server.send("3", &command(&[b"COMMAND".to_vec(), b"DOCS".to_vec(), spec.name.into()]));
     let Received::Reply(mut docs) = server.receive("3", PATIENCE) else {
@@ -67,7 +67,7 @@ fn docs(server: &mut impl Play, spec: &Spec) -> Result<String, Failed> {
     Ok(lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "))
 }
 
-/// The first formula of a text such as `O(log(N)+M) for ...`, or nothing.
+/// The first formula of a text such as `O(log(N)+M) for ...`; empty if it has none.
 fn formula(text: &str) -> String {
     let Some(begin) = text.find("O(") else { return String::new() };
     let mut open = 0;
@@ -78,7 +78,7 @@ fn formula(text: &str) -> String {
     text[begin..=begin + end.unwrap_or(0)].to_owned()
 }
 
-/// Takes sentences out, and puts subcommands into an order.
+/// Removes sentences, and sorts subcommands.
 fn without_words(wire: &mut Wire) {
     let Wire::Items(_, items) = wire else { return };
     let mut at = 0;
@@ -111,8 +111,8 @@ fn without_words(wire: &mut Wire) {
     items.iter_mut().for_each(without_words);
 }
 
-/// Compares the replies themselves: categories, tips and key specifications, of a command and of
-/// its subcommands.
+/// Compares the replies themselves: categories, tips and key specifications of a command and of its
+/// subcommands.
 fn replies(ours: &Wire, theirs: &Wire, differences: &mut String) {
     let (Wire::Items(_, ours), Wire::Items(_, theirs)) = (ours, theirs) else { return };
     let name = text(&ours[0]);
@@ -173,13 +173,12 @@ fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {
             let ours = [first as i64, last.into(), step as i64];
             differ("first key, last key and step", format!("{ours:?}"), format!("{theirs:?}"));
         }
-        // The three numbers say where the first key is, the flag that there are more.
+        // The three numbers describe the first key; the flag shows that there are more.
         Keys::FirstAndCounted { .. } => {
             differ("first key, last key and step", format!("{:?}", [1; 3]), format!("{theirs:?}"));
             differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());
         }
-        // Three numbers cannot say where these are; that they cannot is the flag, which was
-        // compared.
+        // Three numbers cannot describe these positions; the flag compared here says so.
         Keys::Counted { .. } | Keys::Found(_) => {
             differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());
         }

@@ -1,26 +1,27 @@
-//! The transcript format: what to send, on which connection, and which replies to expect.
+//! The transcript format: bytes to send, the connection to send them on, and the expected replies.
 //!
 //! ```text
 //! # A comment.
-//! ! option cluster-enabled yes  how the server is started; before all else
+//! ! option cluster-enabled yes  an option of the server; before all else
 //! > SET k v PX 100        a command on the default connection; words as in redis-cli
-//! +OK                     its reply: +status -error :1 "bulk" $nil *nil *2 %1 ~2 >3 |1 ,1.5 #t (12 ="txt:.." _
-//! 2> SUBSCRIBE ch         a command on connection `2`; several replies may follow, or none for one that waits
-//! 2< >3                   a reply that comes later by itself
+//! +OK                     its reply; also -error :1 "bulk" $nil *nil *2 %1 ~2 >3 |1 ,1.5 #t (12
+//!                         ="txt:.." _
+//! 2> SUBSCRIBE ch         a command on connection `2`; several replies, or none while it waits
+//! 2< >3                   a later reply without a command
 //!   "message"             elements are indented by two spaces
 //!   ...
 //! 2>> "*1\r\n$4\r\nPI"    raw bytes
-//! > CLIENT KILL ID {id:2}  the number of connection `2`
-//! ! sleep 150             milliseconds: virtual ones on the simulator
-//! ! close 2               hangs up
-//! ! follow 2              a replica, which has read the snapshot: what comes on it then is the stream
-//! ! disk full             no snapshot can be saved any more, until
+//! > CLIENT KILL ID {id:2}  the ID of connection `2`
+//! ! sleep 150             milliseconds; virtual on the simulator
+//! ! close 2               closes connection `2`
+//! ! follow 2              a replica that has read the snapshot; the stream follows
+//! ! disk full             the disk has no room for snapshots until
 //! ! disk free
 //! ```
 //!
-//! Patterns: `...` is any reply, `*~2` and `%~2` have any order (sets always have), `:~100±20` is
-//! near, `$~id=* db=?` is a bulk string that matches a glob, `-"ERR \xff"` an error that is no
-//! text. `closed` says that the server hangs up.
+//! Patterns: `...` is any reply, `*~2` and `%~2` have any order (sets always have), `:~100±20` is a
+//! near integer, `$~id=* db=?` is a bulk string that matches a glob, `-"ERR \xff"` an error that is
+//! not text. `closed` means that the server closes the connection.
 
 use std::fmt;
 
@@ -31,13 +32,13 @@ use lockstorm_sim::{
 
 use crate::wire::{Kind, Wire, command};
 
-/// One thing to do, with the line it stands on.
+/// One step of a transcript, with the number of its line.
 pub(crate) struct Step {
     pub(crate) line: usize,
-    /// The text, as it was written.
+    /// The text as written.
     pub(crate) text: String,
     pub(crate) action: Action,
-    /// The replies it must bring, each with its lines as they were written.
+    /// The expected replies, each with its lines as written.
     pub(crate) expected: Vec<(Expected, Vec<String>)>,
 }
 
@@ -52,20 +53,20 @@ pub(crate) enum Action {
     Disk {
         full: bool,
     },
-    /// An option that the server has been started with.
+    /// An option with which the server starts.
     Option(String, String),
 }
 
-/// What is sent.
+/// The bytes of a step.
 pub(crate) enum Sent {
-    /// A command. In it `{id:2}` stands for what CLIENT ID answers on connection `2`.
+    /// A command. In it `{id:2}` stands for the reply to CLIENT ID on connection `2`.
     Words(Vec<Vec<u8>>),
-    /// Bytes as they are.
+    /// Bytes sent unchanged.
     Raw(Vec<u8>),
 }
 
 impl Sent {
-    /// The bytes, with the ids of connections as `id` returns them.
+    /// The bytes, with the IDs of connections from `id`.
     pub(crate) fn encode(&self, mut id: impl FnMut(&str) -> i64) -> Vec<u8> {
         match self {
             Sent::Raw(bytes) => bytes.clone(),
@@ -83,7 +84,7 @@ impl Sent {
     }
 }
 
-/// What a reply must look like.
+/// A pattern for a reply.
 pub(crate) enum Expected {
     Any,
     Closed,
@@ -93,7 +94,7 @@ pub(crate) enum Expected {
     Items { kind: Kind, ordered: bool, items: Vec<Expected> },
 }
 
-/// A transcript that cannot be read: the line, and what is wrong with it.
+/// The number of an invalid line, and the error.
 #[derive(Debug)]
 pub(crate) struct Unreadable(pub usize, pub String);
 
@@ -103,7 +104,6 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// Reads a transcript.
 pub(crate) fn parse(text: &str) -> Result<Vec<Step>, Unreadable> {
     let lines: Vec<&str> = text.lines().collect();
     let mut steps: Vec<Step> = Vec::new();
@@ -161,7 +161,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, Unreadable> {
     Ok(steps)
 }
 
-/// `name> words`, `name>> bytes` or `name< reply`; the name may be empty.
+/// Splits `name> words`, `name>> bytes` or `name< reply`; the name may be empty.
 fn step_line(line: &str) -> Option<(&str, &str, &str)> {
     let end = line.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
     let (name, rest) = line.split_at(end);
@@ -171,7 +171,7 @@ fn step_line(line: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// Words as redis-cli and inline commands split them.
+/// Splits words like redis-cli and inline commands.
 fn words(text: &str) -> Option<Vec<Vec<u8>>> {
     let mut decoder = Decoder::default();
     // An inline command may not begin with the mark of an array, so a word of our own goes first.
@@ -240,7 +240,7 @@ fn expected(
 }
 
 impl Expected {
-    /// Whether a reply (or the end of the connection, for `None`) is as expected.
+    /// Returns true if a reply, or the end of the connection (`None`), is as expected.
     pub(crate) fn accepts(&self, reply: Option<&Wire>) -> bool {
         match (self, reply) {
             (Expected::Closed, reply) => reply.is_none(),

@@ -1,16 +1,16 @@
-//! Replies as they are on the wire, of either server, and how transcripts write them.
+//! Replies in their form on the wire, and in their form in transcripts.
 
 use bytes::{Buf, BytesMut};
 
-/// The kinds of replies that hold others.
+/// The kinds of replies that contain others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Array,
-    /// Keys and values follow each other.
+    /// Keys and values alternate.
     Map,
     Set,
     Push,
-    /// Something about the reply that comes next, of keys and values.
+    /// Keys and values that describe the next reply.
     Attribute,
 }
 
@@ -27,13 +27,12 @@ impl Kind {
         }
     }
 
-    /// How many replies one counted element is made of.
+    /// The number of replies in one counted element.
     pub(crate) fn width(self) -> usize {
         if matches!(self, Kind::Map | Kind::Attribute) { 2 } else { 1 }
     }
 }
 
-/// One reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wire {
     Status(Vec<u8>),
@@ -51,11 +50,11 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
-    /// Takes one whole reply off the front of `buffer`, and the line breaks before it, which keep a
-    /// replica's patience; `None` while it is not all there.
+    /// Removes one complete reply from the front of `buffer`, with the line breaks before it, which
+    /// a server sends to keep a replica from its timeout; `None` while it is incomplete.
     ///
     /// # Panics
-    /// When the bytes are no reply: then a server is broken, and so is the rest of its stream.
+    /// If the bytes are no reply: then a server is broken, and so is the rest of its stream.
     pub(crate) fn take(buffer: &mut BytesMut) -> Option<Wire> {
         let breaks = buffer.iter().take_while(|byte| **byte == b'\n').count();
         let mut rest = &buffer[breaks..];
@@ -65,8 +64,8 @@ impl Wire {
         Some(wire)
     }
 
-    /// Takes a snapshot off the front of `buffer`, which has nothing behind it, and the line breaks
-    /// before it.
+    /// Removes a snapshot from the front of `buffer`, with the line breaks before it; nothing
+    /// follows it.
     pub(crate) fn take_snapshot(buffer: &mut BytesMut) -> Option<Wire> {
         let begin = buffer.iter().position(|byte| *byte != b'\n')?;
         let end = begin + buffer[begin..].windows(2).position(|two| two == b"\r\n")?;
@@ -121,7 +120,7 @@ impl Wire {
         })
     }
 
-    /// The reply as a transcript has it, one line per reply, nested ones indented.
+    /// Writes the reply in the form of a transcript: one line per reply, with nested ones indented.
     pub(crate) fn lines(&self, indent: usize, out: &mut Vec<String>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let line = match self {
@@ -146,7 +145,7 @@ impl Wire {
     }
 }
 
-/// Bytes in double quotes, escaped as redis-cli reads and writes them.
+/// Quotes bytes with the escapes that redis-cli reads and writes.
 pub(crate) fn quote(bytes: &[u8]) -> String {
     let mut quoted = String::from("\"");
     for &byte in bytes {
@@ -163,13 +162,12 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     quoted
 }
 
-/// Rules of a user on one line, with those for single commands in order of their names: on a real
-/// server they have none.
+/// Sorts the rules for single commands in a user's line: a real server keeps them unordered.
 #[allow(dead_code, reason = "not every suite looks at users")]
 pub(crate) fn permits_in_order(line: &str) -> String {
     let selectors = line.trim().trim_matches('"').split('(').map(|selector| {
         let mut words: Vec<&str> = selector.split(' ').collect();
-        // The categories come first, in the order in which they count.
+        // The categories come first, in their effective order.
         let single = |word: &&str| word.starts_with(['+', '-']) && !word[1..].starts_with('@');
         let first = words.iter().position(single).unwrap_or(words.len());
         words[first..].sort_unstable();
@@ -178,7 +176,7 @@ pub(crate) fn permits_in_order(line: &str) -> String {
     selectors.collect::<Vec<_>>().join("(")
 }
 
-/// A command as the multibulk array that clients send.
+/// Encodes a command as the multibulk array that clients send.
 pub(crate) fn command(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

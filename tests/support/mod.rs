@@ -1,3 +1,3 @@
-//! Helpers of the suites.
+//! Helpers that several suites share.
 
 pub mod redis;

@@ -1,5 +1,5 @@
-//! Private `redis-server` processes on free loopback ports, for suites that compare with the real
-//! thing.
+//! Private `redis-server` processes on free loopback ports, for suites that compare with a real
+//! server.
 
 use std::{
     io::{Read, Write},
@@ -13,14 +13,14 @@ use std::{
 /// The version whose behaviour is the reference.
 const VERSION: &str = "v=7.0.";
 
-/// Whether a real Redis can be asked on this machine.
+/// The result of the search for a real Redis on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Availability {
     /// `redis-server` of the right version is on the PATH.
     Present,
-    /// It is not, and comparing is optional. Holds one line to say so.
+    /// It is absent, and comparing is optional. Contains one line that says so.
     Absent(String),
-    /// It is not, and `LOCKSTORM_REQUIRE_REDIS=1` says it must be: the suite has to fail with this
+    /// It is absent, and `LOCKSTORM_REQUIRE_REDIS=1` requires it: the suite must fail with this
     /// line.
     Missing(String),
 }
@@ -48,35 +48,35 @@ pub fn availability() -> Availability {
     }
 }
 
-/// The highest port of a node of a cluster, whose bus is 10,000 above it.
+/// The highest port of a cluster node, whose bus port is 10,000 higher.
 const PORT_MAX: u16 = u16::MAX - 10_000;
 
-/// A running `redis-server` of its own, in an empty directory, without persistence. It is killed
-/// when dropped.
+/// A private `redis-server` in an empty directory, without persistence. Dropping it kills the
+/// server.
 #[derive(Debug)]
 pub struct RedisServer {
     child: Child,
-    /// Where it listens.
+    /// The loopback address at which it listens.
     pub address: SocketAddr,
     directory: PathBuf,
 }
 
 impl RedisServer {
-    /// Starts one with further options, such as `["--appendonly", "yes"]`, and waits until it
+    /// Starts a server with further options, such as `["--appendonly", "yes"]`, and waits until it
     /// answers.
     ///
     /// # Panics
-    /// When it cannot be started: the caller has asked [`availability`] before.
+    /// If the server cannot be started: the caller must ask [`availability`] before.
     pub fn start(options: &[&str]) -> RedisServer {
         RedisServer::start_in(options, |_| Ok(()))
     }
 
-    /// The same in a directory that `prepare` has put something in.
+    /// Starts a server in a directory into which `prepare` has put files.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If the server cannot be started.
     pub fn start_in(options: &[&str], prepare: impl Fn(&Path) -> std::io::Result<()>) -> RedisServer {
-        // Between choosing a free port and listening on it another process may take it: then
+        // Another process may take the free port before redis-server listens on it: then
         // redis-server exits.
         let mut problem = String::new();
         for _ in 0..20 {
@@ -129,14 +129,14 @@ impl RedisServer {
     fn answers(&self) -> bool {
         let Ok(mut stream) = self.connect() else { return false };
         let mut first = [0u8; 1];
-        // Any reply will do: with `requirepass` it is an error.
+        // Any reply counts: with `requirepass` it is an error.
         stream.write_all(b"PING\r\n").is_ok() && stream.read_exact(&mut first).is_ok()
     }
 
-    /// Opens a connection.
+    /// Opens a connection to the server.
     ///
     /// # Errors
-    /// When the server does not accept it.
+    /// The server does not accept it.
     pub fn connect(&self) -> std::io::Result<TcpStream> {
         #[expect(clippy::disallowed_methods, reason = "the bridge of the suites to a real server")]
         let stream = TcpStream::connect(self.address)?;
@@ -144,15 +144,15 @@ impl RedisServer {
         Ok(stream)
     }
 
-    /// Lets it save no snapshot any more, as a full disk would, or lets it again.
+    /// Keeps the server from saving snapshots, like a full disk, or permits them again.
     ///
     /// # Panics
-    /// When its directory cannot be changed.
+    /// If the server's directory cannot be changed.
     pub fn block_snapshots(&self, block: bool) {
-        // No file can take the place of a directory with something in it.
+        // A file cannot replace a directory that is not empty.
         let file = self.directory.join("dump.rdb");
         let kept = self.directory.join("kept.rdb");
-        // Where there is no snapshot yet, there is none to put aside.
+        // Without a snapshot the rename fails, and nothing needs to be kept.
         if block {
             drop(std::fs::rename(&file, &kept));
             std::fs::create_dir_all(file.join("full")).expect("the directory of the server can be changed");
@@ -162,12 +162,12 @@ impl RedisServer {
         }
     }
 
-    /// The process id, for tests that pause or kill the server.
+    /// The process ID, for tests that pause or kill the server.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The URL that clients take.
+    /// The URL for Redis clients.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
@@ -175,7 +175,7 @@ impl RedisServer {
 
 impl Drop for RedisServer {
     fn drop(&mut self) {
-        // Nothing can be done about a failure here, and nothing depends on it.
+        // A failure here has no remedy and no consequence.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.directory);

@@ -1,5 +1,5 @@
-//! Each claim has a boundary or a measure, with a formula, or a reason why it has none; and each
-//! claim of a trial has a control.
+//! Checks that each claim has a boundary or a measure, with a formula, or a reason for having none;
+//! and that each claim of a trial has a control.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,8 @@ use lockstorm::{
     judge::verdict::{Quantity, Range},
 };
 
-/// What is wrong with a file of which this is known.
+/// The error of a file with these numbers of boundaries, formulas and measures, and this reason for
+/// none.
 fn wrong(boundaries: usize, formulas: usize, measures: usize, reason: Option<&str>) -> Option<&'static str> {
     match (boundaries + measures, reason) {
         (0, None) => {
@@ -45,13 +46,13 @@ fn each_claim_has_a_number_with_a_formula_or_a_reason_for_none() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-/// Whether a range says what a time comes to: it lies between two, and it is not nothing.
+/// Returns true if a range gives a time: it has two ends, and the lower one is not zero.
 fn is_number(range: &Range) -> bool {
     let ends = (range.least, range.most);
     matches!(ends, (Some(Quantity::Time(least)), Some(Quantity::Time(_))) if !least.is_zero())
 }
 
-/// A time that a file knows on both sides follows from something, and that is its formula.
+/// A time with both ends known follows from something, which is its formula.
 #[test]
 fn no_claim_without_a_formula_knows_a_time() {
     let mut failed = Vec::new();
@@ -108,11 +109,11 @@ fn a_claim_has_one_of_the_two_and_not_both() {
     }
 }
 
-/// A trial that no broken lock fails may be blind: a watchdog that never renews once kept T9, whose
-/// second client held the lock for no time.
+/// A trial that no broken lock fails may be blind: a watchdog that never renewed once passed T9,
+/// whose second client held the lock for no time.
 #[test]
 fn each_claim_of_a_trial_has_a_control() {
-    // That every lock on one node is lost is the claim itself: it is found in each.
+    // Its claim is that every lock on one node is lost, so each lock fails it.
     const FOUND_IN_ALL: &[&str] = &["T11"];
     let listed = std::fs::read_to_string("trials/peers.toml").expect("the list of peers");
     let lines = listed.lines().filter_map(|line| line.strip_prefix("control = "));

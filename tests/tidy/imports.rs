@@ -1,5 +1,5 @@
-//! Inside a crate, and inside a district of one, a module imports only modules listed before it: no
-//! circles, and an order to read in.
+//! Checks that a module imports only modules listed before it in `lib.rs`: no circles, and an order
+//! for reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ fn a_module_imports_only_those_before_it() {
         for source in sources::below(folder, &[".rs"]) {
             let inside = source.path.strip_prefix(&format!("{folder}/")).expect("below the folder");
             let module = inside.split('/').next().expect("a path").trim_end_matches(".rs");
-            // The list itself is no module; tests may drive a module by those above it.
+            // The list itself is no module; tests may use later modules to drive their own.
             let Some(own) = place(module).filter(|_| !inside.ends_with("tests.rs")) else { continue };
             for path in crate_paths(code(&source.text)) {
                 let Some((folders, [imported, ..])) = path.split_at_checked(above.len()) else { continue };
@@ -42,8 +42,8 @@ fn a_module_imports_only_those_before_it() {
 }
 
 /// Folders in which modules import each other. A driver of a node spawns a task for each
-/// connection, which steps the driver, and a lock of a model makes holds, which ask the nodes
-/// through the lock: these are each one thing in two files.
+/// connection, which steps the driver. A lock of a model makes holds, which ask the nodes through
+/// the lock. Each is one unit in two files.
 const CIRCLES: &[&str] = &["sim/src/drive", "scenarios/src/run/subject/model"];
 
 #[test]
@@ -51,14 +51,14 @@ fn the_modules_of_a_folder_do_not_import_each_other() {
     let mut with_circles = BTreeSet::new();
     for name in CRATES {
         let sources = sources::below(&format!("{name}/src"), &[".rs"]);
-        // By folder and module, the modules beside it that it imports.
+        // The imported sibling modules, by folder and module.
         let mut beside: BTreeMap<&str, BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
         for source in &sources {
             let path = source.path.trim_end_matches(".rs").trim_end_matches("/mod");
             let Some((folder, module)) = path.rsplit_once('/') else { continue };
             let text = code(&source.text);
             let mut imported: BTreeSet<String> = imports_from(text, "super::").into_iter().collect();
-            // The same by its whole name.
+            // The same imports by their full paths.
             let above: Vec<&str> = folder.split('/').skip(2).collect();
             imported.extend(crate_paths(text).into_iter().filter_map(|path| {
                 let (folders, rest) = path.split_at_checked(above.len())?;
@@ -90,8 +90,7 @@ fn the_modules_of_a_folder_do_not_import_each_other() {
     assert_eq!(with_circles, known, "folders whose modules import each other");
 }
 
-/// The map at the beginning of such a file names each module once, in the order in which they are
-/// declared.
+/// The table at the beginning of such a file names each module once, in the order of declaration.
 #[test]
 fn the_map_of_a_folder_is_whole() {
     for list in ORDERED {
@@ -122,14 +121,13 @@ fn client_and_sim_never_meet() {
     }
 }
 
-/// What must not be there, and why the rest can be trusted: a module, and words that none of its
-/// files has in its code.
+/// Words that must not occur in the code of a module, each with the reason.
 const ABSENCES: &[(&str, &[&str])] = &[
     // The protocol knows no command.
     ("sim/src/resp", &["commands::", "keyspace::"]),
     // A command is a function of its arguments and the keys: no wire, no task, no world.
     ("sim/src/commands", &["tokio::", "turmoil", "world::"]),
-    // The keys know no client, no command and no clock but what they are handed.
+    // The keys know no client and no command, and only the clock that they are given.
     ("sim/src/keyspace", &["commands::", "session::", "tokio::"]),
     // The server is stepped; it owns no socket, clock, thread or task.
     ("sim/src/server", &["tokio::", "turmoil", "std::thread", "std::net::Tcp"]),
@@ -175,7 +173,7 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
 }
 
-/// The names that a file has behind this path.
+/// The names that follow this path in a file.
 fn imports_from(text: &str, path: &str) -> Vec<String> {
     let text: String = text.lines().filter(|line| !is_comment(line)).flat_map(|line| [line, "\n"]).collect();
     let mut found = Vec::new();
@@ -194,7 +192,7 @@ fn imports_from(text: &str, path: &str) -> Vec<String> {
     found
 }
 
-/// Every path from the root of the crate, the lists in it taken apart.
+/// Every path from the root of the crate, with its lists expanded.
 fn crate_paths(text: &str) -> Vec<Vec<String>> {
     let text: String = text.lines().filter(|line| !is_comment(line)).flat_map(|line| [line, "\n"]).collect();
     let mut found = Vec::new();
@@ -221,7 +219,7 @@ fn expand(rest: &str, mut above: Vec<String>, found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// The items of a `{..}` list whose opening brace is gone, without splitting the lists inside it.
+/// The items of a `{..}` list after its opening brace, without splitting inner lists.
 fn top_level(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut items) = (0, 0, Vec::new());
     for (at, letter) in list.char_indices() {

@@ -1,4 +1,4 @@
-//! Lists against folders: what is in a folder is in its list, and the other way round.
+//! Checks that lists and folders agree: every entry has its file, and every file its entry.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn specs() -> Vec<&'static Spec> {
         .collect()
 }
 
-/// What a command is called as a file: `config|get` is in `config_get`.
+/// The file name of a command: `config|get` is in `config_get`.
 fn as_file(name: &str) -> String {
     name.replace(['|', '-'], "_")
 }
@@ -35,7 +35,7 @@ fn group(spec: &Spec) -> String {
 #[test]
 fn each_command_has_its_file_and_each_file_its_command() {
     let listed = specs().into_iter().map(|spec| (group(spec), spec));
-    // What a Sentinel does otherwise than a node is in a folder of its own, whatever the group.
+    // Commands that a Sentinel executes in its own way are in one folder, whatever their group.
     let of_sentinel =
         SENTINEL.iter().flat_map(|spec| [*spec].into_iter().chain(spec.subcommands.iter().copied()));
     let listed = listed.chain(of_sentinel.map(|spec| ("sentinel".to_owned(), spec)));
@@ -62,8 +62,8 @@ fn each_group_is_sorted_by_name() {
     }
 }
 
-/// Each command and each subcommand is sent in the transcript of its own name, and something is
-/// said of what comes back; a subcommand may be sent in the transcript of its container instead.
+/// The transcript of a command's or subcommand's name sends it and expects a reply; the transcript
+/// of a subcommand's container may do that instead.
 #[test]
 fn each_command_has_a_transcript() {
     let mut missing = Vec::new();
@@ -80,15 +80,15 @@ fn each_command_has_a_transcript() {
     assert!(missing.is_empty(), "no transcript under tests/parity plays {missing:?}");
 }
 
-/// Whether a transcript sends a command (`> CONFIG GET x`, `2> config get x`, or in bytes after
-/// `>>`) and says what comes back, by more than that something does.
+/// Returns true if a transcript sends a command (`> CONFIG GET x`, `2> config get x`, or in bytes
+/// after `>>`) and expects a reply that is not just any reply.
 fn plays(text: &str, command: &str) -> bool {
     let words = command.replace('|', " ");
     let mut sent = false;
     for line in text.lines() {
         let step = line.split_once('>').filter(|(name, _)| name.chars().all(char::is_alphanumeric));
         match step {
-            // A reply of RESP3 such as `>3` has its number right behind the sign.
+            // A RESP3 reply such as `>3` has its number right after the sign.
             Some((_, rest)) if rest.starts_with(' ') || rest.starts_with('>') => {
                 let rest = rest.trim_start_matches('>').to_lowercase().replace("\\r\\n", " ");
                 let said: Vec<&str> = rest.split_whitespace().map(|word| word.trim_matches('"')).collect();
@@ -161,19 +161,19 @@ fn each_stock_scenario_is_embedded() {
     assert_eq!(listed, files);
 }
 
-/// The files of the scenarios crate that have this text in them.
+/// The files of the scenarios crate that contain this text.
 fn files_with(text: &str) -> Vec<String> {
     let files = sources::below("scenarios/src", &[".rs"]);
     files.into_iter().filter(|source| source.text.contains(text)).map(|source| source.path).collect()
 }
 
-/// `try_acquire` is `TryAcquire`.
+/// Converts `try_acquire` to `TryAcquire`.
 fn as_type(name: &str) -> String {
     let upper = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('_').map(upper).collect()
 }
 
-/// Declared in the table of `scenario/`, and carried out in one file: what CONTRIBUTING promises.
+/// Each is declared in the table of `scenario/` and executed in one file, as CONTRIBUTING promises.
 #[test]
 fn each_step_and_each_workload_is_carried_out_in_one_place() {
     let tables = [
@@ -188,7 +188,7 @@ fn each_step_and_each_workload_is_carried_out_in_one_place() {
     }
 }
 
-/// Its `mod` and its line in the table; the rest of the crate does not know it.
+/// Its `mod` and its entry in the table; the rest of the crate does not name it.
 #[test]
 fn each_fault_is_registered_in_two_lines() {
     let table = "scenarios/src/file/fault/mod.rs";
@@ -205,9 +205,9 @@ fn each_fault_is_registered_in_two_lines() {
     }
 }
 
-/// Its adapter, and the handle of the production client: what CONTRIBUTING promises. `traits.rs`
-/// names the kinds of models whose keys hold something else than owners, and `lock.rs` the default.
-/// What the checkers know is the guarantee of a lock, another enum.
+/// The adapter and the handle of the production client, as CONTRIBUTING promises. `traits.rs` also
+/// names the kinds of models whose keys do not hold owners, and `lock.rs` the default. The checkers
+/// use the guarantee of a lock, another enum.
 #[test]
 fn each_kind_of_lock_has_an_adapter_and_a_handle_and_no_other_place() {
     let adapters = sources::read("scenarios/src/judge/object/mod.rs");
@@ -247,12 +247,12 @@ fn each_kind_of_lock_has_an_adapter_and_a_handle_and_no_other_place() {
     }
 }
 
-/// The table, and nothing that asks for a subject by its name.
+/// Only the table names a subject; no code selects one by its name.
 #[test]
 fn each_subject_is_named_in_one_place() {
-    // `client` is a word of the format as well.
+    // `client` is also a word of the format.
     for subject in TABLE.iter().filter(|subject| subject.name != "client" && subject.name != "semaphore") {
-        // A test inside a file may put one on trial.
+        // A test inside a file may use a subject.
         let files = files_with(&format!("model(\n        \"{}\"", subject.name)).len()
             + files_with(&format!("(\"{}\",", subject.name)).len()
             + files_with(&format!("client(\n        \"{}\"", subject.name)).len();
@@ -290,7 +290,7 @@ fn each_subcommand_has_its_file() {
     }
 }
 
-/// `cargo test --test NAME` of a document, a comment or a script: there are tests of that name.
+/// Each `cargo test --test NAME` in a document, a comment or a script names existing tests.
 #[test]
 fn each_command_names_tests_that_are_there() {
     let crates = sources::CRATES.iter().map(|name| format!("{name}/tests"));
@@ -308,7 +308,7 @@ fn each_command_names_tests_that_are_there() {
         let words: Vec<&str> = source.text.split_whitespace().collect();
         for pair in words.windows(2).filter(|pair| pair[0] == "--test") {
             let name = pair[1].trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            // `NAME` stands for any, and `{}` in this file.
+            // `NAME` stands for any test, and `{}` in this file.
             assert!(
                 ["", "NAME"].contains(&name) || known.contains(name),
                 "{}: --test {}",
@@ -325,9 +325,9 @@ fn stem(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).trim_end_matches(".rs").to_owned()
 }
 
-/// The storms of the locks that people use most draw faults of every kind, or say in their heads
-/// why one is left out. What only nodes that follow each other can do is not for one node, and what
-/// slots do is for `storm/cluster.toml`.
+/// The storms of the most common locks draw faults of every kind, or explain in their heads why one
+/// is missing. Faults that need replicas do not apply to a single node, and faults of slots belong
+/// to `storm/cluster.toml`.
 #[test]
 fn each_storm_of_locks_draws_every_fault_or_says_why_not() {
     const OF_SLOTS: &[&str] = &["failover", "reshard"];

@@ -1,7 +1,7 @@
-//! The shape of the repository, held by tests: boundaries of claims, imports, lists against
-//! folders, sizes, words.
+//! Tests of the repository's shape: boundaries of claims, imports, lists against folders, sizes,
+//! words.
 //!
-//! Everything here reads the sources as text, so it needs no build of what it looks at.
+//! All tests read the sources as text, so they need no build of the code that they check.
 
 mod boundaries;
 mod imports;

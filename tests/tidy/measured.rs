@@ -1,21 +1,21 @@
-//! What a stock scenario says of real groups of servers is what `sim/TOPOLOGY.md` has.
+//! Checks that stock scenarios cite real groups of servers as `sim/TOPOLOGY.md` has them.
 //!
 //! A comment cites a line of that table as `(T4, promotion: 3635 [3196..4109])`: the row, the line
-//! without its unit, and what was measured on real processes, in milliseconds; several with `; `
-//! between them. A row without lines is cited as `(T60: 10 runs)`. So a new measurement fails here
-//! for each file that speaks of the old one, and a figure cannot outlive the run that it is from.
+//! without its unit, and the measurement on real processes in milliseconds, with `; ` between
+//! several. A row without lines is cited as `(T60: 10 runs)`. So a new measurement fails here for
+//! each file that cites the old one, and no figure outlives its run.
 
 use std::collections::BTreeMap;
 
 use lockstorm::file::library;
 
-/// Folders in which each claim has beside it what a real group did.
+/// Folders in which each claim cites a real group.
 const GROUPS: &[&str] = &["cluster/", "sentinel/"];
 
-/// Trials have claims with names like rows of the table.
+/// The folder of trials, whose claims have names like rows of the table.
 const TRIALS: &str = "trial/";
 
-/// The real side of the table, by row and line; of a row without lines its runs.
+/// The real side of the table by row and line; for a row without lines, the number of runs.
 type Real = BTreeMap<(String, String), String>;
 
 fn real(table: &str) -> Real {
@@ -28,7 +28,7 @@ fn real(table: &str) -> Real {
             row = id.to_owned();
             all.insert((row.clone(), String::new()), measured.to_owned());
         } else if id.is_empty() && !measured.is_empty() {
-            // What is said of such a row is to be said by one of its lines.
+            // A row with lines is cited by its lines only.
             all.remove(&(row.clone(), String::new()));
             let name = what.trim_end_matches(", ms").trim_end_matches(", times");
             all.insert((row.clone(), name.to_owned()), measured.to_owned());
@@ -37,7 +37,7 @@ fn real(table: &str) -> Real {
     all
 }
 
-/// The comments of a file, each as one line, whatever the number of its lines.
+/// The comments of a file; adjacent comment lines become one line.
 fn comments(text: &str) -> String {
     let mut all = String::new();
     for line in text.lines() {
@@ -52,7 +52,7 @@ fn comments(text: &str) -> String {
     all
 }
 
-/// What is cited in these comments, and what they say besides.
+/// The citations in these comments, and the rest of their text.
 fn cited(comments: &str) -> (Vec<&str>, String) {
     let (mut items, mut others) = (Vec::new(), String::new());
     let mut rest = comments;
@@ -74,14 +74,14 @@ fn cited(comments: &str) -> (Vec<&str>, String) {
     (items, others)
 }
 
-/// Whether this is how rows are called: `T4`, `T4a`.
+/// Returns true for the name of a row: `T4`, `T4a`.
 fn is_row(word: &str) -> bool {
     let number =
         word.strip_prefix('T').map(|id| id.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(id));
     number.is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
 }
 
-/// What is wrong with what a file cites.
+/// The errors in a file's citations.
 fn wrong(text: &str, real: &Real) -> Vec<String> {
     let comments = comments(text);
     let (items, others) = cited(&comments);
@@ -137,7 +137,7 @@ fn a_figure_that_was_not_measured_is_found() {
         ("# Real ones (T4, promotion: 3635 [3196..4109]) take as long.", &[]),
         ("# Real ones (T4, first `+sdown`: 2423 [2062..2987]; T4,\n# promotion: 3635 [3196..4109]) do.", &[]),
         ("# (T60: 10 runs)", &[]),
-        // That it was played says nothing that the text could be held to.
+        // The number of runs of a row with lines proves nothing.
         ("# (T4: 10 runs)", &["cites T4 as a row without lines, and there is none"]),
         // Other brackets, and values of keys, are no citations.
         (
@@ -154,7 +154,7 @@ fn a_figure_that_was_not_measured_is_found() {
         ("# (T4)", &["cites T4 without a value"]),
         ("# (T4, promotion)", &["cites T4, promotion without a value"]),
         ("# As T4 has it.", &["names T4 outside of a citation"]),
-        // What has no line end in it is one comment, and no more.
+        // A citation must be in adjacent comment lines.
         ("# (T4, promotion:\nkey = 1\n# 3635 [3196..4109])", &["names T4 outside of a citation"]),
     ];
     let real = real(TABLE);
@@ -163,11 +163,11 @@ fn a_figure_that_was_not_measured_is_found() {
     }
 }
 
-/// A figure without its day and its command cannot be measured again beside what it was.
+/// Without its day and its command, a figure cannot be measured again for comparison.
 #[test]
 fn each_table_of_benchmarks_has_its_day_and_its_command() {
     let text = include_str!("../../BENCHMARKS.md");
-    // What was tried is a record of changes, each of which was measured for itself.
+    // Each attempt in this section was a change measured on its own.
     let sections = text.split("\n## ").skip(1).filter(|section| !section.starts_with("What was tried"));
     let wrong: Vec<&str> = sections
         .filter(|section| section.contains("\n| "))
@@ -177,7 +177,7 @@ fn each_table_of_benchmarks_has_its_day_and_its_command() {
     assert!(wrong.is_empty(), "without a day or a command: {wrong:?}");
 }
 
-/// Whether a text has a date such as 2026-11-22.
+/// Returns true if a text contains a date such as 2026-11-22.
 fn has_day(text: &str) -> bool {
     text.as_bytes().windows(10).any(|day| {
         day.iter().enumerate().all(|(at, byte)| match at {

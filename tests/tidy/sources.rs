@@ -23,7 +23,7 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every file below a folder that ends in one of these, in order of their paths.
+/// Every file below a folder with one of these endings, sorted by path.
 pub(crate) fn below(folder: &str, endings: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();
     collect(&root().join(folder), endings, &mut found);
@@ -38,7 +38,7 @@ pub(crate) fn below(folder: &str, endings: &[&str]) -> Vec<Source> {
     sources.collect()
 }
 
-/// The names of the files of a folder without their ending, and of the folders in it; sorted.
+/// The names of a folder's files without their ending, and of its folders; sorted.
 pub(crate) fn names_in(folder: &str, ending: &str) -> Vec<String> {
     let entries = fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
     let mut names: Vec<String> = entries
@@ -62,7 +62,7 @@ pub(crate) fn all(endings: &[&str]) -> Vec<Source> {
         .collect()
 }
 
-/// The files of the root itself.
+/// The files in the root folder.
 pub(crate) fn top(endings: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root()).expect("the root") {

@@ -1,8 +1,8 @@
-//! What every file looks like: how long it is, how it opens, and what it never says.
+//! Checks every file's length, its first line, and the words that it must not contain.
 
 use crate::sources;
 
-/// Where a file stops being one thing.
+/// The maximal number of lines of a file.
 const LINES: usize = 600;
 
 #[test]
@@ -24,8 +24,8 @@ fn files_open_by_saying_what_they_are_for() {
     }
 }
 
-/// Marks of unfinished work, and paths of the machine that it was done on. Written in two halves,
-/// so that this file does not find itself.
+/// Marks of unfinished work, and paths of a developer's machine. Written in two halves, so that
+/// this file does not match itself.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("TO", "DO"),
     ("FIX", "ME"),
@@ -51,8 +51,8 @@ fn no_file_has_a_mark_of_unfinished_work() {
     }
 }
 
-/// Words that hide which client, owner, waiter or replica a sentence is about, or that the field
-/// has another word for. GLOSSARY.md has the words to use.
+/// Words that hide the client, owner, waiter or replica of a sentence, or that the field has
+/// another word for. GLOSSARY.md lists the words to use.
 const RIDDLES: &[&str] = &[
     "anybody",
     "everybody",
@@ -82,8 +82,8 @@ fn comments_use_the_words_of_the_glossary() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The same words in the names of functions, tests among them, of the simulator and the client; the
-/// parts of a name stand between underscores.
+/// Forbids the same words in the names of functions and tests of the simulator and the client;
+/// underscores separate the parts of a name.
 #[test]
 fn functions_are_named_by_the_words_of_the_glossary() {
     let mut found = Vec::new();
@@ -98,7 +98,7 @@ fn functions_are_named_by_the_words_of_the_glossary() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The name of the function that a line begins.
+/// The name of the function that a line declares.
 fn function(line: &str) -> Option<&str> {
     let (before, rest) = line.split_once("fn ")?;
     let is_code = !before.contains(['"', '/']);
@@ -106,7 +106,7 @@ fn function(line: &str) -> Option<&str> {
     (is_code && !name.is_empty()).then_some(name)
 }
 
-/// The prose of a line: all of it in a document, the comment in a source.
+/// The prose of a line: the whole line in a document, the comment in a source.
 fn comment<'a>(path: &str, line: &'a str) -> Option<&'a str> {
     let (_, ending) = path.rsplit_once('.')?;
     let mark = match ending {
@@ -115,14 +115,14 @@ fn comment<'a>(path: &str, line: &'a str) -> Option<&'a str> {
         "lua" => "--",
         _ => "#",
     };
-    // A mark inside a line follows a space: the one in an address does not.
+    // A mark inside a line must follow a space; the one in an address does not.
     if line.trim_start().starts_with(mark) {
         return Some(line);
     }
     line.split_once(&format!(" {mark} ")).map(|(_, comment)| comment)
 }
 
-/// Whether a text has these words, each as a whole, in whatever case.
+/// Returns true if a text contains these words as whole words, in any case.
 fn has_word(text: &str, words: &str) -> bool {
     let text = text.to_lowercase();
     let inside = |side: Option<char>| side.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -144,8 +144,7 @@ fn comments_and_words_are_found_as_written() {
     assert_eq!(function(concat!("    /", "/ fn nobody() {")), None);
 }
 
-/// Every random choice of a task by `select` must be made by us: biased, or it is drawn from the
-/// operating system.
+/// `select` must be biased: otherwise it draws its order from the operating system.
 #[test]
 fn every_select_is_biased() {
     for source in sources::all(&[".rs"]) {
@@ -165,7 +164,7 @@ fn every_select_is_biased() {
     }
 }
 
-/// An item of a document's links must be there.
+/// Every linked file of a document must exist.
 #[test]
 fn the_documents_name_files_that_exist() {
     for document in sources::top(&[".md"]) {

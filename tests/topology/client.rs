@@ -1,5 +1,5 @@
-//! The client of a rig, the same on simulated hosts and on this machine: what it does all the time,
-//! and the commands it gives.
+//! The client of a rig, the same on simulated hosts and on this machine: its watches and its
+//! commands.
 
 use std::{
     cell::RefCell,
@@ -21,39 +21,38 @@ use crate::{
     seen::{Log, Seen, UNREAD},
 };
 
-/// Between two commands of a watch.
+/// Milliseconds between two commands of a watch.
 pub(crate) const PERIOD: i64 = 20;
 
-/// Of [`Watch::Floods`]: so many writes leave at once, and so many milliseconds are between one
-/// time and the next.
+/// [`Watch::Floods`] sends `AT_ONCE` writes together, every `FLOOD_PERIOD` milliseconds.
 const AT_ONCE: i64 = 20;
 const FLOOD_PERIOD: i64 = 10;
 
-/// Where a client is: its clock, and how it reaches others.
+/// The environment of a client: its clock, and connections to others.
 pub(crate) trait Place: Clone + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + 'static;
 
-    /// A connection to a node or Sentinel.
+    /// Connects to a node or Sentinel.
     fn dial(&self, host: &str) -> impl Future<Output = io::Result<Self::Stream>>;
-    /// Milliseconds since zero.
+    /// Milliseconds since the row's zero.
     fn now(&self) -> i64;
-    /// Waits until so many milliseconds after zero.
+    /// Waits until `at` milliseconds after zero.
     fn until(&self, at: i64) -> impl Future<Output = ()>;
     /// The address of the host at the other end.
     fn peer(&self, stream: &Self::Stream) -> io::Result<String>;
-    /// The name of the host with an address, if it is one of the rig.
+    /// The name of the rig's host with this address; `None` for others.
     fn host_at(&self, address: &str) -> Option<String>;
     /// The address of a host.
     fn address(&self, host: &str) -> String {
         host.to_owned()
     }
-    /// A text with names in the place of addresses.
+    /// Replaces addresses by names in a text.
     fn named(&self, text: &str) -> String {
         text.to_owned()
     }
 }
 
-/// A connection that asks.
+/// A connection for commands and their replies.
 pub(crate) struct Asking<S> {
     stream: S,
     answers: Answers,
@@ -71,7 +70,7 @@ impl<S: AsyncRead + Unpin> Asking<S> {
         Asking { stream, answers: Answers::default() }
     }
 
-    /// The next reply, or message.
+    /// The next reply or pushed message.
     pub(crate) async fn next(&mut self) -> io::Result<Reply> {
         loop {
             if let Some(reply) = self.answers.next().map_err(io::Error::other)? {
@@ -86,7 +85,7 @@ impl<S: AsyncRead + Unpin> Asking<S> {
     }
 }
 
-/// A reply as rows write it.
+/// The text of a reply as rows write it.
 pub(crate) fn text(reply: &Reply) -> String {
     match reply {
         Reply::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -98,11 +97,11 @@ pub(crate) fn text(reply: &Reply) -> String {
     }
 }
 
-/// A client in its place, and what it sees.
+/// A client in its environment, and the log of its observations.
 pub(crate) struct Client<P> {
     place: P,
     log: Log,
-    /// The nodes of a cluster: the name by id, and the address by name.
+    /// The nodes of a cluster: names by ID, and addresses by name.
     pub(crate) ids: Rc<RefCell<BTreeMap<String, String>>>,
     pub(crate) addresses: Rc<RefCell<BTreeMap<String, String>>>,
     /// The numbers whose writes were refused.
@@ -138,8 +137,7 @@ impl<P: Place> Client<P> {
         self.log.borrow_mut().push(Seen { at, by: by.into(), event: event.into(), message });
     }
 
-    /// Watches and commands as the row has them, until it is over; then finds out which writes have
-    /// survived.
+    /// Runs the watches and commands of a row until its end; then finds out which writes survived.
     pub(crate) async fn play(&self, row: &Row) {
         let mut tasks = Vec::new();
         if row.rig.masters > 0 && row.rig.starts_at_zero {
@@ -211,7 +209,7 @@ impl<P: Place> Client<P> {
         self.find_lost(row).await;
     }
 
-    /// A command with addresses in the place of `{m}` and the like, and ids in the place of `<A>`.
+    /// A command with addresses in place of `{m}` and the like, and IDs in place of `<A>`.
     fn with_addresses(&self, command: &str) -> String {
         let mut parts = command.split(['{', '}']);
         let mut given = parts.next().unwrap_or_default().to_owned();
@@ -223,7 +221,7 @@ impl<P: Place> Client<P> {
         self.ids.borrow().iter().fold(given, named)
     }
 
-    /// The reply to the last of some commands.
+    /// Sends commands separated by `; ` and returns the reply to the last one.
     async fn give(&self, host: &str, commands: &str) -> io::Result<Reply> {
         let mut asking = Asking::new(self.place.dial(host).await?);
         let mut reply = Reply::Null;
@@ -398,8 +396,9 @@ impl<P: Place> Client<P> {
         }
     }
 
-    /// Notes which accepted writes are not at the node that the first Sentinel to answer names, or
-    /// that has the slot; and which are there that should not.
+    /// Logs the accepted writes that are missing at the current master, and the writes that should
+    /// not be there. The first Sentinel to reply names the master; in a cluster it is the node that
+    /// serves the slot.
     async fn find_lost(&self, row: &Row) {
         if !self.log.borrow().iter().any(|seen| seen.event == "accepted") {
             return;
@@ -455,7 +454,7 @@ impl<P: Place> Client<P> {
     }
 }
 
-/// The list that the client writes to at a node: in a cluster, one in a slot of that node.
+/// The list to which the client writes at a node; in a cluster, a list in one of that node's slots.
 fn list_of(rig: &Rig, node: &str) -> String {
     let slots = if rig.masters > 0 { rig.slots_of(node) } else { None };
     let is_there = |key: &String| {

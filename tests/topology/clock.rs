@@ -1,5 +1,5 @@
-//! Wall clocks of real processes that a row can step: `clock.c` is preloaded into each, and adds to
-//! the machine's clock what a file says.
+//! Wall clocks of real processes that a row can step: `clock.c` is preloaded into each process and
+//! adds the offset in a file to the machine's clock.
 
 use std::{
     fs::{self, OpenOptions},
@@ -8,21 +8,21 @@ use std::{
     process::Command,
 };
 
-/// The library, compiled, and the files that it reads. The library goes when this is dropped.
+/// The compiled library and its offset files. Dropping this deletes the library.
 pub(crate) struct Clocks {
-    /// It has a folder for each process.
+    /// One folder for each process.
     folder: PathBuf,
     library: PathBuf,
 }
 
 impl Clocks {
     /// Compiles the library for the rig whose files are in this folder. The C compiler is the one
-    /// that links programs of Rust.
+    /// that links Rust programs.
     ///
     /// # Errors
     /// There is no `cc`, or it refuses the source.
     pub(crate) fn compile(folder: &Path) -> io::Result<Clocks> {
-        // From a folder in memory a process may not be allowed to load code.
+        // The system may not allow a process to load code from a folder in memory.
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.so"));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/topology/clock.c");
@@ -34,11 +34,11 @@ impl Clocks {
         Err(io::Error::other(format!("cc {source}: {}", String::from_utf8_lossy(&compiled.stderr))))
     }
 
-    /// Whether a process has loaded the library: one that ignores it would pass a test of steps
-    /// that never came.
+    /// Checks that a process has loaded the library: without it, a test of steps would pass
+    /// although no step happened.
     ///
     /// # Errors
-    /// It has not, as a program that is linked statically.
+    /// The process has not loaded it, like a statically linked program.
     pub(crate) fn is_kept_by(&self, process: u32) -> io::Result<()> {
         let maps = fs::read_to_string(format!("/proc/{process}/maps"))?;
         if maps.contains(&*self.library.to_string_lossy()) {
@@ -51,8 +51,8 @@ impl Clocks {
         self.folder.join(name).join("clock")
     }
 
-    /// Gives a process of this name a clock of its own. A process that is started again keeps the
-    /// steps of its clock.
+    /// Gives the process of this name a clock of its own. A restarted process keeps the steps of
+    /// its clock.
     pub(crate) fn keep(&self, name: &str, command: &mut Command) -> io::Result<()> {
         let file = self.file(name);
         if !file.exists() {
@@ -62,9 +62,9 @@ impl Clocks {
         Ok(())
     }
 
-    /// Steps a clock by so many milliseconds.
+    /// Steps a clock by `by` milliseconds.
     pub(crate) fn step(&self, name: &str, by: i64) -> io::Result<()> {
-        // Written in place, for the process has mapped the file.
+        // Written in place, because the process has mapped the file.
         let mut file = OpenOptions::new().read(true).write(true).open(self.file(name))?;
         let mut ahead = [0; 8];
         file.read_exact(&mut ahead)?;

@@ -1,4 +1,4 @@
-//! Making a cluster, and what its nodes think of each other.
+//! Makes a cluster, and watches how its nodes see each other.
 
 use std::{collections::BTreeMap, io};
 
@@ -7,8 +7,8 @@ use crate::{
     row::Rig,
 };
 
-/// Makes a cluster of nodes that do not know each other, and returns when all is well. If the row's
-/// zero is when that begins, no master has an epoch of its own at first.
+/// Makes a cluster of nodes that do not know each other; returns once all nodes are healthy. If the
+/// row's zero is the start of this, the masters begin without epochs.
 pub(crate) async fn make<P: Place>(client: &Client<P>, rig: &Rig) {
     let mut nodes = Vec::new();
     for name in rig.nodes() {
@@ -30,7 +30,7 @@ pub(crate) async fn make<P: Place>(client: &Client<P>, rig: &Rig) {
             ask(asking, &format!("CLUSTER SET-CONFIG-EPOCH {epoch}")).await;
         }
     }
-    // In a chain: gossip does the rest.
+    // Only neighbours meet: gossip introduces the rest.
     let addresses: Vec<String> =
         nodes.iter().map(|(name, _)| client.addresses.borrow()[name].clone()).collect();
     for ((_, asking), next) in nodes.iter_mut().zip(&addresses[1..]) {
@@ -73,7 +73,7 @@ async fn dial<P: Place>(client: &Client<P>, node: &str) -> P::Stream {
     }
 }
 
-/// What a command is answered; nothing if the connection is lost.
+/// The reply to a command as text; empty if the connection is lost.
 async fn ask<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     asking: &mut Asking<S>,
     command: &str,
@@ -92,7 +92,7 @@ async fn until<P: Place>(
     }
 }
 
-/// What one node thinks of another one.
+/// One node's view of another: its health, master and epoch.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Opinion {
     health: &'static str,
@@ -100,7 +100,7 @@ struct Opinion {
     epoch: String,
 }
 
-/// What a node thinks.
+/// A node's view of its cluster.
 #[derive(Debug, Default)]
 struct Thoughts {
     state: Option<String>,
@@ -108,7 +108,7 @@ struct Thoughts {
     of: BTreeMap<String, Opinion>,
 }
 
-/// Asks a node what it thinks, again and again, and notes what has changed.
+/// Polls a node's view of its cluster and logs every change.
 pub(crate) async fn view<P: Place>(client: &Client<P>, node: &str) {
     let mut thoughts = Thoughts::default();
     loop {
@@ -170,7 +170,7 @@ async fn look<P: Place>(
             None if before.master.is_some() => client.note(node, "master", &about),
             _ => {}
         }
-        // A replica shows the epoch of its master.
+        // A replica shows its master's epoch.
         if now.epoch != before.epoch && now.master.is_none() {
             client.note(node, "epoch", &format!("{about} {epoch}"));
         }

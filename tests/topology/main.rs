@@ -1,10 +1,11 @@
-//! The behaviours of a group that fails over, as rows of a table: each is played on simulated hosts
-//! in virtual time, and on real processes. `sim/TOPOLOGY.md` has what was measured.
+//! The behaviours of a group that fails over, as rows of a table: each row is played on simulated
+//! hosts in virtual time, and on real processes. `sim/TOPOLOGY.md` has the measurements.
 //!
-//! `cargo test -p lockstorm-lab --test topology` plays all of them on simulated hosts, and a few on
-//! real ones. `.. --test topology -- --real 10 [T3 ..]` plays each ten times on real ones, and
-//! prints the table; `-- --simulated` prints `sim/TOPOLOGY.md` with the simulated side measured
-//! anew. An ordinary run also holds the table to its tolerance ([`tolerance`]), and the simulated
+//! `cargo test -p lockstorm-lab --test topology` plays all rows on simulated hosts, and a few on
+//! real ones. `.. --test topology -- --real 10 [T3 ..]` plays each row ten times on real processes,
+//! and prints the table; `-- --simulated` measures only the simulated side again and prints
+//! `sim/TOPOLOGY.md`. An ordinary run also holds the table to its tolerance ([`tolerance`]), and
+//! the simulated runs to the table.
 //! runs to the table.
 
 mod client;
@@ -26,11 +27,11 @@ use lockstorm_lab::support::redis::{Availability, availability};
 use row::Row;
 use tolerance::Table;
 
-/// Rows that an ordinary run plays on real processes as well: short ones.
+/// Short rows that an ordinary run plays on real processes as well.
 const ALSO_REAL: &[&str] = &["T3", "T10", "T12", "T29a", "T42", "T54"];
 
-/// By how much a real process may miss a bound, in milliseconds: the machine is busy with other
-/// tests.
+/// Milliseconds by which a real process may miss a bound, because other tests keep the machine
+/// busy.
 const SLACK: i64 = 400;
 
 fn main() {
@@ -69,7 +70,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// What was measured, and when it was printed also simulated.
+/// The measurements of real processes, and of simulated ones at the time of printing.
 const TABLE: &str = include_str!("../../sim/TOPOLOGY.md");
 
 fn tolerance_of_the_table() -> Result<(), Failed> {
@@ -105,8 +106,8 @@ fn simulate(row: &Row) -> Result<(), Failed> {
     }
 }
 
-/// T15 and T16: candidates that stand at once take votes from each other, so that none may be
-/// elected; and never are two in one epoch.
+/// T15 and T16: candidates at the same time take votes from each other, so that perhaps none is
+/// elected; and one epoch never has two leaders.
 fn elections() -> Result<(), Failed> {
     const RUNS: u64 = 200;
     let row = rows::all().find(|row| row.id == "T3").expect("it is there");
@@ -121,7 +122,7 @@ fn elections() -> Result<(), Failed> {
         failed += usize::from(elected == 0);
     }
     println!("{failed} of {RUNS} first elections failed");
-    // Less than 5 %.
+    // Less than 5 % of the elections fail.
     if failed * 20 < RUNS as usize {
         Ok(())
     } else {
@@ -143,8 +144,8 @@ fn better_replicas() -> Result<(), Failed> {
 }
 
 fn play_for_real(row: &Row) -> Result<(), Failed> {
-    // Votes may be split, and other tests may keep the machine busy: by the fourth time it is no
-    // chance any more.
+    // Votes may be split, and other tests may keep the machine busy. A fourth failure is no chance
+    // any more.
     let first = u64::from(std::process::id() % 10);
     let mut why = String::new();
     for run in first..first + 4 {

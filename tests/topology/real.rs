@@ -1,5 +1,5 @@
-//! A rig of real processes: `redis-server` and `redis-sentinel`, with relays between them, in real
-//! time.
+//! A rig of real processes in real time: `redis-server` and `redis-sentinel`, with relays between
+//! them.
 
 use std::{
     cell::RefCell,
@@ -31,10 +31,10 @@ use crate::{
     simulated::{hosts, phase},
 };
 
-/// How far the port of a cluster's bus is above the one for clients.
+/// Difference between the port of the cluster bus and the client port.
 const BUS: u16 = 10_000;
 
-/// How long a rig may take to come up.
+/// Time limit for the start of a rig.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 #[expect(clippy::disallowed_methods, reason = "real processes are measured by real time")]
@@ -47,7 +47,7 @@ async fn sleep(length: Duration) {
     tokio::time::sleep(length).await;
 }
 
-/// What comes of it within that time, if it is done by then.
+/// The result of `work`, or `None` if it is not done within `length`.
 #[expect(clippy::disallowed_methods, reason = "real processes run in real time")]
 async fn within<T>(length: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(length, work).await.ok()
@@ -57,7 +57,7 @@ fn port(host: &str) -> u16 {
     if host.starts_with('s') { 26379 } else { 6379 }
 }
 
-/// The client on this machine.
+/// The client's environment on this machine.
 #[derive(Clone)]
 struct Machine {
     zero: Instant,
@@ -104,16 +104,16 @@ impl Place for Machine {
     }
 }
 
-/// A line of a log: which process wrote it, and when.
+/// Lines of logs: the process, the time and the text.
 type Lines = Arc<Mutex<Vec<(String, Instant, String)>>>;
 
-/// The processes of a rig. They are killed when it is dropped, and their folder goes.
+/// The processes of a rig. Dropping this kills them and deletes their folder.
 struct Processes {
     folder: PathBuf,
     commands: BTreeMap<String, Vec<String>>,
     children: BTreeMap<String, Child>,
     lines: Lines,
-    /// Where the row steps a wall clock.
+    /// Set if the row steps a wall clock.
     clocks: Option<Clocks>,
 }
 
@@ -138,7 +138,7 @@ impl Processes {
 
     fn signal(&self, name: &str, signal: Signal) {
         if let Some(child) = self.children.get(name) {
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = kill_process(Pid::from_child(child), signal);
         }
     }
@@ -150,7 +150,7 @@ impl Processes {
         }
     }
 
-    /// The events of the Sentinels' logs.
+    /// The events in the Sentinels' logs.
     fn events(&self, place: &Machine) -> Vec<Seen> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let event = |(by, at, line): &(String, Instant, String)| {
@@ -182,14 +182,14 @@ impl Drop for Processes {
 /// Plays a row once.
 ///
 /// # Errors
-/// What has kept the rig from coming up.
+/// The reason why the rig did not start.
 pub(crate) fn play(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     tokio::task::LocalSet::new().block_on(&runtime, play_here(row, run))
 }
 
-/// Addresses that no other rig of this machine has: a network for each process of tests, and in it
+/// Addresses that no other rig of this machine has: one network for each test process, and in it
 /// one for each rig.
 fn addresses(row: &Row) -> Addresses {
     static RIGS: AtomicU8 = AtomicU8::new(0);
@@ -200,9 +200,9 @@ fn addresses(row: &Row) -> Addresses {
     Addresses((0..).zip(names).map(|(number, name)| (name, address(number))).collect())
 }
 
-/// Where the processes keep their files: in memory where there is a place for that. A Sentinel
-/// writes its state with fsync before it asks for votes and before it gives one, and hears nothing
-/// meanwhile: on a slow disk votes are split more often.
+/// The folder for the processes' files, in memory if possible. A Sentinel fsyncs its state before
+/// it asks for votes and before it gives one, and reads nothing during the fsync: on a slow disk
+/// votes are split more often.
 fn folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     match std::env::var_os("LOCKSTORM_TOPOLOGY_FOLDER") {
@@ -310,7 +310,7 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
         place.until(*at).await;
         let seen = processes.events(&place);
         perform(act, &seen, &mut processes, &mut relays, &cuts, &addresses).map_err(why)?;
-        // A relay that is closed is so before the next act.
+        // Let the closed relays stop before the next act.
         tokio::task::yield_now().await;
     }
     watching.await.map_err(|error| error.to_string())?;
@@ -320,7 +320,7 @@ async fn play_here(row: &Row, run: u64) -> Result<Vec<Seen>, String> {
     Ok(seen)
 }
 
-/// Waits until a process answers so.
+/// Waits until a process gives this reply.
 async fn until(
     place: &Machine,
     begun: Instant,
@@ -371,7 +371,7 @@ fn perform(
         }
         Act::Start(names) => {
             for name in hosts(names, seen) {
-                // One that has ended by itself is there no more, either.
+                // It may have ended by itself: kill it anyway before the restart.
                 processes.kill(&name);
                 relays.reopen(&name)?;
                 processes.start(&name)?;
@@ -392,7 +392,7 @@ fn perform(
                 }
             }
         }
-        // The client does it by itself.
+        // The client sends commands itself.
         Act::Run(..) => {}
         Act::Step(names, by) => {
             let clocks = processes.clocks.as_ref().expect("a row that steps has clocks");

@@ -1,5 +1,5 @@
-//! Relays between real processes: each host of a rig has an address of its own on the loopback
-//! network, where a relay listens and the process behind it, at another port. Processes dial from
+//! Relays between real processes: each host of a rig has its own address on the loopback network. A
+//! relay listens there, and the process behind it listens at another port. Processes dial from
 //! their own addresses, so that a relay knows who dials.
 
 use std::{
@@ -19,11 +19,11 @@ use tokio::{
     time::Instant,
 };
 
-/// How far the ports of a process are above those that its relays listen at. The port of a
-/// cluster's bus is 10,000 above the other one.
+/// Difference between a process's port and the port of its relay. A cluster bus port is 10,000
+/// above the client port.
 pub(crate) const BEHIND: u16 = 20_000;
 
-/// Which pairs of hosts are cut, and which are slow, each direction by itself.
+/// The cut and the slow pairs of hosts, each direction by itself.
 #[derive(Clone, Default)]
 pub(crate) struct Cuts(Rc<(RefCell<Pairs>, Notify)>, Rc<RefCell<Delays>>);
 
@@ -42,7 +42,7 @@ impl Cuts {
         self.0.1.notify_waiters();
     }
 
-    /// What one host sends to the other takes so much longer from now on.
+    /// Delays everything that `from` sends to `to` by `by` from now on.
     pub(crate) fn slow(&self, from: IpAddr, to: IpAddr, by: Duration) {
         self.1.borrow_mut().insert((from, to), by);
     }
@@ -51,7 +51,7 @@ impl Cuts {
         self.1.borrow().get(&(from, to)).copied()
     }
 
-    /// Waits until what one host sends reaches the other.
+    /// Waits until `from` can send to `to`.
     async fn passable(&self, from: IpAddr, to: IpAddr) {
         loop {
             let changed = self.0.1.notified();
@@ -63,7 +63,7 @@ impl Cuts {
     }
 }
 
-/// A connection from an address of this machine.
+/// Connects from an address of this machine.
 pub(crate) async fn dial(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::new(from, 0))?;
@@ -75,7 +75,7 @@ pub(crate) async fn dial(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> 
 /// The relays of a rig's hosts.
 pub(crate) struct Relays {
     cuts: Cuts,
-    /// Where a host listens.
+    /// The addresses at which the relays of a host listen.
     at: BTreeMap<String, Vec<SocketAddr>>,
     listening: BTreeMap<String, Vec<JoinHandle<()>>>,
 }
@@ -85,13 +85,13 @@ impl Relays {
         Relays { cuts, at: BTreeMap::new(), listening: BTreeMap::new() }
     }
 
-    /// Listens for a host, also if its process is not there yet.
+    /// Listens for a host, even before its process runs.
     pub(crate) fn open(&mut self, host: &str, at: Vec<SocketAddr>) -> io::Result<()> {
         self.at.insert(host.to_owned(), at);
         self.reopen(host)
     }
 
-    /// Listens for a host again, unless it does so already.
+    /// Listens for a host again; does nothing if it already listens.
     pub(crate) fn reopen(&mut self, host: &str) -> io::Result<()> {
         if self.listening.contains_key(host) {
             return Ok(());
@@ -101,14 +101,14 @@ impl Relays {
         Ok(())
     }
 
-    /// A host that is dialed from now on refuses, as one on which no process listens: a node of a
-    /// cluster sends a ping as soon as it is connected.
+    /// Refuses further connections to a host, as a host without a listening process does: a cluster
+    /// node sends a ping as soon as it is connected.
     pub(crate) fn close(&mut self, host: &str) {
         self.listening.remove(host).into_iter().flatten().for_each(|task| task.abort());
     }
 }
 
-/// Relays what comes to an address to the process behind it.
+/// Relays connections to an address to the process behind it.
 fn listen(at: SocketAddr, cuts: Cuts) -> io::Result<JoinHandle<()>> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -119,7 +119,7 @@ fn listen(at: SocketAddr, cuts: Cuts) -> io::Result<JoinHandle<()>> {
             let cuts = cuts.clone();
             tokio::task::spawn_local(async move {
                 let (from, to) = (peer.ip(), at.ip());
-                // A dial into a cut is answered when the cut is over.
+                // A dial into a cut is answered once the cut is healed.
                 cuts.passable(from, to).await;
                 cuts.passable(to, from).await;
                 let Ok(behind) = dial(from, SocketAddr::new(to, at.port() + BEHIND)).await else { return };
@@ -148,17 +148,17 @@ async fn copy(
         }
         cuts.passable(from, to).await;
         if read == 0 || writing.write_all(&bytes[..read]).await.is_err() {
-            // A half-closed connection is of no use to any of these processes.
+            // None of these processes can use a half-closed connection.
             let _ = writing.shutdown().await;
             return;
         }
     }
 }
 
-/// How many pieces of a slow link are under way at most.
+/// Limit of the pieces under way on a slow link.
 const UNDER_WAY: usize = 1_000;
 
-/// Copies these bytes and all that follow, each as much later as the delay is.
+/// Copies these bytes and all that follow, each piece later by `delay`.
 async fn copy_late(
     first: Vec<u8>,
     delay: Duration,
@@ -176,7 +176,7 @@ async fn copy_late(
             bytes.truncate(read);
         }
     };
-    // It owns the receiver, so that reading ends when writing does.
+    // This task owns the receiver, so that reading ends when writing does.
     let write = async move {
         while let Some((due, bytes)) = receiver.recv().await {
             sleep_until(due).await;
@@ -200,7 +200,6 @@ async fn sleep_until(due: Instant) {
     tokio::time::sleep_until(due).await;
 }
 
-/// The addresses of a rig's hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses(pub(crate) BTreeMap<String, IpAddr>);
 
@@ -213,7 +212,7 @@ impl Addresses {
         self.0.iter().find(|(_, known)| **known == address).map(|(name, _)| name.as_str())
     }
 
-    /// A text with names in the place of addresses. No address is the beginning of another one.
+    /// Replaces addresses by names in a text. No address is a prefix of another.
     pub(crate) fn named(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (name, address)| text.replace(&address.to_string(), name))
     }

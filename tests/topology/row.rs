@@ -1,11 +1,11 @@
-//! What a row is made of: a rig, what happens to it, and what must be seen, in milliseconds since
-//! the row's zero.
+//! The parts of a row: a rig, the acts on it, and the expected sights, in milliseconds since the
+//! row's zero.
 
 /// A master `m`, its replicas `r1`, `r2`, .., and Sentinels `s1`, `s2`, ..; or a cluster of masters
-/// `A`, `B`, .. with replicas `a`, `b`, .. of them. A `client` reaches them all.
+/// `A`, `B`, .. and their replicas `a`, `b`, .. A `client` reaches them all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rig {
-    /// Masters of a cluster; 0 if there is none.
+    /// Masters of a cluster; 0 without a cluster.
     pub(crate) masters: usize,
     /// Further replicas of a cluster's masters: the replica, and its master.
     pub(crate) more: &'static [(&'static str, &'static str)],
@@ -22,8 +22,8 @@ pub(crate) struct Rig {
     pub(crate) parallel_syncs: u32,
     /// Options of nodes: the node (all, if empty), the option, its value.
     pub(crate) options: &'static [(&'static str, &'static str, &'static str)],
-    /// The row's zero is the start of the Sentinels, or the making of the cluster; otherwise they
-    /// know each other and all nodes by then.
+    /// True if the row's zero is the start of the Sentinels or of the making of the cluster.
+    /// Otherwise they know each other and all nodes by then.
     pub(crate) starts_at_zero: bool,
 }
 
@@ -42,8 +42,7 @@ pub(crate) const S3: Rig = Rig {
     starts_at_zero: false,
 };
 
-/// The same, and the master takes writes only while a replica acknowledges (`min-replicas-to-write`
-/// 1).
+/// [`S3`] whose master takes writes only while a replica acknowledges (`min-replicas-to-write` 1).
 pub(crate) const S3_GUARDED: Rig = Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 };
 
 /// Two nodes and two Sentinels.
@@ -52,7 +51,7 @@ pub(crate) const S2: Rig = Rig { replicas: 1, sentinels: 2, ..S3 };
 /// A cluster of three masters, each with a replica.
 pub(crate) const C6: Rig = Rig { masters: 3, node_timeout: 2_000, replicas: 1, sentinels: 0, ..S3 };
 
-/// So many slots a cluster has.
+/// The slots of a cluster.
 const SLOTS: usize = 16_384;
 
 impl Rig {
@@ -67,14 +66,14 @@ impl Rig {
         [String::from("m")].into_iter().chain(replicas).collect()
     }
 
-    /// The master of a node of a cluster; none of a master.
+    /// The master of a cluster's replica; `None` for a master.
     pub(crate) fn master_of(&self, node: &str) -> Option<String> {
         let more = self.more.iter().find(|(name, _)| *name == node);
         let other = || node.starts_with(char::is_lowercase).then(|| node.to_uppercase());
         more.map(|(_, master)| (*master).to_owned()).or_else(other)
     }
 
-    /// The first and the last slot of a master of a cluster.
+    /// The first and last slot of a cluster's master.
     pub(crate) fn slots_of(&self, master: &str) -> Option<(usize, usize)> {
         let at = usize::from(*master.as_bytes().first()? - b'A');
         let first = |at: usize| (at * SLOTS).div_ceil(self.masters);
@@ -85,8 +84,8 @@ impl Rig {
         (1..=self.sentinels).map(|at| format!("s{at}")).collect()
     }
 
-    /// The file of a Sentinel, but for its port: where the master is, and what it tells others of
-    /// itself.
+    /// The configuration of a Sentinel without its port: the master's address, and the address that
+    /// it announces.
     pub(crate) fn file(&self, announce: &str, master: &str) -> String {
         format!(
             "sentinel announce-ip {announce}\nsentinel announce-port 26379\nsentinel monitor main {master} 6379 {}\n\
@@ -104,84 +103,85 @@ impl Rig {
     }
 }
 
-/// Something that is done to a rig. Several hosts are separated by blanks; `leader` is the Sentinel
-/// that led the failover, `master` the node that it promoted.
+/// An act on a rig. Blanks separate several hosts; `leader` is the Sentinel that led the failover,
+/// `master` the node that it promoted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Act {
-    /// The process is killed: its sockets are reset.
+    /// Kills the process: its sockets are reset.
     Kill(&'static str),
-    /// It is started again.
+    /// Starts the process again.
     Start(&'static str),
-    /// The process stands still (SIGSTOP).
+    /// Pauses the process (SIGSTOP).
     Freeze(&'static str),
-    /// It goes on.
+    /// Continues the process.
     Thaw(&'static str),
-    /// Nothing passes between these hosts and those, in either direction; what is sent waits.
+    /// Cuts both directions between the first and the second hosts; sent bytes wait.
     Cut(&'static str, &'static str),
-    /// It passes again.
+    /// Heals both directions.
     Heal(&'static str, &'static str),
-    /// What these hosts send does not reach those.
+    /// Cuts the direction from the first to the second hosts.
     CutOneWay(&'static str, &'static str),
-    /// It does again.
+    /// Heals that direction.
     HealOneWay(&'static str, &'static str),
-    /// What these hosts send to those takes so many milliseconds more, to the end of the run.
+    /// Delays everything that the first hosts send to the second by this many milliseconds, to the
+    /// end of the run.
     Slow(&'static str, &'static str, u64),
-    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`, and
-    /// `<A>` the id of the node `A`. Of several with `; ` between them, on one connection, the
-    /// reply to the last one counts. The reply to a PTTL is also seen as `expires`, by the host, at
-    /// the time when the key will; and `disconnected`, by the host, that the connection has ended
-    /// after the error UNBLOCKED.
+    /// The client sends a command to each of these hosts; in it `{m}` is the address of `m`, and
+    /// `<A>` the ID of node `A`. With several commands separated by `; `, on one connection, the
+    /// last reply counts. A reply to a PTTL is also seen as `expires`, by the host, at the time
+    /// when the key expires. `disconnected`, by the host, is seen if the connection ends after the
+    /// error UNBLOCKED.
     Run(&'static str, &'static str),
-    /// The wall clock of a host steps by so many milliseconds.
+    /// Steps the wall clock of a host by this many milliseconds.
     Step(&'static str, i64),
 }
 
-/// What the client does all the time, from a second before zero on.
+/// A continuous action of the client, from one second before zero.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Watch {
-    /// It writes numbers to one node, every 20 ms: `accepted`, `refused`, and in the end `lost`, by
+    /// Writes numbers to one node, every 20 ms: `accepted`, `refused`, and at the end `lost`, by
     /// `writes`.
     Writes(&'static str),
-    /// The same, and each write is followed by WAIT: `confirmed`, if a replica has it, and in the
-    /// end `confirmed and lost`.
+    /// Like [`Watch::Writes`], with WAIT after each write: `confirmed` if a replica has it, and at
+    /// the end `confirmed and lost`.
     Confirms(&'static str),
-    /// It writes 2,000 numbers a second to one node, without waiting for replies: what
-    /// [`Watch::Writes`] has, and in the end `doubled` and `refused and kept`.
+    /// Writes 2,000 numbers a second to one node without waiting for replies: the sights of
+    /// [`Watch::Writes`], and at the end `doubled` and `refused and kept`.
     Floods(&'static str),
-    /// It asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new
+    /// Asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new
     /// answer; and `INFO address` and `INFO status`, by the Sentinel, with every new value of
     /// `master0` in its INFO.
     Asks,
-    /// It stays connected to a node, also as a subscriber: `closed`, by `client` or `subscriber`,
+    /// Stays connected to a node, also as a subscriber: `closed`, by `client` or `subscriber`,
     /// about the node.
     Holds(&'static str),
-    /// It reads CLIENT LIST of a node, every 20 ms: `linked`, by a Sentinel, with each new
-    /// connection that replaces one to the node (`r1 cmd`, `r1 pubsub`).
+    /// Reads CLIENT LIST of a node, every 20 ms: `linked`, by a Sentinel, with each new connection
+    /// that replaces one to the node (`r1 cmd`, `r1 pubsub`).
     Links(&'static str),
-    /// It asks each node of a cluster what it thinks of itself and of all others, every 40 ms, and
-    /// notes what has changed, by the node: `fail?`, `fail` and `well` about another one, `master`,
-    /// `replica` (`a of A`) and `epoch` (`A 7`; `has epoch`, also of one that it sees for the first
-    /// time), `state` (`ok` or `fail`), and `ping` for each that it has sent.
+    /// Reads each cluster node's view of itself and of all others, every 40 ms, and logs the
+    /// changes, by the node: `fail?`, `fail` and `well` about another node, `master`, `replica` (`a
+    /// of A`) and `epoch` (`A 7`; `has epoch`, also of a node seen for the first time), `state`
+    /// (`ok` or `fail`), and `ping` for each ping that it sent.
     Views,
-    /// It reads MONITOR of a node: each command that a Sentinel sends, by that Sentinel, about the
+    /// Reads MONITOR of a node: each command that a Sentinel sends, by that Sentinel, about the
     /// node.
     Monitors(&'static str),
 }
 
-/// Something that may be seen: an event of a Sentinel, or of the client's watches.
+/// A pattern for observations: an event of a Sentinel, or of the client's watches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sight {
     pub(crate) event: &'static str,
     /// A host; `leader` or `observers`; any if empty.
     pub(crate) by: &'static str,
-    /// A part of the message. In rows that watch [`Watch::Views`] it may have `{first A B}`, that
-    /// node of the two whose id is the smaller one, or `{last A B}`, the other one.
+    /// A part of the message. In rows that watch [`Watch::Views`] it may contain `{first A B}`, the
+    /// node of the two with the smaller ID, or `{last A B}`, the other one.
     pub(crate) about: &'static str,
-    /// It does not count before.
+    /// Earlier observations do not count.
     pub(crate) from: i64,
 }
 
-/// A sight of this name, after zero.
+/// A sight of this event, after zero.
 pub(crate) const fn see(event: &'static str) -> Sight {
     Sight { event, by: "", about: "", from: 0 }
 }
@@ -198,7 +198,6 @@ impl Sight {
     }
 }
 
-/// A moment of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Moment {
     At(i64),
@@ -206,26 +205,25 @@ pub(crate) enum Moment {
     Last(Sight),
 }
 
-/// What must be seen.
+/// An expectation about the observations of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Expect {
-    /// So long passes from one moment to another: the least and the most.
+    /// The time from one moment to another, at least and at most.
     Takes(&'static str, Moment, Moment, i64, i64),
-    /// It is never seen.
+    /// No observation matches.
     Never(Sight),
-    /// It is seen so often: the least and the most.
+    /// The number of observations, at least and at most.
     Count(Sight, usize, usize),
-    /// One host emits these in this order; others may be between them.
+    /// One host emits these in this order, perhaps with others between them.
     InOrder(&'static str, &'static [&'static str]),
-    /// Each two in a row by one host are so far apart: the least and the most.
+    /// The time between consecutive observations of one host, at least and at most.
     Every(&'static str, Sight, i64, i64),
-    /// The replies to a command, by host, with `*` for anything.
+    /// The replies to a command, by host, with `*` for any text.
     Answers(&'static str, &'static str, &'static str),
-    /// The last words of what is last seen of the two are not the same.
+    /// The last observations of the two sights end in different words.
     Differ(Sight, Sight),
 }
 
-/// One behaviour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) id: &'static str,
@@ -233,26 +231,26 @@ pub(crate) struct Row {
     pub(crate) rig: Rig,
     pub(crate) watches: &'static [Watch],
     pub(crate) acts: &'static [(i64, Act)],
-    /// When the run is over.
+    /// The end of the run, in milliseconds since zero.
     pub(crate) lasts: i64,
     pub(crate) expect: &'static [Expect],
     /// Seeds in an ordinary run on simulated hosts.
     pub(crate) seeds: u64,
-    /// Where reality is otherwise than the reference has it, or the simulator.
+    /// Differences between real processes and the reference or the simulator.
     pub(crate) note: &'static str,
-    /// What the simulator is known to be out of tolerance with.
+    /// Known differences of the simulator beyond the tolerance.
     pub(crate) differs: &'static [Differs],
 }
 
 /// A simulated median that is further from the real one than
-/// [`tolerance::of`](crate::tolerance::of) allows: of which expectation (its label), by how much at
-/// most, and why.
+/// [`tolerance::of`](crate::tolerance::of) allows: the label of the expectation, the largest
+/// difference, and the reason.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Differs(pub(crate) &'static str, pub(crate) i64, pub(crate) &'static str);
 
 impl Expect {
-    /// What it measures, as the table has it: a time (in milliseconds), or how often. Nothing if it
-    /// measures nothing.
+    /// The name of its measurement in the table: a time in milliseconds, or a number of times.
+    /// `None` if it measures nothing.
     pub(crate) fn label(&self) -> Option<String> {
         match self {
             Expect::Takes(what, ..) | Expect::Every(what, ..) => Some(format!("{what}, ms")),
@@ -266,7 +264,7 @@ impl Expect {
         }
     }
 
-    /// The least and the most that a row demands of what is measured.
+    /// The least and the most value that a row demands of the measurement.
     pub(crate) fn bounds(&self) -> Option<(i64, i64)> {
         match *self {
             Expect::Takes(.., least, most) | Expect::Every(.., least, most) => Some((least, most)),
@@ -276,7 +274,7 @@ impl Expect {
     }
 }
 
-/// What most rows have.
+/// The defaults of most rows.
 pub(crate) const ROW: Row = Row {
     id: "",
     about: "",
@@ -290,5 +288,5 @@ pub(crate) const ROW: Row = Row {
     differs: &[],
 };
 
-/// What most rows of clusters have.
+/// The defaults of most rows of clusters.
 pub(crate) const CLUSTER_ROW: Row = Row { rig: C6, seeds: 1, ..ROW };

@@ -1,42 +1,42 @@
-//! What was seen in a run, and whether it is what a row expects.
+//! Observations of a run, and their judgement by the expectations of the row.
 
 use std::{cell::RefCell, collections::BTreeSet, fmt::Write, rc::Rc};
 
 use crate::row::{Expect, Moment, Row, Sight};
 
-/// An event of a Sentinel, or of a watch of the client.
+/// An observation: an event of a Sentinel, or of a watch of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Milliseconds since zero.
+    /// Milliseconds since the row's zero.
     pub(crate) at: i64,
     pub(crate) by: String,
     pub(crate) event: String,
     pub(crate) message: String,
 }
 
-/// What is seen, as it comes.
+/// The observations in order of their arrival.
 pub(crate) type Log = Rc<RefCell<Vec<Seen>>>;
 
-/// What was measured for one [`Expect`] of a row, in its order: the values in milliseconds, or how
-/// often.
+/// The measurements, each with the index of its [`Expect`] in the row: times in milliseconds, or
+/// one number of times.
 pub(crate) type Measured = Vec<(usize, Vec<i64>)>;
 
-/// What one run of a row showed.
+/// The result of one run of a row.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) measured: Measured,
-    /// What was not as expected.
+    /// Descriptions of the unmet expectations.
     pub(crate) wrong: Vec<String>,
 }
 
-/// The Sentinel that led the last failover; else the one that stood for it.
+/// The Sentinel that led the last failover; else the one that was elected or tried last.
 pub(crate) fn leader(seen: &[Seen]) -> Option<&str> {
     let by = |event: &str| seen.iter().rev().find(|seen| seen.event == event).map(|seen| &*seen.by);
     by("+promoted-slave").or_else(|| by("+elected-leader")).or_else(|| by("+try-failover"))
 }
 
-/// Whether Sentinels that stood for election at once took the votes from each other, so that none
-/// was elected: a matter of chance, but for a row that expects it.
+/// Returns true if several Sentinels stood for election and none was elected, because they took
+/// votes from each other. That is a matter of chance, except for a row that expects it.
 pub(crate) fn is_split(row: &Row, seen: &[Seen]) -> bool {
     let is_expected =
         |expect: &Expect| matches!(expect, Expect::Never(sight) if sight.event == "+elected-leader");
@@ -57,7 +57,7 @@ fn is_by(by: &str, wanted: &str, leader: Option<&str>) -> bool {
     }
 }
 
-/// A part of a message with the name of a node in the place of `{first A B}` or `{last A B}`.
+/// A part of a message with the name of a node in place of `{first A B}` or `{last A B}`.
 fn with_names(about: &str, seen: &[Seen]) -> String {
     let Some((before, rest)) = about.split_once('{') else { return about.to_owned() };
     let (choice, after) = rest.split_once('}').expect("a choice of nodes in braces");
@@ -72,10 +72,10 @@ fn with_names(about: &str, seen: &[Seen]) -> String {
     format!("{before}{}{after}", name.unwrap_or_default())
 }
 
-/// That the writes that are left could not be read: which are lost is not known then.
+/// Logged if the remaining writes could not be read: the lost ones are unknown then.
 pub(crate) const UNREAD: &str = "unread";
 
-/// Holds a run to its row; a bound may be missed by `slack` milliseconds.
+/// Judges a run by its row; a bound may be missed by `slack` milliseconds.
 pub(crate) fn judge(row: &Row, seen: &[Seen], slack: i64) -> Verdict {
     let mut verdict = Verdict::default();
     if seen.iter().any(|seen| seen.event == UNREAD) {
@@ -166,7 +166,7 @@ pub(crate) fn judge(row: &Row, seen: &[Seen], slack: i64) -> Verdict {
     verdict
 }
 
-/// Whether a text is as a pattern has it, in which `*` stands for anything.
+/// Returns true if a text matches a pattern in which `*` stands for any text.
 fn matches(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -179,8 +179,8 @@ fn matches(text: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// All that was seen, for a person who looks into a failure; what a watch sees all the time is left
-/// out.
+/// All observations, for a person who looks into a failure; leaves out the continuous ones of
+/// watches.
 pub(crate) fn told(seen: &[Seen]) -> String {
     let mut lines = String::new();
     for Seen { at, by, event, message } in seen {

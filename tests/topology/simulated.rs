@@ -17,11 +17,11 @@ use crate::{
     seen::{Log, Seen, leader},
 };
 
-/// When Sentinels start, in milliseconds of true time, and when they know each other.
+/// The start of Sentinels in milliseconds of true time, and the time when they know each other.
 const STARTED: i64 = 5_000;
 const SETTLED: i64 = 15_000;
 
-/// A host of the world whose times count from zero.
+/// A host of the world with times counted from the row's zero.
 #[derive(Clone)]
 struct Virtual {
     ctx: HostCtx,
@@ -69,14 +69,14 @@ fn config(rig: &Rig, name: &str) -> Config {
         set("cluster-node-timeout", &rig.node_timeout.to_string());
     } else {
         config.announce.ip = name.into();
-        // As a real node here has one, in which Sentinels have it write down what they make of it.
+        // Real nodes here have a file too, into which Sentinels make them write their new role.
         config.config_file = "own.conf".into();
         config.replicaof = (name != "m").then(|| ("m".into(), 6379));
     }
     config
 }
 
-/// Plays a row. The number of the run is the seed, and the phase of all periods at zero.
+/// Plays a row. The number of the run determines the seed, and the phase of all periods at zero.
 pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
     let rig = row.rig;
     let zero = match rig.starts_at_zero {
@@ -141,20 +141,20 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
             world.control().now(verb);
         }
     }
-    // What is lost is found out after the end.
+    // The lost writes are found out after the end.
     world.run(True::from_millis(zero + row.lasts + 1_000)).expect("a run has an end");
     let mut seen = log.take();
     seen.sort_by_key(|seen| seen.at);
     seen
 }
 
-/// Where in the periods of the Sentinels zero falls, in milliseconds: INFO comes every ten seconds,
-/// PING every one.
+/// The position of zero in the periods of the Sentinels, in milliseconds: INFO comes every ten
+/// seconds, PING every second.
 pub(crate) fn phase(run: u64) -> i64 {
     (run * 3_863 % 10_000) as i64
 }
 
-/// The hosts that an act is about.
+/// The hosts that an act names.
 pub(crate) fn hosts(names: &str, seen: &[Seen]) -> Vec<String> {
     let host = |name: &str| match name {
         "leader" => leader(seen).unwrap_or("s1").to_owned(),
@@ -164,7 +164,7 @@ pub(crate) fn hosts(names: &str, seen: &[Seen]) -> Vec<String> {
     names.split(' ').map(host).collect()
 }
 
-/// The master as the Sentinels have announced it last.
+/// The master that the Sentinels announced last.
 fn master(seen: &[Seen]) -> Option<&str> {
     seen.iter().rev().find(|seen| seen.event == "+switch-master")?.message.split(' ').nth(3)
 }
@@ -199,7 +199,7 @@ fn verbs(act: &Act, seen: &[Seen]) -> Vec<Verb> {
         Act::Slow(from, to, by) => each_way(from, to, &|from, to| {
             Condition::Slow { from, to, by: Duration::from_millis(by) }.begin("it")
         }),
-        // The client does it by itself.
+        // The client sends commands itself.
         Act::Run(..) => Vec::new(),
         Act::Step(names, by) => each(names, &|host| Verb::ClockStep { host, by_nanos: by * 1_000_000 }),
     }

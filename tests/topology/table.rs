@@ -1,4 +1,4 @@
-//! What was measured, as a table: real processes beside simulated ones.
+//! Prints the measurements of real processes beside those of simulated ones.
 
 use std::{collections::BTreeMap, sync::mpsc, thread};
 
@@ -8,16 +8,16 @@ use crate::{
     tolerance::{self, Span, Table},
 };
 
-/// Rigs of real processes that run at a time; each mostly waits.
+/// Rigs of real processes that run at the same time; each mostly waits.
 const AT_A_TIME: usize = 10;
 
 /// Runs on simulated hosts for each seed of an ordinary run.
 const TIMES: u64 = 10;
 
-/// .. but so many at least.
+/// The least number of runs on simulated hosts.
 const AT_LEAST: u64 = 20;
 
-/// What was measured for each expectation that measures something.
+/// The measurement of each expectation; `None` for one that measures nothing.
 fn spans(row: &Row, runs: &[seen::Verdict]) -> Vec<Option<Span>> {
     let of = |at: usize| {
         let values = runs.iter().flat_map(|run| run.measured.iter().filter(move |(of, _)| *of == at));
@@ -30,9 +30,9 @@ fn words(span: Option<Span>) -> String {
     span.map_or_else(|| "–".into(), |span| span.to_string())
 }
 
-/// Plays the rows of these names (all, if none is given) on real processes and on simulated hosts,
-/// and prints a table of them; answers whether one came out otherwise than expected, or simulated
-/// further from real than it may be.
+/// Plays the rows of these names (all, if `names` is empty) on real processes and on simulated
+/// hosts, and prints their table. Returns true if a result was unexpected, or a simulated one
+/// further from the real one than allowed.
 pub(crate) fn print(runs: u64, names: &[String]) -> bool {
     let chosen = |row: &&Row| names.is_empty() || names.iter().any(|name| name == row.id);
     println!(
@@ -54,8 +54,8 @@ pub(crate) fn print(runs: u64, names: &[String]) -> bool {
     tell(&wrong)
 }
 
-/// Prints a text with tables again, in which the simulated side is measured anew; answers as
-/// [`print`] does.
+/// Prints a text with tables again, with a new measurement of the simulated side; returns like
+/// [`print`].
 pub(crate) fn print_again(printed: &str) -> bool {
     let table = Table::parse(printed);
     let known: Vec<&Row> = rows::all().filter(|row| table.runs(row).is_some()).collect();
@@ -98,7 +98,7 @@ fn simulated(row: &Row) -> Vec<seen::Verdict> {
     (0..runs).map(|run| seen::judge(row, &simulated::play(row, run), 0)).collect()
 }
 
-/// A row as the table has it, and what is wrong with it.
+/// A row of the table, and its errors.
 fn text(row: &Row, runs: &str, reals: &[Option<Span>], simulated: &[seen::Verdict]) -> (String, Vec<String>) {
     let of_simulated = simulated.iter().flat_map(|verdict| &verdict.wrong);
     let mut wrong: Vec<String> = of_simulated.map(|wrong| format!("{} simulated: {wrong}", row.id)).collect();
@@ -119,7 +119,8 @@ fn text(row: &Row, runs: &str, reals: &[Option<Span>], simulated: &[seen::Verdic
     (text, wrong)
 }
 
-/// Plays a row so often on real processes. Runs in which votes were split are only counted.
+/// Plays a row `runs` times on real processes. Returns the verdicts, and the number of runs in
+/// which votes were split.
 fn real(row: &'static Row, runs: u64) -> (Vec<seen::Verdict>, usize) {
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {

@@ -1,30 +1,31 @@
-//! How near to real processes simulated ones must come, and whether the table has them so.
+//! Checks that simulated processes come near enough to real ones, and that the table says so.
 //!
 //! A simulated median must lie within [`TOLERANCE`] and a third of the real range from the real
-//! median. The third is for what a run cannot choose: where in the periods of PING and INFO its
-//! zero falls. Of ten times that are spread evenly over an interval the median is within a third of
-//! their range from the middle of the interval 93 times of 100; where all runs take the same time
-//! nothing is added. How often something is seen must be within the real range, or a tenth of its
-//! end beside it. What is known to be further off has its reason in its row ([`Differs`]), with a
-//! limit: a difference beyond it is wrong, and so is a reason for what is within [`TOLERANCE`].
+//! median. The third allows for something that a run cannot choose: the position of its zero in the
+//! periods of PING and INFO. The median of ten times spread evenly over an interval is within a
+//! third of their range from the middle of the interval in 93 of 100 cases; if all runs take the
+//! same time, the third adds nothing. A number of times must be within the real range, or a tenth
+//! of its end beside it. A known larger difference has a reason in its row ([`Differs`]), with a
+//! limit. A difference beyond the limit is wrong, and so is a reason for a difference within
+//! [`TOLERANCE`].
 //!
-//! An ordinary run of the tests plays a row fewer times than the table has it: of fewer than
-//! [`MANY`] values the median may be off by [`TOLERANCE`] and half of the real range, and of fewer
-//! than [`FEW`] it is not compared.
+//! An ordinary test run plays a row fewer times than the table does. With fewer than [`MANY`]
+//! values the median may be off by [`TOLERANCE`] and half of the real range; with fewer than
+//! [`FEW`] it is not compared.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::row::{Differs, Expect, Row};
 
-/// Between a real and a simulated median, in milliseconds.
+/// Tolerated difference of a real and a simulated median, in milliseconds.
 const TOLERANCE: i64 = 150;
 
-/// So many values have a median that is within a third of their range; fewer than these have none
-/// that says much.
+/// From `MANY` values on, the median is within a third of their range; the median of fewer than
+/// `FEW` says little.
 const MANY: usize = 10;
 const FEW: usize = 4;
 
-/// What was measured in all runs of a row.
+/// The median and the range of all runs of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) median: i64,
@@ -39,7 +40,7 @@ impl Span {
         Some(Span { median: values[values.len() / 2], least, most })
     }
 
-    /// `2045 [2023..2084]`
+    /// Parses `2045 [2023..2084]`.
     fn parse(text: &str) -> Option<Span> {
         let (median, range) = text.strip_suffix(']')?.split_once(" [")?;
         let (least, most) = range.split_once("..")?;
@@ -61,13 +62,12 @@ impl fmt::Display for Span {
     }
 }
 
-/// By how much a simulated median may be off, if the row gives no reason; nothing for a number of
-/// times.
+/// The tolerated difference of a simulated median without a reason; `None` for a number of times.
 fn tolerance(expect: &Expect, real: Span) -> Option<i64> {
     (!matches!(expect, Expect::Count(..))).then(|| TOLERANCE + real.third())
 }
 
-/// What is wrong with the two medians of an expectation that measures something.
+/// The error in the two medians of an expectation; `None` if they agree or nothing is measured.
 pub(crate) fn compare(
     row: &Row,
     expect: &Expect,
@@ -101,7 +101,7 @@ pub(crate) fn compare(
     }
 }
 
-/// What the table has of an expectation.
+/// The table's line of an expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
     real: Option<Span>,
@@ -109,13 +109,13 @@ struct Line {
     expected: String,
 }
 
-/// What the table has of a row.
+/// The table's entry of a row.
 #[derive(Debug, Default, Clone)]
 struct Printed {
     about: String,
-    /// How many real runs there were.
+    /// The number of real runs, in words.
     runs: String,
-    /// Its expectations, by their labels.
+    /// The lines of its expectations by their labels.
     lines: BTreeMap<String, Line>,
 }
 
@@ -155,18 +155,18 @@ impl Table {
         self.rows.get(row.id)?.lines.get(&expect.label()?)
     }
 
-    /// What was measured on real processes.
+    /// The measurement of real processes.
     pub(crate) fn real(&self, row: &Row, expect: &Expect) -> Option<Span> {
         self.line(row, expect)?.real
     }
 
-    /// In how many real runs, in words; nothing if the row is not in the table.
+    /// The number of real runs in words; `None` if the table lacks the row.
     pub(crate) fn runs(&self, row: &Row) -> Option<&str> {
         self.rows.get(row.id).map(|printed| &*printed.runs)
     }
 
-    /// What is in the table and not in the rows, or the other way round, and which medians are
-    /// further off than they may be.
+    /// Reports entries that only the table or only the rows have, and medians with a larger
+    /// difference than allowed.
     pub(crate) fn check<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> Vec<String> {
         let mut wrong = self.wrong.clone();
         let mut left = self.rows.clone();
@@ -200,11 +200,11 @@ impl Table {
         wrong
     }
 
-    /// Whether the median of what simulated runs have measured anew is near the real one. A
-    /// simulator that is late by as much at both ends of a range is so in the median, too.
+    /// Checks that the median of new simulated runs is near the real one. A simulator that is late
+    /// by the same amount at both ends of a range is late in the median, too.
     ///
     /// # Errors
-    /// How far it is off.
+    /// The difference of the medians.
     pub(crate) fn is_near(&self, row: &Row, expect: &Expect, values: Vec<i64>) -> Result<(), String> {
         let (Some(label), Some(real)) = (expect.label(), self.real(row, expect)) else { return Ok(()) };
         let few = values.len() < MANY;
@@ -224,11 +224,11 @@ impl Table {
         }
     }
 
-    /// Whether what one simulated run has measured is what the table says of simulated ones: within
-    /// their range, and the tolerance.
+    /// Checks that the values of one simulated run are within the table's simulated range and the
+    /// tolerance.
     ///
     /// # Errors
-    /// What is not.
+    /// The value that is outside.
     pub(crate) fn holds(&self, row: &Row, expect: &Expect, values: &[i64]) -> Result<(), String> {
         let Some(label) = expect.label() else { return Ok(()) };
         let Some(span) = self.line(row, expect).and_then(|line| line.simulated) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The tolerance finds what is out of it.
+//! Tests that the tolerance reports exactly the values outside of it.
 
 use libtest_mimic::Failed;
 
@@ -10,7 +10,7 @@ use crate::{
 const TIME: Expect = Expect::Takes("it", At(0), At(0), 0, 9_000);
 const TIMES: Expect = Expect::Count(see("it"), 0, 9);
 
-/// A reason for a difference of half a second.
+/// A reason for a difference of 500 ms.
 const KNOWN: &[Differs] = &[Differs("it, ms", 500, "because")];
 
 const EXACT: Span = Span { median: 2_000, least: 1_990, most: 2_020 };
@@ -34,17 +34,17 @@ fn medians() -> Result<(), Failed> {
     let plain = Row { expect: &[TIME, TIMES], ..ROW };
     let known = Row { differs: KNOWN, ..plain };
     let cases = [
-        // 150 ms and a third of 30.
+        // The tolerance is 150 ms and a third of the range of 30: 160.
         (plain, TIME, Some(EXACT), Some(at(2_160)), ""),
         (plain, TIME, Some(EXACT), Some(at(2_161)), "off by 161, which no reason is given for"),
         (plain, TIME, Some(EXACT), Some(at(1_839)), "off by 161, which no reason is given for"),
-        // A third of 1,500.
+        // 150 ms and a third of the range of 1,500: 650.
         (plain, TIME, Some(SPREAD), Some(at(2_650)), ""),
         (plain, TIME, Some(SPREAD), Some(at(2_651)), "off by 651, which no reason is given for"),
         (known, TIME, Some(EXACT), Some(at(2_500)), ""),
         (known, TIME, Some(EXACT), Some(at(2_501)), "off by 501, and the reason is for 500"),
         (known, TIME, Some(EXACT), Some(at(2_100)), "it has a reason for a difference that there is not"),
-        // A reason for one is none for another.
+        // A reason for one expectation does not count for another.
         (known, TIMES, Some(at(3)), Some(at(4)), "off by 1, which no reason is given for"),
         (plain, TIMES, Some(Span { median: 3, least: 0, most: 4 }), Some(at(0)), ""),
         (plain, TIMES, Some(Span { median: 3, least: 1, most: 4 }), Some(at(0)), "off by 3, which no reason"),
@@ -119,7 +119,7 @@ fn simulated_runs() -> Result<(), Failed> {
     if table.real(&row, &TIME) != Some(EXACT) || table.runs(&row) != Some("10 runs") {
         return Err("the table is read otherwise".into());
     }
-    // 2,000 to 2,200, and 150 and a third of that beyond.
+    // The printed range is 2,000 to 2,200, so 150 ms and a third of 200 are allowed beyond it: 217.
     table.holds(&row, &TIME, &[1_783, 2_417])?;
     match table.holds(&row, &TIME, &[2_418]) {
         Err(_) => Ok(()),
@@ -132,11 +132,12 @@ fn fresh_medians() -> Result<(), Failed> {
     let known = Row { differs: KNOWN, ..plain };
     let table = Table::parse(PRINTED);
     let cases = [
-        // 150 ms and half of 30. Of each value the table would be content: it has 2,000 to 2,200.
+        // Few values: 150 ms and half of the range of 30, so 165. The printed range of 2,000 to
+        // 2,200 would allow each value.
         (plain, vec![2_165; 4], ""),
         (plain, vec![2_166; 4], "off by 166, not up to 165"),
         (plain, vec![1_800, 1_834, 1_834, 9_000], "off by 166, not up to 165"),
-        // .. and a third.
+        // Ten values: 150 ms and a third of 30, so 160.
         (plain, vec![2_160; 10], ""),
         (plain, vec![2_161; 10], "off by 161, not up to 160"),
         (known, vec![2_500; 4], ""),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// How often it is looked whether the lock is still held and whether the watchdog has renewed it.
+/// The interval of checks for the loss of the lock and for the watchdog's renewals.
 const EVERY: Duration = Duration::from_millis(50);
 
 enum Kind {
@@ -41,18 +41,18 @@ async fn asked<O: Object>(
 
 fn say(message: &Value) {
     let mut out = std::io::stdout().lock();
-    // Where the reader is gone, the input ends as well.
+    // If the reader is gone, the input ends as well.
     let _ = writeln!(out, "{message}").and_then(|()| out.flush());
 }
 
-/// Until when the lock is held for sure, as the wall clock shows it.
+/// The certain end of the hold, in milliseconds since the Unix epoch by the wall clock.
 #[expect(clippy::disallowed_methods, reason = "a process of its own, in real time")]
 fn until_ms(guard: &LockGuard) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from((now + guard.validity()).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Tells of renewals and of the loss, as long as there is the guard.
+/// Reports renewals and the loss, while the guard exists.
 #[expect(clippy::disallowed_methods, reason = "a process of its own, in real time")]
 async fn watch(hold: u64, guard: Weak<LockGuard>, mut told: u64) {
     loop {
@@ -62,7 +62,7 @@ async fn watch(hold: u64, guard: Weak<LockGuard>, mut told: u64) {
             return say(&json!({ "type": "lost", "hold": hold }));
         }
         let until = until_ms(&guard);
-        // The readings of two clocks differ by less.
+        // Two readings of the clocks differ by less than 10 ms.
         if until > told + 10 {
             told = until;
             say(&json!({ "type": "renewed", "hold": hold, "until_ms": until }));
@@ -117,7 +117,7 @@ impl Peer {
             "release" => {
                 let hold = number("hold").ok_or("no hold")?;
                 let guard = self.holds.borrow_mut().remove(&hold).ok_or("no such hold")?;
-                // `watch` has it for no longer than a poll, and one thing is asked of a hold at a
+                // `watch` has it only for the length of a poll, and a hold gets one command at a
                 // time.
                 let guard = Rc::into_inner(guard).ok_or("it is being extended")?;
                 guard.release().await?;
@@ -149,7 +149,7 @@ impl Peer {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let (line, mut lines) = tokio::sync::mpsc::unbounded_channel();
-    // Standard input has no other way to be waited for.
+    // Only a thread can wait for standard input.
     std::thread::spawn(move || {
         for read in std::io::stdin().lock().lines().map_while(Result::ok) {
             if line.send(read).is_err() {

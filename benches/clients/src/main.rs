@@ -1,10 +1,10 @@
-//! A process with one lock client, measured: `lockstorm-bench-clients CLIENT THREADS PORT`.
+//! Measures one lock client in its own process: `lockstorm-bench-clients CLIENT THREADS PORT`.
 //!
-//! It reads lines `WORKLOAD TASKS MILLISECONDS` from standard input, does each for so long, and
-//! answers with a line of numbers: grants, hand-offs, and the median and the 99th percentile of the
-//! time that an acquisition took, in microseconds. `Redisson.java` understands the same words, and
-//! `run.py` gives them to both. A line `turns CLIENTS MILLISECONDS HOLD THINK`, which `turns.py`
-//! writes, is in `turns.rs`.
+//! It reads lines `WORKLOAD TASKS MILLISECONDS` from standard input, runs each workload for that
+//! time, and replies with a line of numbers: grants, hand-offs, and the median and the 99th
+//! percentile of the acquisition times in microseconds. `Redisson.java` understands the same words,
+//! and `run.py` sends them to both. `turns.rs` executes the lines `turns CLIENTS MILLISECONDS HOLD
+//! THINK` of `turns.py`.
 
 mod turns;
 
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The lease where a client has no watchdog: longer than any workload.
+/// The lease for clients without a watchdog: longer than any workload.
 const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
@@ -47,7 +47,7 @@ enum Workload {
     Cycles,
     /// All tasks acquire and release one lock.
     HandOffs,
-    /// The same with a fair lock.
+    /// All tasks acquire and release one fair lock.
     FairHandOffs,
 }
 
@@ -62,7 +62,7 @@ impl Workload {
     }
 }
 
-/// What all tasks of a workload write to.
+/// The shared counters of a workload's tasks.
 struct Board {
     until: Instant,
     /// The task that held the shared lock last. Only the holder writes it.
@@ -75,8 +75,8 @@ impl Board {
         Instant::now() < self.until
     }
 
-    /// Counts a grant to `task`, which began to acquire at `begun`. What comes after the end does
-    /// not count.
+    /// Counts a grant to `task`, which began to acquire at `begun`. Grants after the end do not
+    /// count.
     fn granted(&self, task: usize, begun: Instant, waits: &mut Vec<Duration>) {
         let now = Instant::now();
         if now < self.until {
@@ -109,7 +109,7 @@ async fn lockstorm(
     Ok(waits)
 }
 
-/// The name that clients without kinds of locks have for the key.
+/// The key's name for clients without kinds of locks.
 fn name(workload: Workload, task: usize) -> Result<String, Failure> {
     match workload {
         Workload::Cycles => Ok(format!("value:{task}")),
@@ -135,7 +135,7 @@ async fn rslock(
     Ok(waits)
 }
 
-/// It blocks its thread, and connects anew for each request.
+/// This client blocks its thread, and opens a connection for each request.
 fn redlock(
     manager: &RedLock,
     workload: Workload,
@@ -154,7 +154,7 @@ fn redlock(
     Ok(waits)
 }
 
-/// The value below which this share of the sorted waits is, in microseconds.
+/// The value of sorted waits at this share, in microseconds.
 fn quantile(sorted: &[Duration], share: f64) -> f64 {
     let place = (sorted.len() as f64 * share) as usize;
     sorted.get(place.min(sorted.len().saturating_sub(1))).map_or(f64::NAN, |wait| wait.as_secs_f64() * 1e6)
@@ -218,8 +218,7 @@ fn main() -> Result<(), Failure> {
         }
     };
     runtime.block_on(async {
-        // A task, so that with several threads none of the client's work is left to the main
-        // thread.
+        // In a task, so that with several threads none of the client's work is on the main thread.
         let (client, port) = (client.clone(), port.clone());
         tokio::spawn(async move { serve(&client, &port).await }).await?
     })

@@ -1,5 +1,5 @@
-//! Clients that want one lock again and again, each with a connection of its own: how evenly they
-//! get it, and how long each waits.
+//! Measures clients that repeatedly want one lock, each on its own connection: the evenness of
+//! their grants, and their waits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,15 +9,15 @@ use tokio::task::JoinSet;
 
 use crate::{Failure, LEASE, Subject, quantile};
 
-/// What one client got.
+/// The grants and waits of one client.
 #[derive(Default)]
 struct Share {
     grants: u64,
-    /// How long it waited for each, and in the end in vain.
+    /// The time that it waited for each grant, and for the last try in vain.
     waits: Vec<Duration>,
 }
 
-/// The client that had the lock last, and how often that changed.
+/// The client that had the lock last, and the number of changes.
 #[derive(Default)]
 struct HandOffs {
     last: Option<usize>,
@@ -32,8 +32,8 @@ struct Contest {
 }
 
 impl Contest {
-    /// Whether the grant to `client`, which began to acquire at `begun`, is in time. A wait beyond
-    /// the end counts up to there.
+    /// Counts the grant to `client`, which began to acquire at `begun`; returns false if it is
+    /// after the end. A wait beyond the end counts up to the end.
     async fn granted(&self, client: usize, begun: Instant, share: &mut Share) -> bool {
         let now = Instant::now();
         share.waits.push(now.min(self.until).saturating_duration_since(begun));
@@ -81,9 +81,9 @@ impl Contest {
     }
 }
 
-/// Does what `CLIENTS MILLISECONDS HOLD THINK` say, the last two in microseconds. The answer:
-/// grants, hand-offs, the median, the 99th percentile and the longest of the waits in microseconds,
-/// Jain's index of the grants, and the clients that got none.
+/// Executes `CLIENTS MILLISECONDS HOLD THINK`, the last two in microseconds. Returns grants,
+/// hand-offs, the median, the 99th percentile and the longest wait in microseconds, Jain's index of
+/// the grants, and the number of clients without a grant.
 pub(crate) async fn measure(client: &str, url: &str, words: &[&str]) -> Result<String, Failure> {
     let &[clients, millis, hold, think] = words else {
         return Err("not `turns CLIENTS MILLISECONDS HOLD THINK`".into());

@@ -1,4 +1,4 @@
-//! The binary from the outside: what it prints, and its exit codes.
+//! The binary from the outside: its output, and its exit codes.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 mod reports;
 mod research;
 
-/// A lock that two clients take and give back; nothing goes wrong.
+/// Two clients acquire and release a lock; nothing goes wrong.
 const GOOD: &str = r#"
 [node.redis]
 [client.c1]
@@ -21,7 +21,7 @@ storm = "3s"
 l1 = "holds"
 "#;
 
-/// A folder of one test's own.
+/// A separate folder for one test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -107,7 +107,7 @@ fn the_exit_status_says_how_it_came_out() {
     folder.run(&["--version"]).ends(0, env!("CARGO_PKG_VERSION"));
 }
 
-/// A violation that the scenario expects is as expected also when its history is judged later.
+/// A violation that the scenario expects is also as expected when its history is judged later.
 #[test]
 fn a_history_is_judged_by_what_its_scenario_expects() {
     let folder = Folder::with("check", "good.toml", GOOD);
@@ -125,7 +125,7 @@ fn a_history_is_judged_by_what_its_scenario_expects() {
         .ends(1, "lockstorm replay 'other.toml@0~");
     history("undecided.toml", &GOOD.replace("l1 = \"holds\"", "permits = \"holds\"")).ends(2, "undecided");
 
-    // Without a word of what is expected, no violation is.
+    // Without any stated expectation, no violation is expected.
     let file = folder.0.join("history.jsonl");
     let forget = |text: &str| {
         let (head, tail) = text.split_once(",\"expect\":{").expect("it says what is expected");
@@ -145,7 +145,7 @@ fn a_history_is_judged_by_what_its_scenario_expects() {
     folder.run(&["check", "history.jsonl"]).ends(64, "something is expected of `l7`");
 }
 
-/// What is printed of a claim is what was measured, and not what its file hopes for.
+/// A claim's output is the measurement, not the hope of its file.
 #[test]
 fn a_claim_says_what_came_out() {
     let folder = Folder::new("claims");
@@ -154,7 +154,7 @@ fn a_claim_says_what_came_out() {
     ran.ends(0, "as described: l1 violated (overlap 23.084s").ends(0, "S9   as stated: ");
 }
 
-/// An order to a Sentinel is what replaced the master: "No fault was needed" was said of it.
+/// A command to a Sentinel replaced the master. Regression: the report said "No fault was needed".
 #[test]
 fn what_was_done_to_a_sentinel_is_told_as_a_fault() {
     let ran = Folder::new("sentinel").run(&["run", "sentinel/manual_failover.toml#at-once", "-v"]);
@@ -175,7 +175,7 @@ fn stock_scenarios_are_named_as_if_they_were_files() {
     folder.run(&["run", "wake/herd.toml"]).ends(0, "1 as expected");
     folder.run(&["run", "wakes"]).ends(64, "did you mean `wake`?");
     folder.run(&["run", "absent"]).ends(64, "`lockstorm list scenarios`");
-    // What is on the disk comes first.
+    // A file on the disk takes precedence over a stock scenario.
     fs::create_dir(folder.0.join("wake")).expect("a folder");
     folder.run(&["run", "wake"]).ends(64, "has no scenario in it");
 }
@@ -216,7 +216,7 @@ fn the_environment_says_what_the_options_say() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = Folder::with("closed_pipe", "good.toml", GOOD);
-    // The pipe's other end is closed before anything is written, as that of `head -0` is.
+    // The other end of the pipe is closed before any output, as with `head -0`.
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let mut command = folder.command(&["replay", "good.toml@1", "--trace"]);
@@ -230,8 +230,8 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 fn an_error_that_cannot_be_told_has_its_exit_status() {
     let folder = Folder::with("closed_error", "bad.toml", &GOOD.replace("steps", "stesp"));
     fs::write(folder.0.join("good.toml"), GOOD).expect("written");
-    // Each writes to standard error: a mistake in a file, a page that was written, what was left
-    // out.
+    // Each of these writes to standard error: a mistake in a file, a written page, or a list of
+    // omissions.
     let rows: [(&[&str], i32); 4] = [
         (&["run", "bad.toml"], 64),
         (&["run", "absent.toml"], 64),
@@ -302,12 +302,12 @@ fn what_the_seed_has_drawn_is_shown() {
         let column = rows[0].iter().position(|column| *column == name).expect("its column");
         assert_eq!(rows[1][column].parse::<f64>().ok(), number.as_f64(), "{name}");
     }
-    // Where nothing is drawn a header has no word of it, as before.
+    // Without drawn values a header does not mention them.
     let fixed = Folder::with("fixed", "fixed.toml", GOOD);
     fixed.run(&["run", "fixed.toml", "--history", "fixed.jsonl"]);
     let recorded = fs::read_to_string(fixed.0.join("fixed.jsonl")).expect("just written");
     assert!(!recorded.contains("\"drawn\""), "{recorded}");
-    // The page of a run showed what was drawn of its faults alone.
+    // Regression: the page of a run showed only the drawn values of its faults.
     assert_eq!(offset(&fs::read_to_string(folder.0.join("drawn.html")).expect("just written")), ahead);
 }
 
@@ -329,14 +329,14 @@ fn what_shrinks_still_goes_wrong() {
     folder.run(&["new", "mine"]).ends(0, "is written");
     folder.run(&["shrink", "mine.toml@0", "--output", "small.toml"]).ends(0, "small.toml is written");
     let text = fs::read_to_string(folder.0.join("small.toml")).expect("a scenario");
-    // The release after the late write has no part in it; the pause has.
+    // The release after the late write is not part of the cause; the pause is.
     assert!(!text.contains("release") && text.contains("pause"), "{text}");
     folder.run(&["run", "small.toml"]).ends(0, "1 as expected");
-    // It was written over whatever was there.
+    // Regression: an existing file was overwritten.
     let again = ["shrink", "mine.toml@0", "--output", "small.toml"];
     folder.run(&again).ends(64, "small.toml is there already");
     folder.run(&[&again[..], &["--force"]].concat()).ends(0, "small.toml is written");
-    // The seeds of the file were kept, of which others need not violate.
+    // Regression: the seeds of the file were kept, although other seeds need not violate.
     let mine = fs::read_to_string(folder.0.join("mine.toml")).expect("a scenario");
     let many = mine.replace("storm = \"10s\"", "storm = \"10s\"\nseeds = 50");
     fs::write(folder.0.join("many.toml"), many).expect("written");
@@ -354,7 +354,7 @@ fn every_subcommand_explains_itself() {
     let commands = help.out.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> = commands
         .take_while(|line| !line.is_empty())
-        // What is said of a command may go on in a line that begins further to the right.
+        // A command's description may continue in a line with deeper indentation.
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .collect();

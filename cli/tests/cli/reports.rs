@@ -1,5 +1,5 @@
-//! The reports that a person reads of a run: the calls that failed, who did what and when, and a
-//! chain that fits on a screen.
+//! The reports of a run for a person: failed calls, the actions with their times, and a chain that
+//! fits on a screen.
 
 use super::*;
 
@@ -14,8 +14,8 @@ macro_rules! defect {
     };
 }
 
-/// No report showed that the user of the clients may use no channels: a lock that was hardly ever
-/// held is never held by two.
+/// Regression: no report showed that the clients' user has no right to channels: a lock that is
+/// hardly ever held is never held by two.
 #[test]
 fn calls_that_failed_are_shown_whatever_the_verdicts() {
     let folder = defect!("refusals", "refusals_are_not_shown");
@@ -58,8 +58,8 @@ fn calls_that_failed_are_shown_whatever_the_verdicts() {
     folder.run(&["check", "h.jsonl"]).ends(0, acquisition).ends(0, release);
 }
 
-/// Of many runs that came out as expected a line says that calls failed, and a run without failures
-/// says nothing.
+/// For many runs that ended as expected, one line reports that calls failed; a run without failures
+/// reports nothing.
 #[test]
 fn of_runs_as_expected_one_line_tells_of_calls_that_failed() {
     let cut = "[node.m]\n[lock]\nresponse_timeout = \"100ms\"\n[client.c1]\n\
@@ -79,8 +79,8 @@ fn of_runs_as_expected_one_line_tells_of_calls_that_failed() {
     assert!(!folder.run(&["run", "good.toml", "--json"]).out.contains("failed_calls"));
 }
 
-/// The client takes no lease of more than ten years, and refused each call of a run that the file
-/// began.
+/// Regression: the client takes no lease of more than ten years, and refused each call of a run
+/// that the file began.
 #[test]
 fn a_lease_that_the_client_refuses_is_a_mistake_of_the_file() {
     let folder = defect!("lease_of_the_client", "lease_that_the_client_refuses");
@@ -88,7 +88,7 @@ fn a_lease_that_the_client_refuses_is_a_mistake_of_the_file() {
     ran.ends(64, "lease_that_the_client_refuses.toml:6:9").ends(64, "give at most 87600h");
 }
 
-/// A command of a fault was said to be the node's own: "m deleted it on m".
+/// Regression: a fault's command was reported as the node's own: "m deleted it on m".
 #[test]
 fn what_an_operator_does_is_not_done_by_the_node() {
     let folder = defect!("operator", "operator_is_called_by_the_nodes_name");
@@ -106,7 +106,8 @@ fn what_an_operator_does_is_not_done_by_the_node() {
     assert!(page.contains("deleted by somebody") && !page.contains("deleted by m"));
 }
 
-/// "At 11.200 s c crashed" was said of a node that had crashed at 11.000 s and was back by then.
+/// Regression: "At 11.200 s c crashed" was reported of a node that had crashed at 11.000 s and was
+/// back by then.
 #[test]
 fn a_crash_has_the_time_of_the_crash() {
     let ran = Folder::new("crash_time").run(&["run", "redlock/restart.toml", "-v"]);
@@ -115,7 +116,7 @@ fn a_crash_has_the_time_of_the_crash() {
     assert!(!ran.out.contains("At 11.200 s c crashed"), "{}", ran.out);
 }
 
-/// The forty lines of a storm told a reader less than the few that matter.
+/// Regression: the forty lines of a storm helped a reader less than the few that matter.
 #[test]
 fn a_long_chain_is_short_on_a_terminal_and_whole_where_it_is_asked_for() {
     let storm = include_str!("../../../scenarios/files/storm/fenced_failover.toml");

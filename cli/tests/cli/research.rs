@@ -1,15 +1,15 @@
-//! What is asked of many runs: sweeps, shares, boundaries, causes, pictures, campaigns.
+//! Questions about many runs: sweeps, shares, boundaries, causes, pictures, campaigns.
 
 use std::{fs, path::PathBuf};
 
 use crate::{Folder, GOOD, Ran};
 
-/// A lock of ten seconds, of which a jump of its server's clock leaves less than the second
-/// client's wait, or more.
+/// A lock of ten seconds. A jump of its server's clock leaves more or less of it than the second
+/// client's wait.
 const JUMP: &str = include_str!("../jump.toml");
 
-/// Each violated run that is shown says without what it would not have been, in JSON and on its
-/// page as well.
+/// Each shown violation lists the causes without which it would not have happened, in JSON and on
+/// its page as well.
 #[test]
 fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
     let folder = Folder::with("causes", "jump.toml", &format!("{JUMP}[expect]\nl1 = \"violated\"\n"));
@@ -24,8 +24,8 @@ fn a_violation_is_shown_with_its_causes_where_they_are_asked_for() {
     assert!(page.contains("<li>without the fault jump: <b>holds</b></li>"));
 }
 
-/// Two axes are a heat map, one is a curve; each says what it counts. And holds, of which a jump of
-/// the clock has lost one of each run.
+/// Two axes give a heat map, one gives a curve; each names its counts. The jump of the clock also
+/// ends one hold in each run, which the picture of holds shows.
 #[test]
 fn runs_are_drawn_as_pictures() {
     let axis = "[sweep]\nfault.jump.clock_step.by = [\"7s\", \"9s\"]\n";
@@ -50,16 +50,16 @@ fn runs_are_drawn_as_pictures() {
         &["l1 violated: map.toml, 8 runs", "0/2", "2/2", "34 to 100%"],
     );
     drawn(&["map.toml", "--seeds", "0..2", "--plot-checker", "l2", "--plot"], &["l2 violated: map.toml"]);
-    // Everything ran before that was found out.
+    // Regression: every run was done before the unknown checker was noticed.
     folder
         .run(&["run", "map.toml", "--plot-checker", "l9", "--plot", "drawn.svg"])
         .ends(64, "there is no checker l9");
-    // What cannot be drawn costs no results.
+    // A picture that cannot be drawn loses no results.
     let ran = folder.run(&["run", "jump.toml", "--plot", "drawn.svg", "--plot-checker", "l1"]);
     assert!(ran.out.contains("1 undecided") && ran.err.contains("one or two axes"), "{}{}", ran.out, ran.err);
     drawn(&["curve.toml", "--plot-holds"], &["curve.toml, 2 runs, 3 holds, 2 lost", "polygon"]);
-    // The page of a run has those that it is a part of: its sweep where there is one, and the holds
-    // where they are not too few.
+    // The page of a run has the pictures that the run is part of: its sweep if there is one, and
+    // the holds if they are enough.
     let pictured = |file: &str, seeds: &str| {
         folder.run(&["run", file, "--seeds", seeds, "--report", "page.html"]);
         let page = fs::read_to_string(folder.0.join("page.html")).expect("the page was written");
@@ -91,7 +91,7 @@ fn a_file_that_is_named_twice_runs_once() {
     folder.run(&["run", "jump.toml#one", "jump.toml", "--seed", "0"]).ends(0, "2 as expected, 0 not");
 }
 
-/// Each form of JSON about a run has how a violation came about; `replay` had none of it.
+/// Each form of JSON about a run contains the chain of a violation. Regression: `replay` lacked it.
 #[test]
 fn the_json_of_a_violation_has_its_chain() {
     let jumps = JUMP.replace("+1s", "+9s");
@@ -139,7 +139,7 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
     ran.ends(0, "12 as expected, 0 not, 0 undecided");
     let table: Vec<Vec<&str>> =
         ran.out.lines().skip(2).take(6).map(|line| line.split_whitespace().take(10).collect()).collect();
-    // Jump and latency, then owner safety and L1: none of two runs is violated, or both are.
+    // Jump and latency, then owner safety and L1: of two runs neither is violated, or both are.
     let expected = [
         ["7s", "1ms", "0"],
         ["7s", "5ms", "0"],
@@ -154,11 +154,11 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
         assert_eq!(row[6..9], [violated, "of", "2"], "{}", ran.out);
     }
     assert_eq!(table.len(), 6, "{}", ran.out);
-    // A point is a case like any other, and so is one that lies between those of the sweep.
+    // A point is a case like any other, and so is a point between those of the sweep.
     folder.run(&["replay", "sweep.toml#jump=9s,latency=5ms@1"]).ends(0, "l1            violated");
     let between = "sweep.toml#fault.jump.clock_step.by=7.5s,network.latency=5ms@1";
     folder.run(&["replay", between]).ends(0, "owner-safety  holds");
-    // Axes in any order, and some of them: all points that have these values.
+    // Axes in any order, or only some of them: all points with these values.
     folder.run(&["replay", "sweep.toml#latency=5ms,jump=9s@1"]).ends(0, "l1            violated");
     folder.run(&["run", "sweep.toml#latency=5ms"]).ends(0, "3 as expected");
     for none in ["#jump=8.5s,latency=5ms@1", "#latency=5ms@1", "@1"] {
@@ -173,7 +173,7 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
     folder.run(&["run", "sweep.toml", "--set", "network.latency"]).ends(64, "expected key=value");
 }
 
-/// The holder dies, and its lease ends at 11 s: 8 s after the storm, and a millisecond and two
+/// The holder crashes, and its lease ends at 11 s: 8 s after the storm, plus a millisecond and two
 /// round trips.
 #[test]
 fn a_file_says_how_long_a_free_lock_may_keep_its_waiters_waiting() {
@@ -209,10 +209,11 @@ fn every_run_is_a_row_of_the_results() {
     }
     assert_eq!(lines.len(), 5);
     run("runs.xls").ends(64, "that ends in .csv or .parquet");
-    // What cannot be written is an error before the first of these runs, which would take days.
+    // An output that cannot be written is an error before the first of these runs, which would take
+    // days.
     let days = ["run", "drawn.toml", "--seeds", "0..1000000", "--results", "absent/runs.csv"];
     folder.run(&days).ends(64, "absent/runs.csv cannot be written");
-    // A disk that is full ends them, too.
+    // A full disk ends them, too.
     if PathBuf::from("/dev/full").exists() {
         std::os::unix::fs::symlink("/dev/full", folder.0.join("full.csv")).expect("a link");
         let days = ["run", "drawn.toml", "--seeds", "0..1000000", "--results", "full.csv"];
@@ -246,7 +247,7 @@ fn a_campaign_comes_to_what_one_process_comes_to() {
     folder.run(&["campaign", "run", "many"]).ends(1, "5 as expected, 5 not, 0 undecided");
     folder.run(&["campaign", "status", "many"]).ends(0, "3 of 3 shards");
     assert_eq!(read("many/results.csv"), read("one.csv"));
-    // In one command, which goes on when it is given again.
+    // In one command, which continues when it is given again.
     let seeds = |seeds: &'static str| {
         [&["campaign", "run", "at-once"], &what[..2], &["--seeds", seeds, "--shard-runs", "4"]].concat()
     };
@@ -255,11 +256,11 @@ fn a_campaign_comes_to_what_one_process_comes_to() {
     assert_eq!(read("at-once/results.csv"), read("one.csv"));
     folder.run(&seeds("0..6")).ends(64, "at-once is a campaign of other files, seeds or shards");
     folder.run(&["campaign", "run", "at-once", "good.toml"]).ends(64, "--seeds <A..B>");
-    // The folder that has the files is no campaign.
+    // The folder with the files is not a campaign.
     let here = ["campaign", "run", ".", "good.toml", "--seeds", "0..5"];
     folder.run(&here).ends(64, "is a campaign already, or has other files");
     folder.run(&["campaign", "run", "at-once", "--seeds", "0..5"]).ends(64, "<PATHS>");
-    // The files are copies, and the runs are called by the names that they had.
+    // The files are copies, and the runs keep their original names.
     fs::remove_file(folder.0.join("good.toml")).expect("it was there");
     let merged = folder.run(&["campaign", "merge", "many", "--results", "again.csv"]);
     merged.ends(1, "otherwise.toml@0: NOT AS EXPECTED").ends(1, "lockstorm replay 'otherwise.toml@0~");
@@ -283,7 +284,8 @@ fn a_share_of_the_runs_is_judged_by_its_interval() {
     folder
         .run(&seeds)
         .ends(0, "200 as expected, 0 not, 0 undecided; of 1 share 1 as expected, 0 not, 0 undecided (");
-    // The last line said nothing of shares, which was all that was wrong, and neither did the JSON.
+    // Regression: the last line did not mention the share, which was the only failure, and neither
+    // did the JSON.
     for (bound, exit, says, shares, verdict) in [
         (
             "<= 10%",
@@ -306,14 +308,14 @@ fn a_share_of_the_runs_is_judged_by_its_interval() {
         assert_eq!((&last["condition"], &last["runs"]), (&"share.toml".into(), &200.into()));
         assert_eq!(last["share"]["match"], verdict, "{last}");
         assert!(last["interval"]["low"].is_number() && last["violated"]["yes"].is_number(), "{last}");
-        // One run says nothing of a share, also when it is run again.
+        // One run proves nothing about a share, even when it is repeated.
         folder.run(&["replay", "share.toml@0"]).ends(0, "share.toml@0: as expected");
-        // However many runs there are, the answer is one line.
+        // For any number of runs the output is short.
         assert!(ran.out.lines().count() < 8, "{}", ran.out);
     }
 }
 
-/// A point stops where its own seeds decide it, on any number of threads, and another goes on to
+/// A point stops once its own seeds decide it, on any number of threads, and another continues to
 /// the end.
 #[test]
 fn seeds_that_a_decided_share_does_not_need_are_left_out() {
@@ -336,7 +338,7 @@ fn seeds_that_a_decided_share_does_not_need_are_left_out() {
             .collect::<Vec<_>>()
     };
     assert_eq!(table(&ran("3")), table(&one));
-    // What was asked for is run unless it is said otherwise.
+    // Every requested run is done unless an option says otherwise.
     folder.run(&seeds[..4]).ends(1, "400 as expected");
 }
 
@@ -364,7 +366,8 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
         (&"8s".into(), &"8.001s".into(), &true.into())
     );
     let axis = |range: &str| format!("fault.jump.clock_step.by={range}");
-    // A misspelt key was told at the first line of the file, which has none.
+    // Regression: a misspelt key was reported at the first line of the file, which does not contain
+    // it.
     folder
         .run(&["boundary", "jump.toml", "--axis", "fault.jumpp.clock_step.by=0s..5s"])
         .ends(64, "with fault.jumpp.clock_step.by=0ms: there is no fault")
@@ -392,11 +395,11 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     folder.run(&["boundary", "jump.toml"]).ends(1, "= 9s to 10s, NOT AS FOUND");
 }
 
-/// The jump frees the key for c2 at once, and what was promised to c1 lasts as long as its lease:
-/// 10 s + 10 s - 12 s.
+/// The jump frees the key for c2 immediately, and the promise to c1 lasts as long as its lease: 10
+/// s + 10 s - 12 s.
 #[test]
 fn a_measure_is_judged_by_the_formula_of_its_file() {
-    // A holder that never gives the lock back: its promise lasts as long as its lease.
+    // A holder that never releases the lock: its promise lasts as long as its lease.
     let jump = JUMP.replace("+1s", "+9s").replace(", { at = \"15s\", release = {} }", "");
     let overlap = "client.c1.steps.0.at + lease - client.c2.steps.0.at";
     for (measure, exit, says) in [
@@ -405,7 +408,7 @@ fn a_measure_is_judged_by_the_formula_of_its_file() {
             0,
             format!("l1.overlap is 8s: formula  {overlap} = 8s (within 1ms), as found"),
         ),
-        // Off by more than is allowed, by as much, and to the other side.
+        // Off by more than the tolerance, by exactly the tolerance, and to the other side.
         (
             "l1.overlap = { formula = \"lease - 1.9s\", within = \"99ms\" }".to_owned(),
             1,
@@ -424,7 +427,7 @@ fn a_measure_is_judged_by_the_formula_of_its_file() {
             "7s to 9.999s".to_owned(),
         ),
         ("l1.overlap = { formula = \"lease - 3s .. lease - 2.5s\" }".to_owned(), 1, "found 8s".to_owned()),
-        // A number, exact or nearly; a time is none.
+        // A number, exact or approximate; a time is not a number.
         (
             "l1.times = { formula = \"1\" }".to_owned(),
             0,
@@ -433,7 +436,7 @@ fn a_measure_is_judged_by_the_formula_of_its_file() {
         ("l1.times = { formula = \"2\" }".to_owned(), 1, "expected times 2 = 2, found 1".to_owned()),
         ("l1.times = { formula = \"2\", within = 1 }".to_owned(), 0, "2 = 2 (within 1), as found".to_owned()),
         ("l1.times = { formula = \"1s\" }".to_owned(), 1, "found 1".to_owned()),
-        // The second of two that are stated of one checker.
+        // The second of two measures of one checker.
         (
             "l1.times = { formula = \"1\" }\nl1.overlap = { formula = \"lease\" }".to_owned(),
             1,
@@ -451,7 +454,8 @@ fn a_measure_is_judged_by_the_formula_of_its_file() {
         let word = if exit == 0 { ", as found<" } else { ", NOT AS FOUND<" };
         assert!(page.contains(word), "{measure} is on the page");
     }
-    // A formula may name what a cause or a smaller file takes away, and says nothing of either.
+    // A formula may name a key that a counterfactual or a shrunk file removes; neither is judged by
+    // it.
     let text = format!(
         "{jump}[expect]\nl1 = \"violated\"\n[measure]\nl1.overlap.formula = \"fault.jump.at - 3s\"\n"
     );
@@ -460,7 +464,7 @@ fn a_measure_is_judged_by_the_formula_of_its_file() {
     folder.run(&["shrink", "jump.toml@0", "--output", "small.toml"]).ends(0, "small.toml is written");
 }
 
-/// Each claim with a number has its boundary beside what was found, and the folder has a page for
+/// Each claim with a number has its boundary beside the measurement, and the folder has a page for
 /// each condition.
 #[test]
 fn claims_are_a_folder_of_pages() {
@@ -470,15 +474,15 @@ fn claims_are_a_folder_of_pages() {
         .ends(0, "formula  client.c1.steps.0.at + lease - client.c2.steps.0.at = 8.9s, as found");
     let read = |name: &str| fs::read_to_string(folder.0.join("site").join(name)).expect(name);
     let index = read("index.html");
-    // Two files decide S11, and neither writes over the other.
+    // Two files decide S11, and neither overwrites the other.
     let pages = ["R1/one-try-after-8890ms.html", "S11/nearly.html", "S11-2/forward.html"];
     for name in pages.into_iter().chain(["files/redlock/clock_jump.toml"]) {
         assert!(index.contains(&format!("href=\"{name}\"")), "{name} is not linked in\n{index}");
         assert!(!read(name).is_empty(), "{name}");
     }
     assert!(read("R1/one-try-after-8890ms.html").contains("R1"));
-    // A number that is measured in a run has its formula as well, for each condition, on the
-    // terminal and on the page.
+    // A number that a run measures has its formula as well, for each condition, on the terminal and
+    // on the page.
     let measured = "measure#new-token: progress.stalled is ";
     let ran = folder.run(&["claims", "S12", "--report", "measured"]);
     ran.ends(0, measured).ends(0, "formula  lease + ");
@@ -493,8 +497,8 @@ fn claims_are_a_folder_of_pages() {
     assert_eq!(claim["boundaries"][0]["seeds"][0]["changes"][0]["last"], "8.9s", "{claim}");
 }
 
-/// The key is asked for 2 s after the grant of 10 s: of what is drawn only the length of the jump
-/// matters.
+/// The second client asks 2 s after the grant of 10 s: of the drawn values only the length of the
+/// jump matters.
 #[test]
 fn the_drawn_value_that_matters_is_named() {
     let text = JUMP.replace("+1s", "0s..+16s").replace("at = \"11s\"", "at = \"10.5s..11.5s\"");
@@ -507,7 +511,7 @@ fn the_drawn_value_that_matters_is_named() {
     folder
         .run(&["sensitivity", "jump.toml", "--seeds", "0..6"])
         .ends(2, "better than chance; more seeds may");
-    // Nothing was printed.
+    // Regression: nothing was printed.
     folder.run(&["sensitivity", "jump.toml", "--seeds", "0..1"]).ends(
         2,
         "jump.toml: nothing to separate, no checker was violated in some of 1 run and held in others; violated: ",
@@ -525,7 +529,7 @@ fn a_violation_is_told_its_cause() {
     folder.run(&["why", "jump.toml@0", "--checker", "l44"]).ends(64, "there is no checker l44");
 }
 
-/// A condition that leaves out the fault, and one that makes it worse; each can be run by itself.
+/// One condition without the fault, and one that makes it worse; each can run by itself.
 #[test]
 fn one_variant_of_a_file_runs_alone() {
     let variants = "[variant.quiet]\nwithout = [\"fault.jump\"]\nexpect.l1 = \"holds\"\n\
@@ -537,7 +541,7 @@ fn one_variant_of_a_file_runs_alone() {
         .ends(0, "2 as expected")
         .ends(0, "found: It is as one would think.");
     folder.run(&["run", "jump.toml#quiet"]).ends(0, "jump.toml#quiet@0").ends(0, "1 as expected");
-    // What `run` prints of a run names one seed.
+    // A run in the output of `run` has one seed in its name.
     folder
         .run(&["run", "jump.toml#quiet@7"])
         .ends(64, "`lockstorm replay jump.toml#quiet@7`")

@@ -1,5 +1,4 @@
-//! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there
-//! must be.
+//! Scenarios against real servers, if available; `LOCKSTORM_REQUIRE_REDIS=1` requires them.
 
 mod two_ways;
 mod unseen;
@@ -103,8 +102,8 @@ l1 = "holds"
 l3 = "violated"
 "#;
 
-/// A client that kills the watcher's connections does not blind it, nor does a script that keeps
-/// the server busy.
+/// The watcher still sees after a client kills its connections, and after a script that keeps the
+/// server busy.
 const WATCHED: &str = r#"
 about = "The console ends all connections, keeps the server busy, and then deletes the lock of one who holds it."
 
@@ -190,7 +189,7 @@ l2 = "holds"
 owner-safety = "holds"
 "#;
 
-/// What a server does with the keys by itself, and what a command does to them that names none.
+/// Changes of keys that the server makes by itself, and by a command that names no key.
 const CHANGED_BY_NOBODY: &str = r#"
 about = "The key of a lock is gone, and no client has touched it."
 
@@ -210,8 +209,7 @@ calm = "500ms"
 l1 = "holds"
 "#;
 
-/// The clock of the owner is half a minute ahead, and so is the deadline that it writes into the
-/// key.
+/// The owner's clock is half a minute ahead, and so is the deadline that it writes into the key.
 const AHEAD: &str = r#"
 about = "A key expires, and the deadlines in it are not over."
 
@@ -233,7 +231,7 @@ storm = "2s"
 l1 = "holds"
 "#;
 
-/// The replies of a server do not reach its client any more when the client asks for the lock.
+/// A server's replies no longer reach its client when the client asks for the lock.
 const UNANSWERED: &str = r#"
 about = "A request is obeyed whose reply does not come."
 
@@ -258,7 +256,7 @@ storm = "2s"
 l1 = "holds"
 "#;
 
-/// A line of work that deletes what another one of its client holds.
+/// A line of work that deletes the hold of another line of its client.
 const LINES: &str = r#"
 about = "One thread of a client deletes the key of its neighbour."
 
@@ -281,7 +279,7 @@ storm = "2s"
 owner-safety = { violated = { times = 1 } }
 "#;
 
-/// Whether there is a server to test with; says so in one line if not.
+/// Returns true if a server is available; prints one line if not.
 fn redis() -> bool {
     match real::available() {
         Ok(()) => true,
@@ -298,12 +296,12 @@ fn source(text: &str) -> Source {
     parse("real.toml", text).expect("it is a scenario")
 }
 
-/// How often a scenario is played on a machine that is too busy for its times.
+/// The number of plays of a scenario on a machine that may be too busy for its times.
 const PLAYS: u32 = 3;
 
-/// Plays a scenario until it comes out as expected: its times are those of the real clock, which a
-/// busy machine cannot keep to. Then less happens than was meant to, and no wrong: a violation that
-/// is not expected is one at the first play.
+/// Plays a scenario until it ends as expected: its times are real, and a busy machine may miss
+/// them. Then less happens than intended, but nothing wrong: an unexpected violation counts at the
+/// first play.
 #[track_caller]
 fn comes_out_as_expected(text: &str) {
     let mut told = String::new();
@@ -359,10 +357,10 @@ fn a_line_of_work_that_deletes_the_hold_of_another_is_caught_on_a_real_server() 
     comes_out_as_expected(LINES);
 }
 
-/// A reader that comes in sets the time to live of the hash that all readers share, and extends the
-/// hold of no other reader. Regression: the leases of the others were known to the millisecond only
-/// when the keys had been read, and one that two readers had come in before that seemed to have
-/// been changed by the second one.
+/// A reader that enters sets the TTL of the hash that all readers share, and extends no other
+/// reader's hold. Regression: the leases of the others were known to the millisecond only after
+/// their keys had been read; if two readers entered before that, the second one seemed to have
+/// changed the first one's lease.
 #[test]
 fn a_reader_that_comes_in_on_a_real_server_extends_nobody_s_hold() {
     if !redis() {
@@ -371,7 +369,7 @@ fn a_reader_that_comes_in_on_a_real_server_extends_nobody_s_hold() {
     comes_out_as_expected(include_str!("../../../scenarios/tests/defects/readers_and_writers.toml"));
 }
 
-/// A server that is short of memory drops keys, and no command shows it.
+/// A server short of memory evicts keys, and no command shows it.
 #[test]
 fn a_key_that_a_real_server_evicts_is_told_to_be_evicted() {
     if !redis() {
@@ -392,8 +390,8 @@ at = "600ms"
     assert_eq!(changes(&told), ["c1:1 granted, 1", "c1:1 Evicted"], "{:?}", told.history.header.ended);
 }
 
-/// What no command was seen to do counted as an eviction, and what was in the key then as a grant
-/// that no client had asked for.
+/// Regression: a change without an observed command counted as an eviction, and the key's content
+/// after it as a grant that no client had asked for.
 #[test]
 fn a_change_that_nobody_was_seen_to_make_was_told_as_an_eviction_and_a_grant() {
     if !redis() {
@@ -418,7 +416,8 @@ at = "700ms"
     assert!(matches!(judged.verdict(), Match::Undecided(_)), "{:?}", judged.matches);
 }
 
-/// That the key was gone could not be explained, because no deadline of the values in it was over.
+/// Regression: the expiry of the key had no explanation, because no deadline of its values was
+/// over.
 #[test]
 fn a_key_that_expires_ahead_of_the_deadlines_in_it_has_expired() {
     if !redis() {
@@ -431,8 +430,8 @@ fn a_key_that_expires_ahead_of_the_deadlines_in_it_has_expired() {
     assert_eq!((changes.len(), &told.history.header.ended), (2, &Ended::Complete));
 }
 
-/// Clients connect when they start, and the servers were not up then: a client that was cut off
-/// later had no connection to send its request on.
+/// Clients connect when they start. Regression: the servers were not up then, and a client that was
+/// cut off later had no connection for its request.
 #[test]
 fn a_client_is_connected_to_a_real_server_before_anything_happens() {
     if !redis() {
@@ -452,7 +451,7 @@ fn what_a_client_sends_to_a_real_server_is_counted() {
         let of_client = history.commands.iter().filter(|one| history.host_name(one.client) == client);
         of_client.filter(|one| &*one.name == "EVAL" || &*one.name == "EVALSHA").map(|one| one.count).sum()
     };
-    // The first takes and gives back twice; the second is refused before it has the lock.
+    // The first client acquires and releases twice; the second is refused before it gets the lock.
     assert!(scripts("c1") >= 4 && scripts("c2") >= 3, "{:?}", history.commands);
 }
 
@@ -474,7 +473,7 @@ fn two_locks_on_a_real_server_are_told_apart() {
     }
 }
 
-/// The resource is on no real server, and is written to all the same.
+/// The resource is not on a real server, and still receives writes.
 #[test]
 fn a_late_write_is_seen_where_the_servers_are_real() {
     if !redis() {
@@ -496,8 +495,8 @@ fn what_a_real_server_did_last_before_its_crash_is_told() {
     if !redis() {
         return;
     }
-    // A server that is killed after its reply and before its output to MONITOR is rare, and its
-    // action cannot be known.
+    // The server is rarely killed between its reply and its output to MONITOR, and then its action
+    // cannot be known.
     let told = (0..PLAYS).any(|_| run(AT_ONCE).verdict() == Match::AsExpected);
     assert!(told, "{PLAYS} times");
 }
@@ -524,7 +523,7 @@ fn other_programs_are_told_of_runs_on_real_servers() {
     }
 }
 
-/// A claim about the clocks of nodes: nothing of it runs, and nothing of it counts.
+/// A claim about the clocks of nodes: none of it runs, and none of it counts.
 #[test]
 fn a_claim_that_cannot_be_run_on_real_servers_is_refused_with_the_reason() {
     if !redis() {

@@ -1,5 +1,5 @@
-//! Two ways to the same history: the recorder looks into a simulated node, and sees a real one by
-//! MONITOR and a shadow copy.
+//! Two ways to the same history: the recorder reads the memory of a simulated node, and follows a
+//! real one by MONITOR and a shadow copy.
 
 use lockstorm::{
     judge::history::{EventKind, HostKind, LossCause, Owner, Party},
@@ -8,8 +8,8 @@ use lockstorm::{
 
 use crate::{AT_ONCE, FORGOTTEN, HANDOVER, LATE, LINES, PLAYS, UNANSWERED, outcome, outcome_on, redis};
 
-/// Nested holds are given back while their client cannot reach the server: the releases arrive
-/// later, each once.
+/// A client releases nested holds while it cannot reach the server: the releases arrive later, each
+/// once.
 const CUT_OFF: &str = r#"
 about = "A client is cut off while it gives its levels back."
 
@@ -37,7 +37,7 @@ l1 = "holds"
 reentrancy = "holds"
 "#;
 
-/// A replica that has not heard of a release is promoted, and the owner asks for the lock again: it
+/// A replica that has not received a release is promoted, and the owner asks for the lock again: it
 /// has it twice there.
 const CAME_BACK: &str = r#"
 about = "A replica is promoted with a hold that was released."
@@ -79,7 +79,7 @@ l1 = "holds"
 reentrancy = "holds"
 "#;
 
-/// What became of locks, in order: by whom, of whom, and how often they were held then.
+/// The changes of locks, in order: the client, the owner, and the count after the change.
 pub(crate) fn changes(outcome: &Outcome) -> Vec<String> {
     let history = &outcome.history;
     let name = |owner: Owner| &*history.owners[owner.0 as usize].name;
@@ -105,9 +105,9 @@ pub(crate) fn changes(outcome: &Outcome) -> Vec<String> {
     told.collect()
 }
 
-/// Holds that are handed over, nested, deleted by another line of work, forgotten by a node that
-/// comes up empty or kept by its disk, over while their client stands still, given to a client that
-/// is not answered, given back by one that is cut off, and back with a replica that did not hear of
+/// Holds that are handed over, nested, deleted by another line of work, lost by a node that comes
+/// up empty or kept by its disk, ended while their client stands still, granted to a client without
+/// a reply, released by a client that is cut off, and returned with a replica that did not receive
 /// their release.
 #[test]
 fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
@@ -116,7 +116,7 @@ fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
     }
     for text in [HANDOVER, LINES, FORGOTTEN, AT_ONCE, LATE, UNANSWERED, CUT_OFF, CAME_BACK] {
         let simulated = changes(&outcome_on(Engine::Event, text));
-        // On a busy machine less happens than was meant to.
+        // On a busy machine less happens than intended.
         let mut told = Vec::new();
         while told.last() != Some(&simulated) {
             assert!(told.len() < PLAYS as usize, "{simulated:#?}\n{told:#?}");

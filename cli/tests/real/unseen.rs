@@ -1,10 +1,10 @@
-//! What cannot be seen of a real server.
+//! Actions of a real server that cannot be observed.
 
 use lockstorm::judge::history::Ended;
 
 use crate::{HANDOVER, outcome, redis};
 
-/// The node sleeps from 300 ms on: what it did in the last two seconds is not known.
+/// The node sleeps from 300 ms on: its actions in the last two seconds are unknown.
 #[test]
 fn a_run_that_ends_while_a_real_server_cannot_be_seen_has_ended_early() {
     if !redis() {

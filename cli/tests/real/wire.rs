@@ -1,5 +1,5 @@
-//! What each fault does on the wire of a real server: what a client is answered, and when, and what
-//! the server has done.
+//! The effect of each fault on the wire of a real server: the client's replies with their times,
+//! and the server's actions.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::{PLAYS, redis};
 
-/// A `redis-server` for one test; it is killed when dropped.
+/// A `redis-server` for one test; dropping it kills the process.
 struct Redis(Child, SocketAddr);
 
 impl Redis {
@@ -48,10 +48,10 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// How much later than without any load an answer may come.
+/// The additional delay of a reply under load, in milliseconds.
 const LATE_MAX: i64 = 90;
 
-/// Tells each answer that comes, and how the connection ends.
+/// Reports each reply, and the end of the connection.
 async fn listen(ctx: HostCtx, reading: impl tokio::io::AsyncRead + Unpin) {
     let mut lines = BufReader::new(reading).lines();
     loop {
@@ -63,8 +63,8 @@ async fn listen(ctx: HostCtx, reading: impl tokio::io::AsyncRead + Unpin) {
     }
 }
 
-/// Has a client 10 ms away increment a number at 100, 200 and 300 ms, and another one ask for it at
-/// 700 ms. Returns what the first was answered, each with its time, and what the second was.
+/// A client 10 ms away increments a number at 100, 200 and 300 ms, and another one reads it at 700
+/// ms. Returns the first client's replies with their times, and the second client's reply.
 fn conversation(server: SocketAddr, key: &str, verbs: &[(i64, Verb)]) -> (Vec<(String, i64)>, String) {
     let (increment, get) = (format!("INCR {key}\r\n"), format!("GET {key}\r\n"));
     let mut world = World::builder(1)
@@ -79,7 +79,7 @@ fn conversation(server: SocketAddr, key: &str, verbs: &[(i64, Verb)]) -> (Vec<(S
                 let stream = ctx.dial("r", 6379).await.expect("the server listens");
                 let (reading, mut writing) = tokio::io::split(stream);
                 ctx.spawn(listen(ctx.clone(), reading));
-                // A later one, over which nothing goes: faults are of all connections.
+                // A later connection without any traffic: faults apply to all connections.
                 let _idle = ctx.dial("r", 6379).await.expect("the server listens");
                 for at in [100, 200, 300] {
                     ctx.sleep_until(Monotonic::from_millis(at)).await;
@@ -121,7 +121,7 @@ fn conversation(server: SocketAddr, key: &str, verbs: &[(i64, Verb)]) -> (Vec<(S
     (answers, left)
 }
 
-/// Undisturbed, an answer takes 20 ms.
+/// Undisturbed, a reply takes 20 ms.
 #[test]
 fn every_fault_of_links_and_messages_shows_on_the_wire_of_a_real_server() {
     if !redis() {
@@ -142,7 +142,7 @@ fn every_fault_of_links_and_messages_shows_on_the_wire_of_a_real_server() {
     type Row<'a> = (&'a str, Vec<(i64, Verb)>, Vec<(&'a str, i64)>, &'a str);
     let rows: Vec<Row<'_>> = vec![
         ("nothing", vec![], vec![(":1", 120), (":2", 220), (":3", 320)], "3"),
-        // What was sent waits, and goes on in order when the cut heals.
+        // Sent bytes wait, and continue in order when the cut heals.
         (
             "cut",
             both(during(there(), 150, 450), during(back(), 150, 450)),
@@ -151,7 +151,7 @@ fn every_fault_of_links_and_messages_shows_on_the_wire_of_a_real_server() {
         ),
         ("cut there", during(there(), 150, 450), vec![(":1", 120), (":2", 470), (":3", 470)], "3"),
         ("cut back", during(back(), 150, 450), vec![(":1", 120), (":2", 460), (":3", 460)], "3"),
-        // The server has done what it was asked, and no answer comes.
+        // The server has executed the commands, and no reply arrives.
         ("cut back for good", during(back(), 150, 2_000), vec![(":1", 120)], "3"),
         ("cut there for good", during(there(), 150, 2_000), vec![(":1", 120)], "1"),
         (
@@ -160,7 +160,7 @@ fn every_fault_of_links_and_messages_shows_on_the_wire_of_a_real_server() {
             vec![(":1", 120), (":2", 370), (":3", 470)],
             "3",
         ),
-        // A lost packet is a late one.
+        // A lost packet arrives late.
         (
             "loss",
             during(Condition::Lossy { from: c(), to: r(), per_million: 1_000_000 }, 150, 850),

@@ -1,4 +1,4 @@
-//! What a served node keeps in a folder, and what `redis-server` has to say to it.
+//! The data that a served node keeps in a folder, and that `redis-server` reads.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::served::{Served, asks, folder, nothing_to_compare_with, redis};
 
-/// Data of every type, in one database and another.
+/// Data of every type, in two databases.
 const WRITES: &[(&str, &str)] = &[
     ("SET text hello", "+OK\r\n"),
     ("SET number 12345 PX 100000000", "+OK\r\n"),
@@ -28,7 +28,7 @@ const WRITES: &[(&str, &str)] = &[
     ("SELECT 0", "+OK\r\n"),
 ];
 
-/// What DEBUG DIGEST answers: a hash of all that is there.
+/// The reply to DEBUG DIGEST: a hash of all keys and values.
 fn digest(stream: &mut (impl Read + Write)) -> String {
     stream.write_all(b"DEBUG DIGEST\r\n").expect("open");
     let mut answer = [0; 43];
@@ -36,7 +36,7 @@ fn digest(stream: &mut (impl Read + Write)) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// Waits until what is written in the background is there, half a minute at most.
+/// Waits until the background write is done, for at most half a minute.
 #[track_caller]
 fn until(stream: &mut (impl Read + Write), there: impl Fn() -> bool) {
     for _ in 0..3_000 {
@@ -71,7 +71,7 @@ fn data_is_kept_where_it_is_told_to() {
     assert_eq!(digest(&mut served.connect()), at_the_end, "an orderly end saves");
     drop(served);
 
-    // A folder that takes no file, and a file that is none.
+    // A folder that takes no file, and a file that is not a folder.
     fs::remove_file(folder.join("dump.rdb")).expect("it was saved");
     let served = Served::start(&folder, &["--data", ".", "--option", "dbfilename=none/none/x"]);
     asks(&mut served.connect(), "SAVE", "-ERR\r\n");
@@ -82,7 +82,7 @@ fn data_is_kept_where_it_is_told_to() {
     assert_eq!(fs::read(folder.join("dump.rdb")).expect("it is there"), b"nonsense");
 }
 
-/// Holds a start to failing, and to say so in the end.
+/// Checks that a start fails, and that its output ends with `says`.
 #[track_caller]
 fn is_refused(folder: &Path, arguments: &[&str], says: &str) {
     let refused = Command::new(env!("CARGO_BIN_EXE_lockstorm"))
@@ -132,10 +132,10 @@ fn a_real_server_reads_what_is_kept_and_the_other_way_round() {
     assert_eq!(digest(&mut served.connect()), kept);
 }
 
-/// What keeps an append-only file in the folder that the server stands in.
+/// The arguments for an append-only file in the server's folder.
 const APPENDING: [&str; 4] = ["--data", ".", "--option", "appendonly=yes"];
 
-/// Everything that a stream has, and a transaction, a library, a key that expires late.
+/// A complete stream, a transaction, a library, and a key that expires late.
 const MORE_WRITES: &[(&str, &str)] = &[
     ("XADD stream 2-1 f w", "$3\r\n2-1\r\n"),
     ("XREADGROUP GROUP g one COUNT 1 STREAMS stream >", "*1\r\n"),
@@ -149,8 +149,8 @@ const MORE_WRITES: &[(&str, &str)] = &[
     ("EVAL \"return redis.call('append', KEYS[1], 'x')\" 1 text", ":6\r\n"),
 ];
 
-/// Sends what is given, and waits for the beginnings of the answers only: some say more than is
-/// known here.
+/// Sends the commands, and compares only the beginnings of their replies: some replies contain
+/// more.
 #[track_caller]
 fn writes(stream: &mut TcpStream, commands: &[(&str, &str)]) {
     let mut queued = false;
@@ -160,7 +160,7 @@ fn writes(stream: &mut TcpStream, commands: &[(&str, &str)]) {
         if queued {
             continue;
         }
-        // The rest of the answer.
+        // The rest of the reply.
         stream.write_all(b"ECHO end\r\n").expect("open");
         let mut seen = Vec::new();
         while !seen.ends_with(b"$3\r\nend\r\n") {
@@ -180,7 +180,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         let served = Served::start(&folder, &arguments);
         let mut stream = served.connect();
         writes(&mut stream, WRITES);
-        // What is rewritten is in the base; what comes later is behind it.
+        // The rewritten data is in the base; later commands follow it.
         asks(&mut stream, "BGREWRITEAOF", "+Background append only file rewriting started\r\n");
         asks(&mut stream, "CONFIG SET aof-timestamp-enabled yes", "+OK\r\n");
         writes(&mut stream, MORE_WRITES);
@@ -227,7 +227,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         let served = Served::start(&folder, &arguments);
         let mut stream = served.connect();
         assert_eq!(digest(&mut stream), kept, "{preamble}");
-        // It can be turned off and on, and the file begins anew then.
+        // The AOF can be turned off and on, and then a new file begins.
         asks(&mut stream, "CONFIG SET appendonly no", "+OK\r\n");
         asks(&mut stream, "SET off 1", "+OK\r\n");
         asks(&mut stream, "CONFIG SET appendonly yes", "+OK\r\n");
@@ -239,7 +239,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
     }
 }
 
-/// A command as the append-only file has it.
+/// A command in the form of the append-only file.
 fn appended(words: &[&str]) -> String {
     let parts: String = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
     format!("*{}\r\n{parts}", words.len())
@@ -278,7 +278,8 @@ fn an_append_only_file_that_cannot_be_read_is_told_with_its_place() {
         is_refused(&folder, arguments, &says.replace("{}", incremental));
         assert_eq!(fs::read_to_string(folder.join(incremental)).expect("it is there"), text);
     }
-    // Where it is allowed, what is not whole is cut off, and what comes then is behind what is.
+    // If the option allows it, an incomplete end is cut off, and later commands follow the complete
+    // part.
     let served = Served::start(&folder, &APPENDING);
     asks(&mut served.connect(), "GET a", "$1\r\n1\r\n");
     asks(&mut served.connect(), "INCR a", ":2\r\n");

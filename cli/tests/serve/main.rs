@@ -1,5 +1,5 @@
-//! `lockstorm serve` as its operator sees it: where it listens, what it logs, how it ends, how many
-//! connections it bears, and which data it keeps.
+//! `lockstorm serve` as its operator sees it: addresses, logs, its end, the number of connections,
+//! and its data.
 
 mod cluster;
 mod data;
@@ -66,7 +66,7 @@ fn the_log_says_as_much_as_is_asked_for() {
     let (log, _) = logged(&["--logfile", "node.log"]);
     assert_eq!(log, "", "it goes into the file");
     assert!(fs::read_to_string(folder.join("node.log")).expect("a log").contains("Ready to accept"));
-    // As on Redis, whose process stands in that folder.
+    // As on Redis, whose process runs in that folder.
     fs::create_dir(folder.join("data")).expect("a folder");
     let (log, _) = logged(&["--data", "data", "--option", "logfile=its.log"]);
     assert_eq!(log, "", "it goes into the file");
@@ -77,7 +77,7 @@ fn the_log_says_as_much_as_is_asked_for() {
 fn it_listens_at_a_file_as_well() {
     let folder = folder("unix");
     let socket = folder.join("redis.sock");
-    // A socket that a killed process has left is no hindrance.
+    // The socket of a killed process does not matter.
     drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
     let mut served = Served::start(
         &folder,
@@ -100,7 +100,7 @@ fn it_listens_at_a_file_as_well() {
     assert!(!socket.exists(), "it is removed");
 }
 
-/// What SHA-256 makes of `secret`: users are written as they are known.
+/// The SHA-256 of `secret`: the file has the hashes of passwords.
 const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 
 #[test]
@@ -126,7 +126,7 @@ fn options_come_from_a_file_and_go_back_into_it() {
     let entries = fs::read_dir(&folder).expect("a folder").count();
     assert_eq!(entries, 1, "nothing is left beside it");
 
-    // A folder that is gone cannot be written to, and the client gets an error.
+    // A deleted folder cannot be written to, and the client gets an error.
     fs::remove_dir_all(&folder).expect("removed");
     asks(&mut stream, "CONFIG REWRITE", "-ERR Rewriting config file: No such file or directory\r\n");
     asks(
@@ -149,7 +149,7 @@ fn what_cannot_be_followed_is_told_with_its_place() {
             .expect("the binary runs");
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(64), "{err}");
-        // Reports are wrapped where the line is full.
+        // Reports are wrapped at the width of the terminal.
         let flat = err.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
         assert!(flat.contains(says), "{says:?} is not in {flat}");
     };
@@ -163,7 +163,7 @@ fn what_cannot_be_followed_is_told_with_its_place() {
     refused(&["--option", "loglevl=debug"], "did you mean `loglevel`?");
     refused(&["--loglevel", "loud"], "debug, verbose, notice, warning");
     refused(&["--clock", "fast"], "invalid value 'fast'");
-    // Systems have room for some 100 bytes in the address of a Unix socket.
+    // Systems limit the path of a Unix socket to some 100 bytes.
     let deep = "d".repeat(120);
     refused(&["--port", "0", "--unixsocket", &deep], "120 bytes are too many for the path of a Unix socket");
     refused(&["--bind", "192.0.2.1", "--port", "0"], "cannot listen on 192.0.2.1:0");
@@ -182,7 +182,7 @@ fn a_manual_clock_is_moved_by_clients() {
 
 #[test]
 fn ten_thousand_clients_are_served_at_once() {
-    // As many as the system lets this process have: each of the two has one end of every
+    // As many as the system permits this process: each of the two processes has one end of every
     // connection.
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
@@ -195,7 +195,7 @@ fn ten_thousand_clients_are_served_at_once() {
     for (number, stream) in streams.iter_mut().enumerate() {
         gets(stream, &format!("$5\r\n{number:05}\r\n"));
     }
-    // Half of them go; the rest does not notice.
+    // Half of them close; the rest does not notice.
     let rest = streams.split_off(streams.len() / 2);
     drop(streams);
     for mut stream in rest {
@@ -208,7 +208,7 @@ fn ten_thousand_clients_are_served_at_once() {
 #[test]
 fn it_is_there_within_milliseconds() {
     let folder = folder("quick");
-    // Other tests run beside this one: the quickest of some starts is what it takes.
+    // Other tests run beside this one: the fastest of several starts is the measure.
     let quickest = (0..20).map(|_| {
         #[expect(clippy::disallowed_methods, reason = "it measures a real start")]
         let began = Instant::now();
@@ -217,12 +217,12 @@ fn it_is_there_within_milliseconds() {
         began.elapsed()
     });
     let quickest = quickest.min().expect("some");
-    // A build for tests is slower than one for use, which needs less than half of it.
+    // A test build is slower than a release build, which needs less than half of this.
     assert!(quickest.as_millis() < 25, "{quickest:?}");
 }
 
-/// Its standard input is a pipe, which the operating system closes with the process that holds the
-/// other end.
+/// Its standard input is a pipe, which the operating system closes with the process at the other
+/// end.
 #[test]
 fn it_ends_with_who_has_started_it() {
     let mut served = Served::start(&folder("parent"), &[]);
@@ -236,8 +236,8 @@ fn it_ends_with_who_has_started_it() {
     assert_eq!(served.ended().0, 0);
 }
 
-/// The allocator kept what had been freed for as long as the server was quiet: for good, where it
-/// was after its last clients.
+/// Regression: the allocator kept freed memory while the server was quiet: for good after its last
+/// clients.
 #[test]
 fn what_clients_have_left_unread_goes_back_to_the_operating_system() {
     let resident = |served: &Served| {
@@ -247,7 +247,7 @@ fn what_clients_have_left_unread_goes_back_to_the_operating_system() {
     };
     let served = Served::start(&folder("memory"), &[]);
     let mut other = served.connect();
-    // Short values, which are copied into each reply: a megabyte all in all.
+    // Short values, which are copied into each reply: a megabyte in total.
     let fill = "EVAL \"for i = 1, 10000 do redis.call('rpush', 'l', ('x'):rep(94)) end\" 0";
     asks(&mut other, fill, "$-1\r\n");
     let before = resident(&served);

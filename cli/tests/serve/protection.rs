@@ -1,4 +1,4 @@
-//! Clients of other hosts, which a server without a password does not serve.
+//! Clients on other hosts, which a server without a password refuses.
 
 use std::{
     io::{ErrorKind, Read},
@@ -7,8 +7,8 @@ use std::{
 
 use crate::served::{PATIENCE, Served, asks, folder, nothing_to_compare_with, redis};
 
-/// An address of this machine that is not its loopback; says so in one line if there is none. A
-/// socket that is told its peer has one; no packet is sent.
+/// An address of this machine other than its loopback; prints one line if it has none. A connected
+/// UDP socket shows its address without sending a packet.
 fn own_address() -> Option<IpAddr> {
     let own = routed();
     if own.is_none() {
@@ -24,7 +24,8 @@ fn routed() -> Option<IpAddr> {
     (!own.is_loopback() && !own.is_unspecified()).then_some(own)
 }
 
-/// What a server says by itself to a client that comes by this address, until it closes.
+/// The text that a server sends on its own to a client at this address, until it closes the
+/// connection.
 fn greeted(address: SocketAddr) -> String {
     #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
     let mut stream = TcpStream::connect(address).expect("it listens there");
@@ -47,7 +48,7 @@ fn protected_mode_refuses_other_hosts_in_the_words_of_redis() {
     #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
     let mut other = TcpStream::connect(elsewhere(&ours)).expect("it listens there");
     asks(&mut other, "PING", "+PONG\r\n");
-    // A password is as good.
+    // A password also admits other hosts.
     asks(&mut served, "CONFIG SET protected-mode yes requirepass secret", "+OK\r\n");
     #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
     let mut other = TcpStream::connect(elsewhere(&ours)).expect("it listens there");

@@ -1,5 +1,5 @@
-//! `rename-command`: what a command is called from then on, and what is said of it. `redis-server`
-//! is asked the same.
+//! `rename-command`: the new name of a command, and replies that mention it. `redis-server` gets
+//! the same commands.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::served::{Served, asks, folder, nothing_to_compare_with, redis};
 
 const CONFIG: &str = "rename-command GET fetch\nrename-command CONFIG \"\"\nrename-command XINFO xi\n";
 
-/// What each line is answered, or how its answer begins.
+/// The reply to each line, or its beginning.
 const ROWS: &[(&str, &str)] = &[
     ("FETCH k", "$-1\r\n"),
     ("GET k", "-ERR unknown command 'GET', with args beginning with: 'k' \r\n"),
@@ -16,7 +16,7 @@ const ROWS: &[(&str, &str)] = &[
     ("XI", "-ERR wrong number of arguments for 'xinfo' command\r\n"),
     ("XI HELP", "*9\r\n+XI <subcommand> [<arg"),
     ("EVAL \"return redis.call('fetch', 'k')\" 0", "$-1\r\n"),
-    // The reply has the original name of a command that is looked up by its new one.
+    // The reply contains the original name of a command that is looked up by its new one.
     ("COMMAND INFO fetch", "*1\r\n*10\r\n$3\r\nget\r\n"),
     ("COMMAND INFO get", "*1\r\n$-1\r\n"),
     ("COMMAND INFO config", "*1\r\n$-1\r\n"),
@@ -42,7 +42,7 @@ fn a_renamed_command_goes_by_its_new_name_everywhere() {
     fs::write(&file, CONFIG).expect("written");
     let ours = Served::start(&folder, &["--config", "renames.conf"]);
     check(&ours);
-    // There the file comes first, and the options after it.
+    // There the file comes first, and the options follow it.
     match redis(&folder, &["--include", &file.to_string_lossy()]) {
         Some(theirs) => check(&theirs),
         None => nothing_to_compare_with(),

@@ -1,4 +1,4 @@
-//! A server under test, and what is asked of it.
+//! A server under test, and the commands to it.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long anything may take before it counts as missing.
+/// The time after which any reply or event counts as missing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder of one test's own.
+/// A separate folder for one test.
 pub(crate) fn folder(test: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("serve_{test}"));
     let _ = fs::remove_dir_all(&path);
@@ -22,7 +22,7 @@ pub(crate) fn folder(test: &str) -> PathBuf {
     path
 }
 
-/// A server that is killed when the test ends without ending it.
+/// A server; it is killed if the test ends without ending it.
 pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) out: BufReader<ChildStdout>,
@@ -65,7 +65,7 @@ impl Served {
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// Waits until it has ended; its exit status, and all that it logged.
+    /// Waits until it has ended; returns its exit status and its log.
     pub(crate) fn ended(mut self) -> (i32, String) {
         let mut log = String::new();
         self.child.stderr.take().expect("a pipe").read_to_string(&mut log).expect("a text");
@@ -81,7 +81,7 @@ impl Drop for Served {
     }
 }
 
-/// A private `redis-server` on a folder, if there is one of the version that is simulated.
+/// A private `redis-server` on a folder; `None` without one of the simulated version.
 pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
     let version = Command::new("redis-server").arg("--version").output().ok()?;
     if !String::from_utf8_lossy(&version.stdout).contains("v=7.0.") {

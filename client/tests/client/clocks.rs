@@ -1,4 +1,4 @@
-//! Which clock a lease is measured by: the one that goes on while the machine is suspended.
+//! Leases are measured by the clock that continues while the machine is suspended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ async fn a_lease_ends_during_suspend() {
     let Some(server) = RedisServer::start() else { return };
     let laptop = World::new();
     let guard = client(&server, &laptop).await.lock("stock").acquire().lease(LEASE).await.unwrap();
-    // 60 s less 1 % and 2 ms.
+    // 60 s less 1 % and 2 ms: 59,398 ms.
     assert!(guard.validity() <= Duration::from_millis(59_398));
     let lost = guard.lost();
     laptop.suspend(Duration::from_secs(30));
@@ -34,8 +34,8 @@ async fn a_lease_ends_during_suspend() {
     guard.release().await.unwrap();
 }
 
-/// The watchdog does not bring a lock back that was lost by this client's clock, although the
-/// server still has it: the application has been told.
+/// The watchdog does not revive a lock that was lost by this client's clock, although the server
+/// still has it: the application has been notified.
 #[tokio::test]
 async fn a_lost_lock_is_not_renewed() {
     let Some(server) = RedisServer::start() else { return };
@@ -50,7 +50,7 @@ async fn a_lost_lock_is_not_renewed() {
     let guard = client.lock("stock").acquire().await.unwrap();
     laptop.suspend(Duration::from_secs(2));
     assert_eq!(soon("the loss is noticed", guard.lost()).await, LossCause::Expired);
-    // Free by itself after 2 s, without renewals.
+    // Without renewals it becomes free after 2 s.
     let other = Client::connect(&server.url()).await.unwrap();
     let again = other.lock("stock").try_acquire_for(Duration::from_secs(20)).await.unwrap();
     assert!(again.is_some());

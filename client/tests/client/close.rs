@@ -1,4 +1,4 @@
-//! The end of a client, and what its callers leave behind, on a real server.
+//! The end of a client, and the remains of its callers, on a real server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ async fn int(server: &RedisServer, command: &[&str]) -> i64 {
     redis::from_redis_value(server.command(command).await).expect("an integer")
 }
 
-/// Everything there is at once: a guard in hand, one that was dropped, a nested one, two waiters of
-/// a plain lock, one of them with a limit, one in a queue, and one that is gone from it.
+/// All at the same time: a guard in use, a dropped one, a nested one, two waiters of a plain lock,
+/// one of them with a limit, a waiter in a queue, and one that has left it.
 #[tokio::test]
 async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     let Some(server) = RedisServer::start() else { return };
@@ -64,8 +64,8 @@ async fn a_closed_client_holds_nothing_and_waits_for_nothing() {
     eventually("only the one that asks is left", async || connected().await == 1).await;
 }
 
-/// The last thing that a `main` does is to drop its guard, and the runtime ends with what it has
-/// not done yet: the key stayed for 30 s.
+/// Regression: a `main` drops its guard last, and the runtime ends with the release undone: the key
+/// stayed for 30 s.
 #[test]
 fn a_guard_dropped_at_the_end_of_main_is_released_by_close() {
     let Some(server) = RedisServer::start() else { return };
@@ -86,7 +86,8 @@ fn a_guard_dropped_at_the_end_of_main_is_released_by_close() {
     assert_eq!(main(true), 0);
 }
 
-/// A server that does not answer takes no more than the limit, and what was not done is named.
+/// A server that does not answer delays `close` no longer than the limit, and the error names the
+/// unfinished locks.
 #[tokio::test]
 async fn close_ends_in_time_and_says_what_is_left() {
     let Some(server) = RedisServer::start() else { return };
@@ -98,7 +99,7 @@ async fn close_ends_in_time_and_says_what_is_left() {
     #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
     let begun = Instant::now();
     let unfinished = client.close().await.unwrap_err();
-    // The margin is for a busy machine; a response time-out alone is 3 s.
+    // The margin is for a busy machine; a response timeout alone is 3 s.
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!((unfinished.locks.as_slice(), unfinished.others), (["stock".to_owned()].as_slice(), 0));
     assert_eq!(
@@ -108,7 +109,7 @@ async fn close_ends_in_time_and_says_what_is_left() {
     assert!(!guard.is_valid());
 }
 
-/// Places in a queue that could not be given back are named one by one, however few scripts would
+/// Places in a queue that could not be given back are counted one by one, however few scripts would
 /// do it.
 #[tokio::test]
 async fn close_counts_the_places_that_are_left_in_a_queue() {
@@ -136,7 +137,7 @@ async fn close_counts_the_places_that_are_left_in_a_queue() {
     guard.release().await.unwrap();
 }
 
-/// A Redlock is given back by its first client.
+/// Closing the first client of a Redlock releases it.
 #[tokio::test]
 async fn closing_the_first_client_frees_a_redlock() {
     let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start()).collect();
@@ -164,9 +165,8 @@ fn alive_tasks() -> usize {
 }
 
 /// Tens of thousands of acquisitions, looks at a latch and requests to a rate limiter are begun and
-/// dropped. Those that have sent nothing when their caller goes are over at once; those that have
-/// are followed up until their outcome is known, 1,024 at a time. The server says nothing
-/// meanwhile.
+/// dropped. Those without a sent request end as soon as their caller is gone. The others are
+/// followed until their outcome is known, 1,024 at a time. The server is silent during the test.
 #[tokio::test]
 async fn callers_that_are_gone_leave_bounded_work() {
     const BOUND: usize = 1024;
@@ -182,7 +182,7 @@ async fn callers_that_are_gone_leave_bounded_work() {
         for _ in 0..10_000 {
             assert!(lock.acquire().into_future().now_or_never().is_none());
         }
-        // Those that are looked at before their caller has gone.
+        // These are polled before their caller is gone.
         let begun: Vec<_> = (0..10_000)
             .map(|_| {
                 let mut asking = lock.acquire().into_future();
@@ -205,7 +205,7 @@ async fn callers_that_are_gone_leave_bounded_work() {
             (waiting, asking)
         })
         .collect();
-    // Their tasks begin, of which some sixty run between two turns of this one.
+    // Lets their tasks begin; some sixty run between two turns of this one.
     for _ in 0..2_000 {
         tokio::task::yield_now().await;
     }
@@ -221,8 +221,9 @@ async fn callers_that_are_gone_leave_bounded_work() {
     client.lock("stock").try_acquire().await.unwrap().expect("free").release().await.unwrap();
 }
 
-/// One of three nodes swallows what it is sent. A Redlock goes on with the other two, and does not
-/// pile up requests for the third: it is asked again when fewer than 1,024 are unanswered.
+/// One of three nodes swallows its requests. A Redlock continues with the other two, and does not
+/// pile up requests for the third: it is asked again only with fewer than 1,024 unanswered
+/// requests.
 #[tokio::test]
 async fn a_node_that_hangs_does_not_pile_up_tasks() {
     const BOUND: usize = 1024;
@@ -239,7 +240,7 @@ async fn a_node_that_hangs_does_not_pile_up_tasks() {
         let guard = soon("two are a majority", lock.acquire().lease(Duration::from_secs(30)).into_future());
         guard.await.unwrap().release().await.unwrap();
     }
-    // Of what was before, the last of the release has been done meanwhile.
+    // The last of the earlier release has ended in the meantime.
     let more = alive_tasks().saturating_sub(before);
     assert!(more <= BOUND + 50, "{more} tasks");
 }

@@ -1,4 +1,4 @@
-//! What the client sends: how many commands a lock costs.
+//! The number of commands that a lock costs.
 
 use futures_util::StreamExt;
 use lockstorm_client::{Client, Handle, Object};
@@ -7,7 +7,7 @@ use redis::Value;
 
 use crate::support::{RedisServer, soon};
 
-/// The commands that a server reads while `work` runs, by MONITOR, without those that scripts call.
+/// The commands that a server reads while `work` runs, from MONITOR, without those of scripts.
 async fn commands(url: &str, work: impl AsyncFnOnce()) -> Vec<String> {
     let server = redis::Client::open(url).unwrap();
     let monitor = server.get_async_monitor().await.unwrap();
@@ -18,21 +18,21 @@ async fn commands(url: &str, work: impl AsyncFnOnce()) -> Vec<String> {
     let mut commands = Vec::new();
     loop {
         let line = soon("the server shows what it reads", seen.next()).await.unwrap();
-        // 1339518083.107412 [0 127.0.0.1:60866] "keys" "*"; a script's have `lua` in the place of
-        // the address.
+        // `1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`; commands of scripts have `lua` in
+        // place of the address.
         let (whence, command) = line.split_once("] ").unwrap();
         let name = command.split(' ').next().unwrap().trim_matches('"').to_ascii_lowercase();
         match name.as_str() {
             "echo" => return commands,
             _ if whence.ends_with(" lua") => {}
-            // The marker's connection says hello.
+            // The marker's connection sends its handshake.
             "hello" | "client" => {}
             _ => commands.push(name),
         }
     }
 }
 
-/// Acquires and releases `lock` three times, after the scripts are known to the server.
+/// Acquires and releases `lock` three times, once the server knows the scripts.
 async fn costs_two_commands<O: Object>(url: &str, lock: Handle<O>) {
     let once = async || lock.acquire().await.unwrap().release().await.unwrap();
     once().await;
@@ -52,7 +52,7 @@ async fn latches(url: &str) -> usize {
     keys.len()
 }
 
-/// It was three: a DEL for the latch of each release.
+/// Regression: each release cost a third command, a DEL for its latch.
 #[tokio::test]
 async fn an_uncontended_acquire_and_release_are_two_commands() {
     let simulated = TestServer::start().await.unwrap();
@@ -63,8 +63,7 @@ async fn an_uncontended_acquire_and_release_are_two_commands() {
         costs_two_commands(&url, client.fair_lock("fair")).await;
         costs_two_commands(&url, client.fenced_lock("fenced")).await;
         costs_two_commands(&url, client.faster_multi_lock("group", ["a", "b", "c"])).await;
-        // Of all the releases only the last one has left its latch, which the end of the client
-        // deletes.
+        // Only the latch of the last release remains; closing the client deletes it.
         assert_eq!(latches(&url).await, 1, "on {url}");
         client.close().await.unwrap();
         assert_eq!(latches(&url).await, 0, "on {url}");

@@ -9,7 +9,7 @@ use crate::support::{RedisServer, soon, task};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Waiters of two clients are let in one after another, and the lock is granted in that order.
+/// Waiters of two clients queue one after another, and the lock is granted in that order.
 #[tokio::test]
 async fn fair_lock_is_granted_in_order() {
     let Some(server) = RedisServer::start() else { return };
@@ -35,8 +35,7 @@ async fn fair_lock_is_granted_in_order() {
     assert_eq!(*granted.lock().unwrap(), [0, 1, 2, 3]);
 }
 
-/// A waiter that is ready to wait for 300 ms leaves the queue, and does not keep the next one from
-/// the lock.
+/// A waiter with a limit of 300 ms leaves the queue, and does not keep the next one from the lock.
 #[tokio::test]
 async fn fair_waiter_that_gives_up_leaves_no_trace() {
     let Some(server) = RedisServer::start() else { return };
@@ -50,8 +49,7 @@ async fn fair_waiter_that_gives_up_leaves_no_trace() {
     assert_eq!(server.command(&["EXISTS", "redisson_lock_timeout:{stock}"]).await, redis::Value::Int(0));
 }
 
-/// The deadline in the queue is the wait that was asked for, in milliseconds, after the lease of
-/// the holder.
+/// The deadline in the queue is the requested wait in milliseconds after the holder's lease.
 #[tokio::test]
 async fn fair_deadline_is_the_wait_in_milliseconds() {
     let Some(server) = RedisServer::start() else { return };

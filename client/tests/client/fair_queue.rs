@@ -31,7 +31,7 @@ fn builder(url: &str) -> lockstorm_client::Builder {
 }
 
 /// Three waiters count as alive for 1 s each after the lease of 900 ms, and the holder works for
-/// six seconds. None loses its place to the clock, and a newcomer throws none of them out.
+/// six seconds. No waiter loses its place to the clock, and a newcomer removes none of them.
 #[tokio::test]
 async fn a_live_waiter_keeps_its_place_beyond_lease_and_wait() {
     let Some(server) = RedisServer::start() else { return };
@@ -57,7 +57,7 @@ async fn a_live_waiter_keeps_its_place_beyond_lease_and_wait() {
     let order = server.command(&["LRANGE", QUEUE, "0", "-1"]).await;
     let begun = now();
     while begun.elapsed() < Duration::from_secs(6) {
-        // A newcomer's script sweeps.
+        // A newcomer's script removes dead waiters.
         assert!(lock.try_acquire().await.unwrap().is_none());
         assert_eq!(server.command(&["LRANGE", QUEUE, "0", "-1"]).await, order, "after {:?}", begun.elapsed());
     }
@@ -68,8 +68,8 @@ async fn a_live_waiter_keeps_its_place_beyond_lease_and_wait() {
     assert_eq!(*granted.lock().unwrap(), [1, 2, 3]);
 }
 
-/// A queue of one client's waiters, all of which are dropped, or whose time is up after `wait`. How
-/// long it takes until all are out of it.
+/// Fills a queue with one client's waiters, and drops all of them, or lets their time end after
+/// `wait`. Returns the time until all have left it.
 async fn all_leave(server: &RedisServer, waiters: usize, wait: Option<Duration>) -> Duration {
     let client = Client::connect(&server.url()).await.unwrap();
     let lock = client.fair_lock("stock");
@@ -104,7 +104,7 @@ async fn all_leave(server: &RedisServer, waiters: usize, wait: Option<Duration>)
     lock.acquire().await.unwrap().release().await.unwrap();
     let next = begun.elapsed();
     assert!(next < Duration::from_secs(2), "the lock is free, and yet it took {next:?}");
-    // The last of them to begin is the last whose time is up.
+    // The waiter that began last is the last whose time ends.
     let mut gone_at = dropped_at;
     while let Some(outcome) = waiting.join_next().await {
         match outcome {
@@ -120,8 +120,8 @@ async fn all_leave(server: &RedisServer, waiters: usize, wait: Option<Duration>)
     took
 }
 
-/// 4,000 waiters are out of the queue within 2 s, where each that left walked the queue (87 s), the
-/// holder keeps the lock, and the next caller is granted it.
+/// 4,000 waiters leave the queue within 2 s, the holder keeps the lock, and the next caller is
+/// granted it. Regression: each that left walked the queue, which took 87 s.
 #[tokio::test]
 async fn four_thousand_dropped_waiters_leave_within_two_seconds() {
     let Some(server) = RedisServer::start() else { return };
@@ -129,7 +129,7 @@ async fn four_thousand_dropped_waiters_leave_within_two_seconds() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// The same of waiters whose time is up at once, each of which gets its answer.
+/// The same for waiters whose time ends together, each of which gets its result.
 #[tokio::test]
 async fn four_thousand_waiters_whose_time_is_up_leave_within_two_seconds() {
     let Some(server) = RedisServer::start() else { return };
@@ -137,7 +137,7 @@ async fn four_thousand_waiters_whose_time_is_up_leave_within_two_seconds() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// `cargo test -p lockstorm-client --test client -- fair_queue:: --ignored --nocapture`: the
+/// `cargo test -p lockstorm-client --test client -- fair_queue:: --ignored --nocapture` prints the
 /// figures of BENCHMARKS.md.
 #[tokio::test]
 #[ignore = "a load of a minute and a half, by real time"]
@@ -148,15 +148,15 @@ async fn how_long_it_takes_until_all_have_left() {
     }
 }
 
-/// 500 waiters that leave together, dropped or because their time is up, need a few scripts, not
-/// one each, and none stays behind.
+/// 500 waiters that leave together, dropped or at the end of their time, need a few scripts, not
+/// one each, and all of them leave.
 async fn leave_together(url: &str, dropped: bool) {
     let mut redis = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
     let client = Client::connect(url).await.unwrap();
     let lock = client.fair_lock("stock");
     let holder = lock.acquire().await.unwrap();
     let mut waiting = tokio::task::JoinSet::new();
-    // Longer than it takes until all of them queue.
+    // Longer than all of them take to queue.
     let wait = Duration::from_secs(if dropped { 60 } else { 5 });
     for _ in 0..500 {
         let lock = lock.clone();
@@ -177,7 +177,7 @@ async fn leave_together(url: &str, dropped: bool) {
     let scripts =
         stats.lines().find_map(|line| line.strip_prefix("cmdstat_lrange:calls=")).expect("they leave");
     let scripts: usize = scripts.split(',').next().unwrap().parse().unwrap();
-    // 500 in scripts of 200 make three; as those that are gone come in pieces, a few more.
+    // 500 in scripts of 200 make three; dropped waiters come in pieces, so a few more.
     assert!(scripts <= 50, "{scripts} scripts");
     holder.release().await.unwrap();
 }
@@ -197,9 +197,8 @@ async fn waiters_that_leave_together_share_scripts_on_the_simulator() {
     }
 }
 
-/// The server does not answer while the waiter leaves, for longer than all repeats of one call
-/// take. The place is given back when it answers again, instead of keeping all others out for its
-/// 300 s.
+/// The server does not answer while the waiter leaves, for longer than all repeats of one call. The
+/// place is given back when it answers again, and does not keep all others out for its 300 s.
 #[tokio::test]
 async fn a_failed_departure_is_repeated() {
     let Some(server) = RedisServer::start() else { return };
@@ -220,8 +219,8 @@ async fn a_failed_departure_is_repeated() {
     holder.release().await.unwrap();
 }
 
-/// An owner that gives up and asks again at once is not taken out by what it has sent before: its
-/// place is kept, or taken anew, and it is granted the lock.
+/// An owner that gives up and asks again immediately is not removed by its earlier request: it
+/// keeps its place, or takes a new one, and is granted the lock.
 #[tokio::test]
 async fn an_owner_that_asks_again_is_not_taken_out_by_its_own_departure() {
     let Some(server) = RedisServer::start() else { return };
@@ -239,8 +238,8 @@ async fn an_owner_that_asks_again_is_not_taken_out_by_its_own_departure() {
     }
     let waiting = waiter(1);
     eventually("it queues", async || queued(&server).await == 1).await;
-    // Those who leave one lock's queue do so one script after the other: what the first owner has
-    // sent was obeyed by the time that this one has left.
+    // Departures from one queue run one script after the other: by the time that this owner has
+    // left, the first owner's departure has been executed.
     let last = waiter(2);
     eventually("it queues behind", async || queued(&server).await == 2).await;
     last.abort();

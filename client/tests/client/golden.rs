@@ -1,6 +1,6 @@
 //! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients
-//! share locks, so that keys, fields, scores, messages and replies must agree. Where ours differ on
-//! purpose, the row says so.
+//! share locks, so keys, fields, scores, messages and replies must agree. A row states each
+//! intended difference.
 
 mod fair_dead;
 mod faster_multi;
@@ -100,8 +100,8 @@ impl Vectors {
 
     async fn check_pttl(&mut self, key: &str, expected: i64) {
         let left: i64 = self.get(&format!("PTTL {key}")).await;
-        // A slow machine takes its time between two commands; no other figure in a vector is this
-        // close.
+        // A slow machine takes its time between two commands; no other figure in a vector is within
+        // that distance.
         assert!((expected - 1000..=expected).contains(&left), "{key} has {left} ms left, not {expected}");
     }
 
@@ -143,7 +143,7 @@ impl Vectors {
     }
 }
 
-/// What is published on a channel of a real server.
+/// The messages on a channel of a real server.
 struct Messages(redis::aio::PubSub);
 
 impl Messages {
@@ -161,7 +161,7 @@ impl Messages {
 
 const FAIR: [&str; 4] =
     ["fl", "redisson_lock_queue:{fl}", "redisson_lock_timeout:{fl}", "redisson_lock__channel:{fl}"];
-/// Ours alone.
+/// Only this client has this key.
 const ALIVE: &str = "redisson_lock_alive:{fl}";
 const WAITING: [&str; 4] = [FAIR[0], FAIR[1], FAIR[2], ALIVE];
 const FORCED: [&str; 5] = [FAIR[0], FAIR[1], FAIR[2], FAIR[3], ALIVE];
@@ -224,8 +224,8 @@ async fn reentrant() {
     assert_eq!(error.code(), Some("WRONGTYPE"), "{error}");
 }
 
-/// Ours alone: the reply to a release that frees the lock also tells how many clients its message
-/// has reached.
+/// Only in this client: the reply to a release that frees the lock also contains the number of
+/// clients that its message reached.
 #[tokio::test]
 async fn release_counts_the_clients_that_it_tells() {
     const CHANNEL: &str = "redisson_lock__channel:{lk}";
@@ -238,8 +238,8 @@ async fn release_counts_the_clients_that_it_tells() {
     assert_eq!(v.release("A", "q2").await, int(1), "it is told once");
 }
 
-/// Section 3: an owner that asks again gets the marker, and nothing changes. Redisson replies with
-/// it as an error.
+/// Section 3: an owner that asks again gets the marker, and nothing changes. Redisson returns it as
+/// an error.
 #[tokio::test]
 async fn non_reentrant() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -301,7 +301,7 @@ async fn renewal() {
     assert_eq!(reply, Value::Array(vec![int(1), int(0), int(0)]));
     v.check_pttl("lk", 30_000).await;
     v.check_pttl("l2", 5_000).await;
-    // A lease of its own that is longer stays.
+    // A longer lease of its own stays.
     v.get::<i64>("PEXPIRE lk 100000").await;
     assert_eq!(v.run(RENEW, &["lk"], &[&LEASE, &"A"]).await.unwrap(), Value::Array(vec![int(1)]));
     v.check_pttl("lk", 100_000).await;
@@ -326,7 +326,8 @@ async fn fair() {
     let Some(mut v) = Vectors::start().await else { return };
     let wait = 300_000;
     assert_eq!(v.fair_acquire("H", wait, NOW).await, NIL);
-    // The lease is kept from running, so that the deadlines are exact.
+    // A lease of 1,000 s does not end during the test; the deadlines are compared with its measured
+    // rest.
     v.get::<i64>("PEXPIRE fl 1000000").await;
     v.get::<i64>("HSET fl H 1").await;
     let Value::Int(left) = v.fair_acquire("W1", wait, NOW).await else { panic!() };
@@ -360,30 +361,30 @@ async fn fair_dead_head_is_swept_after_its_deadline() {
     assert_eq!(v.fair_acquire("W2", 300_000, NOW + 329_999).await, int(0));
     assert_eq!(v.fair_acquire("W2", 300_000, NOW + 330_000).await, NIL);
     assert_eq!(v.queue().await, []);
-    // With its deadline: a waiter that has one is in the queue already, and would not be queued
-    // again.
+    // Removed together with its deadline: a waiter with a deadline is in the queue already, and
+    // would not be queued again.
     assert_eq!(v.get::<i64>(&format!("ZCARD {}", FAIR[2])).await, 0);
     v.fair_acquire("W1", 300_000, NOW + 330_002).await;
     assert_eq!(v.queue().await.len(), 1);
-    // The immediate form sweeps as well.
+    // The immediate form removes dead waiters as well.
     let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3], ALIVE];
     v.get::<i64>(&format!("DEL {}", FAIR[0])).await;
     let args: [&dyn ToString; 4] = [&LEASE, &"W3", &(NOW + 10_000_000), &300_000];
     assert_eq!(v.run(FAIR_TRY_ACQUIRE, &WAITING, &args).await.unwrap(), NIL);
     assert_eq!(v.queue().await, []);
-    // Behind one that leaves, a waiter without a deadline stays as it is.
+    // Behind a waiter that leaves, one without a deadline stays unchanged.
     v.get::<i64>(&format!("RPUSH {} W1 W2", FAIR[1])).await;
     v.get::<i64>(&format!("ZADD {} {} W1", FAIR[2], NOW + 330_000)).await;
     assert_eq!(v.run(FAIR_ABANDON, &keys, &[&NOW, &0, &"PUBLISH", &"W1", &300_000]).await.unwrap(), int(1));
     assert_eq!(v.queue().await, [("W2".to_owned(), None)]);
-    // Nor is a dead head told that the lock is free, and then there is nothing to free.
+    // A dead head is not notified that the lock is free either, and then nothing is left to free.
     for reply in [1, 0] {
         let freed = v.run(FAIR_FORCE_RELEASE, &FORCED, &[&0, &NOW, &"PUBLISH"]).await.unwrap();
         assert_eq!((freed, v.queue().await), (int(reply), vec![]));
     }
 }
 
-/// Redisson waits forever for a head that has no deadline.
+/// Redisson waits forever for a head without a deadline.
 #[tokio::test]
 async fn fair_head_without_deadline_counts_as_dead() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -393,9 +394,9 @@ async fn fair_head_without_deadline_counts_as_dead() {
     assert_eq!(v.queue().await, []);
 }
 
-/// A head that asks within its last 300 s is given them anew, after what the holder has left, and
-/// those behind keep their distances; Redisson's scripts leave the deadlines alone, and sweep a
-/// live head. A waiter further back changes nothing.
+/// A head that asks within its last 300 s gets them again, after the rest of the holder's lease,
+/// and the waiters behind it keep their distances. Redisson's scripts do not change the deadlines,
+/// and remove a live head. A request of a waiter further back changes nothing.
 #[tokio::test]
 async fn fair_head_that_asks_keeps_its_place() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -415,22 +416,22 @@ async fn fair_head_that_asks_keeps_its_place() {
         let [first, second, third] = queue;
         assert_eq!(v.queue().await, waiting(&[("W1", first), ("W2", second), ("W3", third)]), "{asks} {at}");
     }
-    // Not even one that has less left than its wait.
+    // Not even a waiter with less time left than its wait.
     v.get::<i64>(&format!("ZADD {} {} W2", FAIR[2], NOW + 929_000)).await;
     assert_eq!(v.fair_acquire("W2", wait, NOW + 700_000).await, int(0));
     let queue = waiting(&[("W1", 928_999), ("W2", 929_000), ("W3", 1_238_999)]);
     assert_eq!(v.queue().await, queue, "W2 700000");
     v.get::<i64>(&format!("ZADD {} {} W2", FAIR[2], NOW + 1_228_999)).await;
-    // What the holder has left comes on top, as for a new waiter.
+    // The rest of the holder's lease is added, as for a new waiter.
     v.get::<i64>("PEXPIRE fl 1000000").await;
     let Value::Int(left) = v.fair_acquire("W1", wait, NOW + 928_000).await else { panic!() };
     let first = 928_000 + left + 300_000;
     assert_eq!(v.queue().await, waiting(&[("W1", first), ("W2", first + 300_000), ("W3", first + 310_000)]));
 }
 
-/// The head has 100 s of its 300 s left when it is granted the lock: those behind come nearer by
-/// these 100 s. With 300 s, as in Redisson's scripts, a next waiter with a wait of 10 s would count
-/// as dead at once.
+/// The head has 100 s of its 300 s left when it is granted the lock: the waiters behind it come 100
+/// s nearer. With 300 s, as in Redisson's scripts, a next waiter with a wait of 10 s would
+/// immediately count as dead.
 #[tokio::test]
 async fn fair_grant_leaves_the_next_its_own_wait() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -451,8 +452,8 @@ async fn fair_grant_leaves_the_next_its_own_wait() {
 }
 
 /// Waiters with waits of 2, 20, 20, 5 and 20 s, of which some leave. Redisson's asynchronous form
-/// gives 300 s back instead of the wait that was asked for, which moves the deadlines of the live
-/// into the past. As often as it is repeated, a waiter leaves once.
+/// gives back 300 s and not the requested wait, which moves the deadlines of live waiters into the
+/// past. However often the request is repeated, a waiter leaves once.
 #[tokio::test]
 async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -461,7 +462,7 @@ async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     for (leaving, at, left_over) in [
         ("A", 0, [("B", 20_000), ("C", 40_000), ("D", 45_000), ("E", 65_000)].as_slice()),
         // 1.5 s later the head has 500 ms less than its own wait, and does not take the wait of the
-        // next along.
+        // next one along.
         ("A", 31_500, &[("B", 21_500), ("C", 41_500), ("D", 46_500), ("E", 66_500)]),
         ("BD", 0, &[("A", 2_000), ("C", 22_000), ("E", 42_000)]),
         ("ABCE", 0, &[("D", 5_000)]),
@@ -471,7 +472,7 @@ async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     ] {
         v.get::<i64>(&format!("DEL {} {} {}", FAIR[0], FAIR[1], FAIR[2])).await;
         v.get::<i64>("HSET fl H 1").await;
-        // A holder's lease of 30 s and the waits one after another.
+        // A holder's lease of 30 s, followed by the waits one after another.
         let mut deadline = 30_000;
         for (owner, wait) in waits {
             deadline += wait;
@@ -500,8 +501,8 @@ async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     }
 }
 
-/// Two that leave were to wait longer than to their deadlines: who is behind them comes nearer by
-/// what both had left.
+/// Two waiters that leave had waits longer than the time to their deadlines: the waiter behind them
+/// comes nearer by the time that both had left.
 #[tokio::test]
 async fn fair_abandon_takes_no_more_than_was_left() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -513,7 +514,7 @@ async fn fair_abandon_takes_no_more_than_was_left() {
     assert_eq!(v.queue().await, waiting(&[("C", 20_000)]));
 }
 
-/// The release was announced to the head, which leaves without having looked: the next one is told.
+/// The release was announced to the head, which leaves without a look: the next waiter is notified.
 #[tokio::test]
 async fn fair_head_that_leaves_tells_the_next() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -524,7 +525,7 @@ async fn fair_head_that_leaves_tells_the_next() {
     for (message, lock, leaving, next) in [
         ("0", None, "W2", None),
         ("1", Some("HSET fl H 1"), "W1", None),
-        // Only this one is said anything of, and comes first.
+        // Only this departure publishes a message, so the first message received is its own.
         ("2", None, "W1", Some("redisson_lock__channel:{fl}:W2")),
     ] {
         v.get::<i64>(&format!("DEL {} {} {}", FAIR[0], FAIR[1], FAIR[2])).await;
@@ -545,13 +546,13 @@ async fn fair_head_that_leaves_tells_the_next() {
     }
 }
 
-/// Redisson reports success to any owner that unlocks a free fair lock; the head of the queue is
-/// notified all the same.
+/// Redisson reports success to any owner that unlocks a free fair lock; here it is not held, but
+/// the head of the queue is still notified.
 #[tokio::test]
 async fn fair_release_of_a_free_lock_is_not_held_but_tells_the_head() {
     let Some(mut v) = Vectors::start().await else { return };
     assert_eq!(v.fair_release("Z", NOW).await, NIL);
-    // The first in the queue is dead, and not told.
+    // The first in the queue is dead, and is not notified.
     v.get::<i64>(&format!("RPUSH {} W0 W1", FAIR[1])).await;
     v.get::<i64>(&format!("ZADD {} {} W0 {} W1", FAIR[2], NOW, NOW + 330_000)).await;
     let mut listener = redis::Client::open(v.server.url()).unwrap().get_async_pubsub().await.unwrap();

@@ -1,4 +1,4 @@
-//! Holds without a guard: forgotten, adopted by another client, and those of work under a lock.
+//! Holds without a guard: forgotten holds, holds adopted by another client, and holds of `with`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{RedisServer, eventually, soon, task};
 
 const LEASE: Duration = Duration::from_secs(60);
 
-/// The simulator, and a real server where there is one.
+/// The simulator, and a real server if available.
 struct Servers {
     simulated: Vec<TestServer>,
     real: Vec<RedisServer>,
@@ -24,7 +24,7 @@ impl Servers {
         Self { simulated, real: (0..count).map_while(|_| RedisServer::start()).collect() }
     }
 
-    /// Of each kind, where there are any.
+    /// The URLs of each kind that has servers.
     fn urls(&self) -> Vec<Vec<String>> {
         let mut all = vec![self.simulated.iter().map(TestServer::url).collect::<Vec<_>>()];
         all.push(self.real.iter().map(RedisServer::url).collect());
@@ -51,7 +51,7 @@ async fn a_forgotten_lock_ends_with_its_lease() {
         stays_until_its_lease_ends(&one.fair_lock("fair")).await;
         stays_until_its_lease_ends(&one.fenced_lock("fenced")).await;
         stays_until_its_lease_ends(&redlock).await;
-        // Closing gives back what has a guard, and this has none.
+        // Closing releases holds with a guard; this one has none.
         one.lock("left").acquire().lease(LEASE).await.unwrap().forget();
         redlock.acquire().lease(LEASE).await.unwrap().forget();
         one.close().await.unwrap();
@@ -65,7 +65,7 @@ async fn stays_until_its_lease_ends<O: Object>(lock: &Handle<O>) {
     lock.acquire().await.unwrap().forget();
     assert!(lock.is_locked().await.unwrap(), "{lock:?}");
     assert!(lock.try_acquire().await.unwrap().is_none(), "{lock:?}");
-    // Renewed, it would stay as long as the client does.
+    // With renewals it would last as long as the client.
     let next = soon("its lease ends", lock.acquire().into_future()).await.unwrap();
     next.release().await.unwrap();
 }
@@ -93,8 +93,8 @@ async fn a_hold_is_handed_over() {
     }
 }
 
-/// The lease that is handed over is the watchdog's of 1.5 s. The adopted guard is renewed beyond
-/// it, and has the token that was granted.
+/// The handed-over lease is the watchdog's of 1.5 s. The adopted guard is renewed beyond it, and
+/// has the granted token.
 #[tokio::test]
 async fn an_adopted_hold_is_renewed() {
     let servers = Servers::start(1).await;
@@ -146,19 +146,19 @@ async fn work_under_a_lock_ends_with_its_release() {
         done.released.unwrap();
         assert!(!lock.is_locked().await.unwrap());
 
-        // Taken: nothing is done.
+        // The lock is taken: the work does not run.
         let guard = lock.acquire().await.unwrap();
         let done = lock.with(Duration::from_millis(50), async |_| unreachable!("not without the lock")).await;
         assert!(done.unwrap().is_none());
         guard.release().await.unwrap();
 
-        // Lost meanwhile: the value is there all the same.
+        // The lock is lost during the work: the value is returned all the same.
         let done = lock.try_acquire().with(async |_| lock.force_release().await.unwrap()).await.unwrap();
         let done = done.expect("free");
         let error = done.released.unwrap_err();
         assert!(done.value && matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
 
-        // The work panics, and the caller goes.
+        // The work panics, and the caller drops the future.
         for panics in [true, false] {
             let lock = lock.clone();
             let work = task({

@@ -1,4 +1,4 @@
-//! Every kind of lock answers to the same calls.
+//! Tests the calls that every kind of lock has in common.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::support::{RedisServer, eventually, soon};
 const WATCHDOG: Duration = Duration::from_millis(1500);
 const LEASE: Duration = Duration::from_secs(10);
 
-/// Three servers, of which all but a Redlock use the first.
+/// Three servers; every kind but a Redlock uses only the first.
 struct Servers(Vec<RedisServer>);
 
 impl Servers {
@@ -17,7 +17,7 @@ impl Servers {
         (0..3).map(|_| RedisServer::start()).collect::<Option<_>>().map(Self)
     }
 
-    /// One client of each.
+    /// One client for each server.
     fn clients(&self) -> Vec<Client> {
         let client = |server: &RedisServer| {
             Client::builder().endpoint(server.url()).watchdog_timeout(WATCHDOG).build().expect("a good URL")
@@ -27,14 +27,14 @@ impl Servers {
 }
 
 fn majority(clients: &[Client]) -> Redlock {
-    // Generous, because a first use also connects, on a machine that does other things.
+    // Generous, because a first use also connects, on a busy machine.
     Redlock::builder(clients.iter().cloned())
         .node_timeout(Duration::from_secs(2))
         .build("stock")
         .expect("clients")
 }
 
-/// What is true of every kind; `token` reads the token of those that have one.
+/// Tests the common properties of every kind; `token` reads the token of kinds that have one.
 async fn answers_as_every_kind<O: Object>(
     handle: impl Fn(&[Client]) -> Handle<O>,
     token: impl Fn(&Guard<O::Got>) -> Option<u64>,
@@ -49,7 +49,8 @@ async fn answers_as_every_kind<O: Object>(
     assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
     assert!(!lock.force_release().await.unwrap(), "there is nothing to free");
 
-    // An explicit lease, nested in it the watchdog's: two levels of one owner, and none of another.
+    // An explicit lease, and nested in it the watchdog's: two levels of one owner, and none of
+    // another.
     let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
     let inner = lock.try_acquire_for(LEASE).owner(owner).await.unwrap().expect("it nests");
     assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
@@ -69,14 +70,14 @@ async fn answers_as_every_kind<O: Object>(
     excludes_and_ends(&lock, &other, token).await;
 }
 
-/// What is true of every kind, whether its owner may take it again or not.
+/// Tests the common properties of every kind, reentrant or not.
 async fn excludes_and_ends<O: Object>(
     lock: &Handle<O>,
     other: &Handle<O>,
     token: impl Fn(&Guard<O::Got>) -> Option<u64>,
 ) {
     let owner = OwnerId::new(7);
-    // Without a lease the watchdog renews it; a guard that is dropped gives it back.
+    // Without a lease the watchdog renews it; dropping the guard releases it.
     let guard = lock.try_acquire().await.unwrap().expect("free");
     assert!(other.try_acquire_for(2 * WATCHDOG).await.unwrap().is_none());
     assert!(guard.is_valid() && guard.validity() < WATCHDOG, "{guard:?}");
@@ -85,14 +86,15 @@ async fn excludes_and_ends<O: Object>(
     let guard = soon("the drop frees it", other.acquire().into_future()).await.unwrap();
     assert!(token(&guard) > first || first.is_none(), "{first:?} {guard:?}");
 
-    // Forcibly released by another client, and its holder is notified.
+    // Another client releases it by force, and its holder is notified.
     assert!(lock.force_release().await.unwrap());
     soon("the holder learns of it", guard.lost()).await;
     assert_eq!(guard.validity(), Duration::ZERO);
     let error = guard.release().await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
 
-    // By its own client: its holder there is notified at once, renewed or not.
+    // Its own client releases it by force: the holder there is notified immediately, renewed or
+    // not.
     for lease in [Some(LEASE), None] {
         let wanted = lock.acquire().owner(owner);
         let wanted = if let Some(lease) = lease { wanted.lease(lease) } else { wanted };
@@ -104,15 +106,15 @@ async fn excludes_and_ends<O: Object>(
         assert!(!other.is_locked().await.unwrap());
     }
 
-    // A lease that is not renewed ends by the holder's own clock.
+    // A lease without renewals ends by the holder's own clock.
     let short = lock.acquire().lease(Duration::from_millis(300));
     let guard = soon("it is free again", short.into_future()).await.unwrap();
     soon("the lease ends", guard.lost()).await;
     assert!(!guard.is_valid());
 }
 
-/// What is true of a kind that does not nest: its owner is refused at once, however it asks, and
-/// what it holds stays as it is.
+/// Tests a kind that does not nest: its owner is refused immediately by every call, and its hold
+/// stays unchanged.
 async fn refuses_its_owner(handle: impl Fn(&[Client]) -> Lock) {
     let Some(servers) = Servers::start() else { return };
     let (mine, others) = (servers.clients(), servers.clients());
@@ -134,7 +136,7 @@ async fn refuses_its_owner(handle: impl Fn(&[Client]) -> Lock) {
     }
     assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
     assert!(lock.remaining().await.unwrap().is_some_and(|left| left <= LEASE), "not extended");
-    // Any other owner is refused as by every kind.
+    // Any other owner is refused, as by every kind.
     assert!(lock.try_acquire().owner(OwnerId::new(8)).await.unwrap().is_none());
     assert!(other.try_acquire_for(Duration::from_millis(50)).owner(owner).await.unwrap().is_none());
     guard.release().await.unwrap();
@@ -172,8 +174,8 @@ async fn faster_multi() {
     answers_as_every_kind(|clients| clients[0].faster_multi_lock("stock", ["a", "b"]), no_token).await;
 }
 
-/// The writing half. The reading half, which does not exclude its own kind, has
-/// `tests/read_write.rs`.
+/// The writing half. `tests/read_write.rs` tests the reading half, which does not exclude its own
+/// kind.
 #[tokio::test]
 async fn write() {
     answers_as_every_kind(|clients| clients[0].rw_lock("stock").write(), no_token).await;

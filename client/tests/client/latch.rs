@@ -1,5 +1,5 @@
-//! Count-down latches: when they open, for whom, and what a lost reply changes. On the simulator
-//! and on a real server.
+//! Count-down latches: their opening, their waiters, and lost replies. On the simulator and on a
+//! real server.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn it_is_set_once_and_counted_down() {
         assert_eq!(mine.count_down().await.unwrap(), None, "it is open, and stays so");
         assert_eq!(command(url, "EXISTS start").await, Value::Int(0));
 
-        // What Redisson leaves of a count of zero is open, and used up by being counted down.
+        // Redisson leaves a count of zero: it is open, and a count-down uses it up.
         command(url, "SET start 0").await;
         mine.wait().await.unwrap();
         assert_eq!(mine.count_down().await.unwrap(), None);
@@ -73,8 +73,9 @@ async fn it_opens_for_all_who_wait() {
     .await;
 }
 
-/// What Redisson's processes read and write: a number without a time to live, `1` for a count that
-/// is set, `0` for an opening. It publishes `1` for a deletion, at which its own waiters wait on.
+/// The keys and messages that Redisson's processes read and write: a number without a TTL, `1` for
+/// a count that is set, `0` for an opening. Redisson publishes `1` for a deletion, and its own
+/// waiters then keep waiting.
 #[tokio::test]
 async fn keys_and_messages_are_those_of_redisson() {
     on_each_server(async |url| {
@@ -86,7 +87,7 @@ async fn keys_and_messages_are_those_of_redisson() {
             message.expect("the server is there").get_payload().unwrap()
         };
         let latch = latch(url).await;
-        // Neither of these is published, so that the next message is that of the count.
+        // Neither of these publishes, so the next message is that of the count.
         assert_eq!(latch.count_down().await.unwrap(), None);
         assert!(!latch.delete().await.unwrap());
         assert!(latch.try_set(2).await.unwrap());
@@ -105,12 +106,12 @@ async fn keys_and_messages_are_those_of_redisson() {
     .await;
 }
 
-/// H-28: Redisson's waiters wait on when the latch is deleted, has expired, or is gone with
+/// H-28: Redisson's waiters keep waiting when the latch is deleted, has expired, or is gone with
 /// FLUSHALL.
 #[tokio::test]
 async fn a_latch_that_vanishes_lets_its_waiters_go() {
     on_each_server(async |url| {
-        // With a message, Redisson's or ours, at once; without one at the next look.
+        // With a message, Redisson's or ours, immediately; without one at the next look.
         let patient = latch(url).await;
         for deletion in [["DEL start", &format!("PUBLISH {CHANNEL} 1")].as_slice(), &[]] {
             patient.try_set(1).await.unwrap();
@@ -157,8 +158,8 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     }
 }
 
-/// M3: a count-down that is obeyed and whose reply never comes is sent again, and counts once. Sent
-/// again blindly it opened the latch early.
+/// M3: the server executes a count-down, and its reply never comes; the repeat does not count
+/// again. Regression: it opened the latch early.
 #[tokio::test]
 async fn a_count_down_whose_reply_is_lost_counts_once() {
     let Some(server) = RedisServer::start() else { return };
@@ -187,7 +188,7 @@ async fn a_count_down_whose_reply_is_lost_counts_once() {
     assert_eq!(direct.count().await.unwrap(), 1);
 }
 
-/// The caller is gone once its request is begun: it is counted all the same, and once.
+/// The caller is gone once its request has begun: it still counts, and once.
 #[tokio::test]
 async fn a_dropped_count_down_is_seen_through() {
     on_each_server(async |url| {

@@ -1,6 +1,6 @@
 //! Every object of the client on real servers and on simulated ones: `cargo test --test client
-//! redlock::` for one of them. One binary, as linking two dozen of them takes longer than most of
-//! them run.
+//! redlock::` runs the tests of one object. All are in one binary, because linking two dozen
+//! binaries takes longer than most of them run.
 
 mod clocks;
 mod close;

@@ -43,8 +43,8 @@ fn members_of(error: &Error) -> Vec<(&str, &ErrorKind)> {
     failed.iter().map(|(key, error)| (key.as_str(), error.kind())).collect()
 }
 
-/// One of each kind on two servers: whichever is taken, the others are not had either, and nothing
-/// is left of the attempt.
+/// One lock of each kind on two servers: with any of them taken, the others are not acquired
+/// either, and the attempt leaves nothing behind.
 #[tokio::test]
 async fn all_or_none_of_every_kind() {
     let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start()).collect();
@@ -84,7 +84,7 @@ async fn all_or_none_of_every_kind() {
         let taken = servers[at].command(&["HSET", key, "another:1", "1"]).await;
         assert_eq!(taken, Value::Int(1));
         assert!(all.try_acquire().await.unwrap().is_none(), "{key} is taken");
-        // A Redlock is given back once a majority has said so.
+        // A Redlock counts as released once a majority has confirmed it.
         eventually("nothing else is held", async || held().await == [key]).await;
         assert!(all.try_acquire_for(Duration::from_millis(100)).lease(LEASE).await.unwrap().is_none());
         eventually("nothing else is held", async || held().await == [key]).await;
@@ -98,12 +98,12 @@ async fn all_or_none_of_every_kind() {
     assert!(other.fair_lock("fair").try_acquire().await.unwrap().is_none());
     guard.release().await.unwrap();
     eventually("all are free", async || held().await.is_empty()).await;
-    // What a waiter left is gone too.
+    // The remains of a waiter are gone, too.
     assert!(is_free(&servers[1], "redisson_lock_queue:{fair}").await);
 }
 
-/// Without a lease each is renewed by the watchdog of its client; when one is lost, so is the
-/// guard.
+/// Without a lease the watchdog of its client renews each lock; the loss of one makes the guard
+/// lost.
 #[tokio::test]
 async fn every_member_is_renewed_and_each_loss_is_noticed() {
     let (Some(one), Some(two)) = (RedisServer::start(), RedisServer::start()) else { return };
@@ -132,8 +132,8 @@ async fn every_member_is_renewed_and_each_loss_is_noticed() {
     }
 }
 
-/// Redisson's release ends at the first lock whose server is gone, and holds the others for as long
-/// as it lives (R22).
+/// Redisson's release stops at the first lock whose server is gone, and holds the others for as
+/// long as it lives (R22).
 #[tokio::test]
 async fn a_release_frees_all_that_can_be_freed() {
     let (Some(mut one), Some(two)) = (RedisServer::start(), RedisServer::start()) else { return };
@@ -145,8 +145,8 @@ async fn a_release_frees_all_that_can_be_freed() {
     assert!(is_free(&two, "b").await, "the first one failed, the second is free");
 }
 
-/// The server of the second is down: an error, and the first one is free again. So it is when the
-/// reply of the second is lost, once that is known, whatever the caller did.
+/// The server of the second lock is down: an error, and the first one is free again. The same holds
+/// if the reply of the second is lost, once that is known, whatever the caller did.
 #[tokio::test]
 async fn errors_and_callers_that_are_gone_leave_nothing() {
     let (Some(one), Some(mut two)) = (RedisServer::start(), RedisServer::start()) else { return };
@@ -155,7 +155,7 @@ async fn errors_and_callers_that_are_gone_leave_nothing() {
     let all = of(&[here.lock("a"), there.lock("b")]);
     all.acquire().await.unwrap().release().await.unwrap();
 
-    // The reply of the second is lost; then the caller goes.
+    // The reply of the second is lost; then the caller drops the future.
     proxy.replies(Flow::Swallow);
     let asking = task(all.acquire().into_future());
     eventually("both are granted", async || !is_free(&two, "b").await).await;
@@ -165,7 +165,7 @@ async fn errors_and_callers_that_are_gone_leave_nothing() {
         eventually("it is given back", async || is_free(server, key).await).await;
     }
 
-    // The caller goes while the second is taken.
+    // The caller drops the future while the second is taken.
     let taken = there.lock("b").acquire().await.unwrap();
     let waiting = task(all.acquire().into_future());
     eventually("the first is granted", async || !is_free(&one, "a").await).await;
@@ -174,8 +174,8 @@ async fn errors_and_callers_that_are_gone_leave_nothing() {
     taken.release().await.unwrap();
 
     two.crash();
-    // Nothing was sent to the second. At the end of the last one's limit there is no time left to
-    // wait for the first's release.
+    // Nothing was sent to the second. At the end of the last call's limit no time is left to wait
+    // for the first one's release.
     for (call, is_definite) in [
         (all.try_acquire(), Some(true)),
         (all.try_acquire_for(LONG), Some(true)),
@@ -187,8 +187,8 @@ async fn errors_and_callers_that_are_gone_leave_nothing() {
     }
 }
 
-/// One limit for all: a waiter for two locks, each of which is free for half of the time, ends when
-/// it is over.
+/// One limit covers all: a waiter for two locks, each of which is free half of the time, ends at
+/// the limit.
 #[tokio::test]
 async fn a_wait_ends_at_its_limit() {
     let Some(server) = RedisServer::start() else { return };
@@ -207,7 +207,7 @@ async fn a_wait_ends_at_its_limit() {
     }
 }
 
-/// A lease runs from the moment at which all are had, not from that of the first.
+/// A lease begins when all locks are acquired, not with the first.
 #[tokio::test]
 async fn a_lease_begins_when_all_are_had() {
     let Some(server) = RedisServer::start() else { return };
@@ -217,21 +217,21 @@ async fn a_lease_begins_when_all_are_had() {
     let lease = Duration::from_secs(3);
     let waiting = task(all.acquire().lease(lease).into_future());
     eventually("the first is granted", async || !is_free(&server, "a").await).await;
-    // More than a tenth of the lease, so that it is extended, and less than the first is held for
-    // while the second is waited for.
+    // More than a tenth of the lease, so that it is extended, and less than the time for which the
+    // first is held while the second is waited for.
     #[expect(clippy::disallowed_methods, reason = "the lease of the first must run for a while")]
     tokio::time::sleep(Duration::from_millis(350)).await;
     b.release().await.unwrap();
     let guard = soon("both are free", waiting).await.unwrap().unwrap();
     let left: Vec<Duration> = guard.members().map(|member| member.validity()).collect();
     let [first, second] = left[..] else { panic!("{guard:?}") };
-    // Both were extended at once, however slow this machine is.
+    // Both were extended together, however slow this machine is.
     assert!(first.abs_diff(second) < Duration::from_millis(200), "{first:?} and {second:?} are left");
     soon("the lease ends", guard.lost()).await;
     assert!(!guard.is_valid());
 }
 
-/// What is released counts as such.
+/// Counts releases.
 #[derive(Default)]
 struct Releases(AtomicUsize);
 
@@ -243,8 +243,8 @@ impl Observer for Releases {
     }
 }
 
-/// ML1: two that name the locks in opposite orders ask for them in one order, and neither gives way
-/// to the other.
+/// ML1: two callers that name the locks in opposite orders acquire them in one order, and neither
+/// gives way to the other.
 #[tokio::test]
 async fn opposite_orders_do_not_collide() {
     let Some(server) = RedisServer::start() else { return };
@@ -265,8 +265,8 @@ async fn opposite_orders_do_not_collide() {
     assert_eq!(releases.0.load(Ordering::SeqCst), 2 * 2 * ROUNDS, "none was given back for nothing");
 }
 
-/// Against a program that takes one after the other in its own order, and waits for the second as
-/// long as it takes with the first in its hands: the multi lock gives way, and both go on.
+/// The other program takes one lock after the other in its own order, and waits for the second
+/// without a limit while it holds the first: the multi lock gives way, and both proceed.
 #[tokio::test]
 async fn it_gives_way_to_another_order() {
     let Some(server) = RedisServer::start() else { return };
@@ -282,7 +282,7 @@ async fn it_gives_way_to_another_order() {
     guard.release().await.unwrap();
 }
 
-/// One owner holds several levels, of all or of some; each release gives one back.
+/// One owner holds several levels, of all locks or of some; each release gives one back.
 #[tokio::test]
 async fn it_nests_with_its_members() {
     let Some(server) = RedisServer::start() else { return };
@@ -307,7 +307,7 @@ async fn it_nests_with_its_members() {
     let owners: Vec<&str> = both.members().map(|member| member.owner()).collect();
     assert_eq!(owners[0], owners[1]);
     both.release().await.unwrap();
-    // What cannot nest is refused, and the others are given back.
+    // A lock that cannot nest is refused, and the others are released.
     let once = MultiLock::builder().member(&a).member(&client.non_reentrant_lock("once")).build().unwrap();
     let held = client.non_reentrant_lock("once").acquire().owner(owner).await.unwrap();
     let error = once.acquire().owner(owner).await.unwrap_err();

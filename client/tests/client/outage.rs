@@ -1,4 +1,4 @@
-//! Servers that are down, hang or refuse: an error, in time, in the words of the server.
+//! Servers that are down, hang or refuse: an error in time, with the words of the server.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use lockstorm_sim::TestServer;
 
 use crate::support::{Attempts, Flow, Proxy, RedisServer};
 
-/// What a busy machine may add to the time that a call is given.
+/// The time that a busy machine may add to the limit of a call.
 const LATE: Duration = Duration::from_secs(1);
 
 #[expect(clippy::disallowed_methods, reason = "a limit for a test, in real time")]
@@ -28,7 +28,7 @@ fn server_code(error: &Error) -> &str {
     }
 }
 
-/// Regression: `None` said that another owner has the lock.
+/// Regression: an outage returned `None`, which means that another owner has the lock.
 #[tokio::test]
 async fn an_outage_looked_like_contention() {
     let Some(mut server) = RedisServer::start() else { return };
@@ -64,8 +64,8 @@ async fn an_outage_looked_like_contention() {
     assert!(matches!(source.unwrap().kind(), ErrorKind::Connect { .. }), "{source:?}");
 }
 
-/// Each call waited for all its repeats, and each repeat for all its time-outs: `try_acquire` took
-/// 55 s, and `release` 49 s.
+/// Regression: each call waited for all its repeats, and each repeat for all its timeouts:
+/// `try_acquire` took 55 s, and `release` 49 s.
 #[tokio::test]
 async fn a_server_that_hangs_kept_callers_for_55_s() {
     let Some(server) = RedisServer::start() else { return };
@@ -90,7 +90,7 @@ async fn a_server_that_hangs_kept_callers_for_55_s() {
     timed_out("release", in_time("release", time, first.release()).await.unwrap_err());
 }
 
-/// It counted as one that may be right a little later, and what the server said was not shown.
+/// Regression: a wrong password counted as a passing error, and the server's words were not shown.
 #[tokio::test]
 async fn a_wrong_password_was_tried_again() {
     let Some(server) = RedisServer::start() else { return };
@@ -117,7 +117,7 @@ async fn a_wrong_password_was_tried_again() {
             assert_eq!(server_code(&error), code, "{url}: {error}");
             assert!(error.is_definite() && !error.is_transient(), "{url}: {error}");
             assert_eq!(attempts.count(), 1, "{url}");
-            // A set of which one server is down and the other refuses.
+            // A replicated set: one server is down and the other refuses.
             let set = Client::builder().endpoint("redis://127.0.0.1:1").endpoint(&url);
             assert_eq!(server_code(&set.connect().await.unwrap_err()), code, "{url}");
         }
@@ -135,12 +135,12 @@ async fn a_wrong_password_was_tried_again() {
     }
 }
 
-/// Regression: the server's error before it closes the connection was ignored.
+/// Regression: the error that the server sends before it closes the connection was ignored.
 #[tokio::test]
 async fn too_many_clients_was_a_broken_pipe() {
     let Some(server) = RedisServer::start_with(&["--maxclients", "1"]) else { return };
     let held = Client::connect(&server.url()).await.unwrap();
-    // Where the connection breaks is a matter of timing.
+    // The moment at which the connection breaks depends on timing.
     for _ in 0..50 {
         let error = Client::connect(&server.url()).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Connect { .. }) && error.is_transient(), "{error}");
@@ -157,7 +157,7 @@ impl Observer for Grumpy {
     }
 }
 
-/// Both were "the client is shutting down".
+/// Regression: both returned "the client is shutting down".
 #[tokio::test]
 async fn a_panicking_observer_and_a_lost_runtime_were_a_shutdown() {
     let server = TestServer::start().await.unwrap();
@@ -178,7 +178,7 @@ async fn a_panicking_observer_and_a_lost_runtime_were_a_shutdown() {
     assert!(error.to_string().contains("runtime on which the client was built has shut down"), "{error}");
 }
 
-/// Neither means anything, and both were taken.
+/// Regression: both were accepted, although neither makes sense.
 #[tokio::test]
 async fn a_lock_without_a_name_and_a_majority_of_one_were_accepted() {
     let config = |error: Error, words: &str| {

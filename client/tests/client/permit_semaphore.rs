@@ -1,5 +1,5 @@
-//! Expirable semaphores: ids, leases, the server's clock, and what a lost reply changes. On the
-//! simulator and on a real server.
+//! Expirable semaphores: IDs, leases, the server's clock, and lost replies. On the simulator and on
+//! a real server.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn command(url: &str, words: &[&[u8]]) -> Value {
     command.arg(&words[1..]).query_async(&mut connection).await.unwrap()
 }
 
-/// How many permits can be had, and how many are out.
+/// The numbers of available and of acquired permits.
 async fn counts(of: &PermitSemaphore) -> (i64, u64) {
     (of.available().await.unwrap(), of.acquired().await.unwrap())
 }
@@ -43,7 +43,7 @@ async fn permits_are_counted_and_named() {
         let ids = two.ids().to_vec();
         assert!(ids.len() == 2 && ids[0] != ids[1], "{ids:?}");
         assert!(two.validity() > LEASE / 2 && two.validity() < LEASE);
-        // As Redisson has them: the bytes of the ids, by their deadlines.
+        // In Redisson's form: the bytes of the IDs, by their deadlines.
         let members: Vec<Vec<u8>> =
             redis::from_redis_value(command(url, &[b"ZRANGE", b"{seats}:timeout", b"0", b"-1"]).await)
                 .unwrap();
@@ -59,7 +59,8 @@ async fn permits_are_counted_and_named() {
         drop(guard);
         eventually("the drop gives them back", async || counts(&mine).await == (3, 0)).await;
 
-        // Fewer than are out: what is available is negative until they come back.
+        // Fewer permits than are acquired: the available number is negative until they are
+        // released.
         let ids = mine.acquire(3).lease(LEASE).await.unwrap().forget();
         mine.add_permits(-2).await.unwrap();
         assert_eq!(counts(&mine).await, (-2, 3));
@@ -87,7 +88,7 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     }
 }
 
-/// By their ids, from another client: all or none.
+/// Permits are released by their IDs, from another client: all or none.
 #[tokio::test]
 async fn permits_are_given_back_by_their_ids() {
     on_each_server(async |url| {
@@ -103,7 +104,7 @@ async fn permits_are_given_back_by_their_ids() {
         assert_eq!(counts(&mine).await, (2, 1));
         assert!(other.release(&[]).await.unwrap());
 
-        // One of a guard's permits: the guard gives back what is left.
+        // One of a guard's permits is released: the guard releases the rest.
         let guard = mine.acquire(2).lease(LEASE).await.unwrap();
         assert!(other.release(&guard.ids()[..1]).await.unwrap());
         guard.release().await.unwrap();
@@ -117,8 +118,8 @@ async fn permits_are_given_back_by_their_ids() {
     .await;
 }
 
-/// A holder that neither renews nor releases: its permit comes back with its lease, and wakes a
-/// waiter although no message comes.
+/// A holder neither renews nor releases: its permit comes back with the end of its lease, and wakes
+/// a waiter without a message.
 #[tokio::test]
 async fn an_expired_permit_comes_back() {
     on_each_server(async |url| {
@@ -131,10 +132,10 @@ async fn an_expired_permit_comes_back() {
         assert_eq!(counts(&mine).await, (0, 1));
         next.release().await.unwrap();
 
-        // By its own clock the holder knows first.
+        // The holder's own clock shows the end first.
         let guard = mine.acquire(1).lease(SHORT).await.unwrap();
         soon("the holder is notified", guard.lost()).await;
-        // Counted before any script takes it back.
+        // It counts as available before any script takes it back.
         eventually("it expires", async || counts(&other).await == (1, 0)).await;
         let error = guard.release().await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
@@ -143,7 +144,7 @@ async fn an_expired_permit_comes_back() {
     .await;
 }
 
-/// Without a lease the watchdog renews; a handed-over permit is renewed no more.
+/// Without a lease the watchdog renews; a handed-over permit is no longer renewed.
 #[tokio::test]
 async fn permits_without_a_lease_are_renewed() {
     on_each_server(async |url| {
@@ -156,8 +157,8 @@ async fn permits_without_a_lease_are_renewed() {
         soon("they expire", async { other.acquire(2).await }).await.unwrap().release().await.unwrap();
         assert!(!mine.release(&ids).await.unwrap());
 
-        // The server says that one of them is gone: the guard is lost, and the other comes back
-        // with it.
+        // The server reports that one of them is gone: the guard is lost, and the other permit is
+        // given back with it.
         let guard = mine.acquire(2).await.unwrap();
         assert!(other.release(&guard.ids()[1..]).await.unwrap());
         soon("the next renewal tells", guard.lost()).await;
@@ -179,7 +180,7 @@ async fn a_lease_is_set_anew() {
         let next = soon("shorter", async { seats.acquire(1).await }).await.unwrap();
         assert!(!seats.update_lease(ids[0], LEASE).await.unwrap(), "it has expired");
         assert_eq!(counts(&seats).await, (0, 1));
-        // The guard's own extension never shortens.
+        // The guard's own extension never shortens the lease.
         next.extend(LEASE).await.unwrap();
         assert!(next.validity() > LEASE / 2);
         next.extend(SHORT).await.unwrap();
@@ -189,8 +190,8 @@ async fn a_lease_is_set_anew() {
     .await;
 }
 
-/// As Redisson writes a permit without a lease: it never expires, and a waiter has no time to wait
-/// for.
+/// The form of Redisson's permit without a lease: it never expires, and a waiter has no time to
+/// wait for.
 #[tokio::test]
 async fn a_permit_of_redissons_without_a_lease_never_ends() {
     on_each_server(async |url| {
@@ -207,13 +208,14 @@ async fn a_permit_of_redissons_without_a_lease_never_ends() {
     .await;
 }
 
-/// Each change is obeyed, and its reply never comes: it is found, and not made a second time.
+/// The server executes each change, and its reply never comes: the repeat finds it, and does not
+/// change anything again.
 #[tokio::test]
 async fn a_change_whose_reply_is_lost_happens_once() {
     let Some(server) = RedisServer::start() else { return };
     let proxy = Proxy::to(&server).await;
-    // Its caller gets an error after twice the time-out, and the server's state is seen before that
-    // also on a busy machine.
+    // The caller gets an error after twice the timeout; even on a busy machine the test sees the
+    // server's state before that.
     let client = Client::builder()
         .endpoint(proxy.url())
         .response_timeout(Duration::from_millis(1500))
@@ -254,7 +256,8 @@ async fn a_change_whose_reply_is_lost_happens_once() {
     assert!(soon("it finds out", releasing).await.unwrap(), "its own request gave them back");
 }
 
-/// The caller drops the future while the request is under way: what it brings is given back.
+/// The caller drops the future while the request is under way: the permits that it brings are given
+/// back.
 #[tokio::test]
 async fn a_dropped_acquire_keeps_no_permits() {
     let Some(server) = RedisServer::start() else { return };

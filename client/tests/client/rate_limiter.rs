@@ -1,5 +1,5 @@
-//! Rate limiters: how many permits there are in a window, by whose clock, and what a lost reply
-//! changes. On the simulator and on a real server.
+//! Rate limiters: the permits of a window, the clock that counts, and lost replies. On the
+//! simulator and on a real server.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use redis::Value;
 
 use crate::support::{Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any test here on a busy machine.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const WINDOW: Duration = Duration::from_millis(500);
 const SHORT: Duration = Duration::from_millis(50);
@@ -42,12 +42,12 @@ async fn permits_are_counted_for_all_clients_together() {
         let error = mine.acquire(6).await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::OverRate { permits: 6, .. }), "{error}");
 
-        // What was granted counts on under another rate, be it lower or higher.
+        // Earlier grants still count under another rate, lower or higher.
         for (rate, left) in [(4, 0), (8, 3)] {
             mine.set_rate(RateMode::Overall, rate, DAY).await.unwrap();
             assert_eq!(other.available().await.unwrap(), left, "of {rate}");
         }
-        // As it does when the number of permits is lost, of which Redisson makes a full one.
+        // They also count when the number of permits is lost, which Redisson then takes as full.
         command(url, "DEL {calls}:value").await;
         assert_eq!(mine.available().await.unwrap(), 3);
     })
@@ -67,8 +67,8 @@ async fn each_client_has_the_whole_rate() {
     .await;
 }
 
-/// Ten for three at a time by two clients: the tenth comes in the fourth window, and no window has
-/// more than three.
+/// Ten grants at a rate of three, by two clients: the tenth comes in the fourth window, and no
+/// window has more than three.
 #[tokio::test]
 async fn no_window_has_more_than_the_rate() {
     on_each_server(async |url| {
@@ -85,15 +85,16 @@ async fn no_window_has_more_than_the_rate() {
         let granted = soon("all are granted", join_all(waiting)).await;
         let mut granted: Vec<_> = granted.into_iter().map(Result::unwrap).collect();
         granted.sort_unstable();
-        // Each reply comes after its grant, and may come late: the whole takes three windows at
-        // least.
+        // Each reply comes after its grant, and may come late: all together take at least three
+        // windows.
         assert!(granted[9] - granted[0] > 3 * WINDOW - SHORT, "{:?}", granted[9] - granted[0]);
         assert!(mine.available().await.unwrap() < 3);
     })
     .await;
 }
 
-/// What Redisson's processes read and write: four fields, a number, and grants by their time.
+/// The keys that Redisson's processes read and write: four fields, a number, and grants by their
+/// time.
 #[tokio::test]
 async fn keys_are_those_of_redisson() {
     on_each_server(async |url| {
@@ -107,8 +108,7 @@ async fn keys_are_those_of_redisson() {
         limiter.acquire(2).await.unwrap();
         assert_eq!(command(url, "GET {calls}:value").await, text("1"));
 
-        // A grant of two that Redisson has written a moment ago, and one that its window has left
-        // behind.
+        // A recent grant of two by Redisson, and a grant that its window has left behind.
         let client = redis::Client::open(url).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
         let (now, _): (u64, u64) = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
@@ -127,7 +127,7 @@ async fn keys_are_those_of_redisson() {
     .await;
 }
 
-/// The clock of the server was set back, or that of a Redisson client is ahead: a grant in the
+/// The server's clock was set back, or the clock of a Redisson client is ahead: a grant in the
 /// future counts for one window.
 #[tokio::test]
 async fn a_grant_of_the_future_counts_from_now_on() {
@@ -149,15 +149,14 @@ async fn a_grant_of_the_future_counts_from_now_on() {
     .await;
 }
 
-/// The number of permits and the grants of the one client that has taken any.
+/// The keys with the permits and the grants of the only client that has taken any.
 async fn keys_of_clients(url: &str) -> Vec<String> {
     let keys: Vec<String> = redis::from_redis_value(command(url, "KEYS {calls}:*:*").await).unwrap();
     assert_eq!(keys.len(), 2, "{keys:?}");
     keys
 }
 
-/// A limiter that a Redisson peer made with a time to live keeps it, and the permits do not outlive
-/// it.
+/// A limiter that Redisson made with a TTL keeps it, and the permits do not outlive it.
 #[tokio::test]
 async fn a_limiter_that_ends_by_itself_ends_whole() {
     on_each_server(async |url| {
@@ -168,7 +167,7 @@ async fn a_limiter_that_ends_by_itself_ends_whole() {
             let left = command(url, &format!("PTTL {key}")).await;
             assert!(matches!(left, Value::Int(200_000..=300_000)), "{key}: {left:?}");
         }
-        // Those of one client no sooner either, although the windows are over long before.
+        // The keys of one client do not end sooner either, although the windows end long before.
         command(url, "DEL calls {calls}:value {calls}:permits").await;
         command(url, "HSET calls rate 2 interval 1000 type 1").await;
         command(url, "PEXPIRE calls 300000").await;
@@ -183,7 +182,7 @@ async fn a_limiter_that_ends_by_itself_ends_whole() {
         for key in ["calls", "{calls}:value", "{calls}:permits"] {
             assert_eq!(command(url, &format!("PTTL {key}")).await, Value::Int(-1), "{key}");
         }
-        // Those of one client end without it.
+        // The keys of one client end without it.
         limiter.set_rate(RateMode::PerClient, 2, Duration::from_secs(100)).await.unwrap();
         limiter.acquire(1).await.unwrap();
         for key in keys_of_clients(url).await {
@@ -212,15 +211,15 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     assert!(matches!(error.kind(), ErrorKind::OverRate { .. }) && error.is_definite(), "{error}");
 }
 
-/// The permits are granted, and the reply never comes: the request that is sent again finds them,
-/// and takes no others.
+/// The permits are granted, and the reply never comes: the repeated request finds them, and takes
+/// no others.
 #[tokio::test]
 async fn permits_whose_reply_is_lost_are_taken_once() {
     let Some(server) = RedisServer::start() else { return };
     let proxy = Proxy::to(&server).await;
     let mine = impatient(&proxy.url()).await.rate_limiter("calls");
     let direct = limiter(&server.url()).await;
-    // The server knows the scripts from here on, so that each request is one.
+    // The server knows the scripts from here on, so that each call is one request.
     direct.set_rate(RateMode::Overall, 5, DAY).await.unwrap();
     direct.acquire(1).await.unwrap();
     mine.available().await.unwrap();

@@ -1,5 +1,5 @@
-//! The read-write lock: who shares, who waits for whom, who is woken, which lease ends when, and
-//! what a lost reply changes. On the simulator and on a real server.
+//! The read-write lock: sharing, waiting, wake-ups, the end of each lease, and lost replies. On the
+//! simulator and on a real server.
 
 use std::future::IntoFuture;
 use std::time::Duration;
@@ -56,7 +56,7 @@ async fn readers_share_and_exclude_writers() {
     .await;
 }
 
-/// Each half frees its own mode only, and tells its holders at once.
+/// Each half frees only its own mode, and notifies its holders immediately.
 #[tokio::test]
 async fn force_frees_what_is_held_in_its_mode() {
     on_each_server(async |url| {
@@ -84,8 +84,8 @@ async fn force_frees_what_is_held_in_its_mode() {
     .await;
 }
 
-/// Readers that were refused by the writer enter together, at once, when it becomes a reader; the
-/// writer that waits does not.
+/// The writer becomes a reader: all readers that it refused enter together and immediately; the
+/// waiting writer does not.
 #[tokio::test]
 async fn a_downgrade_wakes_all_readers_and_lets_no_writer_in() {
     on_each_server(async |url| {
@@ -119,7 +119,7 @@ async fn a_downgrade_wakes_all_readers_and_lets_no_writer_in() {
     .await;
 }
 
-/// The last reader wakes a writer, whose release wakes the next one and all readers.
+/// The last reader wakes a writer, whose release wakes the next writer and all readers.
 #[tokio::test]
 async fn releases_wake_who_can_have_it() {
     on_each_server(async |url| {
@@ -140,8 +140,8 @@ async fn releases_wake_who_can_have_it() {
     .await;
 }
 
-/// A reader with a long lease leaves, one with a short lease stays: a writer that was told of the
-/// long one is told again.
+/// A reader with a long lease leaves, one with a short lease stays: a writer that waits for the
+/// long lease learns of the short one.
 #[tokio::test]
 async fn a_waiting_writer_learns_that_less_is_left() {
     on_each_server(async |url| {
@@ -158,7 +158,7 @@ async fn a_waiting_writer_learns_that_less_is_left() {
     .await;
 }
 
-/// Each level has a lease of its own, in whichever order they are given back.
+/// Each level has its own lease, in whichever order the levels are released.
 #[tokio::test]
 async fn what_remains_keeps_its_own_lease() {
     on_each_server(async |url| {
@@ -177,7 +177,7 @@ async fn what_remains_keeps_its_own_lease() {
             long.release().await.unwrap();
             assert!(other.write().try_acquire().await.unwrap().is_some());
         }
-        // The long one is given back, and the short one ends when its lease does.
+        // The long level is released, and the short one ends with its lease.
         let short = mine.read().acquire().owner(me()).lease(Duration::from_secs(1)).await.unwrap();
         let long = mine.read().acquire().owner(me()).lease(LONG).await.unwrap();
         long.release().await.unwrap();
@@ -189,13 +189,13 @@ async fn what_remains_keeps_its_own_lease() {
     .await;
 }
 
-/// The halves of one owner are renewed and released apart from each other.
+/// The halves of one owner are renewed and released independently.
 #[tokio::test]
 async fn each_half_is_renewed_for_itself() {
     on_each_server(async |url| {
         let (mine, other) = (doc(url).await, doc(url).await);
-        // The writer's renewal survives the release of its read, and its read hold that of the
-        // writer.
+        // The writer's renewal survives the release of its read hold, and the renewal of its read
+        // hold survives the release of the write hold.
         let writing = mine.write().acquire().owner(me()).await.unwrap();
         let reading = mine.read().acquire().owner(me()).await.unwrap();
         reading.release().await.unwrap();
@@ -205,8 +205,8 @@ async fn each_half_is_renewed_for_itself() {
         writing.release().await.unwrap();
         assert!(other.write().try_acquire_for(2 * WATCHDOG).await.unwrap().is_none());
         assert!(reading.is_valid());
-        // Its keys are renewed and not the hash alone: another reader's release does not take it
-        // away.
+        // The renewal extends its keys and not only the hash: another reader's release does not
+        // remove it.
         let brief = other.read().acquire().await.unwrap();
         brief.release().await.unwrap();
         assert!(other.write().try_acquire().await.unwrap().is_none());
@@ -221,7 +221,7 @@ async fn each_half_is_renewed_for_itself() {
 async fn the_holds_of_a_dead_reader_are_not_renewed() {
     on_each_server(async |url| {
         let (other, writer) = (doc(url).await, doc(url).await);
-        // As a client leaves it that has crashed.
+        // The state that a crashed client leaves.
         command(url, "HSET doc mode read dead:1 1").await;
         command(url, "SET {doc}:dead:1:rwlock_timeout:1 1 PX 1500").await;
         command(url, "PEXPIRE doc 1500").await;
@@ -234,8 +234,8 @@ async fn the_holds_of_a_dead_reader_are_not_renewed() {
     .await;
 }
 
-/// A nested write hold with a shorter lease, and a read hold under the writer that is given back:
-/// the lease stays.
+/// A nested write hold with a shorter lease, or the release of a read hold under the writer, does
+/// not shorten the lease.
 #[tokio::test]
 async fn the_writers_lease_is_not_shortened() {
     on_each_server(async |url| {
@@ -261,7 +261,7 @@ async fn the_writers_lease_is_not_shortened() {
     .await;
 }
 
-/// A plain lock of the same name excludes both halves, and keeps what it holds.
+/// A plain lock of the same name excludes both halves, and keeps its hold.
 #[tokio::test]
 async fn a_plain_lock_of_the_same_name_is_left_alone() {
     on_each_server(async |url| {
@@ -282,7 +282,8 @@ async fn a_plain_lock_of_the_same_name_is_left_alone() {
     .await;
 }
 
-/// The reply to an acquisition or a release is lost: nothing is taken twice, and nothing is left.
+/// The reply to an acquisition or a release is lost: the lock is not taken twice, and no hold
+/// remains.
 #[tokio::test]
 async fn a_lost_reply_is_resolved() {
     let Some(server) = RedisServer::start() else { return };
@@ -317,8 +318,8 @@ async fn is_gone(server: &RedisServer) -> bool {
     server.command(&["EXISTS", "doc"]).await == redis::Value::Int(0)
 }
 
-/// A level that has ended stays in the hash while others read. It is not taken for a request whose
-/// reply was lost.
+/// A level that has ended remains in the hash while others read. It does not count as the grant of
+/// a request whose reply was lost.
 #[tokio::test]
 async fn an_ended_level_is_no_grant() {
     let Some(server) = RedisServer::start() else { return };
@@ -333,7 +334,7 @@ async fn an_ended_level_is_no_grant() {
     })
     .await;
     assert_eq!(mine.read().hold_count(me()).await.unwrap(), 1);
-    // Held on its way, and then lost with its connection.
+    // The request is held up, and then lost with its connection.
     proxy.requests_on_open_connections(Flow::Swallow);
     let guard = soon("it is asked again", mine.read().acquire().owner(me()).lease(LONG).into_future()).await;
     let guard = guard.unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of a lock when replies are lost, callers give up and servers restart.
+//! Locks whose replies are lost, whose callers give up and whose servers restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ async fn exists(server: &RedisServer) -> bool {
     server.command(&["EXISTS", "stock"]).await == redis::Value::Int(1)
 }
 
-/// The grant happened, its reply never comes. The client looks at the count on a new connection and
-/// finds its own.
+/// The server grants, and its reply never comes. The client reads the count on a new connection and
+/// finds its own hold.
 #[tokio::test]
 async fn a_grant_whose_reply_is_lost_is_found() {
     let Some(server) = RedisServer::start() else { return };
@@ -43,8 +43,8 @@ async fn a_grant_whose_reply_is_lost_is_found() {
     assert!(!exists(&server).await);
 }
 
-/// The request is held on its way until after the caller was told that it failed, and then obeyed.
-/// What it set is taken back.
+/// The request is held up until the caller gets an error, and then executed. The client releases
+/// the resulting hold.
 #[tokio::test]
 async fn a_grant_after_giving_up_is_taken_back() {
     let Some(server) = RedisServer::start() else { return };
@@ -55,8 +55,8 @@ async fn a_grant_after_giving_up_is_taken_back() {
     assert!(!error.is_definite());
     assert!(matches!(error.kind(), ErrorKind::ResponseTimeout(_) | ErrorKind::Connect { .. }), "{error}");
     proxy.requests(Flow::Pass);
-    // Whether it is never granted or granted and taken back, the lock ends up free for others, and
-    // stays so.
+    // Never granted, or granted and taken back: either way the lock is free for others in the end,
+    // and stays so.
     let other = Client::connect(&server.url()).await.unwrap();
     let guard = other.lock("stock").try_acquire_for(LONG).await.unwrap().expect("free again");
     assert!(guard.is_valid());
@@ -64,8 +64,8 @@ async fn a_grant_after_giving_up_is_taken_back() {
     guard.release().await.unwrap();
 }
 
-/// The request is held on its way while the client asks again on a new connection. It must not be
-/// obeyed later: the owner would hold two levels, and release one.
+/// The request is held up while the client asks again on a new connection. It must not be executed
+/// later: the owner would hold two levels, and release one.
 #[tokio::test]
 async fn a_request_still_on_its_way_is_never_obeyed() {
     let Some(server) = RedisServer::start() else { return };
@@ -82,7 +82,7 @@ async fn a_request_still_on_its_way_is_never_obeyed() {
 
     proxy.requests_on_open_connections(Flow::Hold);
     let guard = client.lock("stock").acquire().owner(owner).await.unwrap();
-    // Ended on the server's side, so that the bytes that are set free now go nowhere.
+    // The server has ended it, so the bytes that are passed on now reach no command.
     assert!(!connections().await.contains(&old), "the old connection, {old}, is still there");
     proxy.requests(Flow::Pass);
     assert_eq!(client.lock("stock").hold_count(owner).await.unwrap(), 1);
@@ -90,9 +90,9 @@ async fn a_request_still_on_its_way_is_never_obeyed() {
     assert!(!exists(&server).await);
 }
 
-/// The owner has a level whose own lease is over, and which the server counts for as long as the
-/// other one keeps the key. A request that never arrived seemed to have been obeyed, since the
-/// server counted a level more than the client.
+/// Regression: the owner has a level whose own lease is over, and which the server counts for as
+/// long as the other one keeps the key. A request that never arrived seemed to have been executed,
+/// because the server counted a level more than the client.
 #[tokio::test]
 async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
     let Some(server) = RedisServer::start() else { return };
@@ -107,7 +107,7 @@ async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
     let later = lock.acquire().owner(owner).await.unwrap();
     proxy.requests(Flow::Pass);
     assert_eq!(lock.hold_count(owner).await.unwrap(), 3);
-    // The level that is over is given back like the others, also while there is a later one.
+    // The ended level is released like the others, even while a later one exists.
     short.release().await.unwrap();
     assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
     outer.release().await.unwrap();
@@ -115,19 +115,19 @@ async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
     assert!(!exists(&server).await);
 }
 
-/// What makes the server keep levels for longer than the client counts them: a request that is held
-/// up for a good part of their lease.
+/// The request that is held up for a good part of the lease, so that the server keeps levels for
+/// longer than the client counts them.
 #[derive(Debug, PartialEq)]
 enum HeldUp {
     Acquire,
     Extend,
-    /// The last one that arrives.
+    /// The last renewal that arrives.
     Renewal,
 }
 
-/// All levels of the owner are over by its client's clock, while the server still counts them. A
-/// request that never arrived seemed to have been obeyed, since the client knew of none any more:
-/// one level was then of two guards, and was gone with the first of them.
+/// Regression: all levels of the owner are over by its client's clock, while the server still
+/// counts them. A request that never arrived seemed to have been executed, because the client knew
+/// of none any more: two guards then shared one level, which the first of them released.
 #[tokio::test]
 async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
     use HeldUp::{Acquire, Extend, Renewal};
@@ -136,7 +136,7 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
         let what = format!("{held_up:?}");
         let proxy = Proxy::to(&server).await;
         let sent = Arc::new(Attempts::default());
-        // A second and a half is left of the levels that are over, and one more to connect again.
+        // A second and a half is left of the ended levels, and one more to connect again.
         let is_renewed = held_up == Renewal;
         let lease = Duration::from_secs(if is_renewed { 9 } else { 3 });
         let client = Client::builder().endpoint(proxy.url()).observer(sent.clone()).watchdog_timeout(lease);
@@ -161,8 +161,7 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
                 }
             })
         };
-        // A renewal is sent when a third of the lease is over, and given up when the next one is
-        // due.
+        // A renewal is sent after a third of the lease, and given up when the next one is due.
         let held = if is_renewed { lease * 11 / 18 } else { lease / 2 };
         #[expect(
             clippy::disallowed_methods,
@@ -179,7 +178,7 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
             eventually("it arrives", async || left().await > 8_000).await;
             proxy.requests(Flow::Hold);
             outer.lost().await;
-            // Later ones never arrive.
+            // Later renewals never arrive.
             server.command(&["CLIENT", "KILL", "TYPE", "normal"]).await;
             proxy.requests(Flow::Pass);
             eventually("there is a connection", async || lock.hold_count(owner).await.is_ok()).await;
@@ -194,7 +193,7 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
         };
         counts(levels).await;
 
-        // The request for another one is lost with its connection.
+        // The request for another level is lost with its connection.
         let before = sent.count();
         proxy.requests_on_open_connections(Flow::Hold);
         let later = task({
@@ -210,8 +209,8 @@ async fn levels_that_were_over_were_taken_for_the_grant_of_a_lost_request() {
     }
 }
 
-/// The release happened, its reply never comes. The repeat finds the result of the first under the
-/// same request id, instead of reporting that the lock was not held.
+/// The release is executed, and its reply never comes. The repeat finds the result of the first
+/// under the same request ID, and does not report that the lock was not held.
 #[tokio::test]
 async fn a_release_whose_reply_is_lost_succeeds() {
     let Some(server) = RedisServer::start() else { return };
@@ -227,7 +226,7 @@ async fn a_release_whose_reply_is_lost_succeeds() {
     releasing.await.unwrap().unwrap();
 }
 
-/// The caller drops the future while the request is under way: whatever it brings is given back.
+/// The caller drops the future while the request is under way: the hold that it brings is released.
 #[tokio::test]
 async fn a_dropped_acquire_leaves_nothing_behind() {
     let Some(server) = RedisServer::start() else { return };
@@ -249,8 +248,8 @@ async fn a_dropped_acquire_leaves_nothing_behind() {
     assert_eq!(attempts.count(), 2);
 }
 
-/// An undone level gives back what it has taken, and the watchdog's thirty seconds are no part of
-/// that.
+/// An undone level releases only itself, and the watchdog's thirty seconds do not apply to the
+/// others.
 #[tokio::test]
 async fn a_level_that_is_undone_leaves_the_lease_of_the_others() {
     let Some(server) = RedisServer::start() else { return };
@@ -299,8 +298,8 @@ async fn a_dropped_waiter_leaves_the_queue() {
     guard.release().await.unwrap();
 }
 
-/// A restarted server has forgotten the lock: the holder learns it, and everything works again. How
-/// soon it learns it is for `renewal.rs`.
+/// A restarted server has lost the lock: the holder learns of it, and everything works again.
+/// `renewal.rs` tests how soon it learns of it.
 #[tokio::test]
 async fn a_restart_loses_the_lock_and_not_the_client() {
     let Some(mut server) = RedisServer::start() else { return };
@@ -321,7 +320,7 @@ async fn a_restart_loses_the_lock_and_not_the_client() {
     again.release().await.unwrap();
 }
 
-/// The subscription dies with the server's connection while a waiter sleeps for the 30 s of the
+/// The subscription ends with the server's connection while a waiter sleeps for the 30 s of the
 /// lease.
 #[tokio::test]
 async fn a_waiter_looks_again_after_its_subscription_was_lost() {
@@ -343,10 +342,10 @@ async fn a_waiter_looks_again_after_its_subscription_was_lost() {
     drop(guard);
 }
 
-/// The reply is lost, and so is what would tell of the grant: the counter of the tokens was
-/// evicted, or the user may not read the lock. The grant is given back, and the caller gets
-/// another. Regression: the same was asked again and again for a whole lease, for which the lock
-/// stayed taken, and the caller got an error.
+/// The reply is lost, and so is the evidence of the grant: the counter of the tokens was evicted,
+/// or the user may not read the lock. The grant is released, and the caller gets another.
+/// Regression: the question was repeated for a whole lease, in which the lock stayed taken, and the
+/// caller got an error.
 #[tokio::test]
 async fn questions_that_are_refused_for_good_were_repeated_for_a_whole_lease() {
     let Some(server) = RedisServer::start() else { return };

@@ -16,7 +16,7 @@ fn servers(count: usize) -> Option<Vec<RedisServer>> {
 
 fn redlock(servers: &[RedisServer]) -> Redlock {
     let clients = servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap());
-    // Generous, because a first use also connects, on a machine that does other things.
+    // Generous, because a first use also connects, on a busy machine.
     Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("stock").unwrap()
 }
 
@@ -32,8 +32,8 @@ async fn eventually_free(servers: &[RedisServer]) {
     eventually("all servers are free", async || set_on(servers).await == 0).await;
 }
 
-/// A majority is enough for an acquisition: what the slowest server was sent may be on its way
-/// still, and undo what a test does to it.
+/// Waits for all servers. A majority is enough for an acquisition: the request to the slowest
+/// server may still be on its way, and undo a change of the test.
 async fn has_reached_all(servers: &[RedisServer]) {
     eventually("all servers have it", async || set_on(servers).await == servers.len()).await;
 }
@@ -44,7 +44,7 @@ async fn holds_a_majority_and_frees_all() {
     let (lock, other) = (redlock(&servers), redlock(&servers));
     assert_eq!(lock.quorum(), 2);
     let guard = lock.acquire().lease(LEASE).await.unwrap();
-    // 10 s less 1 % and 2 ms.
+    // 10 s less 1 % and 2 ms: 9,898 ms.
     assert!(guard.validity() <= Duration::from_millis(9_898));
     assert!(guard.is_valid());
     assert_eq!(guard.lease(), LEASE);
@@ -56,7 +56,7 @@ async fn holds_a_majority_and_frees_all() {
     other.try_acquire().lease(LEASE).await.unwrap().expect("free").release().await.unwrap();
 }
 
-/// Each level has a guard of its own, whatever the handle it came by; the nodes are free after the
+/// Each level has a guard of its own, whatever handle it came from; the nodes are free after the
 /// last.
 #[tokio::test]
 async fn nests_for_its_owner() {
@@ -77,7 +77,7 @@ async fn nests_for_its_owner() {
     assert!(lock.try_acquire().lease(LEASE).await.unwrap().is_none(), "a new owner must not get it");
     let other = lock.try_acquire().owner(OwnerId::new(8)).lease(LEASE).await.unwrap();
     assert!(other.is_none(), "nor another one");
-    // In any order: it is the last release that counts.
+    // In any order: only the last release frees the nodes.
     outer.release().await.unwrap();
     assert_eq!((lock.hold_count(owner).await.unwrap(), set_on(&servers).await), (1, 3));
     assert!(inner.is_valid());
@@ -86,7 +86,7 @@ async fn nests_for_its_owner() {
     eventually_free(&servers).await;
 }
 
-/// Two of three have lost it: to nest in that would be to hold nothing.
+/// Two of three servers have lost the lock: a nested level in it would hold nothing.
 #[tokio::test]
 async fn does_not_nest_in_what_is_lost() {
     let Some(servers) = servers(3) else { return };
@@ -109,8 +109,8 @@ async fn does_not_nest_in_what_is_lost() {
     eventually_free(&servers).await;
 }
 
-/// Two of three do not answer, and may still have the lock: the hold stays, and the nodes are not
-/// asked as if there were none.
+/// Two of three servers do not answer and may still have the lock: the hold stays, and the client
+/// does not ask the nodes as if it had none.
 #[tokio::test]
 async fn does_not_begin_anew_when_it_cannot_nest() {
     let Some(mut servers) = servers(3) else { return };
@@ -146,8 +146,8 @@ async fn one_of_three_may_be_down_but_not_two() {
     eventually_free(&servers[..1]).await;
 }
 
-/// A caller that waits asks again when too few servers answer, as often as it is told to; one that
-/// does not wait asks once.
+/// A waiting caller repeats its request as often as configured when too few servers answer; a
+/// caller that does not wait asks once.
 #[tokio::test]
 async fn a_lost_quorum_is_asked_again_as_often_as_configured() {
     let attempts = Arc::new(Attempts::default());
@@ -166,7 +166,7 @@ async fn a_lost_quorum_is_asked_again_as_often_as_configured() {
     assert_eq!(attempts.count() - 1, 1 + 2, "the first and its repeats");
 }
 
-/// Another holder has two of three: the third is set, does not suffice and is freed again.
+/// Another holder has two of three servers: the third is set, does not suffice and is freed again.
 #[tokio::test]
 async fn a_minority_is_freed() {
     let Some(servers) = servers(3) else { return };
@@ -178,9 +178,9 @@ async fn a_minority_is_freed() {
     assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
 }
 
-/// Redisson's RedLock is a hash on each server. To ask for the value of a hash is an error, which
-/// counted as no answer: a taken lock could not be told from servers that are down, nor a lost one
-/// from an error.
+/// Redisson's RedLock is a hash on each server. Regression: reading a hash as a string is an error,
+/// which counted as no answer. A taken lock looked like servers that are down, and a lost one like
+/// an error.
 #[tokio::test]
 async fn a_server_that_another_kind_of_lock_has_is_taken() {
     let Some(servers) = servers(3) else { return };
@@ -200,9 +200,9 @@ async fn a_server_that_another_kind_of_lock_has_is_taken() {
     assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
 }
 
-/// A server that has lost the lock, as by a restart without its data, has it again after an
-/// extension to which a majority has said yes, with what is left of the lease. Where another owner
-/// is, it is left alone.
+/// A server that has lost the lock, for example by a restart without its data, has it again after
+/// an extension that a majority confirms, with the rest of the lease. A server where another owner
+/// has the lock is not changed.
 #[tokio::test]
 async fn a_server_that_has_lost_it_is_set_again() {
     let Some(servers) = servers(3) else { return };
@@ -211,7 +211,7 @@ async fn a_server_that_has_lost_it_is_set_again() {
     has_reached_all(&servers).await;
     servers[0].command(&["DEL", "stock"]).await;
     servers[2].command(&["SET", "stock", "another"]).await;
-    // Two say no.
+    // Two servers refuse.
     guard.extend(LEASE).await.unwrap_err();
     guard.lost().await;
     drop(guard);
@@ -236,8 +236,8 @@ async fn a_server_that_has_lost_it_is_set_again() {
     assert_eq!(servers[2].command(&["GET", "stock"]).await, other);
 }
 
-/// Extensions that set the lock again are under way while it is released: no server has it in the
-/// end.
+/// Extensions that set the lock again are under way during its release: in the end no server has
+/// it.
 #[tokio::test]
 async fn nothing_is_set_again_after_the_release() {
     let Some(servers) = servers(3) else { return };
@@ -268,12 +268,12 @@ async fn extension_needs_a_majority() {
     }
     guard.extend(Duration::from_secs(120)).await.unwrap_err();
     assert_eq!(set_on(&servers).await, 1, "without a majority it is not set again");
-    // Two of three say that they do not have it.
+    // Two of three servers reply that they do not have it.
     guard.lost().await;
     assert!(!guard.is_valid());
 }
 
-/// The lease of 1 s is extended without a word from the application.
+/// The lease of 1 s is extended without a call of the application.
 #[tokio::test]
 async fn without_a_lease_it_is_extended() {
     let Some(servers) = servers(3) else { return };
@@ -289,9 +289,9 @@ async fn without_a_lease_it_is_extended() {
     eventually_free(&servers).await;
 }
 
-/// One owner has a plain lock on one server and a Redlock of the same name, which the other two
-/// have granted: each is renewed by itself. Regression: the renewals of the plain lock counted for
-/// both, and the Redlock ended while its guard was valid.
+/// One owner has a plain lock on one server, and a Redlock of the same name that the other two
+/// servers have granted: each is renewed by itself. Regression: the renewals of the plain lock
+/// counted for both, and the Redlock ended while its guard was valid.
 #[tokio::test]
 async fn a_plain_lock_of_the_same_name_and_owner_is_renewed_apart() {
     let Some(servers) = servers(3) else { return };
@@ -326,7 +326,7 @@ async fn dropping_the_guard_frees_all() {
     eventually_free(&servers).await;
 }
 
-/// Notes the attempts and the releases of a client's owners.
+/// Records the attempts and the releases of a client's owners.
 #[derive(Default)]
 struct Notes(Mutex<Vec<&'static str>>);
 
@@ -349,8 +349,8 @@ impl Notes {
 }
 
 /// Two callers with one owner, while the servers are silent: the first has sent its requests, the
-/// second waits for its turn, and both go. Regression: the second sent its requests all the same,
-/// and the guard of the first was released some time after its turn.
+/// second waits for its turn, and both are dropped. Regression: the second sent its requests all
+/// the same, and the first one's guard was released some time after its turn.
 #[tokio::test]
 async fn callers_that_are_gone_were_served_to_the_end() {
     let mut simulated = Vec::new();
@@ -366,16 +366,16 @@ async fn callers_that_are_gone_were_served_to_the_end() {
     gone_callers(&urls, true).await;
 }
 
-/// With an owner that has nothing, or that holds a level already: a nested one for a caller that is
-/// gone must not be counted either.
+/// With an owner that has no hold, or that holds a level already: a nested level for a dropped
+/// caller must not be counted either.
 async fn gone_callers(urls: &[String], is_nested: bool) {
     let notes = Arc::new(Notes::default());
     let clients = urls.iter().map(|url| Client::builder().endpoint(url).observer(notes.clone()).build());
     let clients: Vec<_> = clients.collect::<Result<_, _>>().unwrap();
-    // No answer is late: what is sent is granted.
+    // No reply is late: every sent request is granted.
     let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(15)).build("stock").unwrap();
     let owner = OwnerId::new(7);
-    // All connections are made, and what this leaves is freed everywhere.
+    // All connections are open, and the remains of this are freed everywhere.
     lock.acquire().owner(owner).lease(LEASE).await.unwrap().release().await.unwrap();
     let all_servers = async |command: &[&str]| {
         for url in urls {
@@ -403,7 +403,7 @@ async fn gone_callers(urls: &[String], is_nested: bool) {
     second.abort();
     let third = lock.acquire().owner(owner).lease(3 * LEASE);
     all_servers(&["UNPAUSE"]).await;
-    // The turns of one owner come in order: by the time of this one both have had theirs.
+    // The turns of one owner come in order: both callers have had theirs before this one.
     let third = third.await.unwrap();
     assert_eq!(notes.all()[before..], ["attempt", "attempt", "acquired"], "nested: {is_nested}");
     third.release().await.unwrap();

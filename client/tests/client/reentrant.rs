@@ -18,7 +18,7 @@ async fn excludes_others_and_nests_for_its_owner() {
     let inner = lock.try_acquire().owner(owner).lease(Duration::from_secs(5)).await.unwrap().unwrap();
     assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
     assert!(lock.try_acquire().await.unwrap().is_none(), "a new owner must not get it");
-    // The nested lease of 5 s does not cut the outer one of 30 s short.
+    // The nested lease of 5 s does not shorten the outer one of 30 s.
     assert!(lock.remaining().await.unwrap().unwrap() > LONG);
     assert!(outer.validity() > LONG);
 
@@ -30,9 +30,8 @@ async fn excludes_others_and_nests_for_its_owner() {
     assert_eq!(lock.remaining().await.unwrap(), None);
 }
 
-/// The lease would end after a second; five pass, so that only renewals can have kept it. A machine
-/// that is busy with something else may not stand still for two thirds of the lease, which is why
-/// it is not shorter.
+/// The lease would end after one second; five pass, so only renewals can have kept it. A busy
+/// machine must not stand still for two thirds of the lease, so the lease is not shorter.
 #[tokio::test]
 async fn watchdog_keeps_what_has_no_lease() {
     let Some(server) = RedisServer::start() else { return };
@@ -58,7 +57,7 @@ async fn release_wakes_a_waiter_of_another_client() {
     let waiter = Client::connect(&server.url()).await.unwrap();
     let guard = holder.lock("stock").acquire().await.unwrap();
     let waiting = task(async move { waiter.lock("stock").acquire().await });
-    // Released only when the waiter listens, so that it cannot be the first try that succeeds.
+    // Release only once the waiter listens, so that its first try cannot succeed.
     loop {
         let listeners = server.command(&["PUBSUB", "NUMSUB", "redisson_lock__channel:{stock}"]).await;
         if matches!(&listeners, redis::Value::Array(reply) if reply[1] == redis::Value::Int(1)) {
@@ -99,7 +98,7 @@ async fn a_lock_that_is_gone_is_lost_and_not_released_twice() {
     assert!(error.is_definite());
 }
 
-/// A guard from before the loss must not give away a level that its owner took after.
+/// A guard from before the loss must not release a level that its owner took later.
 #[tokio::test]
 async fn a_lost_guard_leaves_the_next_hold_of_its_owner_alone() {
     let Some(server) = RedisServer::start() else { return };
@@ -108,7 +107,7 @@ async fn a_lost_guard_leaves_the_next_hold_of_its_owner_alone() {
     let first = lock.acquire().owner(owner).lease(Duration::from_millis(200)).await.unwrap();
     first.lost().await;
     let second = loop {
-        // The server gives the lock up a little later than this client does.
+        // The lease ends on the server a little later than for this client.
         if !lock.is_locked().await.unwrap() {
             break lock.acquire().owner(owner).await.unwrap();
         }

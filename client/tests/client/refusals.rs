@@ -1,5 +1,5 @@
-//! Refusals that pass by themselves, of every kind, to every object: what is asked for is repeated
-//! until they have passed, and who has no more time gets the refusal itself.
+//! Passing refusals of every kind, for every object: the client repeats the request until they have
+//! passed, and a caller whose time is over gets the refusal itself.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use lockstorm_client::{Builder, Client, Guard, Handle, Object, RateMode, Redlock
 
 use crate::support::{RedisServer, eventually, soon, task};
 
-/// A refusal, and what makes a server refuse so and ends that.
+/// A refusal, and the commands that make a server begin and end it.
 struct Refusing {
     code: &'static str,
     begin: &'static [&'static [&'static str]],
     end: &'static [&'static [&'static str]],
-    /// A release needs no memory, and is not refused for want of it.
+    /// True if releases work: they need no memory, so OOM does not refuse them.
     releases: bool,
 }
 
@@ -41,7 +41,7 @@ const REFUSALS: [Refusing; 5] = [
         end: &[MASTER],
         releases: false,
     },
-    // What it writes cannot take the place of a folder.
+    // The server's snapshot file cannot replace a folder.
     Refusing {
         code: "MISCONF",
         begin: &[&["CONFIG", "SET", "save", "3600 1"], &["BGSAVE"]],
@@ -50,7 +50,7 @@ const REFUSALS: [Refusing; 5] = [
     },
 ];
 
-/// The folder in the place of the file that a server writes.
+/// A folder in place of a server's snapshot file.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -63,7 +63,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The server may be gone, and all that it wrote with it.
+        // The server may be gone, and its files with it.
         let _ = std::fs::remove_dir(&self.0);
     }
 }
@@ -76,7 +76,7 @@ impl Refusing {
         let probe = ["SET", "probe", "1"];
         let before = server.refusals(self.code).await;
         eventually("it refuses", async || {
-            // What it says is counted.
+            // Only the server's count of the refusal matters.
             let _ = server.try_command(&probe).await;
             server.refusals(self.code).await > before
         })
@@ -92,8 +92,8 @@ impl Refusing {
 
 type Doing = BoxFuture<'static, Result<()>>;
 
-/// One object: what gives back what is held of it, and what takes another of its kind and gives
-/// that back.
+/// One object: a call that releases its hold, and a call that acquires and releases another of its
+/// kind.
 struct One {
     object: &'static str,
     give_back: Option<Doing>,
@@ -108,7 +108,7 @@ fn one<O: Object>(object: &'static str, held: Guard<O::Got>, free: Handle<O>) ->
     One { object, give_back: Some(Box::pin(held.release())), ask: Box::new(ask) }
 }
 
-/// All objects of a client, with something of each held.
+/// All objects of a client, each with a hold.
 async fn all(client: &Client, held: &str) -> Vec<One> {
     let lock =
         async |object, held: lockstorm_client::Lock, free| one(object, held.acquire().await.unwrap(), free);
@@ -190,7 +190,8 @@ async fn each_refusal(play: impl AsyncFn(&RedisServer, &Refusing)) {
     }
 }
 
-/// Permits were lost for good under MISCONF, and acquisitions failed at once under OOM.
+/// Regression: permits were lost for good under MISCONF, and acquisitions failed immediately under
+/// OOM.
 #[tokio::test]
 async fn what_a_server_refused_for_a_while_is_done_when_that_has_passed() {
     each_refusal(async |server, refusing| {
@@ -214,8 +215,8 @@ async fn what_a_server_refused_for_a_while_is_done_when_that_has_passed() {
     .await;
 }
 
-/// A release under NOREPLICAS ended with "no reply within 10s", although the server had replied
-/// each time.
+/// Regression: a release under NOREPLICAS ended with "no reply within 10s", although the server had
+/// replied each time.
 #[tokio::test]
 async fn the_refusal_is_the_error_of_who_has_no_more_time() {
     each_refusal(async |server, refusing| {
@@ -229,14 +230,14 @@ async fn the_refusal_is_the_error_of_who_has_no_more_time() {
             given_back.extend(give_back.map(|give_back| (object, task(give_back))));
         }
         for (object, asked) in asked {
-            // The first thing that some write needs no memory, and what follows is not refused
-            // either.
+            // The first command of some objects needs no memory, and the following ones are not
+            // refused either.
             let Err(error) = soon(object, asked).await.unwrap() else {
                 assert!(refusing.releases, "{object} under {code}");
                 continue;
             };
-            // What a plain SET is refused with, as it is a write; scripts are refused with the
-            // other one.
+            // The server refuses a plain SET, a write, with READONLY, and scripts with the other
+            // code.
             let is_plain_write = object == "Redlock" && code == "MASTERDOWN";
             let said = if is_plain_write { "READONLY" } else { code };
             assert!(error.to_string().contains(said), "{object} under {code}: {error}");
@@ -249,7 +250,7 @@ async fn the_refusal_is_the_error_of_who_has_no_more_time() {
             }
         }
         refusing.end(server).await;
-        // What was not given back in time is, in the background.
+        // Holds that were not released in time are released in the background.
         let others = builder(server).connect().await.unwrap();
         for (object, again) in all_again(&others) {
             let done = soon(object, again).await;
@@ -259,8 +260,8 @@ async fn the_refusal_is_the_error_of_who_has_no_more_time() {
     .await;
 }
 
-/// Takes what was held of each object, which must be given back for that: within less time than a
-/// lease has.
+/// Takes the lock of each object, which requires that its hold is released first: in less time than
+/// a lease.
 fn all_again(client: &Client) -> Vec<(&'static str, Doing)> {
     fn again<O: Object>(lock: Handle<O>) -> Doing {
         Box::pin(async move { lock.acquire().await?.release().await })

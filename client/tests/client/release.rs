@@ -1,4 +1,4 @@
-//! Giving back: what is repeated, what remains, and what a server may refuse meanwhile.
+//! Releases: repeats, remaining levels, and refusals of the server.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn same() -> OwnerId {
     OwnerId::new(1)
 }
 
-/// The simulator, and a real server where there is one.
+/// The simulator, and a real server if available.
 struct Both {
     simulated: TestServer,
     real: Option<RedisServer>,
@@ -34,9 +34,9 @@ async fn user(url: &str, rights: &str) -> String {
     url.replace("redis://", "redis://clerk:secret@")
 }
 
-/// The network holds the release up until it has been sent again and the owner has the lock once
-/// more. The latch that would have told the first copy from a new release was gone by then, and the
-/// copy freed the next hold.
+/// Regression: the network delays the release until it has been repeated and the owner has the lock
+/// again. The latch that would have distinguished the first copy from a new release was deleted by
+/// then, and the copy freed the next hold.
 #[tokio::test]
 async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
     let Some(server) = RedisServer::start() else { return };
@@ -61,8 +61,8 @@ async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
         proxy.requests_on_open_connections(Flow::Hold);
         first.release().await.unwrap();
         let second = lock.acquire().owner(same()).await.unwrap();
-        // Set free, the first copy goes nowhere, or is obeyed before the server sees that the
-        // connection ended.
+        // Once passed on, the first copy reaches no open connection, or is executed before the
+        // server sees the end of the connection.
         proxy.requests(Flow::Pass);
         eventually("the old connection ends", async || !connections().await.contains(&old)).await;
         assert_eq!(lock.hold_count(same()).await.unwrap(), 1, "{rights}");
@@ -74,7 +74,7 @@ async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
     }
 }
 
-/// The release passed the watchdog's 30 s for what remains.
+/// Regression: the release set the watchdog's 30 s on the remaining levels.
 #[tokio::test]
 async fn giving_back_one_level_turned_a_lease_into_30_s() {
     let both = Both::start().await;
@@ -95,12 +95,12 @@ async fn keeps_its_lease<O: Object>(url: &str, lock: Handle<O>) {
     assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
 }
 
-/// The first write of the release script was one that may need memory.
+/// Regression: the first write of the release script was one that may need memory.
 #[tokio::test]
 async fn a_full_server_refused_the_release() {
     let both = Both::start().await;
     for url in both.urls() {
-        // What is refused now would be asked for again, as memory may be freed.
+        // With repeats, the client would ask again, because memory may be freed.
         let client = Client::builder().endpoint(&*url).retry_attempts(0).connect().await.unwrap();
         can_be_released_on_a_full_server(&url, client.lock("plain")).await;
         can_be_released_on_a_full_server(&url, client.fair_lock("fair")).await;
@@ -140,8 +140,8 @@ async fn can_be_released_on_a_full_server<O: Object>(url: &str, lock: Handle<O>)
     command(url, "CONFIG SET maxmemory 0").await;
 }
 
-/// The user may use the key and not the channel: the script deleted the lock and failed at PUBLISH,
-/// and the error claimed that nothing had changed.
+/// Regression: the user has the right to the key but not to the channel: the script deleted the
+/// lock and failed at PUBLISH, and the error claimed that nothing had changed.
 #[tokio::test]
 async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
     let both = Both::start().await;
@@ -154,13 +154,13 @@ async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
         is_released_without_a_message(&url, client.faster_multi_lock("group", ["a", "b"])).await;
         is_released_without_a_message_to_the_head(&url, &client).await;
         let latch = client.latch("start");
-        // That it is closed now is published, too.
+        // Closing the latch is published, too.
         is_not_published(&latch.try_set(1).await.unwrap_err());
         assert_eq!(latch.count().await.unwrap(), 1, "on {url}");
         is_not_published(&latch.count_down().await.unwrap_err());
         assert_eq!(latch.count().await.unwrap(), 0, "on {url}");
         let seats = client.semaphore("seats");
-        // There is nothing that tells of the first permits.
+        // No message announces the first permits.
         let _ = seats.set_permits(1).await;
         is_not_published(&seats.acquire(1).await.unwrap().release().await.unwrap_err());
         assert_eq!(seats.available().await.unwrap(), 1, "on {url}");
@@ -173,7 +173,7 @@ async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
     }
 }
 
-/// It has changed what it was to change, and no message tells of it.
+/// The call made its change, but no message announced it.
 fn is_not_published(error: &Error) {
     assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }) && !error.is_definite(), "{error}");
 }
@@ -188,8 +188,8 @@ async fn is_released_without_a_message<O: Object>(url: &str, lock: Handle<O>) {
     drop(guard);
 }
 
-/// A fair lock publishes to the waiter that is next, and nothing where there is none. The waiter
-/// may find out by itself, at once if it has just come.
+/// A fair lock publishes to the next waiter, and nothing without one. The waiter may find out by
+/// itself, and immediately if it has just come.
 async fn is_released_without_a_message_to_the_head(url: &str, client: &Client) {
     let lock = client.fair_lock("fair");
     let in_queue = async || command(url, "LLEN redisson_lock_queue:{fair}").await;
@@ -202,7 +202,7 @@ async fn is_released_without_a_message_to_the_head(url: &str, client: &Client) {
         is_not_published(&released.unwrap_err());
         assert_eq!(lock.hold_count(same()).await.unwrap(), 0, "on {url}");
         waiting.abort();
-        // With the guard that it may have got.
+        // Together with the guard that it may have received.
         drop(waiting);
         eventually("it is free", async || {
             !lock.is_locked().await.unwrap() && in_queue().await == Value::Int(0)
@@ -211,8 +211,8 @@ async fn is_released_without_a_message_to_the_head(url: &str, client: &Client) {
     }
 }
 
-/// The script takes the lock and fails at its next command, which this user may not use. The error
-/// claimed that nothing had changed, and a key without a time to live stayed.
+/// Regression: the script takes the lock and fails at its next command, which this user may not
+/// use. The error claimed that nothing had changed, and a key without a TTL remained.
 #[tokio::test]
 async fn an_acquire_that_failed_half_way_is_undone() {
     let both = Both::start().await;
@@ -225,9 +225,9 @@ async fn an_acquire_that_failed_half_way_is_undone() {
     }
 }
 
-/// A release deletes the latches of the ones before, which are those of other locks. The user loses
-/// the right to one of them while it is connected, and was refused the release of a lock that it
-/// has every right to.
+/// Regression: a release deletes the latches of earlier ones, which belong to other locks. The user
+/// loses the right to one of them while connected, and the release of a lock to which it has every
+/// right was refused.
 #[tokio::test]
 async fn a_release_failed_for_the_latch_of_another_lock() {
     let both = Both::start().await;

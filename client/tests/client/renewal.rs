@@ -13,7 +13,7 @@ use crate::support::{RedisServer, eventually, soon};
 struct Renewals(Mutex<BTreeMap<String, usize>>);
 
 impl Renewals {
-    /// A client that renews once a second, and the count of what it renews.
+    /// A client that renews once a second, and its count of renewals.
     async fn counted(server: &RedisServer) -> (Client, Arc<Self>) {
         let renewals = Arc::new(Self::default());
         let client = Client::builder()
@@ -48,8 +48,8 @@ async fn calls(server: &RedisServer, command: &str) -> usize {
     line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
 }
 
-/// 150 locks that were taken together need two scripts per round, as a script renews at most 100.
-/// Each is renewed, and none more often than the others.
+/// 150 locks taken together need two scripts per round, because a script renews at most 100. Each
+/// is renewed, and none more often than the others.
 #[tokio::test]
 async fn many_locks_share_few_scripts() {
     const LOCKS: usize = 150;
@@ -66,8 +66,8 @@ async fn many_locks_share_few_scripts() {
     assert_eq!(renewals.0.lock().unwrap().len(), LOCKS);
 }
 
-/// A lock that is gone, and a key that was overwritten with something that is no lock, do not keep
-/// the third from being renewed by the same script.
+/// A lock that is gone, and a key overwritten with another type, do not keep the same script from
+/// renewing the third lock.
 #[tokio::test]
 async fn a_bad_lock_does_not_stop_the_others() {
     let Some(server) = RedisServer::start() else { return };
@@ -85,13 +85,13 @@ async fn a_bad_lock_does_not_stop_the_others() {
     server.command(&["SET", "spoilt", "text"]).await;
     soon("the server says so", gone.lost()).await;
     soon("it is no lock any more", spoilt.lost()).await;
-    // Long after the first lease has ended.
+    // Long after the end of the first lease.
     let other = Client::connect(&server.url()).await.unwrap();
     assert!(other.lock("good").try_acquire_for(Duration::from_secs(3)).await.unwrap().is_none());
     assert!(good.is_valid());
 }
 
-/// A nested hold with a lease of its own ends with that, and the outer hold goes on being renewed.
+/// A nested hold with its own lease ends with that, and the outer hold continues to be renewed.
 #[tokio::test]
 async fn a_nested_lease_ends_alone() {
     let Some(server) = RedisServer::start() else { return };
@@ -123,15 +123,15 @@ async fn a_dropped_client_leaves_no_connection() {
     let client = Client::connect(&server.url()).await.unwrap();
     let guard = client.lock("stock").acquire().await.unwrap();
     assert!(client.lock("stock").try_acquire_for(Duration::from_millis(100)).await.unwrap().is_none());
-    // The command connection, the subscriber and the one that asks.
+    // The command connection, the subscriber and the connection of this test.
     assert!(connected().await >= 3);
     guard.release().await.unwrap();
     drop(client);
     eventually("only the one that asks is left", async || connected().await == 1).await;
 }
 
-/// A server that is back without its data has given the lock away for all its clients know. The
-/// next renewal is ten seconds away; the holder looks as soon as it has a connection again.
+/// A server that is back without its data may have given the lock away. The next renewal is ten
+/// seconds away; the holder checks as soon as it has a connection again.
 #[tokio::test]
 async fn a_holder_looks_at_once_after_a_reconnect() {
     let Some(mut server) = RedisServer::start() else { return };
@@ -142,11 +142,11 @@ async fn a_holder_looks_at_once_after_a_reconnect() {
     server.crash();
     server.restart();
     assert_eq!(soon("the server says so", guard.lost()).await, LossCause::NotHeld);
-    // The server is away for a moment, and the delay before a repeat is a second at most.
+    // The server is away for a moment, and the delay before a repeat is at most one second.
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
 }
 
-/// Shared by the test and its observer.
+/// Times that the test and its observer share.
 #[derive(Default)]
 struct Told {
     failed: Mutex<Option<std::time::Instant>>,
@@ -166,7 +166,7 @@ impl Observer for Told {
 }
 
 /// A renewal is refused, as by a master that is about to change. The next try comes after the delay
-/// before a repeat, not a third of the lease later.
+/// of a repeat, not a third of the lease later.
 #[tokio::test]
 async fn a_failed_renewal_is_repeated_soon() {
     let Some(server) = RedisServer::start() else { return };
@@ -180,7 +180,7 @@ async fn a_failed_renewal_is_repeated_soon() {
         .await
         .unwrap();
     let guard = client.lock("stock").acquire().await.unwrap();
-    // A master that nothing listens at, so that the data stays.
+    // No server listens at this master, so the data stays.
     server.command(&["REPLICAOF", "127.0.0.1", "1"]).await;
     eventually("a renewal is refused", async || told.failed.lock().unwrap().is_some()).await;
     server.command(&["REPLICAOF", "NO", "ONE"]).await;
@@ -190,7 +190,7 @@ async fn a_failed_renewal_is_repeated_soon() {
     guard.release().await.unwrap();
 }
 
-/// What is released by force is lost and renewed no more, and other locks are.
+/// A lock that is released by force is lost and no longer renewed; other locks are.
 #[tokio::test]
 async fn a_forced_release_ends_the_renewal_of_that_lock_alone() {
     let Some(server) = RedisServer::start() else { return };

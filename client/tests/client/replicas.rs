@@ -23,7 +23,7 @@ impl Set {
         Some(Self { master, replica })
     }
 
-    /// The replica first, so that the order of the endpoints is of no use.
+    /// The replica comes first, so that the order of the endpoints does not help.
     fn client(&self) -> Builder {
         Client::builder()
             .endpoint(self.replica.url())
@@ -38,21 +38,21 @@ async fn the_master_is_found_and_followed() {
     let Some(mut set) = Set::start().await else { return };
     let client = set.client().replica_wait(ReplicaWait::All).connect().await.unwrap();
     let guard = client.lock("stock").acquire().await.unwrap();
-    // Confirmed by the replica before it was granted.
+    // The replica confirmed it before it was granted.
     assert_eq!(set.replica.command(&["EXISTS", "stock"]).await, Value::Int(1));
     set.master.crash();
     set.replica.command(&["REPLICAOF", "NO", "ONE"]).await;
 
     let survivor = set.client().connect().await.unwrap();
     assert!(survivor.lock("stock").try_acquire().await.unwrap().is_none(), "the lock survived");
-    // The promoted server has no replica, and the configuration asks for one.
+    // The promoted server has no replica, and the configuration requires one.
     let error = guard.release().await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotReplicated { acked: 0, needed: 1 }), "{error}");
     let guard = survivor.lock("stock").acquire().await.unwrap();
     guard.release().await.unwrap();
 }
 
-/// A master that was demoted refuses to write; the client looks for the new one.
+/// A demoted master refuses to write; the client looks for the new one.
 #[tokio::test]
 async fn a_demoted_master_is_left() {
     let Some(set) = Set::start().await else { return };
@@ -68,7 +68,7 @@ async fn a_demoted_master_is_left() {
     assert_eq!(set.replica.command(&["EXISTS", "stock"]).await, Value::Int(0));
 }
 
-/// A grant that the replicas do not confirm is taken back, because it might not survive.
+/// A grant that the replicas do not confirm is taken back, because a failover might lose it.
 #[tokio::test]
 async fn an_unconfirmed_grant_is_taken_back() {
     let Some(set) = Set::start().await else { return };

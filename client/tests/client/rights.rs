@@ -1,6 +1,6 @@
-//! The rights that the documentation names for each object are those that it needs: with them its
-//! whole life works, and where one of them is missing an error names it, or what was acquired can
-//! be given back all the same.
+//! Tests that the documented rights of each object are exactly those that it needs. With them its
+//! whole life works. Without one of them an error names it, or the acquired hold can still be
+//! released.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{
 const LEASE: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(200);
 
-/// The rights of one object, as the documentation has them.
+/// The documented rights of one object.
 struct Row {
     constructor: String,
     /// With `~` or `&` before them.
@@ -23,7 +23,7 @@ struct Row {
     commands: String,
 }
 
-/// The table of the documentation, with what its text says of all rows.
+/// The table of the documentation, together with the rights that its text states for all rows.
 fn documented() -> Vec<Row> {
     let text = include_str!("../../src/rights.md").replace('\n', "\u{1f}");
     let prose = text.replace('\u{1f}', " ");
@@ -47,7 +47,7 @@ fn documented() -> Vec<Row> {
 }
 
 impl Row {
-    /// Gives the user all of it, but not what is `missing`.
+    /// Gives the user all rights of the row except `missing`.
     async fn allow(&self, url: &str, missing: Option<&str>) {
         command(url, "FLUSHALL").await;
         let patterns = self.patterns.iter().filter(|pattern| Some(pattern.as_str()) != missing);
@@ -55,7 +55,7 @@ impl Row {
         command(url, &format!("ACL SETUSER clerk reset on >secret {}", rights.join(" "))).await;
     }
 
-    /// The channel that its waiters listen to, where they do not listen to one each.
+    /// The channel of its waiters; `None` if each waiter has its own.
     fn channel(&self) -> Option<&str> {
         self.patterns
             .iter()
@@ -63,16 +63,16 @@ impl Row {
             .filter(|channel| !channel.ends_with('*'))
     }
 
-    /// What was acquired can be given back without it.
+    /// Returns true if an acquired hold can be released without this right.
     fn does_without(&self, pattern: &str) -> bool {
         let is_latch = pattern.starts_with("~redisson_unlock_latch:");
         let is_lock =
             !["Client::semaphore", "Client::latch", "Client::rate_limiter"].contains(&&*self.constructor);
-        // What the keys of all read holds begin with.
+        // The common prefix of the keys of all read holds.
         is_latch && is_lock || pattern == "~{stock}"
     }
 
-    /// All that its users do with it.
+    /// Makes every call of the object.
     async fn live(&self, url: &str) -> Result<()> {
         let as_clerk = url.replace("redis://", "redis://clerk:secret@");
         let (mine, other) = (impatient(&as_clerk).await, impatient(&as_clerk).await);
@@ -159,7 +159,7 @@ impl Row {
     }
 }
 
-/// What came of `waiting`, for which `release` makes way. An error of either is that of both.
+/// The result of `waiting`, which `release` lets proceed. An error of either is the result.
 async fn released_while_waiting<T, R>(
     mut waiting: impl Future<Output = Result<T>> + Unpin,
     release: impl Future<Output = Result<R>>,
@@ -172,8 +172,7 @@ async fn released_while_waiting<T, R>(
     waiting.await
 }
 
-/// All that a lock does. A waiter comes when the lease is over, so that no message needs to be
-/// waited for.
+/// Makes every call of a lock. The waiter comes when the lease is over, so it waits for no message.
 async fn live<M: Object, O: Object>(mine: Handle<M>, other: Handle<O>, nests: bool) -> Result<()> {
     let owner = OwnerId::new(7);
     let guard = mine.acquire().owner(owner).await?;
@@ -195,8 +194,7 @@ async fn live<M: Object, O: Object>(mine: Handle<M>, other: Handle<O>, nests: bo
     Ok(())
 }
 
-/// With these rights and no others, an object's whole life works, and the server has refused
-/// nothing.
+/// With these rights and no others, an object's whole life works, and the server refuses nothing.
 #[tokio::test]
 async fn the_rights_of_the_documentation_are_all_that_is_needed() {
     on_each_server(async |url| {
@@ -229,15 +227,15 @@ async fn an_error_names_the_key_or_the_channel_that_the_user_may_not_use() {
     .await;
 }
 
-/// A URL of the same server for a user who may use the keys that begin with `stock`, and these.
+/// A URL of the same server for a user with the keys that begin with `stock`, and with `more`.
 async fn owner_of_stock(url: &str, more: &str) -> String {
     let rights = format!("~stock* ~{{stock}}:* {more} &* +@all");
     command(url, &format!("ACL SETUSER clerk reset on >secret {rights}")).await;
     url.replace("redis://", "redis://clerk:secret@")
 }
 
-/// The user may use the lock's key, and not that of the latch: the lock was acquired, and its
-/// release ended with NOPERM.
+/// Regression: the user has the right to the lock's key but not to the latch's; the lock was
+/// acquired, and its release failed with NOPERM.
 #[tokio::test]
 async fn what_was_acquired_could_not_be_given_back() {
     on_each_server(async |url| {
@@ -276,7 +274,7 @@ async fn gives_back<O: Object>(url: &str, lock: Handle<O>, nests: bool) {
     let outer = lock.acquire().owner(owner).await.unwrap();
     if nests {
         let inner = lock.acquire().owner(owner).await.unwrap();
-        // Also of a server whose memory is full.
+        // The same on a server whose memory is full.
         command(url, "CONFIG SET maxmemory 1").await;
         released(inner.release().await);
         command(url, "CONFIG SET maxmemory 0").await;
@@ -286,7 +284,7 @@ async fn gives_back<O: Object>(url: &str, lock: Handle<O>, nests: bool) {
     assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
 }
 
-/// The lease of one owner is over, and another has the lock: a release takes nothing of that.
+/// The lease of one owner is over, and another has the lock: a release does not affect that.
 async fn leaves_another_alone<O: Object>(url: &str, lock: Handle<O>) {
     let over = lock.acquire().owner(OwnerId::new(7)).lease(SHORT).await.unwrap();
     let other = lock.acquire().owner(OwnerId::new(8)).await.unwrap();
@@ -296,8 +294,8 @@ async fn leaves_another_alone<O: Object>(url: &str, lock: Handle<O>) {
     other.release().await.unwrap_or_else(|error| panic!("{error}, {lock:?} on {url}"));
 }
 
-/// The reply to a release of which the server remembers nothing is lost. The only level of its
-/// owner can be given back once more without harm; of nested ones the next would be taken.
+/// The reply to a release that the server does not remember is lost. A release of its owner's only
+/// level can be repeated without harm; with nested levels the repeat would take the next one.
 #[tokio::test]
 async fn a_release_without_a_latch_takes_no_other_level_after_a_lost_reply() {
     let Some(server) = RedisServer::start() else { return };
@@ -316,7 +314,7 @@ async fn a_release_without_a_latch_takes_no_other_level_after_a_lost_reply() {
     assert!(!lock.is_locked().await.unwrap());
 }
 
-/// What comes of a release whose reply is lost, after which the server has so many levels.
+/// The result of a release whose reply is lost; the server then counts `left` levels.
 async fn without_reply(
     server: &RedisServer,
     proxy: &Proxy,
@@ -325,7 +323,7 @@ async fn without_reply(
 ) -> Result<()> {
     let url = server.url();
     let owner = guard.owner().to_owned();
-    // What is refused is refused at once, and what is not waits until the replies are swallowed.
+    // A refusal comes immediately; any other request waits until the replies are swallowed.
     command(&url, "CLIENT PAUSE 60000 WRITE").await;
     let releasing = task(guard.release());
     eventually("it waits", async || {

@@ -1,5 +1,5 @@
-//! Semaphores: how many permits there are, who is woken, and what a lost reply changes. On the
-//! simulator and on a real server.
+//! Semaphores: the number of permits, wake-ups, and lost replies. On the simulator and on a real
+//! server.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ async fn semaphore(url: &str) -> Semaphore {
     Client::connect(url).await.unwrap().semaphore("seats")
 }
 
-/// Under whose names permits were acquired.
+/// Records the owners of acquired permits.
 #[derive(Default)]
 struct Owners(Mutex<Vec<String>>);
 
@@ -67,7 +67,7 @@ async fn permits_are_counted() {
         drop(one);
         eventually("the drop gives it back", async || mine.available().await.unwrap() == 3).await;
 
-        // Handed over: the guard is gone, and the permits are not back.
+        // Handed over: the guard is gone, and the permits stay acquired.
         let taken = mine.acquire(2).await.unwrap().forget();
         assert_eq!((taken, mine.available().await.unwrap()), (2, 1));
         other.release(taken).await.unwrap();
@@ -99,7 +99,7 @@ async fn what_cannot_be_asked_is_refused_before_anything_is_sent() {
     }
 }
 
-/// A key of another type is an error for all who ask, and not a semaphore without permits.
+/// A key of another type is an error for every caller, not a semaphore without permits.
 #[tokio::test]
 async fn a_key_of_another_type_is_an_error() {
     on_each_server(async |url| {
@@ -121,8 +121,8 @@ async fn a_key_of_another_type_is_an_error() {
     .await;
 }
 
-/// Three waiters of one client, and permits for two: two are served, and the third when one more
-/// comes.
+/// Three waiters of one client, and permits for two: two are served, and the third with the next
+/// permit.
 #[tokio::test]
 async fn a_total_wakes_as_many_waiters_as_it_serves() {
     on_each_server(async |url| {
@@ -146,7 +146,7 @@ async fn a_total_wakes_as_many_waiters_as_it_serves() {
     .await;
 }
 
-/// Where each waiter wants one permit, one that comes back does not wake all of them.
+/// If each waiter wants one permit, the return of one does not wake all of them.
 #[tokio::test]
 async fn a_permit_is_not_announced_to_all_of_those_who_want_one() {
     on_each_server(async |url| {
@@ -159,13 +159,13 @@ async fn a_permit_is_not_announced_to_all_of_those_who_want_one() {
                 task(async move { waiter.acquire(1).await.unwrap().forget() })
             })
             .collect();
-        // At once, and when the server has begun to listen for them.
+        // Each looks immediately, and again when the server has begun to listen for it.
         eventually("each has looked twice", async || looks.count() == 6).await;
         // Replies on one connection come in order: by now each has been refused.
         assert_eq!(waiter.available().await.unwrap(), 0);
         giver.release(1).await.unwrap();
         let (_, _, waiting) = soon("one is served", select_all(waiting)).await;
-        // It passes the message on to one of the others, in case there is more.
+        // It passes the message on to another waiter, in case more permits are free.
         assert!((7..=8).contains(&looks.count()), "{} looks", looks.count());
         giver.release(2).await.unwrap();
         soon("the others are served", join_all(waiting)).await;
@@ -173,8 +173,8 @@ async fn a_permit_is_not_announced_to_all_of_those_who_want_one() {
     .await;
 }
 
-/// The first waiter wants two, and one comes: it is for the second, who would otherwise sleep until
-/// the next message.
+/// The first waiter wants two permits, and one comes: it is for the second waiter, which would
+/// otherwise sleep until the next message.
 #[tokio::test]
 async fn a_permit_too_few_for_one_waiter_goes_to_another() {
     on_each_server(async |url| {
@@ -185,7 +185,7 @@ async fn a_permit_too_few_for_one_waiter_goes_to_another() {
         });
         listeners(url, CHANNEL, 1).await;
         let one = task(async move { waiter.acquire(1).await.unwrap().forget() });
-        // Both look in vain before anything comes.
+        // Both look in vain before a permit comes.
         assert!(giver.try_acquire_for(1, SHORT).await.unwrap().is_none());
         giver.release(1).await.unwrap();
         assert_eq!(soon("one is enough for one", one).await.unwrap(), 1);
@@ -215,7 +215,7 @@ async fn a_message_that_is_no_number_of_permits_wakes_by_a_look() {
     .await;
 }
 
-/// A waiter that is cancelled while it waits, or while it is served, keeps nothing.
+/// A waiter that is cancelled while it waits, or while it is served, keeps no permits.
 #[tokio::test]
 async fn a_dropped_waiter_keeps_no_permits() {
     on_each_server(async |url| {
@@ -230,9 +230,9 @@ async fn a_dropped_waiter_keeps_no_permits() {
     .await;
 }
 
-/// Each change of the number is obeyed, and its reply never comes: it is not made a second time,
-/// and none is undone. Redisson's cluster and sentinel clients send it again, which leaks a permit
-/// or invents one.
+/// The server executes each change of the number, and its reply never comes: the change is not
+/// repeated, and none is undone. Redisson's cluster and sentinel clients send it again, which leaks
+/// a permit or invents one.
 #[tokio::test]
 async fn a_change_whose_reply_is_lost_happens_once() {
     let Some(server) = RedisServer::start() else { return };
@@ -246,7 +246,7 @@ async fn a_change_whose_reply_is_lost_happens_once() {
     direct.add_permits(10).await.unwrap();
     seats.available().await.unwrap();
 
-    // What is left once the server has obeyed, for the change, and in the end.
+    // The number left once the server has executed the change, and at the end.
     let lost = async |left: i64, change: tokio::task::JoinHandle<()>| {
         eventually("the server obeys", async || direct.available().await.unwrap() == left).await;
         proxy.replies(Flow::Pass);
@@ -269,8 +269,8 @@ async fn a_change_whose_reply_is_lost_happens_once() {
     lost(0, task(async move { assert_eq!(seats.drain().await.unwrap(), 6) })).await;
 }
 
-/// The request is held on its way until after the caller was told that it failed, and obeyed then
-/// or never: in the end no permit is missing.
+/// The request is held up until the caller gets an error, and then executed or never: at the end no
+/// permit is missing.
 #[tokio::test]
 async fn a_grant_after_giving_up_is_taken_back() {
     let Some(server) = RedisServer::start() else { return };
@@ -291,8 +291,8 @@ async fn a_grant_after_giving_up_is_taken_back() {
     assert_eq!(direct.available().await.unwrap(), 2);
 }
 
-/// A server that is out of reach for longer than all repeats of a release take: the permit is given
-/// back all the same.
+/// A server is unreachable for longer than all repeats of a release: the permit is still given
+/// back.
 #[tokio::test]
 async fn a_release_goes_on_through_an_outage() {
     let Some(server) = RedisServer::start() else { return };
@@ -310,7 +310,7 @@ async fn a_release_goes_on_through_an_outage() {
     direct.set_permits(1).await.unwrap();
     let guard = soon("it is there", client.semaphore("seats").acquire(1)).await.unwrap();
     proxy.requests(Flow::Hold);
-    // Five times what one request may take, and there are no repeats.
+    // Five times the limit of one request, without repeats.
     let error = guard.release().await.unwrap_err();
     assert!(!error.is_definite(), "{error}");
     assert_eq!(direct.available().await.unwrap(), 0);
@@ -318,7 +318,7 @@ async fn a_release_goes_on_through_an_outage() {
     eventually("it is back", async || direct.available().await.unwrap() == 1).await;
 }
 
-/// What a client has is given back with the client, and its memories are deleted.
+/// Closing a client gives its permits back and deletes its memories.
 #[tokio::test]
 async fn closing_gives_permits_back() {
     on_each_server(async |url| {

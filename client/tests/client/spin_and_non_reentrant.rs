@@ -1,4 +1,4 @@
-//! What the spin lock and the non-reentrant locks have of their own, on a real server.
+//! The particular behaviour of the spin lock and the non-reentrant locks, on a real server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +50,8 @@ async fn a_spin_lock_excludes_the_plain_lock_of_its_name() {
     }
 }
 
-/// The limit of a wait is kept, although the next delay would end behind it, and nothing is left of
-/// the waiter.
+/// The limit of a wait holds, although the next delay would end after it, and nothing of the waiter
+/// remains.
 #[tokio::test]
 async fn a_spinning_waiter_gives_up_at_its_limit() {
     let Some(server) = RedisServer::start() else { return };
@@ -64,8 +64,8 @@ async fn a_spinning_waiter_gives_up_at_its_limit() {
     assert!(!lock.is_locked().await.unwrap());
 }
 
-/// The grant's reply is lost, and the connection with it. Redisson sends the request again, finds
-/// the lock held by its owner, and fails with it held; ours finds its own hold.
+/// The grant's reply is lost, with the connection. Redisson repeats the request, finds the lock
+/// held by its owner, and fails while it holds it; this client finds its own hold.
 #[tokio::test]
 async fn a_lost_grant_of_a_non_reentrant_lock_is_found() {
     let Some(server) = RedisServer::start() else { return };

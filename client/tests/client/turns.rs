@@ -1,4 +1,4 @@
-//! How evenly clients get a lock that all of them want again and again, on a real server.
+//! The evenness of grants to clients that always want the same lock, on a real server.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ async fn pass(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// Five clients, and a hundred and fifty grants. A server publishes to its subscribers in one
-/// order: of clients that all ask at once two had nearly all the grants, and two had none.
+/// Five clients and 150 grants. Regression: a server publishes to its subscribers in one order; of
+/// clients that all ask immediately two had nearly all the grants, and two had none.
 #[tokio::test]
 async fn no_client_starves_because_others_are_told_first() {
     const CLIENTS: usize = 5;

@@ -1,4 +1,4 @@
-//! How waiters are woken, on a real server.
+//! Wake-ups of waiters, on a real server.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn listeners(server: &RedisServer) -> i64 {
     count
 }
 
-/// With no time to wait it is asked once, and nothing is subscribed to.
+/// With a wait of zero the client asks once and does not subscribe.
 #[tokio::test]
 async fn a_caller_whose_time_is_over_does_not_wait() {
     let Some(server) = RedisServer::start() else { return };
@@ -58,8 +58,8 @@ async fn a_caller_whose_time_is_over_does_not_wait() {
     guard.release().await.unwrap();
 }
 
-/// Ten waiters of one client share a subscription, and each release wakes one of them: every waiter
-/// asks once to find the lock taken, once after subscribing, and once when it is woken.
+/// Ten waiters of one client share a subscription, and each release wakes one of them. Every waiter
+/// asks once and finds the lock taken, once after subscribing, and once when it is woken.
 #[tokio::test]
 async fn waiters_share_a_subscription_and_are_woken_one_by_one() {
     const WAITERS: usize = 10;
@@ -81,15 +81,15 @@ async fn waiters_share_a_subscription_and_are_woken_one_by_one() {
         soon("each release wakes the next", waiter).await.unwrap();
     }
     let woken = Counts::of(&counts.attempts) - before;
-    // Ten that are granted, and a few that are woken by a message which another took before them;
-    // all at once would be 10 + 9 + ... + 1 = 55.
+    // Ten are granted, and a few are woken by a message that another waiter used first; waking all
+    // each time would be 10 + 9 + ... + 1 = 55.
     assert!((WAITERS..3 * WAITERS).contains(&woken), "{woken} attempts for {WAITERS} grants");
     eventually("the last waiter unsubscribes", async || listeners(&server).await == 0).await;
 }
 
-/// The lock is freed between the first look and the subscription: no message will come for it, so
-/// that only the look after the subscription finds it. Repeated, because the moment cannot be
-/// chosen from outside.
+/// The lock is freed between the first look and the subscription: no message will come for it, and
+/// only the look after the subscription finds it. Repeated, because the test cannot choose the
+/// moment.
 #[tokio::test]
 async fn no_release_is_missed() {
     let Some(server) = RedisServer::start() else { return };
@@ -122,9 +122,9 @@ async fn text(redis: &mut redis::aio::MultiplexedConnection, command: &str) -> S
     cmd.query_async(redis).await.unwrap()
 }
 
-/// A user that may not listen, as new users of Redis 7 by default: its waiters fail with NOPERM,
-/// instead of making one connection after another (24,553 in 7.5 s) until the time for a
-/// subscription is over.
+/// A user without the right to subscribe, like new users of Redis 7 by default: its waiters fail
+/// with NOPERM. Regression: they made one connection after another (24,553 in 7.5 s) until the time
+/// for a subscription was over.
 async fn refused_subscription(url: &str) {
     let mut redis = connection(url).get_multiplexed_async_connection().await.unwrap();
     let all = "ACL SETUSER app on >secret ~* +@all resetchannels";
@@ -139,7 +139,7 @@ async fn refused_subscription(url: &str) {
         assert_eq!((code.as_str(), error.is_definite(), error.is_transient()), ("NOPERM", true, false));
     }
 
-    // Allowed to listen for one of two: the other's refusal is its own.
+    // The user may subscribe to one of two channels: only the other waiter is refused.
     let one = "ACL SETUSER app &redisson_lock__channel:{stock}";
     assert_eq!(text(&mut redis, one).await, "OK");
     let ask = |name: &str| {
@@ -152,7 +152,7 @@ async fn refused_subscription(url: &str) {
     guard.release().await.unwrap();
     let guard = soon("the release wakes it", stock).await.unwrap().unwrap();
 
-    // Forbidden again while it waits: the server ends the connection that listens.
+    // The right is removed during the wait: the server ends the subscribing connection.
     let stock = ask("stock");
     let listening = async || {
         let numsub = redis::cmd("PUBSUB").arg("NUMSUB").arg(CHANNEL).query_async(&mut redis.clone()).await;
@@ -161,13 +161,12 @@ async fn refused_subscription(url: &str) {
     eventually("it listens", listening).await;
     assert_eq!(text(&mut redis, "ACL SETUSER app resetchannels").await, "OK");
     assert_eq!(code_of(soon("it is told", stock).await.unwrap().unwrap_err()), "NOPERM");
-    // It may not announce its release either.
+    // The user may not announce its release either.
     drop(guard);
     let info = text(&mut redis, "INFO stats").await;
     let made =
         info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).expect("it counts");
-    // This one, two for each of the clients, and those that took the place of the one that was
-    // ended.
+    // This connection, two for each of the clients, and the replacements of the ended one.
     let made: usize = made.parse().unwrap();
     assert!(made < 15, "{made} connections");
 }
@@ -188,8 +187,8 @@ async fn a_refused_subscription_fails_the_acquisition_on_the_simulator() {
     refused_subscription(&TestServer::start().await.unwrap().url()).await;
 }
 
-/// Any future may be dropped while it waits, as a token of tokio-util does: its place in the queue
-/// is left, and what would be granted later goes to others.
+/// Any future may be dropped while it waits, for example by a token of tokio-util: it leaves its
+/// place in the queue, and later grants go to others.
 #[tokio::test]
 async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
     on_each_server(async |url| {
@@ -206,8 +205,7 @@ async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
         guard.release().await.unwrap();
         assert!(!client.fair_lock("stock").is_locked().await.unwrap());
 
-        // One that is cancelled already sends nothing, and one that is not cancelled brings the
-        // lock.
+        // A cancelled call sends nothing, and a call that is not cancelled returns the lock.
         let never = token.run_until_cancelled(client.lock("other").acquire().into_future()).await;
         assert!(never.is_none());
         let token = CancellationToken::new();
@@ -217,8 +215,8 @@ async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
     .await;
 }
 
-/// A waiter is woken, and dropped while its request is under way: the refusal that comes then ends
-/// the wait, which was once said to go on.
+/// A waiter is woken, and dropped while its request is under way: the refusal that follows ends the
+/// wait. Regression: it was reported as continuing.
 #[tokio::test]
 async fn a_waiter_that_was_gone_before_its_refusal_came_was_told_to_wait_on() {
     let Some(server) = RedisServer::start() else { return };
@@ -241,8 +239,8 @@ async fn a_waiter_that_was_gone_before_its_refusal_came_was_told_to_wait_on() {
     guard.release().await.unwrap();
 }
 
-/// A server, or a proxy before it, that has no RESP3, as Redis 5: locks work, and who has to wait
-/// is told why that cannot be.
+/// A server, or a proxy before it, without RESP3, such as Redis 5: locks work, and a waiter gets an
+/// error with the reason.
 #[tokio::test]
 async fn a_server_without_resp3_says_so_to_waiters() {
     let Some(server) = RedisServer::start_with(&["--rename-command", "HELLO", ""]) else { return };
@@ -260,7 +258,7 @@ async fn a_server_without_resp3_says_so_to_waiters() {
     client.lock("stock").acquire().await.unwrap().release().await.unwrap();
 }
 
-/// On the same server: what needs no message is waited for.
+/// On the same server: waits that need no message work.
 #[tokio::test]
 async fn waiters_that_no_message_wakes_do_without_resp3() {
     let Some(server) = RedisServer::start_with(&["--rename-command", "HELLO", ""]) else { return };

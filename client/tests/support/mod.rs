@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
-/// A private server, killed when it is dropped.
+/// A private server; dropping it kills the process.
 pub(crate) struct RedisServer {
     port: u16,
     process: Child,
@@ -23,22 +23,22 @@ pub(crate) struct RedisServer {
 }
 
 impl RedisServer {
-    /// A new and empty server, or `None` after a line on stderr when `redis-server` is not
+    /// Starts an empty server; prints a line to stderr and returns `None` if `redis-server` is not
     /// installed.
     ///
     /// # Panics
-    /// When it is missing although `LOCKSTORM_REQUIRE_REDIS=1`, or does not start.
+    /// If it is missing despite `LOCKSTORM_REQUIRE_REDIS=1`, or does not start.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(&[])
     }
 
-    /// As [`RedisServer::start`], with options such as `["--replicaof", "127.0.0.1 6379"]`.
+    /// Like [`RedisServer::start`], with options such as `["--replicaof", "127.0.0.1 6379"]`.
     pub(crate) fn start_with(options: &[&str]) -> Option<Self> {
         Self::start_each(|| options.iter().map(ToString::to_string).collect())
     }
 
-    /// As [`RedisServer::start_with`], with a second port for TLS. `None` also where a server that
-    /// the tests were told to use was built without.
+    /// Like [`RedisServer::start_with`], with a second port for TLS. Also `None` if the server in
+    /// `LOCKSTORM_REDIS_SERVER` was built without TLS.
     pub(crate) fn start_tls(options: &[&str]) -> Option<(Self, u16)> {
         if std::env::var("LOCKSTORM_REDIS_SERVER").is_ok() && !has_tls() {
             eprintln!("skipped: {} was built without TLS", program());
@@ -53,7 +53,7 @@ impl RedisServer {
         Some((server, port))
     }
 
-    /// As [`RedisServer::start_with`], with options that are made anew for each try, as those with
+    /// Like [`RedisServer::start_with`], with options that are created for each try, as those with
     /// a second port must be.
     pub(crate) fn start_each(mut options: impl FnMut() -> Vec<String>) -> Option<Self> {
         if version().is_none() {
@@ -62,7 +62,8 @@ impl RedisServer {
             eprintln!("skipped: redis-server is not on the PATH");
             return None;
         }
-        // Another process can take a free port before the server does; then the next one is tried.
+        // Another process may take the free port before the server does; then the next port is
+        // tried.
         for _ in 0..20 {
             let (port, options) = (free_port(), options());
             if let Some(process) = launch(port, &options) {
@@ -80,18 +81,18 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Kills the server without notice; the port stays its own.
+    /// Kills the server without notice and keeps its port.
     pub(crate) fn crash(&mut self) {
         self.process.kill().expect("the server is ours to kill");
         self.process.wait().expect("a killed server ends");
     }
 
-    /// Starts it again after [`RedisServer::crash`], with what SAVE has written; else empty.
+    /// Starts it again after [`RedisServer::crash`], with the data of the last SAVE; else empty.
     pub(crate) fn restart(&mut self) {
         self.restart_with(&[]);
     }
 
-    /// As [`RedisServer::restart`], with more options, which stay.
+    /// Like [`RedisServer::restart`], with more options, which later restarts keep.
     pub(crate) fn restart_with(&mut self, options: &[&str]) {
         self.options.extend(options.iter().map(ToString::to_string));
         for _ in 0..50 {
@@ -104,7 +105,7 @@ impl RedisServer {
         panic!("redis-server does not start again on port {}", self.port);
     }
 
-    /// Stops or continues the process, which then neither reads nor answers.
+    /// Stops or continues the process; a stopped one neither reads nor replies.
     pub(crate) fn signal(&self, signal: &str) {
         let done = Command::new("kill").arg(format!("-{signal}")).arg(self.process.id().to_string()).status();
         assert!(done.expect("kill is installed").success());
@@ -115,14 +116,14 @@ impl RedisServer {
         self.try_command(parts).await.expect("a good command, and an answer")
     }
 
-    /// How often it has refused a request with this code.
+    /// The number of requests that it has refused with this code.
     pub(crate) async fn refusals(&self, code: &str) -> usize {
         let stats: String = redis::from_redis_value(self.command(&["INFO", "errorstats"]).await).unwrap();
         let count = stats.lines().find_map(|line| line.strip_prefix(&format!("errorstat_{code}:count=")));
         count.map_or(0, |count| count.trim().parse().unwrap())
     }
 
-    /// As [`RedisServer::command`], of a command that may fail.
+    /// Like [`RedisServer::command`], for a command that may fail.
     pub(crate) async fn try_command(&self, parts: &[&str]) -> redis::RedisResult<redis::Value> {
         let client = redis::Client::open(self.url())?;
         let mut connection = client.get_multiplexed_async_connection().await?;
@@ -132,16 +133,16 @@ impl RedisServer {
 
 impl Drop for RedisServer {
     fn drop(&mut self) {
-        // It may be dead already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
-        // A replica writes one, even with no save points.
+        // A replica writes a snapshot even without save points.
         let _ = std::fs::remove_file(snapshot_of(self.port));
     }
 }
 
-/// Runs `play` against the simulator and against `redis-server`, with the address of a server that
-/// is empty.
+/// Runs `play` against the simulator and against `redis-server`, with the address of an empty
+/// server.
 pub(crate) async fn on_each_server(play: impl AsyncFn(&str)) {
     let simulated = lockstorm_sim::TestServer::start().await.expect("a free port");
     play(&simulated.url()).await;
@@ -150,16 +151,16 @@ pub(crate) async fn on_each_server(play: impl AsyncFn(&str)) {
     }
 }
 
-/// Where a server would put a snapshot.
+/// The path of a server's snapshot.
 fn snapshot_of(port: u16) -> PathBuf {
     std::env::temp_dir().join(format!("lockstorm-{port}.rdb"))
 }
 
-/// A port that is free, and not among those that the system gives to connections, of which one
-/// could take it before a server does.
+/// A free port outside the range that the system assigns to connections, one of which could take it
+/// before a server does.
 pub(crate) fn free_port() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
-    // Test processes that run at once begin at places of their own.
+    // Test processes that run at the same time begin at different ports.
     let first = std::process::id() % 1_000 * 22;
     for _ in 0..1_000 {
         let port = 10_000 + (first + TRIED.fetch_add(1, Ordering::Relaxed)) % 22_000;
@@ -171,13 +172,13 @@ pub(crate) fn free_port() -> u16 {
     panic!("there is no free port");
 }
 
-/// The server to test with: `redis-server` on the PATH, or what `LOCKSTORM_REDIS_SERVER` names,
+/// The server under test: `redis-server` on the PATH, or the program in `LOCKSTORM_REDIS_SERVER`,
 /// such as an older Redis or a Valkey.
 pub(crate) fn program() -> String {
     std::env::var("LOCKSTORM_REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
 }
 
-/// The number before the first dot of its version.
+/// The major version of the server.
 pub(crate) fn version() -> Option<u32> {
     let told = Command::new(program()).arg("--version").output().ok()?;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
@@ -185,7 +186,8 @@ pub(crate) fn version() -> Option<u32> {
     Some(version.unwrap_or_else(|| panic!("{} says no version: {told}", program())))
 }
 
-/// Whether it was built with TLS: only then it ends for want of a certificate, and not of TLS.
+/// Returns true if the server was built with TLS: only then it fails because of the missing
+/// certificate, and not because of TLS.
 fn has_tls() -> bool {
     let told = Command::new(program()).args(["--port", "0", "--tls-port", "1"]).output();
     let told = told.expect("the server can be started");
@@ -194,7 +196,7 @@ fn has_tls() -> bool {
 }
 
 fn launch(port: u16, options: &[String]) -> Option<Child> {
-    // Older ones always have DEBUG, and do not know the option.
+    // Older servers always have DEBUG, and do not know the option.
     let debug: &[&str] =
         if version().is_some_and(|version| version >= 7) { &["--enable-debug-command", "yes"] } else { &[] };
     let mut process = Command::new(program())
@@ -213,7 +215,7 @@ fn launch(port: u16, options: &[String]) -> Option<Child> {
     comes_up(port, &mut process).then_some(process)
 }
 
-/// Whether a process answers on this port, which is ended otherwise.
+/// Returns true once a process answers on this port; otherwise ends it and returns false.
 pub(crate) fn comes_up(port: u16, process: &mut Child) -> bool {
     for _ in 0..200 {
         if answers(port) {
@@ -229,7 +231,7 @@ pub(crate) fn comes_up(port: u16, process: &mut Child) -> bool {
     false
 }
 
-/// Whether it replies, be it that it wants a password or reads its file.
+/// Returns true if it replies, even to require a password or because it is loading.
 fn answers(port: u16) -> bool {
     #[expect(clippy::disallowed_methods, reason = "a test talks to a real server")]
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
@@ -245,18 +247,18 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// What a [`Proxy`] does with the bytes that come.
+/// The treatment of bytes by a [`Proxy`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Pass,
-    /// Kept, and delivered when the flow passes again.
+    /// Keeps the bytes, and delivers them when the flow passes again.
     Hold,
-    /// Thrown away.
+    /// Discards the bytes.
     Swallow,
 }
 
-/// What happens to one direction: `flow` on the connections numbered below `below`, and
-/// [`Flow::Pass`] on the others.
+/// The state of one direction: `flow` for connections numbered below `below`, and [`Flow::Pass`]
+/// for the others.
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     flow: Flow,
@@ -271,7 +273,7 @@ impl Setting {
     }
 }
 
-/// A wire between a client and a server that a test can hold, in either direction.
+/// A connection between a client and a server that a test can hold up in either direction.
 pub(crate) struct Proxy {
     port: u16,
     requests: watch::Sender<Setting>,
@@ -316,22 +318,22 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// How many connections there were so far.
+    /// The number of connections so far.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// For all connections, also later ones.
+    /// Sets the flow of requests on all present and future connections.
     pub(crate) fn requests(&self, flow: Flow) {
         self.requests.send_replace(Setting { flow, below: usize::MAX });
     }
 
-    /// For the connections there are now, and not for later ones.
+    /// Sets the flow of requests on the present connections, but not on later ones.
     pub(crate) fn requests_on_open_connections(&self, flow: Flow) {
         self.requests.send_replace(Setting { flow, below: self.connections() });
     }
 
-    /// For all connections, also later ones.
+    /// Sets the flow of replies on all present and future connections.
     pub(crate) fn replies(&self, flow: Flow) {
         self.replies.send_replace(Setting { flow, below: usize::MAX });
     }
@@ -361,7 +363,7 @@ async fn pump(
     }
 }
 
-/// Runs `work` beside the test.
+/// Spawns `work` beside the test.
 pub(crate) fn task<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> tokio::task::JoinHandle<T> {
@@ -387,7 +389,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> b
     soon(what, polled).await;
 }
 
-/// Completes when so many clients listen on a channel.
+/// Completes when `count` clients subscribe to a channel.
 pub(crate) async fn listeners(url: &str, channel: &str, count: i64) {
     eventually("they listen", async || {
         let reply = command(url, &format!("PUBSUB NUMSUB {channel}")).await;
@@ -405,7 +407,7 @@ pub(crate) async fn command(url: &str, words: &str) -> redis::Value {
     command.arg(words.collect::<Vec<_>>()).query_async(&mut connection).await.unwrap()
 }
 
-/// A client whose time-outs are short enough for a test and long enough for a busy machine.
+/// A client with timeouts short enough for a test and long enough for a busy machine.
 pub(crate) async fn impatient(url: &str) -> lockstorm_client::Client {
     lockstorm_client::Client::builder()
         .endpoint(url)
@@ -417,7 +419,7 @@ pub(crate) async fn impatient(url: &str) -> lockstorm_client::Client {
         .unwrap()
 }
 
-/// Counts the requests that clients have sent.
+/// Counts the requests of clients.
 #[derive(Default)]
 pub(crate) struct Attempts(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! The real world, but for what a test changes about it.
+//! The real world with the changes of a test.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use lockstorm_client::{Boottime, BoxFuture, BoxStream, Env, Monotonic, TokioEnv, Wall};
 
-/// The real world on a machine that can be said to have been suspended, or to have another date.
+/// The real world on a machine that a test can suspend, or set to another date.
 pub(crate) struct World {
     real: TokioEnv,
-    /// What [`Env::boottime`] and [`Env::wall`] have gone on and [`Env::now`] has not.
+    /// The time by which [`Env::boottime`] and [`Env::wall`] are ahead of [`Env::now`].
     suspended: Mutex<Duration>,
-    /// The date, where that stands still.
+    /// The date, if it stands still.
     date: Option<Wall>,
     largest_task: AtomicUsize,
 }
@@ -22,7 +22,7 @@ impl World {
         Self::dated(None)
     }
 
-    /// A world in which it is always this late.
+    /// A world whose wall clock always shows `date`.
     pub(crate) fn at(date: Wall) -> Arc<Self> {
         Self::dated(Some(date))
     }
@@ -36,7 +36,7 @@ impl World {
         *self.suspended.lock().unwrap() += time;
     }
 
-    /// How many bytes the largest task took that was spawned since the last call.
+    /// The size in bytes of the largest task spawned since the previous call.
     pub(crate) fn largest_task(&self) -> usize {
         self.largest_task.swap(0, Ordering::Relaxed)
     }

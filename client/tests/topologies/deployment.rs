@@ -11,13 +11,13 @@ use redis::Value;
 
 use crate::support::{RedisServer, comes_up, eventually, free_port, program};
 
-/// After how long a Sentinel or a node of a cluster counts as down.
+/// The time in milliseconds after which a Sentinel or a cluster node counts as down.
 const DOWN_AFTER_MS: &str = "1000";
 
-/// What Sentinels call their master.
+/// The master's name in the Sentinels.
 pub(crate) const MASTER: &str = "mymaster";
 
-/// The topologies that a client knows.
+/// The topologies that a client supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Topology {
     Single,
@@ -26,7 +26,7 @@ pub(crate) enum Topology {
     Cluster,
 }
 
-/// A deployment, which ends when it is dropped.
+/// A deployment; dropping it ends its processes.
 pub(crate) enum Deployment {
     Single(RedisServer),
     ReplicaSet(Vec<RedisServer>),
@@ -35,7 +35,7 @@ pub(crate) enum Deployment {
 }
 
 impl Deployment {
-    /// `None` where `redis-server` is not installed.
+    /// Starts a deployment; `None` if `redis-server` is not installed.
     pub(crate) async fn start(topology: Topology) -> Option<Self> {
         Some(match topology {
             Topology::Single => Self::Single(RedisServer::start()?),
@@ -45,7 +45,7 @@ impl Deployment {
         })
     }
 
-    /// The settings of a client of it.
+    /// The settings of a client of this deployment.
     pub(crate) fn client(&self) -> Builder {
         let builder = patient();
         match self {
@@ -59,7 +59,7 @@ impl Deployment {
     }
 }
 
-/// Repeats until a failover is over on a busy machine, and does not wait long before it does.
+/// Settings that repeat until a failover is over even on a busy machine, with short delays.
 pub(crate) fn patient() -> Builder {
     Client::builder()
         .response_timeout(Duration::from_secs(2))
@@ -69,7 +69,7 @@ pub(crate) fn patient() -> Builder {
         .subscription_timeout(Duration::from_secs(30))
 }
 
-/// A master and so many replicas in step with it.
+/// Starts a master and this number of synchronized replicas.
 async fn replicated(replicas: usize, options: &[&str]) -> Option<Vec<RedisServer>> {
     let mut servers = vec![RedisServer::start_with(options)?];
     let master = format!("127.0.0.1 {}", servers[0].port());
@@ -88,18 +88,18 @@ async fn replicated(replicas: usize, options: &[&str]) -> Option<Vec<RedisServer
 pub(crate) struct Watched {
     pub(crate) nodes: Vec<RedisServer>,
     pub(crate) sentinels: Vec<Sentinel>,
-    /// What stands behind the `?` of its URL.
+    /// The part of its URL from the `?` on.
     pub(crate) login: String,
 }
 
 impl Watched {
-    /// With `options` for the nodes.
+    /// Starts the nodes with `options`.
     pub(crate) async fn start(options: &[&str]) -> Option<Self> {
         Self::start_each(options, "", "", "").await
     }
 
-    /// Whose Sentinels know no default user: each other by `peer`, and clients by a user with these
-    /// rules.
+    /// Starts Sentinels without a default user: they log in to each other as `peer`, and clients as
+    /// a user with these rules.
     pub(crate) async fn start_with_users(name: &str, password: &str, rules: &str) -> Option<Self> {
         let lines = format!(
             "user default off\nuser peer on >peers allkeys allchannels allcommands\n\
@@ -110,7 +110,7 @@ impl Watched {
         Some(watched)
     }
 
-    /// Whose nodes want `node_password` of all, and whose Sentinels want `sentinel_password` of
+    /// Starts nodes that require `node_password`, and Sentinels that require `sentinel_password` of
     /// clients.
     pub(crate) async fn start_with_passwords(node_password: &str, sentinel_password: &str) -> Option<Self> {
         let options = ["--requirepass", node_password, "--masterauth", node_password];
@@ -121,7 +121,7 @@ impl Watched {
         Some(watched)
     }
 
-    /// With these lines in the files of its Sentinels, at which `login` may do everything.
+    /// Starts Sentinels with these lines in their files; `login` has all rights there.
     async fn start_each(options: &[&str], node_password: &str, lines: &str, login: &str) -> Option<Self> {
         let nodes = if node_password.is_empty() {
             replicated(2, options).await?
@@ -154,7 +154,8 @@ impl Watched {
         self.url_by(&at)
     }
 
-    /// As [`Watched::url`], with a place of each Sentinel where something else leads to it.
+    /// Like [`Watched::url`], with these addresses, which lead to the Sentinels, in place of their
+    /// own.
     pub(crate) fn url_by(&self, places: &[String]) -> String {
         format!("redis+sentinel://{}/{MASTER}{}", places.join(","), self.login)
     }
@@ -164,19 +165,19 @@ impl Watched {
         patient().endpoint(self.url())
     }
 
-    /// As [`Watched::client`], by another URL.
+    /// Like [`Watched::client`], with another URL.
     pub(crate) fn client_of(&self, url: &str) -> Builder {
         patient().endpoint(url)
     }
 
-    /// The port of the present master by the Sentinel of this number.
+    /// The port of the present master, as reported by the Sentinel of this number.
     pub(crate) async fn master_by(&self, sentinel: usize) -> u16 {
         let told = self.sentinels[sentinel].command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER]).await;
         let (_, port): (String, u16) = redis::from_redis_value(told).expect("an address");
         port
     }
 
-    /// The port of the present master when all Sentinels know another one than `old`.
+    /// Waits until all Sentinels name another master than `old`; returns its port.
     pub(crate) async fn replaced(&self, old: u16) -> u16 {
         eventually("all Sentinels know another master", async || {
             for sentinel in 0..self.sentinels.len() {
@@ -190,16 +191,16 @@ impl Watched {
         self.master_by(0).await
     }
 
-    /// Completes when what the lock `key` of `client` is granted is at the master by the Sentinel
-    /// of this number.
+    /// Completes when a grant of the lock `key` to `client` is on the master that the Sentinel of
+    /// this number names.
     pub(crate) async fn is_followed(&self, client: &Client, key: &str, sentinel: usize) {
         let lock = client.lock(key);
         eventually("the client is at the new master", async || {
-            // Of what was on its way to the old one it may not be known whether it was obeyed.
+            // A request on its way to the old master may or may not have been executed.
             let Ok(guard) = lock.acquire().await else { return false };
             let new = self.master_by(sentinel).await;
             let is_there = self.node(new).command(&["EXISTS", key]).await == Value::Int(1);
-            // What the old one granted until then is lost.
+            // Grants of the old master until then are lost.
             let released = guard.release().await;
             is_there && released.is_ok()
         })
@@ -211,14 +212,14 @@ impl Watched {
     }
 }
 
-/// Where processes keep what they sync before they vote: in memory where there is a place for that.
-/// On a slow disk votes are split more often, and the next election is a long way off.
+/// The folder for files that processes sync before they vote, in memory if possible. A slow disk
+/// splits votes more often, and the next election comes much later.
 fn folder() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
-/// A private Sentinel, killed when it is dropped.
+/// A private Sentinel; dropping it kills the process.
 pub(crate) struct Sentinel {
     pub(crate) port: u16,
     process: Child,
@@ -258,18 +259,18 @@ impl Sentinel {
         comes_up(port, &mut process).then_some(process)
     }
 
-    /// Starts it again after [`Sentinel::crash`], with what it knew then.
+    /// Starts it again after [`Sentinel::crash`], with its former state.
     pub(crate) fn restart(&mut self) {
         self.process = Self::launch(self.port, &self.file).expect("it starts again on its port");
     }
 
-    /// Kills it without notice.
+    /// Kills the process without notice.
     pub(crate) fn crash(&mut self) {
         self.process.kill().expect("the Sentinel is ours to kill");
         self.process.wait().expect("a killed process ends");
     }
 
-    /// Stops or continues the process, which then neither reads nor answers.
+    /// Stops or continues the process; a stopped one neither reads nor replies.
     pub(crate) fn signal(&self, signal: &str) {
         let done = Command::new("kill").arg(format!("-{signal}")).arg(self.process.id().to_string()).status();
         assert!(done.expect("kill is installed").success());
@@ -286,7 +287,7 @@ impl Sentinel {
 
 impl Drop for Sentinel {
     fn drop(&mut self) {
-        // It may be dead already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
         let _ = std::fs::remove_file(&self.file);
@@ -311,7 +312,7 @@ impl Cluster {
                 bus = free_port();
                 let file = folder().join(format!("lockstorm-nodes-{bus}.conf"));
                 files.push(file.clone());
-                // One that an ended process has left would make the node one of another cluster.
+                // The file of an earlier process would make the node a member of another cluster.
                 let _ = std::fs::remove_file(&file);
                 let file = file.to_str().expect("a folder with a plain name");
                 let options = [
@@ -376,7 +377,7 @@ impl Cluster {
         .await;
     }
 
-    /// Of a client that knows two of them, one of which is a replica.
+    /// The URL of a client that knows two of the nodes, one of them a replica.
     pub(crate) fn url(&self) -> String {
         let (first, replica) = (self.nodes[0].port(), self.nodes[Self::MASTERS].port());
         format!("redis+cluster://127.0.0.1:{replica},127.0.0.1:{first}")
@@ -386,12 +387,12 @@ impl Cluster {
         patient().endpoint(self.url())
     }
 
-    /// What a node is called.
+    /// The ID of a node.
     pub(crate) fn id(&self, at: usize) -> &str {
         &self.ids[at]
     }
 
-    /// The number of the node that has `key`'s slot at first, and of its replica.
+    /// The numbers of the node that initially has `key`'s slot, and of its replica.
     pub(crate) fn home(&self, key: &str) -> (usize, usize) {
         let slot = usize::from(lockstorm_client::wire::Slot::of(key).0);
         let at = (0..Self::MASTERS).find(|at| slot < 16_384 * (at + 1) / Self::MASTERS).expect("a slot");
@@ -406,7 +407,7 @@ impl Cluster {
         self.nodes[from].command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &self.ids[to]]).await;
     }
 
-    /// Moves the keys that are there.
+    /// Moves the existing keys of the slot; returns their number.
     pub(crate) async fn move_keys(&self, key: &str, from: usize, to: usize) -> usize {
         let slot = lockstorm_client::wire::Slot::of(key).0.to_string();
         let keys = self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"]).await;
@@ -420,7 +421,7 @@ impl Cluster {
         keys.len()
     }
 
-    /// The other node has the slot now, and says so to all.
+    /// Assigns the slot to the other node, on both nodes; gossip informs the rest.
     pub(crate) async fn finish_move(&self, key: &str, from: usize, to: usize) {
         let slot = lockstorm_client::wire::Slot::of(key).0.to_string();
         for at in [to, from] {

@@ -1,5 +1,5 @@
-//! A master is lost during a hold: it goes on at the new one, its waiters are woken there, and what
-//! was lost is noticed.
+//! A master is lost during a hold: the hold continues at the new master, its waiters are woken
+//! there, and lost holds are noticed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use redis::Value;
 use crate::deployment::{Cluster, MASTER, Watched};
 use crate::support::{RedisServer, eventually, soon, task};
 
-/// Longer than `soon` waits: a waiter that gets it sooner was woken.
+/// Longer than `soon` waits: a waiter that gets the lock sooner was woken.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What replaces a master.
+/// The cause of a failover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
-    /// SENTINEL FAILOVER, CLUSTER FAILOVER: the old one lives, and grants for some time.
+    /// SENTINEL FAILOVER, CLUSTER FAILOVER: the old master lives, and grants for some time.
     Order,
-    /// It is killed.
+    /// The master is killed.
     Crash,
-    /// It stops, and keeps its connections.
+    /// The master stops, and keeps its connections.
     Freeze,
 }
 
-/// A grant. Of a request that was on its way to a master as it died it is not known whether it was
-/// obeyed: it is made again.
+/// Acquires a lock. A request on its way to a dying master may or may not have been executed: it is
+/// repeated.
 async fn until_granted(client: Client, name: &str) -> lockstorm_client::Result<LockGuard> {
     loop {
         match client.lock(name).acquire().lease(LONG).await {
@@ -35,7 +35,7 @@ async fn until_granted(client: Client, name: &str) -> lockstorm_client::Result<L
     }
 }
 
-/// Whether another client holds a lock, asked again likewise.
+/// Returns true if another client holds a lock; repeats the request in the same way.
 async fn is_held(client: &Client, name: &str) -> bool {
     loop {
         match client.lock(name).try_acquire().await {
@@ -67,7 +67,7 @@ async fn sentinel_failover(cause: Cause) {
         subscribers(&watched.nodes[0].command(&["PUBSUB", "CHANNELS"]).await) > 0
     })
     .await;
-    // What was granted has one replica by its own WAIT, and is to have the other.
+    // The grant's own WAIT covers one replica; the other must have it as well.
     eventually("it is on both", all).await;
 
     match cause {
@@ -80,13 +80,13 @@ async fn sentinel_failover(cause: Cause) {
     eventually("another is master", async || watched.master_by(1).await != old).await;
     let new = watched.master_by(1).await;
     if cause == Cause::Order {
-        // Until a client has heard of it the old master takes its releases, and the new one keeps
-        // the locks.
+        // Until a client learns of the failover, the old master takes its releases, and the new one
+        // keeps the locks.
         watched.is_followed(&mine, "other", 1).await;
         watched.is_followed(&other, "other", 1).await;
     }
     assert!(is_held(&other, "stock").await, "{cause:?}: it is held there");
-    // What the client got there is what it releases there; the waiter has subscribed there.
+    // The client releases its new hold at the new master; the waiter has subscribed there.
     soon("the release", long.release()).await.unwrap();
     let next = soon("the waiter is woken", waiter).await.unwrap().unwrap();
     assert_eq!(watched.node(new).command(&["EXISTS", "long"]).await, Value::Int(1), "{cause:?}");
@@ -99,7 +99,7 @@ async fn sentinel_failover(cause: Cause) {
     }
 }
 
-/// How many channels of locks have subscribers.
+/// The number of lock channels with subscribers.
 fn subscribers(channels: &Value) -> usize {
     let names: Vec<String> = redis::from_redis_value(channels.clone()).expect("names");
     names.iter().filter(|name| name.starts_with("redisson")).count()
@@ -120,8 +120,8 @@ async fn a_hold_survives_a_freeze_of_the_master_that_sentinels_watch() {
     sentinel_failover(Cause::Freeze).await;
 }
 
-/// Nothing ends a client's connection to the old master for ten seconds after the failover: the
-/// client itself has to leave.
+/// For ten seconds after the failover, nothing closes a client's connection to the old master: the
+/// client itself must leave.
 #[tokio::test]
 async fn a_client_leaves_the_old_master_at_once() {
     let Some(watched) = Watched::start(&[]).await else { return };
@@ -131,19 +131,19 @@ async fn a_client_leaves_the_old_master_at_once() {
     watched.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER]).await;
     eventually("another is master", async || watched.master_by(1).await != old).await;
     watched.is_followed(&client, "after", 1).await;
-    // The old one is a master still, which has not been told.
+    // Without the command to become a replica, the old one is still a master.
     let role = format!("{:?}", watched.node(old).command(&["ROLE"]).await);
     assert!(role.contains("master"), "{role}");
 }
 
-/// A grant that no replica had is gone with the master. Its holder learns of it with the renewal
-/// that follows the failover.
+/// A grant that no replica had is lost with the master. Its holder learns of it by the renewal that
+/// follows the failover.
 #[tokio::test]
 async fn a_hold_that_was_lost_with_the_master_is_noticed_at_once() {
     let Some(mut watched) = Watched::start(&[]).await else { return };
     let old = watched.nodes[0].port();
     let client = watched.client().watchdog_timeout(LONG).connect().await.unwrap();
-    // Without their connections they get nothing that comes now.
+    // Without their connections they receive nothing from now on.
     for replica in &watched.nodes[1..] {
         replica.signal("STOP");
     }
@@ -160,14 +160,14 @@ async fn a_hold_that_was_lost_with_the_master_is_noticed_at_once() {
 async fn cluster_failover(cause: Cause) {
     let Some(mut cluster) = Cluster::start().await else { return };
     let (master, replica) = cluster.home("stock");
-    // Nothing is confirmed by all while the old master is down.
+    // While the old master is down, nothing is confirmed by all replicas.
     let wait = if cause == Cause::Order { ReplicaWait::All } else { ReplicaWait::Synced };
     let client = async || {
         cluster.client().replica_wait(wait).watchdog_timeout(Duration::from_secs(12)).connect().await.unwrap()
     };
     let (mine, other) = (client().await, client().await);
     let guard = mine.lock("stock").acquire().await.unwrap();
-    // On the same node, by the same tag.
+    // The tag puts it on the same node.
     let long = mine.lock("{stock}:long").acquire().lease(LONG).await.unwrap();
     let waiter = task(until_granted(other, "{stock}:long"));
     eventually("it waits", async || {
@@ -189,7 +189,7 @@ async fn cluster_failover(cause: Cause) {
     let mine = cluster.client().connect().await.unwrap();
     assert!(is_held(&mine, "stock").await, "{cause:?}: it is held there");
     soon("the release", async {
-        // No replica is there to confirm it at once.
+        // No replica can confirm it immediately.
         if let Err(error) = long.release().await {
             assert!(!error.is_definite(), "{error}");
         }
@@ -223,8 +223,8 @@ async fn a_hold_survives_a_freeze_of_its_master_in_a_cluster() {
     cluster_failover(Cause::Freeze).await;
 }
 
-/// The replica that has become the master has none itself until the old one is back, which is to
-/// have every grant again then.
+/// The promoted replica has no replica itself until the old master is back, which must then have
+/// every grant again.
 #[tokio::test]
 async fn a_master_that_is_down_counts_as_a_replica() {
     let Some(mut cluster) = Cluster::start().await else { return };
@@ -244,7 +244,7 @@ async fn a_master_that_is_down_counts_as_a_replica() {
     let error = lock.try_acquire_for(limit).await.err();
     let refused = error.as_ref().is_none_or(|error| matches!(error.kind(), ErrorKind::NotReplicated { .. }));
     assert!(refused, "{error:?}");
-    // The last attempt may be under way still.
+    // The last attempt may still be under way.
     eventually("it is taken back", async || {
         cluster.nodes[replica].command(&["EXISTS", "stock"]).await == Value::Int(0)
     })
@@ -253,8 +253,8 @@ async fn a_master_that_is_down_counts_as_a_replica() {
     soon("it is confirmed", async { lock.acquire().await }).await.unwrap().release().await.unwrap();
 }
 
-/// Of two replicas one is promoted while the other stands still: the new master has none at first,
-/// one when that goes on, and both when the old master is back as one.
+/// One of two replicas is promoted while the other stands still: the new master has no replica at
+/// first, one when the other continues, and two when the old master is back as a replica.
 #[tokio::test]
 async fn a_new_master_without_replicas_confirms_nothing() {
     let Some(mut watched) = Watched::start(&[]).await else { return };
@@ -268,7 +268,7 @@ async fn a_new_master_without_replicas_confirms_nothing() {
         clients.push((wait, client));
     }
     watched.nodes[2].signal("STOP");
-    // Until then it may be chosen.
+    // Until then the failover may choose it.
     eventually("it is down for all Sentinels", async || {
         for sentinel in &watched.sentinels {
             let replicas = sentinel.command(&["SENTINEL", "REPLICAS", MASTER]).await;
@@ -296,7 +296,7 @@ async fn a_new_master_without_replicas_confirms_nothing() {
             }
         })
         .await;
-        // The last attempt may be under way still.
+        // The last attempt may still be under way.
         eventually("it is taken back", async || {
             watched.node(new).command(&["EXISTS", "stock"]).await == Value::Int(0)
         })
@@ -308,7 +308,7 @@ async fn a_new_master_without_replicas_confirms_nothing() {
         for node in has_it {
             assert_eq!(node.command(&["EXISTS", "stock"]).await, Value::Int(1), "{wait:?}");
         }
-        // Of what was on its way it may not be known whether it was obeyed.
+        // A request on its way may or may not have been executed.
         soon("it is released", guard.release()).await.unwrap();
     };
     for (wait, client) in &clients {
@@ -318,7 +318,7 @@ async fn a_new_master_without_replicas_confirms_nothing() {
         }
     }
 
-    // By hand: the Sentinels would be in no hurry.
+    // By command: the Sentinels would take their time.
     let follow = async |node: &RedisServer| {
         node.command(&["REPLICAOF", "127.0.0.1", &new.to_string()]).await;
     };

@@ -1,5 +1,5 @@
-//! Nodes that come back with a file: until it is read they refuse requests with LOADING, and
-//! clients wait for them.
+//! Nodes that restart with a file: they refuse requests with LOADING until it is read, and clients
+//! wait for them.
 
 use std::time::Duration;
 
@@ -9,15 +9,14 @@ use redis::Value;
 use crate::deployment::{Cluster, patient};
 use crate::support::{RedisServer, soon};
 
-/// Longer than a crash and a file take.
+/// Longer than a crash and the loading of a file.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A millisecond for each key, of which a node has 5,000. It looks at its clients after each
+/// One millisecond for each of a node's 5,000 keys. The node handles its clients after each
 /// kilobyte.
 const SLOWLY: &[&str] = &["--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024"];
 
-/// Crashes a node with a file of what it has, and starts it again, so that it reads for five
-/// seconds.
+/// Crashes a node with a file of its data, and starts it again; it loads for five seconds.
 async fn comes_back(node: &mut RedisServer) {
     node.command(&["DEBUG", "POPULATE", "5000"]).await;
     node.command(&["SAVE"]).await;
@@ -31,8 +30,8 @@ async fn is_loading(node: &RedisServer) -> bool {
     told.contains("loading:1")
 }
 
-/// Those who are in a hurry are told with one of these codes, and know that the lock has not
-/// changed. The others find the hold that the file has, be they clients from before or from now.
+/// Clients without repeats get one of these codes, and the error shows that the lock has not
+/// changed. The others find the hold that the file has, with old and new connections.
 async fn is_waited_for(clients: impl Fn() -> Builder, node: &mut RedisServer, codes: &[&str]) {
     let hasty = clients().retry_attempts(0).connect().await.unwrap();
     let (mine, other) = (clients().connect().await.unwrap(), clients().connect().await.unwrap());
@@ -42,11 +41,11 @@ async fn is_waited_for(clients: impl Fn() -> Builder, node: &mut RedisServer, co
     }
 
     comes_back(node).await;
-    // The look whether it is there is refused as well.
+    // The check for the lock is refused as well.
     let before = node.refusals("LOADING").await;
     let error = soon("it is refused", async {
         loop {
-            // The first error is that of the connection that the crash has broken.
+            // The first error comes from the connection that the crash broke.
             match hasty.lock("stock").try_acquire().await {
                 Err(error) if matches!(error.kind(), ErrorKind::Server { .. }) => return error,
                 Err(_) => {}
@@ -75,8 +74,8 @@ async fn a_server_that_loads_is_waited_for() {
     is_waited_for(|| patient().endpoint(&url), &mut server, &["LOADING"]).await;
 }
 
-/// It keeps its slots, as no other node has missed it for long enough. By its own word the cluster
-/// is down until it has heard of the others.
+/// It keeps its slots, because no other node has missed it for long enough. In its own view the
+/// cluster is down until it hears from the others.
 #[tokio::test]
 async fn a_master_of_a_cluster_that_loads_is_waited_for() {
     let Some(mut cluster) = Cluster::start().await else { return };

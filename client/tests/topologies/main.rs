@@ -1,4 +1,4 @@
-//! Every object of the client on every topology, and holds that a master is lost under.
+//! Every object of the client on every topology, and holds during the loss of a master.
 
 mod deployment;
 mod failover;

@@ -1,4 +1,4 @@
-//! Every object on every topology: got, contended for with a wake-up, renewed, given back.
+//! Every object on every topology: acquired, contended for with a wake-up, renewed, released.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use lockstorm_client::{Client, Handle, LockGuard, MultiLock, Object, RateMode, R
 use crate::deployment::{Deployment, Topology};
 use crate::support::{RedisServer, eventually, soon, task};
 
-/// Longer than `soon` waits: a waiter that gets it sooner was woken.
+/// Longer than `soon` waits: a waiter that gets the lock sooner was woken.
 const LONG: Duration = Duration::from_secs(60);
 const WATCHDOG: Duration = Duration::from_millis(1500);
 
-/// Two clients of one deployment, and what belongs to it.
+/// Two clients of one deployment, and its topology.
 struct Stage {
     mine: Client,
     other: Client,
-    /// Servers beside it, for a Redlock.
+    /// Servers outside the deployment, for a Redlock.
     beside: [RedisServer; 2],
     topology: Topology,
 }
@@ -28,7 +28,7 @@ impl Stage {
         Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("redlock").unwrap()
     }
 
-    /// What is true of every lock.
+    /// Tests the common properties of all locks.
     async fn lock<O: Object>(&self, name: &str, handle: impl Fn(&Client) -> Handle<O>) {
         let (lock, other) = (handle(&self.mine), handle(&self.other));
         let at = format!("{name} on {:?}", self.topology);
@@ -40,7 +40,7 @@ impl Stage {
         assert!(guard.is_valid(), "{at}: {guard:?}");
         guard.release().await.unwrap_or_else(|error| panic!("{at}: {error}"));
 
-        // Contended for, and given back: its waiter is woken.
+        // Contended for and released: the waiter is woken.
         let guard = soon(&at, lock.acquire().lease(LONG).into_future()).await.unwrap();
         let waiter = task(other.acquire().lease(LONG).into_future());
         eventually("it is held", async || lock.is_locked().await.unwrap()).await;
@@ -89,7 +89,7 @@ impl Stage {
         soon("an expirable semaphore wakes", waiter).await.unwrap().unwrap().release().await.unwrap();
     }
 
-    /// Of the second name the channel has another slot than the key.
+    /// The channel of the second name has another slot than the key.
     async fn latch(&self) {
         for name in ["start", "the {start}"] {
             let (mine, other) = (self.mine.latch(name), self.other.latch(name));
@@ -115,7 +115,7 @@ async fn every_object_on(topology: Topology) {
     let (Some(one), Some(two)) = (RedisServer::start(), RedisServer::start()) else { return };
     let client = async || deployment.client().watchdog_timeout(WATCHDOG).connect().await.unwrap();
     let stage = Stage { mine: client().await, other: client().await, beside: [one, two], topology };
-    // Each waits for leases and renewals of its own, at a time in which the others do.
+    // The cases run at the same time, because each waits for its own leases and renewals.
     tokio::join!(
         stage.lock("plain", |client| client.lock("plain")),
         stage.lock("fair", |client| client.fair_lock("fair")),
@@ -139,7 +139,7 @@ async fn every_object_on(topology: Topology) {
     other.close().await.unwrap();
 }
 
-/// Readers do not exclude each other, and exclude a writer, whom the last of them wakes.
+/// Readers share the lock and exclude a writer, and the last of them wakes the writer.
 async fn readers(stage: &Stage) {
     let (mine, other) = (stage.mine.rw_lock("readers"), stage.other.rw_lock("readers"));
     let first: LockGuard = mine.read().acquire().await.unwrap();

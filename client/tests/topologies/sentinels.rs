@@ -1,4 +1,4 @@
-//! Finding a master by Sentinels: logins, what is wrong with them, and Sentinels that know an older
+//! Finding a master by Sentinels: logins, their errors, and Sentinels that still name an older
 //! master.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use redis::Value;
 use crate::deployment::{MASTER, Watched};
 use crate::support::{Flow, Proxy, RedisServer, eventually, free_port, soon};
 
-/// The Sentinels have a login of their own.
+/// The Sentinels and the nodes have different logins.
 #[tokio::test]
 async fn sentinels_and_nodes_have_logins_of_their_own() {
     let Some(watched) = Watched::start_with_passwords("secret", "other").await else { return };
@@ -33,8 +33,8 @@ async fn sentinels_and_nodes_have_logins_of_their_own() {
     }
 }
 
-/// What a user of the Sentinels needs, and what it may do without: messages, names and the list of
-/// the other Sentinels.
+/// The rights that a user of the Sentinels needs. It may lack those for messages, names and the
+/// list of the other Sentinels.
 #[tokio::test]
 async fn a_user_of_sentinels_with_few_rights_follows_a_failover() {
     let needed = "-@all +sentinel|master +sentinel|get-master-addr-by-name";
@@ -75,8 +75,7 @@ async fn what_is_wrong_is_said_with_the_sentinels_that_were_asked() {
     let told = error.to_string();
     assert!(told.contains(&format!("127.0.0.1:{one}, 127.0.0.1:{two}")) && told.contains(MASTER), "{told}");
 
-    // A server that is no Sentinel, and a Sentinel whose master is a replica since the moment
-    // before.
+    // A server that is not a Sentinel, and a Sentinel whose master has just become a replica.
     let error = Client::connect(format!("redis+sentinel://127.0.0.1:{}/{MASTER}", watched.nodes[0].port()));
     let error = error.await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NoSentinel { .. }), "{error}");
@@ -103,13 +102,13 @@ async fn what_is_wrong_is_said_with_the_sentinels_that_were_asked() {
     assert!(!told.contains(&replica.to_string()), "{told}");
 }
 
-/// Of three Sentinels one was named; the others are found, and do without it.
+/// One of three Sentinels is named; the client finds the others, and can do without the named one.
 #[tokio::test]
 async fn sentinels_that_were_not_named_are_found() {
     let Some(mut watched) = Watched::start(&[]).await else { return };
     let url = format!("redis+sentinel://127.0.0.1:{}/{MASTER}", watched.sentinels[0].port);
     let client = watched.client_of(&url).connect().await.unwrap();
-    // They are asked from the second look on.
+    // The client asks them from its second look on.
     eventually("all are asked", async || {
         let mut subscribers = 0;
         for sentinel in &watched.sentinels {
@@ -127,8 +126,8 @@ async fn sentinels_that_were_not_named_are_found() {
     let old = watched.nodes[0].port();
     eventually("another is master", async || watched.master_by(2).await != old).await;
     let new = watched.master_by(2).await;
-    // Until the client has heard of it the old master takes its release, and the new one keeps the
-    // lock.
+    // Until the client learns of the failover, the old master takes its release, and the new one
+    // keeps the lock.
     watched.is_followed(&client, "other", 2).await;
     assert_eq!(watched.node(new).command(&["EXISTS", "stock"]).await, Value::Int(1));
     soon("it is released", guard.release()).await.unwrap();
@@ -136,7 +135,7 @@ async fn sentinels_that_were_not_named_are_found() {
 }
 
 /// A Sentinel was down during a failover: alone it cannot lead a client back to the old master,
-/// which is one still by its own word.
+/// which still reports that it is one.
 #[tokio::test]
 async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
     let Some(mut watched) = Watched::start(&[]).await else { return };
@@ -151,26 +150,27 @@ async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
     .await;
     watched.is_followed(&client, "stock", 0).await;
     let new = watched.master_by(0).await;
-    // The one that was down is the only one that can be asked.
+    // Only the Sentinel that was down can be asked.
     for sentinel in &watched.sentinels[..2] {
         sentinel.signal("STOP");
     }
-    // Left alone for 8 s, the one that was down makes the new master a replica of the old one.
+    // After 8 s alone, the Sentinel that was down would make the new master a replica of the old
+    // one: the command is forbidden.
     watched.node(new).command(&["ACL", "SETUSER", "default", "-replicaof", "-slaveof"]).await;
-    // It may have been told that it is a replica, on a machine that is slow.
+    // On a slow machine it may already be a replica.
     watched.node(old).command(&["REPLICAOF", "NO", "ONE"]).await;
     watched.sentinels[2].restart();
     assert_eq!(watched.master_by(2).await, old);
     let credulous = watched.client().connect().await.unwrap();
-    // Of a name that nothing was granted of before: what the old master lost in the failover it may
-    // hold for a lease.
+    // A name without any earlier grant: a hold that the old master lost in the failover could last
+    // for a lease.
     let misled = credulous.lock("orders").acquire().await.unwrap();
     assert_eq!(
         watched.node(old).command(&["EXISTS", "orders"]).await,
         Value::Int(1),
         "what a new client does"
     );
-    // Also when it has to connect anew.
+    // The same with a new connection.
     watched.node(new).command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
     let error = client.lock("stock").try_acquire().await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NoMaster { .. }), "{error}");
@@ -186,7 +186,7 @@ async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
 }
 
 /// A client is cut off from all Sentinels while they announce another master, until it has given up
-/// its connections to them: what it did not hear it has to ask for, as nothing else tells it.
+/// its connections to them: it must ask for the missed announcement, because nothing repeats it.
 #[tokio::test]
 async fn an_announcement_that_was_missed_is_made_up_for() {
     let Some(watched) = Watched::start(&[]).await else { return };
@@ -197,7 +197,7 @@ async fn an_announcement_that_was_missed_is_made_up_for() {
     let places: Vec<_> = lines.iter().map(|line| line.url().replace("redis://", "")).collect();
     let client = watched.client_of(&watched.url_by(&places)).connect().await.unwrap();
     client.lock("before").acquire().await.unwrap().release().await.unwrap();
-    // Each is connected, and by the proxy alone: Sentinels name each other by their own ports.
+    // Each is connected, and only through the proxy: Sentinels name each other by their own ports.
     let subscribers = async || {
         let mut counts = Vec::new();
         for sentinel in &watched.sentinels {
@@ -210,7 +210,7 @@ async fn an_announcement_that_was_missed_is_made_up_for() {
     };
     eventually("it has subscribed to all", async || subscribers().await == [1, 1, 1]).await;
     let old = watched.nodes[0].port();
-    // Not told that it is a replica, it does not end the connections of its clients.
+    // Without the command to become a replica, it keeps the connections of its clients.
     watched.node(old).command(&["ACL", "SETUSER", "default", "-replicaof", "-slaveof"]).await;
 
     let before: Vec<_> = lines.iter().map(Proxy::connections).collect();
@@ -234,11 +234,11 @@ async fn an_announcement_that_was_missed_is_made_up_for() {
     watched.is_followed(&client, "other", 0).await;
     let role = format!("{:?}", watched.node(old).command(&["ROLE"]).await);
     assert!(role.contains("master"), "{role}");
-    // The new master never had it.
+    // The new master never had this hold.
     assert_eq!(soon("the loss is noticed", misled.lost()).await, LossCause::NotHeld);
 }
 
-/// The replicas that the Sentinels know count, be they connected or not.
+/// The replicas that the Sentinels know count, connected or not.
 #[tokio::test]
 async fn replicas_that_sentinels_know_are_waited_for() {
     let Some(watched) = Watched::start(&[]).await else { return };

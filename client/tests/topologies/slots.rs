@@ -1,4 +1,4 @@
-//! Slots of a cluster that move during a hold, and names that no slot has all keys of.
+//! Slots of a cluster that move during a hold, and names whose keys do not share a slot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,8 +14,9 @@ use crate::support::{Attempts, RedisServer, eventually, soon, task};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The slot moves with the key while it is held: at each step rivals are refused and it is renewed.
-/// In the middle of the move it cannot be released, as some of the keys that a release needs are on
+/// The slot moves with the key of a held lock: at each step rivals are refused and the hold is
+/// renewed. In the middle of the move it cannot be released, because a release needs keys that are
+/// on both nodes; at the end it can.
 /// the one node and some on the other; at its end it can.
 #[tokio::test]
 async fn a_lock_is_kept_while_its_slot_moves() {
@@ -27,7 +28,7 @@ async fn a_lock_is_kept_while_its_slot_moves() {
     let rival = cluster.client().connect().await.unwrap();
     let guard = client.lock("stock").acquire().await.unwrap();
     let refused = async |step: &str| {
-        // For longer than the lease: it is renewed where it is.
+        // Longer than the lease: the hold is renewed at its present node.
         let got = rival.lock("stock").try_acquire_for(2 * watchdog).await.unwrap();
         assert!(got.is_none(), "{step}");
         assert!(guard.is_valid(), "{step}: {guard:?}");
@@ -42,8 +43,8 @@ async fn a_lock_is_kept_while_its_slot_moves() {
     refused("when the key has moved").await;
     let released = task(guard.release());
     let waiter = task(rival.lock("stock").acquire().lease(LONG).into_future());
-    // Neither is possible in an open slot; how long it stays open is decided by the tool that moves
-    // it.
+    // An open slot permits neither the release nor the acquisition; the tool that moves it decides
+    // how long it stays open.
     eventually("the release is tried", async || cluster.nodes[to].refusals("TRYAGAIN").await > 0).await;
     assert!(!released.is_finished());
     cluster.finish_move("stock", from, to).await;
@@ -57,8 +58,8 @@ fn slot(key: &str) -> String {
     lockstorm_client::wire::Slot::of(key).0.to_string()
 }
 
-/// Its channel is one of the shard that gives the slot away: the waiter subscribes at the one that
-/// gets it.
+/// The lock's channel belongs to the shard that gives the slot away: the waiter subscribes at the
+/// shard that gets it.
 #[tokio::test]
 async fn a_waiter_follows_its_slot() {
     let Some(cluster) = Cluster::start().await else { return };
@@ -81,9 +82,9 @@ async fn a_waiter_follows_its_slot() {
     soon("it is woken", waiter).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// Nodes below Redis 7 have no channels of a shard. A client finds that out by PUBSUB SHARDNUMSUB,
-/// as Redisson does, which a rule for users takes from these nodes: its waiter then subscribes to a
-/// channel of the whole cluster, and a release is published to all nodes.
+/// Nodes below Redis 7 have no shard channels. The client detects that by PUBSUB SHARDNUMSUB, as
+/// Redisson does; a user's rule forbids it on these nodes. Its waiter then subscribes to a channel
+/// of the whole cluster, and a release is published to all nodes.
 #[tokio::test]
 async fn a_waiter_is_woken_without_channels_of_shards() {
     let Some(cluster) = Cluster::start().await else { return };
@@ -111,7 +112,6 @@ async fn a_waiter_is_woken_without_channels_of_shards() {
     soon("the waiter is woken", waiter).await.unwrap().unwrap().release().await.unwrap();
 }
 
-/// Counts renewals.
 #[derive(Default)]
 struct Renewals(AtomicUsize);
 
@@ -123,7 +123,7 @@ impl Observer for Renewals {
     }
 }
 
-/// A script has keys of one slot alone: what a client holds of one slot it renews together.
+/// A script may only use keys of one slot: the client renews its holds of one slot together.
 #[tokio::test]
 async fn holds_of_one_slot_share_a_script() {
     const HOLDS: usize = 10;
@@ -144,18 +144,18 @@ async fn holds_of_one_slot_share_a_script() {
     let before = scripts().await;
     eventually("two rounds", async || renewals.0.load(Ordering::SeqCst) >= 2 * HOLDS).await;
     let scripts = scripts().await - before;
-    // One a round, and the first is sent twice, as the node does not know the script yet.
+    // One script a round, and the first is sent twice, because the node does not know it yet.
     assert!((2..=4).contains(&scripts), "{scripts} scripts for two rounds of {HOLDS} holds");
     assert!(guards.iter().all(|guard| guard.is_valid()));
 }
 
-/// A client whose map is old: it is told, once, and goes straight from then on.
+/// A client with an old slot map is redirected once, and then sends to the new node directly.
 #[tokio::test]
 async fn a_move_costs_one_redirection() {
     let Some(cluster) = Cluster::start().await else { return };
     let (from, _) = cluster.home("stock");
     let to = (from + 1) % 3;
-    // It does not look at the slots without a reason.
+    // The client reads the slot map only for a reason.
     let client = cluster.client().scan_interval(Duration::from_secs(3600)).connect().await.unwrap();
     client.lock("stock").acquire().await.unwrap().release().await.unwrap();
     client.lock("stock").acquire().await.unwrap().release().await.unwrap();
@@ -168,7 +168,8 @@ async fn a_move_costs_one_redirection() {
     assert_eq!(cluster.nodes[from].refusals("MOVED").await, 1);
 }
 
-/// Two nodes that each send a slot's requests to the other one: few requests, and an error in time.
+/// Two nodes redirect requests for a slot to each other: the client sends few requests, and fails
+/// in time.
 #[tokio::test]
 async fn nodes_that_send_requests_in_a_circle_are_not_stormed() {
     let Some(cluster) = Cluster::start().await else { return };
@@ -177,10 +178,11 @@ async fn nodes_that_send_requests_in_a_circle_are_not_stormed() {
     let attempts = Arc::new(Attempts::default());
     let client = cluster.client().retry_attempts(0).observer(attempts.clone()).connect().await.unwrap();
     client.lock("stock").acquire().await.unwrap().release().await.unwrap();
-    // By its own word the slot is the other's, which importing it takes nothing without ASKING.
+    // The node migrates the slot to the other one, which does not import it.
     cluster.nodes[from].command(&["CLUSTER", "SETSLOT", &slot("stock"), "MIGRATING", cluster.id(to)]).await;
     let before = attempts.count();
-    // The key is on neither: the one says ASK, and the other, which does not import it, MOVED.
+    // Neither node has the key: one replies ASK, and the other, which does not import the slot,
+    // MOVED.
     let error = client.lock("stock").try_acquire().await.unwrap_err();
     assert!(error.is_definite() && error.is_transient(), "{error}");
     assert_eq!(attempts.count(), before + 1);
@@ -188,7 +190,7 @@ async fn nodes_that_send_requests_in_a_circle_are_not_stormed() {
     assert!((3..=20).contains(&sent), "{sent} requests");
 }
 
-/// For a second each of two nodes says MOVED to the other one, as nodes may that know of different
+/// For one second each of two nodes replies MOVED to the other, as nodes may that know different
 /// halves of a change. The call succeeds when it is over, after few requests.
 #[tokio::test]
 async fn a_second_of_two_nodes_that_each_name_the_other_is_got_over() {
@@ -200,7 +202,7 @@ async fn a_second_of_two_nodes_that_each_name_the_other_is_got_over() {
         let words = ["CLUSTER", "SETSLOT", &slot("stock"), "NODE", cluster.id(master)];
         assert_eq!(cluster.nodes[node].command(&words).await, Value::Okay);
     };
-    // The other one has known the slot as the first one's from the beginning.
+    // The other node assigns the slot to the first one from the beginning.
     names(one, other).await;
     let call = task(client.lock("stock").acquire().into_future());
     #[expect(clippy::disallowed_methods, reason = "how long the nodes disagree, in real time")]
@@ -212,7 +214,7 @@ async fn a_second_of_two_nodes_that_each_name_the_other_is_got_over() {
     assert!((4..=20).contains(&sent), "{sent} requests");
 }
 
-/// Of such a name the companion keys are elsewhere, in Redisson as well; no request is sent.
+/// The companion keys of such a name are in another slot, in Redisson as well; no request is sent.
 #[tokio::test]
 async fn a_name_that_divides_its_keys_is_refused_before_anything_is_sent() {
     let Some(cluster) = Cluster::start().await else { return };
@@ -234,7 +236,7 @@ async fn what_is_no_cluster_is_said() {
     let error = Client::connect(format!("redis+cluster://127.0.0.1:{}", server.port())).await.unwrap_err();
     assert!(error.is_definite() && error.to_string().contains("is no node of a cluster"), "{error}");
     let Some(cluster) = Cluster::start().await else { return };
-    // A cluster behind one address is none for a client that does not know.
+    // A client that does not know of the cluster cannot use it through one address.
     let single = Client::connect(cluster.nodes[0].url()).await.unwrap();
     let key = (0..).map(|n| format!("stock{n}")).find(|key| cluster.home(key).0 != 0).unwrap();
     let error = single.lock(&key).try_acquire().await.unwrap_err();

@@ -1,15 +1,15 @@
-//! Addresses that are no host's own.
+//! Addresses that belong to no host of their own.
 
 use lockstorm::judge::history::{CommandCount, History};
 use lockstorm_sim::world::TraceRetention;
 
 use super::play;
 
-/// The faults that are shown here: clients of the other rows know hosts alone.
+/// The faults shown in this file: clients of the other rows only know hosts.
 pub(super) const SHOWN: &[&str] = &["move_address"];
 
-/// Who dials after the address has moved reaches the other node. A connection from before stays
-/// where it is, unless it is reset.
+/// A client that dials after the address has moved reaches the other node. An earlier connection
+/// stays where it is, unless it is reset.
 #[test]
 fn an_address_leads_those_who_dial_to_the_node_that_it_points_to() {
     let text = |reset: &str| {

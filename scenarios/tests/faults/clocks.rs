@@ -1,4 +1,4 @@
-//! What is done to clocks.
+//! Faults of clocks.
 
 use super::{Row, WHOLE};
 

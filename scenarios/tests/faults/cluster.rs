@@ -1,11 +1,11 @@
-//! What an operator does to a cluster: failovers by hand, and slots that are moved.
+//! Faults by an operator of a cluster: manual failovers, and moved slots.
 
 use lockstorm::judge::history::{EventKind, History, Role, Serving};
 use lockstorm_sim::world::TraceRetention;
 
 use super::play;
 
-/// The faults that are shown here: they need a cluster.
+/// The faults shown in this file: they need a cluster.
 pub(super) const SHOWN: &[&str] = &["failover", "reshard"];
 
 /// The lock is in slot 8718, which `n2` has at first.
@@ -30,8 +30,8 @@ storm = "30s"
     play("cluster", &text, TraceRetention::Nothing).history
 }
 
-/// Who answered for the slot of the lock and how, who became what, and who granted the lock, with
-/// the times in milliseconds.
+/// The answers for the slot of the lock, changes of role, and grants of the lock, each with its
+/// host and its time in milliseconds.
 fn told(history: &History) -> Vec<String> {
     let told = history.events.iter().filter_map(|event| {
         let what = match &event.kind {
@@ -45,7 +45,7 @@ fn told(history: &History) -> Vec<String> {
         };
         Some(format!("{} {what}@{}", history.host_name(event.host), event.at.as_millis()))
     });
-    // The slots are told when the masters begin to answer.
+    // Leaves out the reports at the start of the masters.
     told.filter(|told| !told.ends_with("@0")).collect()
 }
 
@@ -77,7 +77,7 @@ fn a_failover_exchanges_the_roles() {
     }
 }
 
-/// The hold goes with the slot: it is neither granted again nor lost.
+/// The hold moves with the slot: it is neither granted again nor lost.
 #[test]
 fn a_slot_is_moved_with_its_lock() {
     let rows = [
@@ -115,7 +115,7 @@ fn a_slot_is_moved_with_its_lock() {
     }
 }
 
-/// The master of the lock is that of its slot, and its replica the one of that.
+/// The master of the lock is the master of its slot, and the same holds for the replica.
 #[test]
 fn the_master_of_a_lock_is_the_master_of_its_slot() {
     let rows = [

@@ -1,4 +1,4 @@
-//! What is on a disk outlives a crash, and does not outlive the disk.
+//! Data on a disk survives a crash, but not the loss of the disk.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use lockstorm_sim::world::TraceRetention;
 
 use super::play;
 
-/// The faults that are shown here: on a node without a disk they are crashes.
+/// The faults shown in this file: on a node without a disk they are crashes.
 pub(super) const SHOWN: &[&str] = &["lose_disk", "disk_fails", "disk_full"];
 
-/// Three Sentinels, which are called `s1` to `s3`.
+/// Runs a group with three Sentinels, `s1` to `s3`.
 fn history(faults: &str) -> History {
     history_of("s", 3, faults)
 }
 
-/// The same with so many Sentinels of another name.
+/// Runs the same group with `count` Sentinels of another name.
 fn history_of(sentinels: &str, count: u32, faults: &str) -> History {
     let text = format!(
         r#"
@@ -38,7 +38,7 @@ storm = "40s"
     play("disks", &text, TraceRetention::Nothing).history
 }
 
-/// The events of a Sentinel from a second on.
+/// The events of a Sentinel from this second on.
 fn said(history: &History, host: &str, from_secs: i64) -> Vec<String> {
     let of_host = history
         .events
@@ -70,15 +70,15 @@ fn a_sentinel_keeps_its_id_over_a_crash_and_not_over_the_loss_of_its_disk() {
     }
 }
 
-/// Sentinels have each node write down with CONFIG REWRITE what they make of it. A promoted node
-/// came back as the replica that it was at first, and a deposed master as a master.
+/// Sentinels make each node save its new role with CONFIG REWRITE. Regression: a promoted node came
+/// back as the replica that it was at first, and a deposed master as a master.
 #[test]
 fn nodes_came_back_in_their_first_roles_whatever_sentinels_had_made_of_them() {
     let failover = "[fault.m]\ncrash = \"m\"\nat = \"20s\"\nfor = \"6s\"\n";
     for (again, lost, has_no_master) in
         [("m", "crash", false), ("r", "crash", false), ("r", "lose_disk", true)]
     {
-        // For less than the time after which it would be down.
+        // Shorter than the time after which it counts as down.
         let second = format!("[fault.again]\n{lost} = \"{again}\"\nat = \"39s\"\nfor = \"500ms\"\n");
         let history = history(&format!("{failover}{second}"));
         let mut roles = BTreeMap::from([("m", Role::Master), ("r", Role::Replica)]);
@@ -93,7 +93,7 @@ fn nodes_came_back_in_their_first_roles_whatever_sentinels_had_made_of_them() {
     }
 }
 
-/// `@leader` is none before there is a failover, and then the Sentinel that was elected.
+/// `@leader` is no Sentinel before a failover, and then the elected one.
 #[test]
 fn the_leader_is_the_sentinel_that_was_elected_last() {
     let faults = r#"
@@ -117,8 +117,8 @@ for = "1s"
     assert_eq!(told, ["m crashes".to_owned(), format!("{leader} stands still")]);
 }
 
-/// Without two of five Sentinels the others are a majority and elect a leader, whichever two they
-/// are; without three they are none.
+/// Without any two of five Sentinels the others are a majority and elect a leader; without three
+/// they are not.
 #[test]
 fn a_minority_of_sentinels_leaves_enough_to_fail_over() {
     for (lost, crashes, is_replaced) in
@@ -139,7 +139,7 @@ fn a_minority_of_sentinels_leaves_enough_to_fail_over() {
     }
 }
 
-/// A Sentinel is no master and takes no writes, and is no replica for that.
+/// A Sentinel is not a master and takes no writes, but it is not a replica either.
 #[test]
 fn a_replica_is_a_node_whatever_the_sentinels_are_called() {
     for sentinels in ["a", "s"] {
@@ -150,15 +150,15 @@ fn a_replica_is_a_node_whatever_the_sentinels_are_called() {
     }
 }
 
-/// What came of a try in each second from the third to the ninth, by the first words of its error,
-/// while the disk takes nothing from 4.5 s to 7.5 s; a try writes, and so does its release.
+/// The outcome of one try per second from the third to the ninth, while the disk refuses writes
+/// from 4.5 s to 7.5 s; a try writes, and so does its release.
 fn tries(node: &str, fault: &str) -> Vec<String> {
     let steps: Vec<String> = (3..10)
         .map(|at| {
             format!("{{ at = \"{at}s\", try_acquire = {{ lease = \"300ms\" }} }}, {{ release = {{}} }}")
         })
         .collect();
-    // Each is a client of its own: a script ends with the first try that fails.
+    // Each try has its own client: a script ends with its first failed try.
     let clients: Vec<String> =
         steps.iter().enumerate().map(|(at, steps)| format!("[client.c{at}]\nsteps = [{steps}]\n")).collect();
     let text = format!(
@@ -184,10 +184,10 @@ fn tries(node: &str, fault: &str) -> Vec<String> {
     tries.into_iter().map(|(_, said)| said).collect()
 }
 
-/// A node with an AOF answers the write during which it finds out, and refuses those after it until
-/// the disk takes what is left; one that syncs each write has promised too much, and ends.
-/// Snapshots are found out by the first that fails, and the next is tried six seconds later. A node
-/// that keeps nothing notices nothing.
+/// A node with an AOF replies to the write that meets the fault, and refuses later writes until the
+/// disk takes the rest. A node that syncs each write cannot keep its promise, and ends. A node with
+/// snapshots notices the first failed one, and tries the next one six seconds later. A node that
+/// keeps nothing notices nothing.
 #[test]
 fn a_disk_that_takes_nothing_is_told_by_a_node_that_writes_to_it() {
     for (fault, words) in [("disk_full", "No space left on device"), ("disk_fails", "Input/output error")] {

@@ -1,4 +1,4 @@
-//! What is done to hosts.
+//! Faults of hosts.
 
 use super::{Row, WHOLE};
 

@@ -1,4 +1,4 @@
-//! What is done to links.
+//! Faults of links.
 
 use super::{Row, WHOLE};
 

@@ -1,9 +1,9 @@
-//! What each fault does to the wire, to the clocks and to the lives of hosts: alone, and where it
-//! overlaps with others.
+//! The effects of each fault on the wire, the clocks and the lives of hosts: alone, and overlapping
+//! with others.
 //!
-//! A client acquires and releases a lock once in each second, over links of 1 ms: undisturbed, each
-//! acquisition takes 2 ms. A row says what differs from the undisturbed run, and everything else
-//! must be as it was there.
+//! A client acquires and releases a lock once per second, over links of 1 ms: undisturbed, each
+//! acquisition takes 2 ms. A row lists the differences from the undisturbed run, and everything
+//! else must be equal to it.
 
 mod addresses;
 mod clocks;
@@ -53,7 +53,7 @@ storm = "8s"
 calm = "2s"
 "#;
 
-/// What an observer sees of a run, by aspect.
+/// The observations of a run, by aspect.
 type Seen = BTreeMap<String, String>;
 
 /// The run of a file with seed 0.
@@ -71,7 +71,7 @@ fn ms(at: True) -> i64 {
     at.as_millis()
 }
 
-/// When each acquisition began, and how long it took, in milliseconds.
+/// The start and the duration of each acquisition, in milliseconds.
 fn acquisitions(history: &History, until: i64) -> String {
     let mut open = BTreeMap::new();
     let mut all = Vec::new();
@@ -94,7 +94,7 @@ fn acquisitions(history: &History, until: i64) -> String {
     all.join(" ")
 }
 
-/// What is seen of a run; of what the client does, no more than until then.
+/// The observations of a run; those of the client only up to `until`.
 fn seen(outcome: &Outcome, until: i64) -> Seen {
     let mut seen = Seen::new();
     let mut see = |aspect: &str, what: String| {
@@ -138,8 +138,7 @@ fn seen(outcome: &Outcome, until: i64) -> Seen {
             let (then, zero) = (True::from_secs(s), True::ZERO);
             for clock_id in ClockId::ALL {
                 let off = clock.reading(clock_id, then) - clock.reading(clock_id, zero) - then.as_nanos();
-                // What a step has done at the very beginning is not in the difference; no row has
-                // one there.
+                // The difference hides a step at the very beginning; no row has one there.
                 if off != 0 {
                     see("clocks", format!("{host}:{clock_id:?}{:+}@{s}s", off / 1_000_000));
                 }
@@ -153,7 +152,7 @@ fn seen(outcome: &Outcome, until: i64) -> Seen {
     seen
 }
 
-/// What differs from the undisturbed run, a line for each aspect.
+/// The differences from the undisturbed run, one line for each aspect.
 fn differences(undisturbed: &Seen, seen: &Seen) -> Vec<String> {
     let mut aspects: Vec<&String> = undisturbed.keys().chain(seen.keys()).collect();
     aspects.sort();
@@ -163,19 +162,19 @@ fn differences(undisturbed: &Seen, seen: &Seen) -> Vec<String> {
     aspects.into_iter().filter(differs).map(|aspect| format!("{aspect}: {}", of(seen, aspect))).collect()
 }
 
-/// Everything that is tried.
+/// All rows.
 fn rows() -> impl Iterator<Item = &'static Row> {
     [links::ROWS, hosts::ROWS, clocks::ROWS, messages::ROWS].into_iter().flatten()
 }
 
-/// A run is looked at to its end.
+/// Compares the run up to its end.
 const WHOLE: i64 = i64::MAX;
 
-/// A fault, or several, and what differs by it.
+/// One fault or several, and the differences that they make.
 struct Row {
     name: &'static str,
-    /// Until when it is looked at what the client does, in milliseconds: how it recovers afterwards
-    /// is its own affair.
+    /// The end of the comparison of the client's actions, in milliseconds: its later recovery is
+    /// not compared.
     until: i64,
     faults: &'static str,
     differs: &'static [&'static str],
@@ -206,7 +205,7 @@ fn there_is_a_row_for_every_fault() {
     }
 }
 
-/// What the checkers measure of a run, and the acquisitions in it.
+/// The checkers' measures of a run, and its acquisitions.
 fn measured(text: &str) -> (Vec<String>, String) {
     let outcome = play("overlap", text, TraceRetention::Nothing);
     let findings = lockstorm::judge::checker::check(&outcome.history).into_iter();
@@ -214,11 +213,11 @@ fn measured(text: &str) -> (Vec<String>, String) {
     (measured, acquisitions(&outcome.history, WHOLE))
 }
 
-/// Faults of one kind on one host or link, one within the other, and the longer one alone: after
-/// the shorter one is over there is no difference.
+/// Two faults of one kind on one host or link, one within the other, and the longer one alone:
+/// after the end of the shorter one there is no difference.
 #[test]
 fn a_short_fault_within_a_long_one_changes_nothing_after_it() {
-    // The lock is released at 6 s, while the waiter stands still, or is down, until 20 s.
+    // The lock is released at 6 s, while the waiter stands still or is down until 20 s.
     const WAITER: &str = r#"
 [node.m]
 [lock]
@@ -231,7 +230,7 @@ steps = [{ at = "500ms", acquire = {} }, { release = {} }]
 storm = "30s"
 calm = "60s"
 "#;
-    // The one try comes at 5 s, when only the longer fault is in force.
+    // The only try comes at 5 s, when only the longer fault is in force.
     const SLOWED: &str = r#"
 [node.m]
 [lock]
@@ -265,8 +264,8 @@ storm = "30s"
     );
 }
 
-/// A waiter of which two crashes overlap does not want the lock while it is down, and nothing is
-/// held up by it.
+/// A waiter with two overlapping crashes does not want the lock while it is down, and stalls
+/// nothing.
 #[test]
 fn the_dead_are_blamed_for_nothing() {
     const TEXT: &str = r#"
@@ -305,12 +304,12 @@ wake-ups = "holds"
         EventKind::Life { life } => Some(format!("{life:?}@{}", ms(event.at))),
         _ => None,
     });
-    // It comes up with the end of the second crash, and asks again.
+    // It starts with the end of the second crash, and asks again.
     assert_eq!(lives.collect::<Vec<_>>().join(" "), "Started@0 Crashed@2000 Started@8000");
 }
 
-/// Each call has ten seconds by default, whatever it repeats. A try took 55 s on a server that
-/// hangs, and a release 49 s.
+/// Each call has ten seconds by default, with all its repeats. Regression: on a server that hangs,
+/// a try took 55 s, and a release 49 s.
 #[test]
 fn a_node_that_hangs_kept_callers_for_a_minute() {
     const TEXT: &str = r#"
@@ -351,7 +350,7 @@ storm = "100s"
     assert_eq!(ended, [("c1", true, 10_000), ("c2", false, 10_000), ("c3", false, 10_000)]);
 }
 
-/// A crashed client holds nothing any more: the second crash is of the client that holds the lock
+/// A crashed client holds nothing any more: the second crash hits the client that holds the lock
 /// then.
 #[test]
 fn the_holder_is_among_the_living() {
@@ -375,8 +374,8 @@ storm = "10s"
     assert_eq!(words, ["c1 crashes", "c2 crashes"]);
 }
 
-/// The master of the lock, where a failover has left two: the one that was promoted last, of those
-/// that are masters still.
+/// The master of a lock, if a failover has left two: the one promoted last, of those that are still
+/// masters.
 #[test]
 fn the_master_is_the_one_that_was_promoted_last() {
     let promoted = "[fault.p]\npromote = \"r\"\nat = \"1s\"\n";

@@ -1,4 +1,4 @@
-//! What is done to messages, and at a node's console.
+//! Faults of messages, and commands at a node's console.
 
 use super::{Row, WHOLE};
 

@@ -1,11 +1,11 @@
-//! Commands, as they are defined: a try is a waiter that woke up, or a node's grant before which
-//! neither a wake-up nor another grant has followed the latest call of the same asker for the same
-//! lock. An asker is an owner, and for a lock that needs a quorum a client. `busiest` is how many
-//! tries of one owner for one lock lie within less than a second at most, and the layer is violated
-//! iff those are more than the bound. `herd` is how many tries for a lock come between its being
-//! free on some node, all given back, and the next time, at most. `commands` counts what clients
-//! sent. A hand-off is a promise of another owner than that of the promise before it: `hand_offs`
-//! counts them, `per_hand_off` is commands by hand-offs.
+//! The definition of `commands`. An asker is an owner, or a client if the lock needs a quorum. A
+//! try is a wake-up of a waiter, or the first grant by a node after the latest call of the same
+//! asker for the same lock, if no wake-up came in between. `busiest` is the largest number of tries
+//! of one owner for one lock within less than a second; the layer is violated iff it exceeds the
+//! bound. `herd` is the largest number of tries for a lock between one moment at which it becomes
+//! free on some node, all holds given back, and the next such moment. `commands` counts the
+//! commands that clients sent. A hand-off is a promise to another owner than the promise before it:
+//! `hand_offs` counts them, and `per_hand_off` is commands divided by hand-offs.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
     past::{given_up, of_all, promised},
 };
 
-/// Whose try for which lock an event is.
+/// The lock and the owner of a try; `None` if the event is not a try.
 fn is_try(history: &History, number: usize) -> Option<(Lock, Owner)> {
     let event = &history.events[number];
     let (lock, owner) = event.kind.lock().zip(event.kind.owner())?;

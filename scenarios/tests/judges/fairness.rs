@@ -1,23 +1,23 @@
-//! Fairness, as it is defined. A node's queue is what it was last seen to be, of a master; a
-//! replica has none, and when it is promoted its queue is what it was last seen to have since it
+//! The definition of `fairness`. A master's queue is the queue that it was last seen to have. A
+//! replica has none; when it is promoted, its queue is the one it was last seen to have since it
 //! became a replica.
 //!
 //! An owner stands in line for a fair lock from when it is first in any queue. It has given its
-//! place up when a call of its is over, and from the start if it has no call under way then, until
-//! it next says that it waits. The place ends when the owner is granted the lock; when, given up,
-//! it is in no queue at the end of an instant; and when, given up, it comes to be in a queue that
-//! was seen without it, which is another place. A place is alive while it is not given up, its
+//! place up when a call of its own is over, or from the start if it has no call under way then,
+//! until it next reports that it waits. The place ends when the owner is granted the lock; when,
+//! given up, it is in no queue at the end of an instant; and when, given up, it appears in a queue
+//! that was seen without it, which is another place. A place is alive while it is not given up, its
 //! owner has a call under way, and its host does not stand still. A grant of a first hold overtakes
-//! every live place before that of its owner, and every live place at all if its owner has none.
+//! every live place before that of its owner, and all live places if its owner has none.
 //!
-//! A live place is lost when its owner leaves the queue of a node that had it. Whether the owner
-//! had given up shows later: if it is seen to wait on, at a later instant before its call is over,
-//! by being woken, granted or in a queue again, by saying that it waits, or by the run's ending,
-//! then it was swept. What passed it in the meantime overtook it only if it was swept. A place that
-//! was lost and is in a queue again at the same instant was not lost.
+//! A live place is lost when its owner leaves the queue of a node that had it. Later events show if
+//! the owner had given up. If it is seen to wait on, at a later instant before its call is over,
+//! then it was swept: it is woken, granted or in a queue again, reports that it waits, or the run
+//! ends. Grants in the meantime overtook it only if it was swept. A place that is lost and in a
+//! queue again at the same instant was not lost.
 //!
-//! The layer is violated iff an owner was overtaken or swept. There is nothing to judge without a
-//! fair lock, or if no owner ever was behind another in a queue.
+//! The layer is violated iff an owner was overtaken or swept. Nothing is judged without a fair
+//! lock, or if no owner was ever behind another in a queue.
 
 use lockstorm::judge::history::{Event, EventKind, History, Host, Lock, LockKind, Owner, Role};
 
@@ -26,11 +26,11 @@ use crate::{
     past::{Asked, calls, given_up, still},
 };
 
-/// A place in line: where its owner first was in a queue, and the event that ended it.
+/// A place in line: the event at which its owner was first in a queue, and the event that ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     owner: Owner,
-    /// The number of the event, and how many stood before it there.
+    /// The number of the event, and the number of owners before it in that queue.
     taken: (usize, usize),
     ended: Option<usize>,
 }
@@ -56,7 +56,7 @@ fn is_woken(event: &Event, whose: Owner) -> bool {
     matches!(&event.kind, EventKind::Woken { owner, .. } if *owner == whose)
 }
 
-/// What there is to know of one lock.
+/// The events and calls about one lock.
 struct Told<'a> {
     history: &'a History,
     lock: Lock,
@@ -84,7 +84,7 @@ impl<'a> Told<'a> {
         &self.history.events[number]
     }
 
-    /// The events of a node before this one, the latest first.
+    /// The events of a node before this one, latest first.
     fn before(&self, node: Host, number: usize) -> impl Iterator<Item = &'a Event> {
         self.history.events[..number].iter().rev().filter(move |event| event.host == node)
     }
@@ -96,8 +96,8 @@ impl<'a> Told<'a> {
         self.before(node, number).find_map(role) == Some(Role::Replica)
     }
 
-    /// What a node was last seen to have as its queue before an event, its own or a copy, since it
-    /// was last a replica.
+    /// The queue that a node was last seen to have before an event, its own or a copy, since it
+    /// last became a replica.
     fn kept(&self, node: Host, number: usize) -> Option<&'a [Owner]> {
         let became = |event: &&Event| !matches!(event.kind, EventKind::Became { role: Role::Replica });
         let mut since = self.before(node, number).take_while(became);
@@ -107,12 +107,12 @@ impl<'a> Told<'a> {
         })
     }
 
-    /// A node's queue before an event.
+    /// A master's queue before an event; `None` for a replica.
     fn queue(&self, node: Host, number: usize) -> Option<&'a [Owner]> {
         self.kept(node, number).filter(|_| !self.is_replica(node, number))
     }
 
-    /// The queue that an event shows, if it shows one.
+    /// The queue that an event shows; `None` if it shows none.
     fn shows(&self, number: usize) -> Option<&'a [Owner]> {
         let event = self.event(number);
         let replica = self.is_replica(event.host, number);
@@ -123,7 +123,7 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Whether an owner is in any queue after an event.
+    /// Returns true if an owner is in any queue after an event.
     fn is_queued(&self, owner: Owner, after: usize) -> bool {
         let nodes = (0..self.history.header.hosts.len() as u16).map(Host);
         nodes.filter_map(|node| self.queue(node, after + 1)).any(|queue| queue.contains(&owner))
@@ -137,7 +137,8 @@ impl<'a> Told<'a> {
         self.own(owner).any(|call| call.ended == Some(number))
     }
 
-    /// Whether an owner has given up, after an event, the place that it took at an earlier one.
+    /// Returns true if an owner has given up, after an event, the place that it took at an earlier
+    /// one.
     fn given_up(&self, owner: Owner, taken: usize, after: usize) -> bool {
         let since = self.numbers.iter().rev().copied().filter(|number| (taken + 1..=after).contains(number));
         let says = |number: usize| {
@@ -181,7 +182,7 @@ impl<'a> Told<'a> {
         places
     }
 
-    /// What went wrong for one place: how often it was swept, and how often it was overtaken.
+    /// Returns how often a place was swept, and how often it was overtaken.
     fn wrongs(&self, place: &Place, places: &[Place]) -> (usize, usize) {
         let Place { owner, taken, .. } = *place;
         let alive = |at: usize| {
@@ -189,7 +190,8 @@ impl<'a> Told<'a> {
                 && !still(self.history, self.history.client_of(owner), at)
                 && !self.given_up(owner, taken.0, at)
         };
-        // When it was lost, if it is, and how many passed it since.
+        // The event at which it was lost, while it is, and the number of grants that passed it
+        // since.
         let mut lost: Option<(&Event, usize)> = None;
         let (mut swept, mut overtaken) = (0, 0);
         for number in self.numbers.iter().copied().filter(|number| place.lasts(*number)) {

@@ -1,19 +1,18 @@
-//! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it is
-//! one of those that its lock declares as lasting, or belongs to a lock that is in use. A lock is
-//! in use when the run ends if an owner believes it holds it then, or a call about it is under way.
-//! A key that its lock declares as passing, and which has a time to live, was not left behind where
-//! its owner is unknown; else, of those that one owner left of one lock on one node, as many were
-//! as are more than one and the calls of its client about that lock that did not come back with
-//! success.
+//! The definition of `hygiene`. A key that exists at the end of the run was left behind, unless its
+//! lock declares it as lasting, or it belongs to a lock in use. A lock is in use at the end of the
+//! run if an owner believes then that it holds it, or a call about it is under way. A key that its
+//! lock declares as passing, and that has a TTL, was not left behind if its owner is unknown.
+//! Otherwise, of the keys that one owner left of one lock on one node, those were left behind that
+//! exceed one and the number of its client's calls about that lock that did not return success.
 //!
-//! Nor was a key left behind that has a time to live, of a lock of which the last event about some
-//! hold, on the nodes that grant it, is that a node came back with it.
+//! A key with a TTL was not left behind either if a hold of its lock last changed, on the granting
+//! nodes, when a node came back with it.
 //!
 //! A hold is left behind as well if its owner's line of work has ended without giving it back, and
-//! the owner renewed it later than a lease after that, without having called or crashed in between.
-//! `left_behind` is how long after the end it renewed one at the latest.
+//! the owner renewed it more than a lease after that, without having called or crashed in between.
+//! `left_behind` is the longest time from such an end to a renewal.
 //!
-//! There is nothing to judge if no lock was ever granted, all are in use, or the servers were real.
+//! Nothing is judged if no lock was ever granted, all are in use, or the servers were real.
 
 use std::time::Duration;
 
@@ -24,8 +23,8 @@ use crate::{
     past::{believes_at_the_end, calls, given_up, of_all, own, pairs, promised},
 };
 
-/// How long after the ends of lines of work holds of theirs were renewed that they did not give
-/// back, and whether that was later than a lease.
+/// The times from the ends of lines of work to renewals of holds that they did not give back, each
+/// with true if it exceeds a lease.
 fn renewed_after_the_end(history: &History) -> Vec<(Duration, bool)> {
     let mut renewed = Vec::new();
     for (end, event) in history.events.iter().enumerate() {

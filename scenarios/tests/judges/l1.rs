@@ -1,8 +1,8 @@
-//! L1, as it is defined: the layer is violated iff promises of two owners, one of whom may not have
-//! the lock beside the other, have an instant in common. `times` counts the pairs of promises that
-//! do, `overlap` is the longest time that a pair has in common. The question arose if a lock was
-//! promised that more than one owner wanted. In real time it is undecided what would be otherwise,
-//! had one of the two been earlier or later by 100 ms.
+//! The definition of L1. The layer is violated iff promises of two owners have an instant in
+//! common, and one of the two may not have the lock beside the other. `times` counts such pairs of
+//! promises, `overlap` is the longest time that a pair has in common. The question arose if a lock
+//! was promised that more than one owner wanted. In real time a result is undecided if it would
+//! differ with one of the two earlier or later by 100 ms.
 
 use lockstorm::judge::history::{History, Lock, Owner};
 
@@ -15,7 +15,7 @@ pub(crate) fn judge(history: &History) -> Answer {
     judge_stretches(history, promised)
 }
 
-/// What L1 says of promises and L2 of beliefs.
+/// Judges promises (L1) or beliefs (L2).
 pub(crate) fn judge_stretches(
     history: &History,
     stretches: fn(&History, Lock, Owner) -> Vec<Stretch>,

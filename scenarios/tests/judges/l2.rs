@@ -1,4 +1,4 @@
-//! L2, as it is defined: what L1 says of promises, said of beliefs.
+//! The definition of L2: that of L1, with beliefs in place of promises.
 
 use lockstorm::judge::history::History;
 

@@ -1,9 +1,9 @@
-//! L3, as it is defined: a critical section runs from the beginning of a hold to the arrival of the
-//! last write that came of it. The layer is violated iff critical sections of two owners have an
-//! instant in common, or an owner writes that never had the lock; that instant is more than the one
-//! in which a section ends as the other begins. Of a semaphore's permits many may be out, so its
-//! critical sections may overlap. In real time it is undecided what would be otherwise, had one of
-//! the two been earlier or later by 100 ms.
+//! The definition of L3. A critical section lasts from the beginning of a hold to the arrival of
+//! the last write that belongs to it. The layer is violated iff critical sections of two owners
+//! have an instant in common, or an owner writes that never had the lock. An instant at which one
+//! section ends and the other begins does not count. Several permits of a semaphore may be out, so
+//! its critical sections may overlap. In real time a result is undecided if it would differ with
+//! one of the two earlier or later by 100 ms.
 
 use std::time::Duration;
 
@@ -31,8 +31,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         }
     }
     let mut clashes = Clashes::among(history, &sections);
-    // A grant and the last write that came of it may be one instant, which another section may have
-    // in its middle.
+    // A grant and the last write of its hold may be one instant, in the middle of another section.
     for one in sections.iter().filter(|one| one.from == one.until) {
         for other in sections.iter().filter(|other| other.lock == one.lock && other.owner != one.owner) {
             let is_around = |at: True| other.from < at && at < other.until;

@@ -1,7 +1,7 @@
-//! L4, as it is defined: of the writes that the rule in force accepted, one is stale iff another
-//! owner's accepted write came before it that is of a newer hold, or that carried the same token.
-//! The layer is violated iff one is stale; where no rule is in force there is nothing to judge. Of
-//! a semaphore's permits many may be out, so none of its writes is stale.
+//! The definition of L4. Of the writes that the rule in force accepted, one is stale iff an earlier
+//! accepted write of another owner belongs to a newer hold, or carried the same token. The layer is
+//! violated iff a write is stale; without a rule nothing is judged. Several permits of a semaphore
+//! may be out, so none of its writes is stale.
 
 use lockstorm::judge::history::{Fence, History};
 

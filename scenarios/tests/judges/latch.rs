@@ -1,15 +1,15 @@
-//! Latches, as they are defined: a latch is closed from when the count of a node that grants it
-//! becomes more than zero until it is zero, and its count is the most that it is told to be
-//! meanwhile. `early` is how many times it opened when fewer calls than its count can have counted
-//! it down since it was closed, and none can have deleted it; and how many waits for it came back
-//! with success without its having been open at any time of the call. A call can have done so once
-//! it was made until it came back with success; if it is not known what came of it, at any later
-//! time; if it was refused or has failed for certain, never. `lost` is by how much, at any instant
-//! at which it is closed, the calls to count it down that were made since and have succeeded
-//! outnumber what its count has gone down by. `kept` is the longest time in one piece that a call
-//! waited after the storm while it was open, `kept_in_storm` the same for the whole run. It is
-//! violated iff `early` or `lost` is not zero or `kept` is more than the bound. It cannot be said
-//! if the storm never ended, or no owner waited.
+//! The definition of `latch`. A latch is closed from when the count of a granting node becomes more
+//! than zero until it is zero; its count is the largest one reported in that time. `early` counts
+//! the times when it opened although fewer calls than its count can have counted it down since it
+//! was closed, and none can have deleted it. It also counts the waits that returned success
+//! although the latch was not open at any time of the call. A call that succeeded can have acted
+//! from when it was made until it returned; one with an unknown outcome at any later time; one that
+//! was refused or has certainly failed, never. `lost` is the largest excess, at any instant at
+//! which the latch is closed, of the successful count-downs made since it was closed over the
+//! decrease of its count. `kept` is the longest uninterrupted time that a call waited after the
+//! storm while the latch was open, `kept_in_storm` the same for the whole run. The layer is
+//! violated iff `early` or `lost` is not zero or `kept` exceeds the bound. It is undecided if the
+//! storm never ended, or no owner waited.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     past::{Asked, calls, given_up},
 };
 
-/// What each change of the count made it, in order.
+/// The changes of the count, in order, each with the new count.
 fn counts(history: &History, lock: Lock) -> Vec<(True, u64)> {
     let groups = &history.lock(lock).authority.groups;
     let events = history.events.iter().filter(|event| groups.iter().any(|group| group.contains(&event.host)));
@@ -32,7 +32,7 @@ fn counts(history: &History, lock: Lock) -> Vec<(True, u64)> {
     counted.collect()
 }
 
-/// The last count that was told by an instant, or before it; zero if there was none.
+/// The last count of the instants for which `by` is true; zero without one.
 fn count(counts: &[(True, u64)], by: impl Fn(True) -> bool) -> u64 {
     counts.iter().rev().find(|(at, _)| by(*at)).map_or(0, |(_, left)| *left)
 }

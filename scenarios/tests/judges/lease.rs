@@ -1,29 +1,29 @@
-//! Leases, as they are defined. A hold begins with a grant that a node counts as the owner's first,
-//! or as the first that is known. What a node does later, to grant one more, extend, give back or
-//! lose, is about the hold that this node granted last, or else about the owner's newest, which the
-//! node has by replication. A hold is gone when a node has given all of it back or lost it; when
-//! the node, or one in the place of a node that is down or a replica, grants the owner its first
-//! hold anew; when the run ends. It has expired if the node lost it so, or if that node's clock,
-//! since the key got the expiry that it had last, had shown it to be past: then it was gone at that
-//! instant.
+//! The definition of `lease`. A hold begins with a grant that a node counts as the owner's first,
+//! or that is the first known one. Later actions of a node (granting a further level, extending,
+//! giving back, losing) concern the hold that this node granted last, or else the owner's newest,
+//! which the node has by replication. A hold is gone when a node has given all of it back or lost
+//! it; when the node, or one in the place of a node that is down or a replica, grants the owner a
+//! first hold again; or when the run ends. It has expired if the node lost it by expiry, or if the
+//! node's clock, since the key got its last expiry, had shown that to be past: then it was gone at
+//! that instant.
 //!
-//! With a node comes back the hold that it has, or else the newest that a node has which is down or
-//! a replica, or else a new hold begins. It has the lease of that node from then on. If the owner
-//! is told of it with a belief, what came back is promised until the end of that lease. Levels that
-//! the node counts more than had been counted of the hold are below those that it has, which are so
-//! much deeper.
+//! A node comes back with the hold that it has, or else the newest hold of a node that is down or a
+//! replica, or else a new hold begins. The hold has the lease of that node from then on. If the
+//! owner learns of it and believes, it is promised until the end of that lease. Levels that the
+//! node counts beyond those of the hold lie below the known ones, which become deeper by their
+//! number.
 //!
-//! Each grant and each extension by its owner promises a hold a lease. What a grant promises is
-//! owed until the lease's end, or until the level that it granted is given back or granted anew;
-//! what an extension promises, until the end. Nothing takes time from the key of a hold when one
-//! level is given back: the key may last until the latest end of any of these leases.
+//! Each grant, and each extension by its owner, promises a hold a lease. A grant's promise is owed
+//! until the lease's end, or until the level that it granted is given back or granted again; an
+//! extension's promise until its end. Giving back one level takes no time from the key of a hold:
+//! the key may last until the latest end of any of these leases.
 //!
-//! `cut` is for how much longer anything was owed to a hold when it expired, `outlived` how long
-//! one was there after it might last, `phantom` how long one was there after the end of the last
-//! belief in it, or since it began if there was none; each at most. The layer is violated iff one
-//! of the first two exceeds what Redis rounds, two milliseconds, or if a phantom lasts longer than
-//! the lease that the hold had last and a second, or than a second if it had none. Judged are locks
-//! that one group grants.
+//! `cut` is the longest time for which anything was still owed to a hold when it expired.
+//! `outlived` is the longest time that a hold existed after it might last. `phantom` is the longest
+//! time that one existed after the end of the last belief in it, or since its begin if there was
+//! none. The layer is violated iff `cut` or `outlived` exceeds Redis's rounding, two milliseconds,
+//! or if a phantom lasts longer than the last lease of the hold and a second, or than a second
+//! without a lease. Only locks that one group grants are judged.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -43,25 +43,24 @@ struct Hold {
     node: Host,
     lease_ms: Option<u64>,
     count: u32,
-    /// The key's expiry, and since when it has it.
+    /// The key's expiry, and the instant at which it got it.
     expiry: (Option<Wall>, True),
-    /// How deep, until when it is owed, and until when it was to last: each grant and each renewal.
+    /// The depth, the end of the debt and the end of the lease, for each grant and renewal.
     promised: Vec<(u32, True, True)>,
-    /// Until when it may last by the lease with which it came back, and until its owner has been
-    /// told of that.
+    /// The limit by the lease with which it came back, kept until its owner has learned of that.
     lasts: True,
     untold: Option<True>,
     gone: Option<(True, bool)>,
 }
 
 impl Hold {
-    /// One that begins, with nothing promised.
+    /// A hold that begins, without promises.
     fn begins(node: Host, from: True) -> Hold {
         let (lease_ms, count, promised, untold, gone) = (None, 0, Vec::new(), None, None);
         Hold { from, node, lease_ms, count, expiry: (None, from), promised, lasts: from, untold, gone }
     }
 
-    /// Promises of this depth and deeper end now.
+    /// Ends promises of this depth and deeper now.
     fn ends(&mut self, depth: u32, now: True) {
         let deep = self.promised.iter_mut().filter(|(of, ..)| *of >= depth);
         deep.for_each(|(_, owed, _)| *owed = now.min(*owed));
@@ -69,7 +68,7 @@ impl Hold {
 
     fn goes(&mut self, history: &History, node: Host, now: True, expired: bool) {
         let (expiry, since) = self.expiry;
-        // Redis drops a key when its clock has left the millisecond of the expiry behind.
+        // Redis deletes a key once its clock is past the millisecond of the expiry.
         let past = expiry.map(|expiry| Wall::from_millis(expiry.as_millis()) + Duration::from_millis(1));
         let over = past.map_or(True::MAX, |past| shown(history, node, Deadline::from(past), since));
         self.gone = Some(if over <= now { (over, true) } else { (now, expired) });

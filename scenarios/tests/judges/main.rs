@@ -1,13 +1,13 @@
-//! A second judge for every checker, and whether the two agree.
+//! A second judge for every checker, and tests that the two agree.
 //!
-//! Each checker of `lockstorm::judge::checker` is written to be quick and to explain itself. Here each has
-//! a reference that is neither: a file that states the definition in plain sentences and works it
-//! out from the raw events, however long that takes. Both judge generated histories, plausible ones
-//! and absurd ones, and every stock scenario. Where they differ, one of them is wrong.
+//! Each checker of `lockstorm::checker` is quick and explains its verdict. Its reference here does
+//! neither: a file states the definition in plain sentences and computes it from the raw events,
+//! however long that takes. Both judge generated histories, plausible and absurd ones, and every
+//! stock scenario. A difference means that one of the two is wrong.
 //!
-//! `cargo test -p lockstorm --test judges` tries a few thousand histories.
+//! `cargo test -p lockstorm --test judges` tries 2,000 histories of each kind.
 //! `LOCKSTORM_SEEDS=0..1000000 cargo test --release -p lockstorm --test judges -- generated` tries
-//! a million of each kind, and `LOCKSTORM_SEEDS=17..18` the one that was found.
+//! a million of each kind, and `LOCKSTORM_SEEDS=17..18` a single seed.
 
 mod commands;
 mod fairness;
@@ -58,7 +58,7 @@ use lockstorm::{
 };
 use proptest::strategy::{Strategy, ValueTree};
 
-/// What a reference says of a history: the verdict's word, and what it measured.
+/// The answer of a reference: the word of its verdict, and its measures.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Answer {
     word: &'static str,
@@ -94,10 +94,10 @@ impl fmt::Display for Answer {
     }
 }
 
-/// What a history is asked.
+/// The type of a reference.
 type Judge = fn(&History) -> Answer;
 
-/// The reference of every checker, by the checker's name.
+/// The references by the names of their checkers.
 const JUDGES: &[(&str, Judge)] = &[
     ("l1", l1::judge),
     ("l2", l2::judge),
@@ -120,16 +120,15 @@ const JUDGES: &[(&str, Judge)] = &[
     ("windows", windows::judge),
 ];
 
-/// What one checker says of a history.
+/// The answer of one checker about a history.
 struct Said {
     checker: &'static str,
-    /// Its verdict.
     word: &'static str,
-    /// What it and its reference say, where they differ.
+    /// Both answers, if the checker and its reference differ.
     difference: Option<String>,
 }
 
-/// Has every checker and its reference judge a history.
+/// Runs every checker and its reference on a history.
 fn judged(history: &History) -> Vec<Said> {
     let of_clients = past::without_probe(history);
     let judge = |finding: Finding| {
@@ -150,13 +149,13 @@ fn judged(history: &History) -> Vec<Said> {
     checker::check(history).into_iter().map(judge).collect()
 }
 
-/// Where checkers and their references differ: the checker's name, and what each of them says.
+/// The checkers that differ from their references: the name, and both answers.
 pub(crate) fn differences(history: &History) -> Vec<(&'static str, String)> {
     let said = judged(history).into_iter();
     said.filter_map(|one| Some((one.checker, one.difference?))).collect()
 }
 
-/// The differences with the history they are about, to be read by a person.
+/// A text of the differences and their history, for a person.
 pub(crate) fn told(history: &History, differences: &[(&str, String)]) -> String {
     let mut text = String::new();
     for lock in history.header.locks() {
@@ -181,7 +180,7 @@ pub(crate) fn told(history: &History, differences: &[(&str, String)]) -> String 
 }
 
 /// A description of the smallest history that the judges of one checker differ about, shrunk from
-/// those of one seed.
+/// the histories of one seed.
 fn smallest<S: Strategy>(
     seed: u64,
     strategy: &S,
@@ -190,7 +189,7 @@ fn smallest<S: Strategy>(
 ) -> String {
     let differ = |history: &History| {
         let mut differences = differences(history);
-        // What is shrunk must stay about the same checker, or one mistake leads to another.
+        // Shrinking must keep to one checker, or it goes from one mistake to another.
         differences.retain(|(of, _)| *of == checker);
         (!differences.is_empty()).then_some(differences)
     };
@@ -207,22 +206,22 @@ fn smallest<S: Strategy>(
     format!("seed {seed}, made small:\n{}", told(&history, &differ(&history).unwrap_or_default()))
 }
 
-/// How many histories of each kind are tried if the environment does not say.
+/// The seeds of each kind if the environment names none.
 const SEEDS: Range<u64> = 0..2_000;
 
-/// For the judges to have been compared: how many histories each checker must find to hold, at the
-/// least, and how many violated.
+/// The least number of histories that each checker must find to hold, and to be violated; with
+/// fewer, the judges were not really compared.
 const OF_EACH_VERDICT: u64 = 5;
 
 fn seeds() -> Range<u64> {
     std::env::var("LOCKSTORM_SEEDS").map_or(SEEDS, |seeds| parse_seeds(&seeds).expect("a range"))
 }
 
-/// How often each checker came to each verdict.
+/// The number of histories by checker and verdict.
 type Verdicts = BTreeMap<(&'static str, &'static str), u64>;
 
-/// Judges histories on every processor, and panics with how many differ: for each checker the first
-/// of them, made small.
+/// Judges histories on every processor. Panics with the number of differences, and for each checker
+/// with the first one, shrunk.
 fn generated<S: Strategy>(strategy: impl Fn() -> S + Sync, history: fn(S::Value) -> History) -> Verdicts {
     let seeds = seeds();
     let next = AtomicU64::new(seeds.start);
@@ -262,20 +261,20 @@ fn generated<S: Strategy>(strategy: impl Fn() -> S + Sync, history: fn(S::Value)
     verdicts
 }
 
-/// Two judges that never see what one of them is about agree for nothing: among the histories of
-/// both kinds are some of every verdict, where as many seeds are tried as by default.
+/// Agreement proves nothing without violations: with the default number of seeds, the histories of
+/// both kinds together include every verdict of every checker.
 #[test]
 fn the_judges_agree_on_generated_histories() {
-    // They could have been.
+    // Plausible histories.
     let mut verdicts = generated(generate::world::strategy, generate::world::history);
-    // They make no sense.
+    // Impossible histories.
     for (verdict, count) in generated(generate::noise::strategy, generate::noise::history) {
         *verdicts.entry(verdict).or_default() += count;
     }
     let judges = JUDGES.iter().flat_map(|(checker, _)| ["holds", "violated"].map(|word| (*checker, word)));
     let rare = judges.filter(|verdict| verdicts.get(verdict).is_none_or(|count| *count < OF_EACH_VERDICT));
     let rare: Vec<_> = rare.collect();
-    // A few seeds are asked for to look at them.
+    // A few seeds are for inspection.
     let is_few = seeds().count() < SEEDS.count();
     assert!(
         is_few || rare.is_empty(),

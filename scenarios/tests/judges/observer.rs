@@ -1,9 +1,9 @@
-//! An observer of the wire, which sees the commands that a node read and the node's clock, and
-//! nothing of what the node has.
+//! An observer of the wire. It sees the commands that a node read and the node's clock, but nothing
+//! of the node's state.
 //!
-//! It runs every command on a server of its own, and looks which owner holds the lock afterwards. A
-//! change without a command (a key that expires) it detects with the next command, or when it looks
-//! at the node's clock.
+//! It runs every command on a server of its own and then determines the owner of the lock. A change
+//! without a command (an expired key) it detects at the next command, or when it reads the node's
+//! clock.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +19,18 @@ use lockstorm_sim::{
     time::{True, Wall},
 };
 
-/// What became of one owner's hold, when, and by which client's command.
+/// A change of one owner's hold, its time, and the client that sent the command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Change {
     pub(crate) at: True,
     pub(crate) lock: usize,
     pub(crate) client: Host,
-    /// How many holds the owner has now, and whether they have become more.
+    /// The owner's present number of holds, and true if it has grown.
     pub(crate) count: u32,
     pub(crate) granted: bool,
 }
 
-/// A command on its way into a node.
+/// A command on its way to a node.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
     pub(crate) at: True,
@@ -52,7 +52,7 @@ impl Heard {
     }
 }
 
-/// The commands that change nothing but their own connection, or that wait for something.
+/// Commands that only change their own connection, or that block.
 const OF_CONNECTIONS: &[&str] = &[
     "AUTH",
     "CLIENT",
@@ -77,20 +77,20 @@ pub(crate) struct Observer {
     server: Server,
     env: Env,
     connections: u64,
-    /// Whose each hold is: the client's that was granted it, under whatever name, and the
-    /// connection by which it was.
+    /// The client that was granted each hold, under any name, and its connection.
     whose: BTreeMap<String, (Host, u64)>,
 }
 
 impl Observer {
-    /// Of a node that keeps what it has acknowledged over a restart, or else forgets everything.
+    /// Creates the observer of a node that keeps acknowledged writes over a restart (`keeps`), or
+    /// forgets everything.
     pub(crate) fn new(keeps: bool) -> Observer {
         let mut env = Env::new(0);
         let server = Server::new(config(keeps), &mut env);
         Observer { server, env, connections: 0, whose: BTreeMap::new() }
     }
 
-    /// The node starts again: scripts are forgotten, and keys unless they are on its disk.
+    /// Follows a restart of the node: it loses scripts, and keys unless its disk keeps them.
     pub(crate) fn restarts(&mut self, keeps: bool) {
         let fresh = Server::new(config(keeps), &mut self.env);
         let before = std::mem::replace(&mut self.server, fresh);
@@ -99,8 +99,8 @@ impl Observer {
         }
     }
 
-    /// Executes a command, and says what it means for the locks; of a client with `several` owners
-    /// a hold may be another one's.
+    /// Executes a command and returns the changes of locks; with `several` owners of a client, a
+    /// hold may belong to another of them.
     pub(crate) fn hears(&mut self, heard: &Heard, header: &Header, several: bool) -> Vec<Change> {
         let Heard { at, wall, client, connection, .. } = *heard;
         let words = heard.words();
@@ -135,15 +135,15 @@ impl Observer {
         changes
     }
 
-    /// Deletes what has expired by the node's clock, which may step back afterwards: SCAN does so
-    /// with all that it finds.
+    /// Deletes the keys that have expired by the node's clock, which may step back afterwards: SCAN
+    /// deletes every expired key that it finds.
     pub(crate) fn looks(&mut self, wall: Wall) {
         self.env.wall = wall;
         self.executes(Bytes::from_static(b"SCAN 0 COUNT 1000\r\n"));
     }
 
-    /// Each command has a connection of its own, so that none leaves anything to the next but what
-    /// it did to the keys.
+    /// Executes a command on a connection of its own, so that only its effect on keys remains for
+    /// the next.
     fn executes(&mut self, command: Bytes) {
         self.connections += 1;
         let conn = ConnId(self.connections);
@@ -158,7 +158,6 @@ impl Observer {
         self.env.outbox.clear();
     }
 
-    /// The holders of each lock.
     fn holders(&self, header: &Header) -> Vec<BTreeMap<String, u32>> {
         header.locks.iter().map(|lock| self.holders_of(lock)).collect()
     }
@@ -188,8 +187,8 @@ impl Observer {
         }
     }
 
-    /// The holders of any value of a group: each value has an owner, and the owner a deadline
-    /// there.
+    /// The holders of any value of a group: each value has an owner, and the owner a deadline in
+    /// its field.
     fn holders_of_values(&self, fields: &BTreeMap<String, String>) -> BTreeMap<String, u32> {
         let mut holders = BTreeMap::new();
         for (value, owner) in fields.iter().filter(|(name, _)| !name.contains(':')) {
@@ -203,15 +202,15 @@ impl Observer {
         holders
     }
 
-    /// How many of a reader's levels have ended, from the lowest: each has a lease of its own, and
-    /// its field stays in the hash.
+    /// The number of a reader's levels that have ended, from the lowest: each level has its own
+    /// lease, and its field stays in the hash.
     fn over(&self, lock: &LockInfo, reader: &str, levels: u32) -> u32 {
         let leases = wire::read_holds(&lock.name, reader);
         let lease = |level| format!("{leases}:{level}");
         (1..=levels).find(|level| self.value(&lease(*level)).is_some()).map_or(levels, |lowest| lowest - 1)
     }
 
-    /// What a key has that has not expired.
+    /// The value of a key that has not expired.
     fn value(&self, key: &str) -> Option<&Value> {
         let entry = self.server.node().dbs.first()?.get(key.as_bytes())?;
         (!entry.is_expired(ExpiryRule::at(self.env.wall.as_millis()))).then_some(&entry.value)

@@ -1,8 +1,8 @@
-//! Owner safety, as it is defined: an owner's hold may be given back, deleted, written over or
-//! extended on behalf of that owner only. `seen` counts how often one of these took effect, `times`
-//! how often it was for another owner, `refused` how many releases and extensions came back as
-//! refused. A forced release in the lock's own way is no violation. The question arose if anything
-//! of that kind took effect, or if a release or an extension came back.
+//! The definition of `owner_safety`. Only an owner itself may have its hold given back, deleted,
+//! overwritten or extended. `seen` counts these effects, `times` those on behalf of another owner,
+//! `refused` the releases and extensions that came back as refused. A forced release in the lock's
+//! own way is no violation. The question arose if such an effect occurred, or if a release or an
+//! extension came back.
 
 use lockstorm::judge::history::{Call, EventKind, History, LossCause, Outcome};
 

@@ -1,5 +1,5 @@
-//! The terms that the definitions share, computed the slow way: which owners were entitled to a
-//! lock at an instant, which believed they held it, which had asked.
+//! The terms that the definitions share, computed the slow way: the owners entitled to a lock at an
+//! instant, the owners that believed they held it, the owners that had asked.
 //!
 //! Everything is evaluated at instants. A property that is true at one instant stays so until the
 //! next instant at which anything could change it; a stretch is a maximal sequence of such
@@ -13,8 +13,8 @@ use lockstorm::judge::history::{
 };
 use lockstorm_sim::time::True;
 
-/// A stretch of true time in which an owner had a lock, in whatever sense; its end is not part of
-/// it.
+/// A stretch of true time in which an owner had a lock, by promise or by belief; its end is
+/// exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) lock: Lock,
@@ -24,7 +24,7 @@ pub(crate) struct Stretch {
     pub(crate) until: True,
 }
 
-/// From when until when something holds for one reason.
+/// The begin and end of a time for which one reason holds.
 type Span = (True, True);
 
 /// Every lock with every owner.
@@ -33,23 +33,23 @@ pub(crate) fn pairs(history: &History) -> Vec<(Lock, Owner)> {
     history.header.locks().flat_map(|lock| owners.clone().map(move |owner| (lock, Owner(owner)))).collect()
 }
 
-/// Whether the run was given up before its end.
+/// Returns true if the run was given up before its end.
 pub(crate) fn given_up(history: &History) -> bool {
     history.header.ended != Ended::Complete
 }
 
-/// Whether only one owner, or readers alone, may have the lock at an instant.
+/// Returns true if only one owner, or readers alone, may have the lock at an instant.
 pub(crate) fn excludes(history: &History, lock: Lock) -> bool {
     matches!(history.lock(lock).kind, LockKind::Exclusive | LockKind::Fair | LockKind::ReadWrite)
 }
 
-/// What the resource turns away.
+/// The resource's rule for refusing writes.
 pub(crate) fn fence(header: &Header) -> Fence {
     header.resource.as_ref().map_or(Fence::None, |resource| resource.fence)
 }
 
-/// Whether a command was sent by the owner itself: it names this owner, or names none and comes
-/// from the owner's client.
+/// Returns true if a command was sent by the owner itself: it names this owner, or names none and
+/// comes from the owner's client.
 pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
     match by.owner {
         Some(named) => named == owner,
@@ -57,8 +57,7 @@ pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
     }
 }
 
-/// The history as it were without the probe: nothing that it did, nothing that a node or a queue
-/// has of its owners.
+/// The history without the probe: without its actions, and without its owners in nodes and queues.
 pub(crate) fn without_probe(history: &History) -> History {
     let is_probe = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Probe;
     let is_its = |owner: &Owner| is_probe(history.client_of(*owner));
@@ -85,7 +84,7 @@ pub(crate) fn without_probe(history: &History) -> History {
 /// An owner's hold of a lock in one mode.
 type Hold = (Lock, Owner, Mode);
 
-/// An owner may hold a lock in both modes, and what it has in one has nothing to do with the other.
+/// An owner may hold a lock in both modes, and the two holds are independent.
 fn in_each_mode(lock: Lock, owner: Owner) -> [Hold; 2] {
     [Mode::Exclusive, Mode::Shared].map(|mode| (lock, owner, mode))
 }
@@ -101,12 +100,12 @@ fn about<'a>(
     history.events.iter().enumerate().filter(wanted)
 }
 
-/// The numbers of the events with which an owner has given a hold back in vain: it begins to
-/// release what the group has lost, or the group loses what it has begun to release.
+/// The numbers of the events with which an owner gave a hold back in vain: it begins to release a
+/// hold that the group has lost, or the group loses a hold that it has begun to release.
 ///
-/// A hold is lost if that is the last which the group did with it, beside granting and prolonging
-/// it and coming back with it; and given back if the owner has begun to release it since the group
-/// last granted it or [told the owner](told) of it, and since the owner last believed in it.
+/// A hold is lost if that is the last event of the group about it, other than a grant, a renewal or
+/// a return with it. It is given back if the owner has begun to release it since the group last
+/// granted it or [told the owner](told) of it, and since the owner last believed in it.
 fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
     let owner = hold.1;
     let lost = |before: usize| {
@@ -145,19 +144,19 @@ fn in_vain(history: &History, hold: Hold, group: &[Host]) -> Vec<usize> {
     ends.map(|(number, _)| number).collect()
 }
 
-/// The numbers of the events with which an owner was told of a hold that a node of the group had
+/// The numbers of the events with which an owner learned of a hold that a node of the group had
 /// come back with, each with the end of the lease that the node came back with.
 ///
-/// That is the first renewal that the owner sent itself, or, where no other group grants the lock,
-/// the first belief in the hold, unless the group has granted it meanwhile, or has come back with
-/// it again, or it was given back or lost.
+/// That is the first renewal that the owner sent itself, or, if no other group grants the lock, the
+/// first belief in the hold; but not if in the meantime the group has granted it, has come back
+/// with it again, or it was given back or lost.
 fn told(history: &History, hold: Hold, group: &[Host]) -> Vec<(usize, True)> {
     let authority = &history.lock(hold.0).authority;
     let mut told = Vec::new();
     for (number, event) in about(history, hold, group) {
         let EventKind::Regained { lease_ms, .. } = event.kind else { continue };
         let mut later = history.events.iter().enumerate().skip(number + 1);
-        // Whether it is over with this event, and whether because the owner is told.
+        // `Some` if this event ends the search; true if the owner learns of the hold.
         let says = |later: &Event| {
             let here = group.contains(&later.host);
             match &later.kind {
@@ -181,7 +180,7 @@ fn told(history: &History, hold: Hold, group: &[Host]) -> Vec<(usize, True)> {
     told
 }
 
-/// Until when a grant of a lock at an instant is owed.
+/// The instant until which a grant of a lock is owed.
 fn owed(history: &History, lock: Lock, at: True, lease_ms: Option<u64>) -> True {
     let drift = history.lock(lock).authority.drift;
     match lease_ms {
@@ -194,16 +193,16 @@ fn owed(history: &History, lock: Lock, at: True, lease_ms: Option<u64>) -> True 
     }
 }
 
-/// Why a group owed the lock to an owner, one span per grant and per renewal, and one per hold of
-/// which the owner was [told](told) by a reply.
+/// The spans in which a group owed the lock to an owner: one for each grant and renewal, and one
+/// for each hold that a reply [told](told) the owner of.
 ///
-/// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift where
+/// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift if
 /// there is one. So is a renewal that the owner sent itself, and a hold that came back with a node
 /// for the lease *L* at *t*, from when the owner believes in it. The promise is over when the owner
-/// has given all its holds back; that of a nested hold also when the owner has given back so many
-/// that it is not left, or when the node grants a hold of that depth anew; and when it was given
-/// back in vain. Nothing else ends one. Levels that come back while it lasts, as many as the node
-/// counts more than it had said last, are below it, and make it so much deeper.
+/// has given all its holds back; the promise of a nested hold also when the owner has given that
+/// level back, or when the node grants a hold of that depth again; and when it was given back in
+/// vain. Nothing else ends a promise. If a node comes back with more levels than it last reported
+/// while the promise lasts, they lie below it and increase its depth by their number.
 fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span> {
     let (lock, owner, _) = hold;
     let in_vain = in_vain(history, hold, group);
@@ -211,8 +210,7 @@ fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span>
     let mut spans = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
         let here = group.contains(&event.host) && event.kind.hold() == Some(hold);
-        // A renewal is for what the owner holds, however often: it is as deep as the outermost
-        // hold.
+        // A renewal is for all levels of the owner: it is as deep as the outermost hold.
         let (depth, end) = match &event.kind {
             EventKind::Granted { count, lease_ms, .. } if here => {
                 (*count, owed(history, lock, event.at, *lease_ms))
@@ -250,8 +248,8 @@ fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span>
     spans
 }
 
-/// How many levels of a hold a group has spoken of last before an event: it granted so many, has
-/// left so many to the owner or has come back with so many.
+/// The last number of a hold's levels that a group reported before an event: granted, left to the
+/// owner, or come back with.
 fn levels(history: &History, hold: Hold, group: &[Host], before: usize) -> u32 {
     let said = |(_, event): (usize, &Event)| match &event.kind {
         EventKind::Granted { count, .. } | EventKind::Regained { count, .. } => Some(*count),
@@ -261,10 +259,10 @@ fn levels(history: &History, hold: Hold, group: &[Host], before: usize) -> u32 {
     about(history, hold, group).rev().filter(|(number, _)| *number < before).find_map(said).unwrap_or(0)
 }
 
-/// When an owner was promised a lock: while so many groups as its authority needs owed it to the
-/// owner.
+/// The stretches in which an owner was promised a lock: as many groups as its authority needs owed
+/// it to the owner.
 ///
-/// A promise that the owner gave back is not the one it gets next, even at the same instant.
+/// A promise that the owner gave back is separate from its next one, even at the same instant.
 pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
     in_each_mode(lock, owner).into_iter().flat_map(|hold| promised_in(history, hold)).collect()
 }
@@ -292,8 +290,8 @@ fn promised_in(history: &History, hold: Hold) -> Vec<Stretch> {
     spans.into_iter().map(|(from, until)| Stretch { lock, owner, mode, from, until }).collect()
 }
 
-/// Whether an event ends what an owner believes of a lock: it says so, or its client loses its
-/// memory.
+/// Returns true if an event ends an owner's belief in a lock: the owner reports it, or its client
+/// loses its memory.
 pub(crate) fn ends_belief(history: &History, hold: Hold, event: &Event) -> bool {
     match &event.kind {
         EventKind::Disbelieves { .. } => event.kind.hold() == Some(hold),
@@ -302,8 +300,8 @@ pub(crate) fn ends_belief(history: &History, hold: Hold, event: &Event) -> bool 
     }
 }
 
-/// Whether an owner still believes it holds a lock when the run is over: that was its latest
-/// report, some time ago, and its clock does not show the end of it yet.
+/// Returns true if an owner still believes it holds a lock at the end of the run: that was its
+/// latest report, some time ago, and its clock does not show the end of the lease yet.
 pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -> bool {
     let in_mode = |hold: Hold| {
         let events = history.events.iter().rev();
@@ -317,8 +315,8 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
             return false;
         };
         let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
-        // A belief that was given up in the last instant is not the one that was taken up then,
-        // which lasts for no time.
+        // A belief taken up in the last instant lasts for no time; it is separate from one that was
+        // given up in that instant.
         let given_up = |from: True| {
             history.events.iter().any(|event| event.at > from && ends_belief(history, hold, event))
         };
@@ -330,11 +328,11 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
     in_each_mode(lock, owner).into_iter().any(in_mode)
 }
 
-/// When an owner believed it held a lock.
+/// The stretches in which an owner believed it held a lock.
 ///
-/// It does from when it says so until it says otherwise, until its client crashes or starts, or
-/// until the clock that it named has shown the reading that it named. A belief that it gave up is
-/// not the one it takes up next.
+/// A belief lasts from its report until the owner reports the contrary, its client crashes or
+/// starts, or the clock that it named has shown the reading that it named. A belief that it gave up
+/// is separate from the next one.
 pub(crate) fn believed(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
     in_each_mode(lock, owner).into_iter().flat_map(|hold| believed_in(history, hold)).collect()
 }
@@ -366,8 +364,8 @@ fn within((from, until): Span, at: True) -> bool {
     from <= at && at < until
 }
 
-/// The longest stretches before `end` in which it was so, where only the ends of these spans change
-/// anything; none goes on through a cut.
+/// The longest stretches before `end` in which `so` is true, if only the ends of these spans change
+/// it; none continues through a cut.
 fn stretches(spans: &[Span], cuts: &BTreeSet<True>, end: True, so: impl Fn(True) -> bool) -> Vec<Span> {
     let edges = spans.iter().flat_map(|(from, until)| [*from, *until]).chain(cuts.iter().copied());
     let mut instants: BTreeSet<True> = edges.filter(|at| *at < end).collect();
@@ -385,9 +383,9 @@ fn stretches(spans: &[Span], cuts: &BTreeSet<True>, end: True, so: impl Fn(True)
     found
 }
 
-/// The first instant, not before `from`, at which a host's clock shows a reading or more; the end
-/// of time if it does not while the run lasts. Looked for piece by piece, for within a piece a
-/// clock never goes back.
+/// The first instant, not before `from`, at which a host's clock shows `reading` or more; the end
+/// of time if that is not during the run. Searches piece by piece, because a clock never goes back
+/// within a piece.
 pub(crate) fn shown(history: &History, host: Host, reading: Deadline, from: True) -> True {
     let clock = history.clock(host);
     let shows = |at: i64| clock.reading(reading.clock, True::from_nanos(at)) >= reading.nanos;
@@ -420,8 +418,8 @@ pub(crate) fn of_all(history: &History, one: fn(&History, Lock, Owner) -> Vec<St
     pairs(history).into_iter().flat_map(|(lock, owner)| one(history, lock, owner)).collect()
 }
 
-/// From when until when two stretches exclude each other: of different owners in one lock, not both
-/// of readers.
+/// The time in which two stretches exclude each other: they have different owners in one lock, and
+/// are not both readers.
 pub(crate) fn clash(one: &Stretch, other: &Stretch) -> Option<Span> {
     let (from, until) = (one.from.max(other.from), one.until.min(other.until));
     let apart = one.lock != other.lock || one.owner == other.owner;
@@ -429,13 +427,12 @@ pub(crate) fn clash(one: &Stretch, other: &Stretch) -> Option<Span> {
     (!apart && !readers && from < until).then_some((from, until))
 }
 
-/// All clashes among these stretches.
 #[derive(Debug, Default)]
 pub(crate) struct Clashes {
-    /// How long each lasted.
+    /// The duration of each clash.
     pub(crate) lengths: Vec<Duration>,
-    /// How many there were that would not have been, had one of the two been earlier or later by
-    /// what a run in real time may be off.
+    /// The number of clashes that would not exist with one of the two earlier or later by the error
+    /// of a run in real time.
     pub(crate) unsure: usize,
 }
 
@@ -462,8 +459,8 @@ impl Clashes {
     }
 }
 
-/// Whether a clash is one also when the one of the two is moved by as many milliseconds as a run in
-/// real time may be off.
+/// Returns true if a clash remains one with one of the two moved by the error of a run in real
+/// time, in milliseconds.
 pub(crate) fn is_certain(history: &History, is_clash: impl Fn(i64) -> bool) -> bool {
     !history.header.is_real() || [-100, 100].into_iter().all(is_clash)
 }
@@ -478,17 +475,17 @@ impl Stretch {
     }
 }
 
-/// A call, from the event that made it to the one that ended it.
+/// A call, from the event that made it to the event that ended it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) lock: Lock,
     pub(crate) owner: Owner,
     pub(crate) call: Call,
-    /// The numbers of the events; there is none that ended it if it was under way when the run
-    /// ended.
+    /// The numbers of the events; `ended` is `None` if the call was under way at the end of the
+    /// run.
     pub(crate) made: usize,
     pub(crate) ended: Option<usize>,
-    /// With what it came back; a client that crashed or started again never sees the reply to an
+    /// The outcome of the call; a client that crashed or started again never sees the reply to an
     /// earlier request.
     pub(crate) outcome: Option<&'a Outcome>,
 }
@@ -498,7 +495,7 @@ impl Asked<'_> {
         matches!(self.call, Call::Acquire { .. })
     }
 
-    /// Whether it was under way after an event.
+    /// Returns true if the call was under way after an event.
     pub(crate) fn under_way(&self, after: usize) -> bool {
         self.made <= after && self.ended.is_none_or(|ended| after < ended)
     }
@@ -507,14 +504,14 @@ impl Asked<'_> {
         (self.lock, self.owner) == (lock, owner)
     }
 
-    /// When it was made, and when it was over at the latest.
+    /// The time of the call, and the latest time at which it was over.
     pub(crate) fn times(&self, history: &History) -> (True, True) {
         let over = self.ended.map_or(history.header.end, |ended| history.events[ended].at);
         (history.events[self.made].at, over)
     }
 }
 
-/// Every call, in the order they were made.
+/// Every call, in the order in which they were made.
 pub(crate) fn calls(history: &History) -> Vec<Asked<'_>> {
     let mut calls = Vec::new();
     for (made, event) in history.events.iter().enumerate() {
@@ -533,8 +530,8 @@ pub(crate) fn calls(history: &History) -> Vec<Asked<'_>> {
     calls
 }
 
-/// Whether a host's software stood still after an event: it had crashed or was held up, and nothing
-/// had set it going again.
+/// Returns true if a host's software stood still after an event: it had crashed or was paused, and
+/// had not been started or resumed since.
 pub(crate) fn still(history: &History, host: Host, after: usize) -> bool {
     let life = |event: &Event| match event.kind {
         EventKind::Life { life } if event.host == host => Some(life),

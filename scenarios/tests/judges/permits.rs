@@ -1,8 +1,8 @@
-//! Permits, as they are defined: while an owner is promised a semaphore it has as many permits as
-//! the node counted when it last granted it some or took some back for it, and one at least. `most`
-//! is how many all owners of one semaphore had at one instant at most, `over` how many more than
-//! there are that was at most. There is nothing to judge without a semaphore, or if no permit was
-//! ever promised.
+//! The definition of `permits`. While an owner is promised a semaphore, it has as many permits as
+//! the node counted when it last granted it some or took some back, and at least one. `most` is the
+//! largest number that all owners of one semaphore had at one instant, `over` the largest excess
+//! over the semaphore's permits. Nothing is judged without a semaphore, or if no permit was ever
+//! promised.
 
 use lockstorm::judge::history::{EventKind, History, LockKind, Owner};
 use lockstorm_sim::time::True;
@@ -40,7 +40,7 @@ pub(crate) fn judge(history: &History) -> Answer {
             });
             count.unwrap_or(1).max(1) as usize
         };
-        // The number can only grow with a grant.
+        // Only a grant can increase the number.
         for event in &history.events {
             let out = promises
                 .iter()

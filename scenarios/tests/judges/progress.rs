@@ -1,16 +1,16 @@
-//! Progress, as it is defined: an owner wants a lock from the first acquire it makes until one
-//! succeeds, through refusals and failures after which it asks again, and no longer than its last
-//! call is under way; a crash ends it. A lock is stalled while an owner wants it and no owner
-//! believes it holds it. `stalled_in_storm` is the longest it was stalled in one piece, `stalled`
-//! the longest of what lies after the storm; the layer is violated iff that is more than the bound,
-//! or as much and to the end of the run. It cannot be said if the storm never ended, if no owner
-//! wanted a lock after it, or if a lock was stalled after it for longer than no time, and when the
-//! run ended or with no owner that said at its end or later that it believes it holds the lock:
-//! that might have gone on.
+//! The definition of `progress`. An owner wants a lock from its first acquire until one succeeds,
+//! through refusals and failures after which it asks again, and at most until its last call is
+//! over; a crash ends the want. A lock is stalled while an owner wants it and no owner believes it
+//! holds it. `stalled_in_storm` is the longest uninterrupted stall, `stalled` the longest part of
+//! one after the storm. The layer is violated iff `stalled` exceeds the bound, or equals it and
+//! lasts to the end of the run. It is undecided if the storm never ended, or if no owner wanted a
+//! lock after it. It is also undecided if a lock was stalled after the storm for longer than zero,
+//! and the run ended then, or no owner reported at the end of the stall or later that it believes
+//! it holds the lock: the stall might have continued.
 //!
-//! A lock never worked if no owner ever said that it believes it holds it, and if its acquisitions
-//! that came back, one at least, ended with an error, the first of them before any fault began. It
-//! violates nothing, and leaves it undecided.
+//! A lock never worked if no owner ever reported that it believes it holds it, and all its
+//! acquisitions that came back, at least one, ended with an error, the first of them before any
+//! fault began. Such a lock violates nothing and leaves the layer undecided.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,7 +22,8 @@ use crate::{
     past::{Stretch, believed, calls, given_up, pairs},
 };
 
-/// From when until when owners wanted a lock, each once per success.
+/// The spans in which owners wanted a lock: one for each success, and one for each want without
+/// success.
 fn wants(history: &History, lock: Lock) -> Vec<(True, True)> {
     let calls = calls(history);
     let mut wants = Vec::new();
@@ -32,7 +33,7 @@ fn wants(history: &History, lock: Lock) -> Vec<(True, True)> {
         while let Some(call) = acquires.next() {
             let (made, over) = call.times(history);
             let from = *first.get_or_insert(made);
-            // A call that ended without an outcome was ended by a crash.
+            // A call without an outcome was ended by a crash.
             let asks_again = !matches!(call.outcome, None | Some(Outcome::Ok)) && acquires.peek().is_some();
             if !asks_again {
                 wants.push((from, over));
@@ -43,7 +44,7 @@ fn wants(history: &History, lock: Lock) -> Vec<(True, True)> {
     wants
 }
 
-/// The longest pieces in which a lock was wanted and no owner believed it held it.
+/// The longest spans in which a lock was wanted and no owner believed it held it.
 fn stalls(history: &History, lock: Lock, wants: &[(True, True)]) -> Vec<(True, True)> {
     let owners = pairs(history).into_iter().filter(|(of, _)| *of == lock);
     let beliefs: Vec<Stretch> = owners.flat_map(|(_, owner)| believed(history, lock, owner)).collect();
@@ -64,7 +65,7 @@ fn stalls(history: &History, lock: Lock, wants: &[(True, True)]) -> Vec<(True, T
     stalls
 }
 
-/// Whether an owner said at an instant or later that it believes it holds the lock.
+/// Returns true if an owner reported at an instant or later that it believes it holds the lock.
 fn is_believed_from(history: &History, lock: Lock, at: True) -> bool {
     let believes = |event: &Event| matches!(event.kind, EventKind::Believes { lock: of, .. } if of == lock);
     history.events.iter().any(|event| event.at >= at && believes(event))

@@ -1,15 +1,15 @@
-//! Rates, as they are defined: a grant is in the window until the wall clock of the node that
-//! granted it shows, at some instant since, more by the window's length than at some instant before
-//! that one, from the grant on. `most` is how many permits the grants have at most that are in the
-//! window when one of them is made, itself among them, and `over` by how much that exceeds the
-//! rate; `most_in_true_time` is the same for windows of true time. A request could be granted at an
-//! instant when the permits that it asks for and those in the window are together no more than the
-//! rate. `starved_in_storm` is how long it could at most without a break up to when it was granted,
-//! given up, or over with the run, counting only what was granted before; `starved` the same after
-//! the storm. Where each client has a rate by itself, only the grants of one process count
-//! together. The own grant of a request that succeeded is the last one that its client got
-//! meanwhile of so many permits. It is violated iff `over` is not zero or `starved` is more than
-//! the bound, and cannot be said if the storm never ended, if nothing was granted or asked for.
+//! The definition of `rate`. A grant is in the window until the wall clock of its node shows, at
+//! some instant, more than at some earlier instant since the grant by the length of the window.
+//! `most` is the largest number of permits of the grants in the window when one of them is made,
+//! that one included; `over` is its excess over the rate; `most_in_true_time` is the same for
+//! windows of true time. A request could be granted at an instant if its permits and those in the
+//! window together do not exceed the rate. `starved_in_storm` is the longest uninterrupted time
+//! that a request could be granted, up to its grant, its giving up or the end of the run, with only
+//! earlier grants counted; `starved` is the same after the storm. If each client has a rate by
+//! itself, only the grants of one process count together. The grant of a request that succeeded is
+//! the last one for as many permits that its client got during the request. The layer is violated
+//! iff `over` is not zero or `starved` exceeds the bound. It is undecided if the storm never ended,
+//! or if nothing was granted or asked for.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ struct Grant {
     permits: u64,
 }
 
-/// The id of a process: what its owners' names have before the last colon. A grant that names no
-/// owner is of its host.
+/// The ID of a process: the part of its owners' names before the last colon. A grant that names no
+/// owner belongs to its host.
 fn process(history: &History, client: Host, owner: Option<Owner>) -> String {
     let Some(owner) = owner else { return history.host_name(client).to_owned() };
     let name = &history.owners[owner.0 as usize].name;
@@ -38,12 +38,12 @@ fn process(history: &History, client: Host, owner: Option<Owner>) -> String {
     name[..end].to_owned()
 }
 
-/// Whether a wall clock has advanced by so much between two instants.
+/// Returns true if a wall clock has advanced by `by` nanoseconds between two instants.
 fn advanced(history: &History, host: Host, from: i64, until: i64, by: i64) -> bool {
     let clock = history.clock(host);
     let pieces = clock.segments().iter().map(|piece| piece.from.as_nanos());
     let mut instants = vec![from, until];
-    // It may jump where a new piece begins.
+    // The clock may jump where a new piece begins.
     instants.extend(pieces.flat_map(|begin| [begin - 1, begin]).filter(|at| (from..=until).contains(at)));
     instants.sort_unstable();
     let readings: Vec<i64> =
@@ -54,7 +54,7 @@ fn advanced(history: &History, host: Host, from: i64, until: i64, by: i64) -> bo
         .any(|(at, low)| readings[at..].iter().any(|high| *high >= low.saturating_add(by)))
 }
 
-/// When it first has, if that is before the end of the run.
+/// The first instant at which it has, if that is before the end of the run.
 fn gone(history: &History, host: Host, at: True, window: Duration) -> True {
     let by = i64::try_from(window.as_nanos()).expect("a short window");
     let (mut no, mut yes) = (at.as_nanos(), history.header.end.as_nanos() + 1);
@@ -92,8 +92,8 @@ fn grants(history: &History, lock: Lock, window: Duration) -> Vec<Grant> {
     grant.collect()
 }
 
-/// How long a request for some permits could be granted up to an instant, at most since `begin`,
-/// beside these grants.
+/// The uninterrupted time up to `end`, and since `begin` at the earliest, in which these grants
+/// have at most `room` permits in the window.
 fn could(grants: &[&Grant], room: u64, begin: True, end: True) -> Duration {
     let mut instants: Vec<True> = grants.iter().flat_map(|grant| [grant.at, grant.gone]).collect();
     instants.push(begin);

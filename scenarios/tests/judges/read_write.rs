@@ -1,12 +1,12 @@
-//! Read-write, as it is defined: a node's grant is wrong if another owner holds the lock on that
-//! node at that moment and one of the two is to write. An owner holds it there from its grant, or
-//! from when the node came back with its hold, until it has given all its holds back, the node has
-//! lost it, or the node's clock has shown that the key is past its expiry. It may hold it to read
-//! and to write at once, each for itself, and is a writer then. `times` counts the wrong grants,
-//! `readers` how many held it to read on one node at most, right after a grant. `writers_waited`
-//! and `readers_waited` are how long an acquisition to write, and to read, took at most, to the end
-//! of the run if it is not over. There is nothing to judge without a read-write lock, or if no
-//! grant to write occurred.
+//! The definition of `read_write`. A node's grant is wrong if another owner holds the lock on that
+//! node at that moment and one of the two writes. An owner holds it there from its grant, or from
+//! the node's return with its hold, until it has given all its holds back, the node has lost it, or
+//! the node's clock has shown that the key is past its expiry. An owner may have a read hold and a
+//! write hold at the same time, each for itself, and is a writer then. `times` counts the wrong
+//! grants. `readers` is the largest number of read holders on one node right after a grant.
+//! `writers_waited` and `readers_waited` are the longest durations of an acquisition to write and
+//! to read, up to the end of the run if it is not over. Nothing is judged without a read-write
+//! lock, or without a grant to write.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::{
     past::{calls, given_up, shown},
 };
 
-/// Whether an owner holds a lock in a mode on a node right after the first so many events, at that
-/// instant.
+/// Returns true if an owner holds a lock in a mode on a node at `now`, right after the first
+/// `events` events.
 fn holds(history: &History, hold: (Lock, Owner, Mode), node: Host, events: usize, now: True) -> bool {
     let expires = |until: Option<Wall>, at: True| {
-        // Redis drops a key when its clock has left the millisecond of the expiry behind.
+        // Redis deletes a key once its clock is past the millisecond of the expiry.
         let past = |until: Wall| Wall::from_millis(until.as_millis()) + Duration::from_millis(1);
         until.map_or(True::MAX, |until| shown(history, node, Deadline::from(past(until)), at))
     };

@@ -1,31 +1,31 @@
-//! Reentrancy, as it is defined: an owner's calls come to one hold for each acquire that succeeded,
-//! less one for each release that did. A release that was refused says that nothing is held; one
-//! that certainly failed may have found nothing, so that the hold counts as one that may be lost.
-//! The node counts what it last granted, has left, or has lost. When it has lost the hold, or
-//! another node has become master and may not have it, the calls come to as many holds as the node
-//! counts at the next acquire that succeeds, but to one at least and to no more than they did. A
-//! call that failed without saying whether it was done leaves room for one hold more or less until
-//! the owner's next acquire that succeeds; what the node counts then says how many of the releases
-//! in doubt were done. So does each hold by which the calls came to fewer after a loss, until a
-//! release that finds no other, a refused one, or the owner's learning that it holds nothing; none
-//! if it had learned that since its acquire before. Once a crash has ended a call, nothing is known
-//! of the owner: a client that starts again is another.
+//! The definition of `reentrancy`. An owner's calls add up to one hold for each acquire that
+//! succeeded, less one for each release that did. A refused release shows that nothing is held. A
+//! release that certainly failed may have found nothing, so that the hold counts as one that may be
+//! lost. The node's count is its last report: what it granted, has left, or has lost. If it has
+//! lost the hold, or another node has become master and may not have it, the sum becomes the node's
+//! count at the next acquire that succeeds, but at least one and at most the sum before. A call
+//! that failed without showing if it was executed leaves room for one hold more or less until the
+//! owner's next acquire that succeeds; the node's count then shows how many of the releases in
+//! doubt were executed. Each hold by which the sum fell after a loss leaves such room, too, until a
+//! release that finds no other, a refused release, or the owner's learning that it holds nothing;
+//! none if it had learned that since its acquire before. Once a crash has ended a call, nothing is
+//! known of the owner: a client that starts again is another one.
 //!
-//! A node may come back with more levels than it counted last: so many may be too many, as long as
-//! it counts them, and after an acquire that succeeds as many as the node counts more than the
-//! calls come to. Where it comes back with fewer, a hold is lost.
+//! A node may come back with more levels than it counted last. That many may be too many while it
+//! counts them; after an acquire that succeeds, as many as the node's count exceeds the sum. If it
+//! comes back with fewer, a hold is lost.
 //!
-//! The two are compared whenever an acquire or a release has succeeded and the owner's other calls
-//! of that kind are all over: `off` is by how much the count was too high or too low at most; it is
-//! not too low where a hold was lost since the owner's last acquire before. `deepest` is the
-//! highest count that any node granted. What a real node counts is read a moment later: there the
-//! two are not compared if the owner asks for something again within fifty milliseconds, and else
-//! by all that the node has said of the owner until then.
+//! The two are compared whenever an acquire or a release has succeeded and all other calls of that
+//! kind of the owner are over. `off` is the largest excess or deficit of the count; it is no
+//! deficit if a hold was lost since the owner's last acquire before. `deepest` is the highest count
+//! that any node granted. The count of a real node is read a moment later: there the two are not
+//! compared if the owner asks again within fifty milliseconds, and otherwise by all reports of the
+//! node about the owner until then.
 //!
-//! Locks of a quorum are not judged, nor permits. The question arose if a count was two or more, or
-//! if a call succeeded for which another one had left room, or an acquire while a node counted
-//! levels with which it had come back, or after an acquire was refused although the node had
-//! granted the lock since the last success.
+//! Locks of a quorum and permits are not judged. The question arose if a count was two or more; if
+//! a call succeeded for which another one had left room; if an acquire succeeded while a node
+//! counted levels with which it had come back; or if one succeeded after an acquire was refused
+//! although the node had granted the lock since the last success.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -36,26 +36,25 @@ use crate::{
     past::{Asked, calls, given_up, pairs},
 };
 
-/// What an owner's calls come to.
+/// The sum of an owner's calls.
 #[derive(Debug, Default)]
 struct Account {
     holds: u32,
     more: u32,
     less: u32,
     lost: bool,
-    /// Holds that were lost, which the owner may think it has, and whether it thinks that it has
-    /// none.
+    /// Lost holds that the owner may believe it has, and true if it knows that it has none.
     thought: u32,
     knows: bool,
     /// Levels with which a node came back.
     back: u32,
-    /// What the node counts, in each mode.
+    /// The node's count in each mode.
     counts: BTreeMap<Mode, u32>,
-    /// Whether there was any event of the owner, and whether it was granted the lock since its last
+    /// True after any event of the owner, and true if it was granted the lock since its last
     /// success.
     known: bool,
     granted: bool,
-    /// Whether an acquire was refused although it had been.
+    /// True if an acquire was refused although the lock had been granted.
     refused: bool,
 }
 
@@ -65,7 +64,7 @@ impl Account {
     }
 }
 
-/// By how much the count was off at most, how deep it went, and whether a success followed a call
+/// The largest deviation of the count, the highest count, and true if a success followed a call
 /// that left room.
 fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> (u32, u32, bool) {
     let authority = &history.lock(lock).authority;
@@ -141,7 +140,7 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
     (off, deepest, again)
 }
 
-/// Books a call that is over; whether it succeeded where another had left room.
+/// Books a call that is over; returns true if it succeeded where another had left room.
 fn books(account: &mut Account, call: &Asked<'_>) -> bool {
     let unsure = matches!(call.outcome, Some(Outcome::Failed { definite: false, .. }));
     match (call.acquires(), call.outcome) {
@@ -192,8 +191,8 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
     }
 }
 
-/// Takes in what a real node says of the owner within the time in which it is read; whether that is
-/// that a hold was lost.
+/// Books a real node's report about the owner within the time in which the count is read; returns
+/// true if it reports a lost hold.
 fn hears_late(
     history: &History,
     (lock, owner): (Lock, Owner),
@@ -221,7 +220,7 @@ fn hears_late(
     lost
 }
 
-/// Whether the count of a real node may already include the owner's next request.
+/// Returns true if the count of a real node may already include the owner's next request.
 fn asks_on(history: &History, owner: Owner, number: usize) -> bool {
     let now = history.events[number].at;
     let asks = |event: &Event| {

@@ -1,4 +1,4 @@
-//! The same comparison on runs of stock scenarios.
+//! Compares checkers and references on runs of stock scenarios.
 
 use std::collections::BTreeMap;
 

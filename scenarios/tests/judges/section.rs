@@ -1,4 +1,4 @@
-//! Writes at the resource, and the holds they came of.
+//! Writes at the resource, and the hold that each write belongs to.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 
 use crate::past::{Stretch, believed, ends_belief, excludes, promised, shown};
 
-/// A write that arrived.
+/// A write that arrived at the resource.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Write {
     pub(crate) lock: Lock,
@@ -15,24 +15,24 @@ pub(crate) struct Write {
     pub(crate) token: Option<u64>,
     pub(crate) arrived: True,
     pub(crate) accepted: Accepted,
-    /// When the hold began of which it came; `None` if its owner had never had the lock when it
-    /// sent it.
+    /// The begin of the hold that the write belongs to; `None` if its owner had never had the lock
+    /// when it sent the write.
     pub(crate) hold: Option<True>,
 }
 
-/// What gave an owner a hold, or one more level of it.
+/// A grant of a hold to an owner, or of one more level of it.
 struct Grant {
     at: True,
-    /// When the hold began of which it is.
+    /// The begin of the hold that the grant belongs to.
     began: True,
     token: Option<u64>,
 }
 
-/// What an owner was granted by an instant, in the order in which it was.
+/// The grants of an owner up to an instant, in order.
 ///
-/// Where one group decides, a hold begins whenever a node counts its first, or when another owner
-/// was granted the lock since the owner's last grant; every other grant is of the hold that began
-/// last. Of a quorum a hold begins whenever enough nodes have granted it, under no token.
+/// If one group decides, a hold begins when a node counts its first level, or when another owner
+/// was granted the lock since the owner's last grant; every other grant belongs to the hold that
+/// began last. With a quorum a hold begins whenever enough nodes have granted it, without a token.
 fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> {
     let authority = &history.lock(lock).authority;
     if authority.quorum > 1 {
@@ -57,15 +57,15 @@ fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> 
     grants
 }
 
-/// When an owner learned by an instant that it has a hold, or one more level of it: whenever it
-/// believed in more of them than just before, for some time and not only until the instant in which
-/// it heard of it.
+/// The instants, up to `by`, at which an owner learned of a hold or of one more level of it. It
+/// learns whenever it reports more levels than just before, and believes in them for some time, not
+/// only until the instant of the report.
 fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<True> {
     let mut learned = BTreeSet::new();
     for belief in believed(history, lock, owner) {
         let hold = (lock, owner, belief.mode);
-        // What the owner learns in the instant in which it gives the hold up, it has learned if it
-        // came first.
+        // At the end of the belief, a report counts if it comes before the event that gives the
+        // hold up.
         let ends = |event: &Event| event.at == belief.until && ends_belief(history, hold, event);
         let end = history.events.iter().position(ends).unwrap_or(usize::MAX);
         let mut had = 0;
@@ -76,7 +76,7 @@ fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<Tr
                 continue;
             }
             let EventKind::Believes { count, until, .. } = &event.kind else { continue };
-            // What it has in another mode says nothing of how many levels it has in this one.
+            // A belief in another mode says nothing about the levels in this one.
             if event.kind.hold() != Some(hold) {
                 continue;
             }
@@ -91,12 +91,12 @@ fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<Tr
     learned
 }
 
-/// When the hold began of which a write came.
+/// The begin of the hold that a write belongs to.
 ///
-/// It is the hold of the latest grant with its token. Where there is none, it is the hold that the
-/// owner had learned of last: that of the latest grant since it had learned of the one before, or,
-/// if there was none, one that began when it learned of it. An owner that has learned of nothing is
-/// taken to know of every grant.
+/// That is the hold of the latest grant with the write's token. Without such a grant, it is the
+/// hold that the owner learned of last: the hold of the latest grant between its last two
+/// learnings, or, without a grant there, a hold that began at the last learning. An owner that has
+/// learned of nothing counts as knowing of every grant.
 fn hold(history: &History, lock: Lock, owner: Owner, token: Option<u64>, sent: True) -> Option<True> {
     let granted = granted(history, lock, owner, sent);
     let named = granted.iter().rfind(|grant| token.is_some() && grant.token == token);
@@ -111,7 +111,7 @@ fn hold(history: &History, lock: Lock, owner: Owner, token: Option<u64>, sent: T
     Some(meant.next_back().map_or(known, |grant| grant.began))
 }
 
-/// All writes, in the order they arrived.
+/// All writes, in order of their arrival.
 pub(crate) fn writes(history: &History) -> Vec<Write> {
     let mut writes = Vec::new();
     for event in &history.events {
@@ -123,7 +123,7 @@ pub(crate) fn writes(history: &History) -> Vec<Write> {
     writes
 }
 
-/// Whether there was a write to a resource that an exclusive lock guards, and more than one owner
+/// Returns true if a resource guarded by an exclusive lock was written to, and more than one owner
 /// had the lock.
 pub(crate) fn tested(history: &History, writes: &[Write]) -> bool {
     let had = |lock: Lock, owner: Owner| {

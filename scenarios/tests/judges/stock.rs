@@ -1,4 +1,4 @@
-//! Runs of stock scenarios to be looked at: every variant with its own seeds, or with those of
+//! Runs of stock scenarios for inspection: every variant with its own seeds, or with the seeds in
 //! `LOCKSTORM_SEEDS`.
 
 use std::sync::{
@@ -15,8 +15,8 @@ use lockstorm::{
     run::runner::{Case, Runner, parse_seeds},
 };
 
-/// What was found by looking at every run, on every processor, in the order of the runs; and how
-/// many runs there were.
+/// Runs `look` on every run, on all processors. Returns the findings in the order of the runs, and
+/// the number of runs.
 pub(crate) fn look_at_each<T: Send>(look: impl Fn(&Runner<'_>, Case) -> Vec<T> + Sync) -> (Vec<T>, usize) {
     let parsed =
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));

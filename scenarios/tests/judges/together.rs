@@ -1,12 +1,12 @@
-//! Locks taken together, as it is defined: acquisitions of one owner about different locks that
-//! were made at one instant are one, and so are releases. One that has come back with success in
-//! all its parts is torn if there is a lock of it that its owner was not promised at the instant of
-//! the last return; `torn` is how many were. After any other one, at that instant, each of its
-//! locks is left over while it stays promised to the owner, until the owner next asks for it; not
-//! if it was promised already when an acquisition was made. `left` is the longest that one was left
-//! over, and the layer is violated iff that is more than the bound for progress, or if anything was
-//! torn. `waited` is the longest time from when an acquisition was made until its last part was
-//! over, or the run. There is nothing to judge if nothing was taken or given back together.
+//! The definition of `together`. Acquisitions of different locks that one owner makes at one
+//! instant are one acquisition, and so are releases. An acquisition that has returned success in
+//! all parts is torn if its owner was not promised one of its locks at the instant of the last
+//! return; `torn` counts these. After any other acquisition, from that instant on, each of its
+//! locks is left over while it stays promised to the owner, until the owner next asks for it; but
+//! not if it was already promised when an acquisition was made. `left` is the longest time that a
+//! lock was left over. The layer is violated iff `left` exceeds the bound for progress, or anything
+//! was torn. `waited` is the longest time from the making of an acquisition to the end of its last
+//! part, or of the run. Nothing is judged if nothing was taken or given back together.
 
 use std::{collections::BTreeSet, time::Duration};
 

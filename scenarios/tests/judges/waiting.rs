@@ -1,19 +1,19 @@
-//! Waiting, as it is defined: an owner wants a lock from the first acquire it makes until one
-//! succeeds, through refusals and failures after which it asks again, and no longer than its last
-//! call is under way; a crash ends it. `waited` is the longest that one wanted a lock, `waited_p99`
-//! the shortest time that so many wants of a hundred do not exceed, and `unserved` how many owners
-//! wanted a lock and never got it.
+//! The definition of `waiting`. An owner wants a lock from its first acquire until one succeeds,
+//! through refusals and failures after which it asks again, and at most until its last call is
+//! over; a crash ends the want. `waited` is the longest want, `waited_p99` the shortest time that
+//! 99 of 100 wants do not exceed, and `unserved` the number of owners that wanted a lock and never
+//! got it.
 //!
-//! A want is overtaken whenever another owner gets the lock that began to want it later, and did
-//! not believe then that it had it (nor before then, if it got it at that instant), while a call of
-//! the want is under way. What happens in a call does not count from when something is done to its
-//! client or to a host that is no client, and nothing of a call counts that begins while such a
-//! thing is in force. `overtaken` is the most that one was. The layer is violated iff one was
-//! overtaken more often than the bound allows for each owner that asked for the lock, of a lock
-//! that only one owner may hold in any mode. It cannot be said if no owner asked for a lock.
+//! A want is overtaken when another owner gets the lock that began to want it later, and did not
+//! believe then that it had it (nor before then, if it got it at that instant), while a call of the
+//! want is under way. A call stops counting once a fault hits its client or a host that is not a
+//! client. A call that begins while such a fault is in force does not count at all. `overtaken` is
+//! the largest number for one want. The layer is violated iff a want was overtaken more often than
+//! the bound allows for each owner that asked for the lock, and only one owner may hold the lock in
+//! any mode. It is undecided if no owner asked for a lock.
 //!
-//! `jain` is the least of all locks: of how often each owner got it that wanted it more than once
-//! or in vain, the square of the sum by the sum of the squares and by the number.
+//! `jain` is the least of all locks: the square of the sum, divided by the sum of the squares and
+//! by the number, over how often each owner got the lock that wanted it more than once or in vain.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -53,8 +53,8 @@ fn wants(history: &History, lock: Lock, owner: Owner) -> Vec<Want> {
     wants
 }
 
-/// Until when what happens in a call counts; nothing of one that begins while something is in
-/// force.
+/// The end of the time in which events in a call count; `None` for a call that begins while a fault
+/// is in force.
 fn counts(history: &History, client: Host, (from, over): (True, True)) -> Option<True> {
     let is_client = |host: &Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Client;
     let concerns = |fault: &&Fault| {

@@ -1,19 +1,20 @@
-//! Wake-ups, as they are defined: an owner waits for a lock from when it says so until it is
-//! granted it, believes in it, leaves the queue, or its call is over. It is able to if its host
-//! does not stand still. A release that leaves nothing held while an able waiter exists is open,
-//! unless another one is, until a waiter wakes up or is granted the lock, until another owner is
-//! granted it, or a node comes back with a hold of it, or until there is no waiter. While it is
-//! open and an able waiter exists there is no reaction: each such stretch, from one end to the
-//! other, is a gap; but not the last one if it ends because an owner that did not wait was granted
-//! the lock, or has it again with its node, since then there was nothing to be woken for.
+//! The definition of `wake_ups`. An owner waits for a lock from its report of that until it is
+//! granted the lock, believes in it, leaves the queue, or its call is over. It is able to react if
+//! its host does not stand still. A release that leaves nothing held while an able waiter exists is
+//! open, unless another one is. It stays open until a waiter wakes up or is granted the lock,
+//! another owner is granted it, a node comes back with a hold of it, or no waiter exists. While it
+//! is open and an able waiter exists, there is no reaction: each such stretch is a gap. The last
+//! stretch is no gap if it ends because an owner that did not wait was granted the lock, or has it
+//! again with its node: then there was nothing to be woken for.
 //!
-//! Of a read-write lock a release counts that leaves nothing held on its node. One by a writer that
-//! leaves only readers counts as well, and only waiters that want to read are waiters then.
+//! A release of a read-write lock counts if it leaves nothing held on its node. A writer's release
+//! that leaves only readers counts as well, and then only waiters that want to read are waiters.
 //!
-//! `longest` is the longest gap, `releases` how many releases were open, and the layer is violated
-//! iff the longest gap exceeds the bound. The question arose if there was a gap. `messages` and
-//! `timers` count what woke waiters. Waiters of a quorum rely on their own timers and are not
-//! judged, nor are waiters for permits with leases, which are not called as those who ask.
+//! `longest` is the longest gap, `releases` the number of open releases; the layer is violated iff
+//! the longest gap exceeds the bound. The question arose if there was a gap. `messages` and
+//! `timers` count the causes of wake-ups. Not judged are waiters of a quorum, which rely on their
+//! own timers, and waiters for permits with leases, which do not wait under the names by which they
+//! ask.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -27,10 +28,10 @@ use crate::{
 /// The waiters for a lock, as derived from its events.
 struct Waiters<'a> {
     lock: Lock,
-    /// Those that want to read alone.
+    /// Only the waiters that want to read.
     to_readers: bool,
     calls: Vec<Asked<'a>>,
-    /// After which events an owner waits, and after which it does not.
+    /// Events after which an owner waits (true) or no longer waits (false).
     said: Vec<(usize, Owner, bool)>,
 }
 
@@ -48,7 +49,7 @@ impl Waiters<'_> {
         Waiters { lock, to_readers, calls, said: said.collect() }
     }
 
-    /// Whether an owner waits after an event, and wants what there is.
+    /// Returns true if an owner waits after an event, and wants the mode that is free.
     fn waits(&self, owner: Owner, after: usize) -> bool {
         let mut calls = self.calls.iter().filter(|call| call.is(self.lock, owner));
         let Some(call) = calls.find(|call| call.under_way(after)) else { return false };
@@ -60,24 +61,25 @@ impl Waiters<'_> {
         said.next_back().is_some_and(|said| said.2)
     }
 
-    /// Whether there is a waiter after an event.
+    /// Returns true if a waiter exists after an event.
     fn any(&self, history: &History, after: usize) -> bool {
         (0..history.owners.len() as u32).any(|owner| self.waits(Owner(owner), after))
     }
 
-    /// Whether there is a waiter after an event whose host does not stand still.
+    /// Returns true if a waiter exists after an event whose host does not stand still.
     fn able(&self, history: &History, after: usize) -> bool {
         let mut owners = (0..history.owners.len() as u32).map(Owner);
         owners.any(|owner| self.waits(owner, after) && !still(history, history.client_of(owner), after))
     }
 }
 
-/// Adds the gaps after a release, and returns from which event on it is not open any more.
+/// Adds the gaps after a release; returns the number of the first event at which it is no longer
+/// open.
 fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec<Duration>) -> usize {
     let mut since = Some(history.events[release].at);
     for (number, event) in history.events.iter().enumerate().skip(release + 1) {
         let waited = |owner: Owner| waiters.waits(owner, number - 1);
-        // Whether it is over with this event, and whether by a waiter.
+        // `Some` if this event ends the release; true if it is a waiter's.
         let reacts = match &event.kind {
             _ if event.kind.lock().is_some_and(|of| of != waiters.lock) => None,
             EventKind::Woken { owner, .. } => waited(*owner).then_some(true),
@@ -104,7 +106,7 @@ fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec
     history.events.len()
 }
 
-/// Whether a release leaves something to waiters, and if so, whether to readers alone.
+/// `Some` if a release leaves something to waiters; true if only to readers.
 fn leaves(history: &History, number: usize) -> Option<bool> {
     let event = &history.events[number];
     let EventKind::Released { lock, left: 0, mode, .. } = event.kind else { return None };

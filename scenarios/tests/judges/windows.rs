@@ -1,59 +1,61 @@
-//! Windows, as they are defined: of locks that one group of several nodes decides and not more than
-//! one owner may have, each pair of promises that clash at an instant is a double grant. It is made
-//! by the host of the first grant or renewal of the later hold at that instant, or where there is
-//! none by the host that came back with the later hold, of which its owner believes to be told
-//! then; of two that begin at once, the later one is that of the owner with the greater number.
+//! The definition of `windows`, for locks that one group of several nodes decides and that at most
+//! one owner may have. Each pair of promises that clash at an instant is a double grant. The
+//! granting host is the host of the first grant or renewal of the later hold at that instant.
+//! Without one, it is the host that came back with the later hold, if the owner reports its belief
+//! in it then. Of two holds that begin at the same instant, the later one is that of the owner with
+//! the greater number.
 //!
-//! A hold begins with its promise. But if the last that its group did with it before (granted,
-//! renewed for its owner, given back, lost or come back with) is that a host came back with it, it
-//! begins with that. From then on that host is one that granted it, but for `lag`.
+//! A hold begins with its promise. But if the last event of its group about it before that (a
+//! grant, a renewal for its owner, a complete release, a loss or a return) is that a host came back
+//! with it, the hold begins with that event. From then on that host counts as one that granted it,
+//! except for `lag`.
 //!
-//! A host is a master of a lock while the lock's slot is its own, where any host says whose it is,
-//! and else while it is no replica; one that has not said what it became is a master. In a cluster
-//! a crash ends that. A master serves while it is up and, in a cluster, answers. What the granting
-//! host knows of the earlier hold, from the beginning of that hold to the instant, is the first of
-//! these that there is:
+//! A host is a master of a lock while it owns the lock's slot, if any host reports the slot's
+//! owner; otherwise while it is not a replica. A host that has not reported a role is a master. In
+//! a cluster a crash ends that. A master serves while it is up and, in a cluster, answers. The
+//! granting host's knowledge of the earlier hold, from the beginning of that hold to the instant,
+//! is the first of these that exists:
 //!
-//! * what it has last said of it since it became a master, or at all if it has been one from the
-//!   beginning or does not serve: its own word;
-//! * if there was a grant or renewal of it before the host became a master, what any host has last
-//!   said of it before that, an heir's word, without the losses of hosts that were no masters then;
-//!   but nothing where that is a loss, and there is a grant or renewal after it became one;
+//! * its own word: its last report of the hold since it became a master, or its last report at all
+//!   if it has been a master from the beginning or does not serve;
+//! * an heir's word, if the hold was granted or renewed before the host became a master: the last
+//!   report of any host before that, without the losses of hosts that were not masters then; but
+//!   nothing if that is a loss, and a grant or renewal follows after the host became a master;
 //! * nothing.
 //!
-//! The word, or that there is none, makes the reason:
+//! The word, or its absence, determines the reason:
 //!
-//! * that it vanished in a crash: `crash`;
-//! * that it expired, when the wall clock of the host that says so showed no less than the last
-//!   expiry that was set before: `clock`, if less true time than its lease had passed since it was
-//!   set; else, if it came back with that expiry, as in the next case, of the last that was set
-//!   otherwise;
-//! * that it expired, when the clock showed less than that expiry, but no less than some earlier
-//!   one of the hold or of one before it of that owner and mode: `crash` if the host that says so
-//!   had set the last one itself and has crashed since; else as for a failover, or, where that is
-//!   another host than the granting one, `failover` if it had not set the last one;
-//! * that a failover lost it: as for a failover, and `failover` where that explains nothing;
+//! * the hold vanished in a crash: `crash`;
+//! * it expired, and the wall clock of the reporting host showed at least the last expiry set
+//!   before: `clock`, if less true time than its lease had passed since it was set; else, if it
+//!   came back with that expiry, as in the next case, for the last expiry that was set in another
+//!   way;
+//! * it expired, and that clock showed less than that expiry, but at least an earlier expiry of the
+//!   hold or of an earlier hold of that owner and mode: `crash` if the reporting host had set the
+//!   last expiry itself and has crashed since; else as for a failover, or, if the reporting host is
+//!   not the granting one, `failover` if it had not set the last expiry;
+//! * a failover lost it: as for a failover, and `failover` if that explains nothing;
 //! * an heir's word that the owner has it, with an expiry that the heir's wall clock had reached
 //!   when it became a master: `clock`, if less true time than the lease had passed;
 //! * nothing: as for a failover;
 //! * any other word: `unexplained`.
 //!
-//! As for a failover: the last other host that granted or renewed the hold is looked at. If the
-//! last thing that it says of the hold is that it was deleted, overwritten, flushed or evicted,
-//! before the granting host became a master, it is `unexplained`. Otherwise it is `two_masters` if
-//! that host has served from its grant to the double grant, and `failover` if it has not.
+//! As for a failover: the last other host that granted or renewed the hold decides. If its last
+//! report of the hold is a deletion, an overwrite, a flush or an eviction before the granting host
+//! became a master, the reason is `unexplained`. Otherwise it is `two_masters` if that host has
+//! served from its grant to the double grant, and `failover` if it has not.
 //!
-//! `both_served` is the longest time from when the later of two masters began to serve to when the
-//! first of them ceased to, or to the end of the run. `lag` is the longest time from the last grant
-//! or renewal of an earlier hold by another host than the granting one, before that became a
-//! master, to that instant, or to when the other host ceased to serve if it served and that came
-//! first; it counts where the granting host has said since that a failover lost the hold.
+//! `both_served` is the longest time from when the later of two masters began to serve until the
+//! first of them stopped, or the run ended. `lag` is the longest time from the last grant or
+//! renewal of an earlier hold by another host than the granting one, before the granting one became
+//! a master, to that moment; or to the end of the other host's service, if it served and that came
+//! first. It counts if the granting host has reported since that a failover lost the hold.
 //!
-//! Two beliefs that clash are `unexplained` as well, unless each instant of them is one of a double
-//! grant of the two owners that has a reason. The layer is violated iff something is unexplained;
-//! it holds if something was promised that two owners wanted. In real time it is undecided what
-//! would be otherwise, had one of the two been earlier or later by 100 ms, or had each double grant
-//! begun so much earlier and ended so much later.
+//! Two beliefs that clash are `unexplained` as well, unless each instant of them belongs to a
+//! double grant of the two owners with a reason. The layer is violated iff something is
+//! unexplained; it holds if something was promised that two owners wanted. In real time a result is
+//! undecided if it would differ with one of the two earlier or later by 100 ms, or with each double
+//! grant beginning that much earlier and ending that much later.
 
 use std::time::Duration;
 
@@ -69,7 +71,7 @@ use crate::{
     },
 };
 
-/// What a double grant came of.
+/// The cause of a double grant.
 enum Reason {
     Failover,
     TwoMasters(Duration),
@@ -101,7 +103,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         });
         let wider = |span: (True, True)| (moved(span.0, -wider_by), moved(span.1, wider_by));
         let spans: Vec<(True, True)> = same.map(|(_, _, span)| wider(*span)).collect();
-        // What is between two instants at which something changes is as its middle is.
+        // Nothing changes between two neighbouring instants, so their middle decides.
         let mut changes = vec![*from, *until];
         changes.extend(spans.iter().flat_map(|(begin, end)| [*begin, *end]));
         changes.retain(|change| (*from..=*until).contains(change));
@@ -165,12 +167,12 @@ fn pairs(stretches: &[Stretch]) -> Vec<Pair<'_>> {
     pairs
 }
 
-/// Of one host and one lock, before the event of this number.
+/// The state of one host and one lock before an event.
 struct Standing {
-    /// When it became a master, if it is one, as the number of the event and one, or 0 from the
-    /// beginning.
+    /// The time when it became a master, if it is one: the number of that event plus one, or 0 for
+    /// the beginning.
     master: Option<usize>,
-    /// The same of when it began to serve.
+    /// The time when it began to serve, in the same form.
     serves: Option<usize>,
 }
 
@@ -220,7 +222,8 @@ fn grants_or_came_back(event: &Event) -> bool {
     grants(event) || matches!(event.kind, EventKind::Regained { .. })
 }
 
-/// The event with which a hold came back that begins, or is told of, with the event of this number.
+/// The event with which a hold came back that begins, or that its owner learns of, with the event
+/// of this number.
 fn came_back<'a>(history: &'a History, stretch: &Stretch, before: usize) -> Option<(usize, &'a Event)> {
     let mut done = about(history, stretch, True::MAX).into_iter().filter(|(number, event)| {
         let counts = match event.kind {
@@ -240,8 +243,8 @@ fn of_earlier<'a>(history: &'a History, first: &Stretch, at: True) -> Vec<(usize
     about(history, first, at).into_iter().filter(|(number, _)| *number >= begin).collect()
 }
 
-/// The event with which the later hold is granted at an instant, or its owner is told of it, and
-/// the host that does so.
+/// The event with which the later hold is granted at an instant, or with which its owner learns of
+/// it, and the granting host.
 fn granting(history: &History, second: &Stretch, at: True) -> Option<(usize, Host)> {
     let granted = about(history, second, at).into_iter().find(|(_, event)| event.at == at && grants(event));
     let told = || {
@@ -284,8 +287,8 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let here = granting.1;
     let earlier = of_earlier(history, first, at);
     let at_grant = standing(history, first.lock, here, granting.0);
-    // Events from this number on are of the time in which the host is the master that it is; 0
-    // where it always was, or does not serve.
+    // The host is the master that it is for events from this number on; 0 if it always was, or does
+    // not serve.
     let since = at_grant.serves.and(at_grant.master).unwrap_or(0);
     let serves = |host, before| standing(history, first.lock, host, before).serves;
     let as_failover = || {
@@ -327,7 +330,7 @@ fn reason(history: &History, first: &Stretch, second: &Stretch, at: True) -> Opt
     let is_heir = before.iter().any(|(_, event)| grants_or_came_back(event));
     let of_group = before.iter().rev().find(|(number, event)| {
         !is_loss(event) || standing(history, first.lock, event.host, *number).master.is_some() || {
-            // What a host of a cluster lost in a crash it says before it says what it is.
+            // A host of a cluster reports the losses of a crash before it reports its role.
             let mut said = history.events[..*number].iter().rev().filter(|one| one.host == event.host);
             let last = said.find_map(|one| match one.kind {
                 EventKind::Serves { lock, how } if lock == first.lock => Some(how),

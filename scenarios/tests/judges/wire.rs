@@ -1,17 +1,18 @@
-//! Two ways to the same history: the recorder, which looks into a node, against an observer of the
-//! wire, which sees only the commands that the node read, that a key has expired, and the node's
-//! clock.
+//! Compares two ways to the same history: the recorder, which reads a node's memory, and an
+//! observer of the wire. The observer sees only the commands that the node read, the expiry of
+//! keys, and the node's clock.
 //!
-//! A replica must have granted nothing. What it has when it is promoted depends on how much of its
-//! master's stream had arrived, which the wire to clients does not show: from then on it is not
-//! compared. What a node has after a restart is known if its disk keeps all or nothing; so no
-//! released hold comes back with one that has no replicas. Not compared are nodes that drop keys
-//! for want of memory, refuse writes for want of replicas, keep their time in another way than
-//! Redis, are replicated to in another way, or send clients to other nodes of a cluster, nor locks
-//! whose keys do not say who holds them. Commands that came behind a WAIT count when the WAIT has
-//! ended, which its reply shows. Faults that hold up commands between the wire and the node, or
-//! take them away there, are left out of a scenario, and where there are replicas to wait for,
-//! those that take replies away: everything else in it stays as it is.
+//! A replica must not have granted anything. The state of a promoted replica depends on how much of
+//! its master's stream had arrived, which the clients' wire does not show: from the promotion on it
+//! is not compared. The state of a node after a restart is known if its disk keeps all or nothing;
+//! so no released hold may come back with a node that has no replicas.
+//!
+//! Not compared are nodes that evict keys for want of memory, refuse writes for want of replicas,
+//! keep time in another way than Redis, are replicated to in another way, or redirect clients to
+//! other nodes of a cluster. Locks whose keys do not name their holders are not compared either.
+//! Commands behind a WAIT count once the WAIT has ended, which its reply shows. Faults that delay
+//! or drop commands between the wire and the node are removed from a scenario; with replicas to
+//! wait for, so are faults that drop replies. The rest of the scenario stays unchanged.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -41,28 +42,29 @@ use crate::{
     stock,
 };
 
-/// What happens to a node, as the wire and the roles of nodes show it.
+/// An event at a node as seen on the wire, or a change of its role.
 enum Happens {
     Hears(Heard),
-    /// It notifies of a key that has expired, at this time of its clock. Which key that is the
-    /// observer has to know by itself.
+    /// A notification that some key has expired, with the node's time. The observer itself must
+    /// find out which key.
     Expires(Wall),
     Restarts,
     Becomes(Role, True),
 }
 
-/// What holds up the commands of a connection: a WAIT that has no reply yet.
+/// A WAIT without a reply, which holds up the later commands of its connection.
 #[derive(Default)]
 struct Held {
-    /// How many replies come before that of the WAIT. Commands between it and the WAIT before it
-    /// each have one.
+    /// Number of replies before that of the WAIT. Each command between this WAIT and the previous
+    /// one has one reply.
     before: usize,
-    /// What came behind the WAIT: the node executes it when the WAIT has ended.
+    /// Commands behind the WAIT; the node executes them when the WAIT has ended.
     behind: VecDeque<Heard>,
 }
 
 impl Held {
-    /// A reply on a connection: what its node executes then, if it ends a WAIT.
+    /// Takes a reply on a connection; returns the commands that the node then executes, if it ends
+    /// a WAIT.
     fn ends(
         held: &mut BTreeMap<(Host, u64), Held>,
         place: (Host, u64),
@@ -70,7 +72,7 @@ impl Held {
         (at, wall): (True, Wall),
     ) -> Vec<Happens> {
         let Some(mut ended) = held.remove(&place) else { return Vec::new() };
-        // The connection of a WAIT that a new role has ended is closed.
+        // The node closes the connection of a WAIT that a new role has ended.
         if matches!(reply, Value::ServerError(error) if error.code() == "UNBLOCKED") {
             return Vec::new();
         }
@@ -94,11 +96,11 @@ impl Held {
     }
 }
 
-/// A run, and what is needed to follow its nodes.
+/// A run, and the data for following its nodes.
 struct Watched<'a> {
     outcome: &'a Outcome,
     scenario: &'a Scenario,
-    /// Whether a client has several lines of work.
+    /// True if a client has several lines of work.
     several: bool,
 }
 
@@ -112,7 +114,7 @@ impl<'a> Watched<'a> {
         &self.outcome.history
     }
 
-    /// The node as it is written; of several under one name, what they all are.
+    /// The node's entry in the scenario; several nodes under one name share an entry.
     fn written(&self, node: Host) -> &Node {
         let name = self.history().host_name(node);
         let base = name.trim_end_matches(|char: char| char.is_ascii_digit());
@@ -124,13 +126,13 @@ impl<'a> Watched<'a> {
         self.written(node).durability == Durability::AofAlways
     }
 
-    /// Tells if levels of a hold end one by one, as readers' do, also while the node is down: how
-    /// many it counts when it starts again the wire does not show.
+    /// Returns true if levels of a hold end one by one, as readers' do, even while the node is
+    /// down: the wire does not show how many levels the node counts after a restart.
     fn has_levels_of_their_own(&self) -> bool {
         self.scenario.lock.values().any(|lock| lock.kind == LockKind::ReadWrite)
     }
 
-    /// What happened to a node, in order. A role comes before what the node hears at the same time.
+    /// The story of a node, in order. A role comes before commands of the same instant.
     fn story(&self, node: Host) -> Vec<Happens> {
         let history = self.history();
         let name = history.host_name(node);
@@ -185,8 +187,8 @@ impl<'a> Watched<'a> {
                     if !held.contains_key(&place) {
                         continue;
                     }
-                    // Several replies may be sent at once. The parser keeps what it has read of the
-                    // others.
+                    // Several replies may be sent together. The parser keeps the bytes it has read
+                    // of the others.
                     let (mut parser, mut rest) = (Parser::new(), &bytes[..]);
                     while let Ok(reply) = parser.parse_value(&mut rest) {
                         // A message of a subscription ends no WAIT.
@@ -202,7 +204,8 @@ impl<'a> Watched<'a> {
         story
     }
 
-    /// Whether what was recorded of a node follows from what it heard; the first difference if not.
+    /// Checks that the recorded changes of a node follow from its story; the error is the first
+    /// difference.
     fn compare(&self, node: Host, compared: &AtomicUsize) -> Result<(), String> {
         let (mut story, mut recorded, keeps) = (self.story(node), self.recorded(node), self.keeps(node));
         if self.has_levels_of_their_own() {
@@ -213,7 +216,7 @@ impl<'a> Watched<'a> {
             });
             recorded.retain(|change| crash.is_none_or(|crash| change.at < crash.at));
         }
-        // Where another node may have been the master meanwhile, that one has taken the release.
+        // If another node may have been the master in the meantime, it has received the release.
         let is_alone = !self.scenario.node.values().any(|node| node.replica_of.is_some())
             && !self.has_levels_of_their_own();
         let came_back = |event: &&Recorded| {
@@ -223,7 +226,7 @@ impl<'a> Watched<'a> {
         if let Some(event) = self.history().events.iter().find(came_back) {
             return Err(format!("its disk keeps all or nothing, and it has recorded {event:?}"));
         }
-        // None where it is not known what the node has.
+        // `None` while the state of the node is unknown.
         let mut observer = Some(Observer::new(keeps));
         let (mut at, mut from, mut role) = (0, True::ZERO, Role::Master);
         loop {
@@ -252,7 +255,7 @@ impl<'a> Watched<'a> {
         Ok(())
     }
 
-    /// What follows from a part of a node's story.
+    /// The changes that follow from a part of a node's story.
     fn follow(&self, observer: &mut Observer, story: &[Happens], keeps: bool) -> Vec<Change> {
         let mut changes = Vec::new();
         for happens in story {
@@ -268,7 +271,7 @@ impl<'a> Watched<'a> {
         changes
     }
 
-    /// What was recorded of a node: grants, and what owners gave back.
+    /// The recorded changes of a node: grants and releases.
     fn recorded(&self, node: Host) -> Vec<Change> {
         let history = self.history();
         let events = history.events.iter().filter(|event| event.host == node);
@@ -286,8 +289,8 @@ impl<'a> Watched<'a> {
         events.filter_map(change).collect()
     }
 
-    /// Whether a node keeps its keys, they show which owner holds the lock, and it is known what a
-    /// restart leaves of them.
+    /// Returns true if a node keeps its keys, they name the owner of the lock, and the state after
+    /// a restart is known.
     fn watches(&self, node: Host) -> bool {
         let history = self.history();
         let named = history.header.locks.iter().all(|lock| lock.kind.is_exclusive());
@@ -301,12 +304,12 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// Whether a command may hold up those that its connection sends next.
+/// Returns true if a command may hold up the later commands of its connection.
 fn waits(heard: &Heard) -> bool {
     heard.words().first().is_some_and(|verb| verb == "WAIT")
 }
 
-/// The first difference.
+/// Checks that both sides have the same changes; the error is the first difference.
 fn differ(wire: &[Change], recorded: &[Change]) -> Result<(), String> {
     if wire == recorded {
         return Ok(());
@@ -317,10 +320,10 @@ fn differ(wire: &[Change], recorded: &[Change]) -> Result<(), String> {
     Err(format!("change {first}:\n  on the wire {wire:?}\n  recorded    {recorded:?}"))
 }
 
-/// Whether the nodes of a scenario are Redis, and execute every command as soon as they have read
-/// it; and no two owners of one client write the same name.
+/// Returns true if the nodes of a scenario are Redis and execute every command as soon as they have
+/// read it, and no two owners of one client write the same name.
 fn plain(scenario: &Scenario) -> bool {
-    // Whether a node has replicas enough is not among the commands that it reads.
+    // The commands that a node reads do not show if it has enough replicas.
     let odd = |node: &Node| node.is_no_redis() || node.config.contains_key("min-replicas-to-write");
     let shared = |lock: &Lock| lock.subject.traits.with(&lock.traits).token == Token::Shared;
     let several = scenario.client.values().any(|client| client.lines() > 1);
@@ -329,11 +332,11 @@ fn plain(scenario: &Scenario) -> bool {
     plain_nodes && !alike
 }
 
-/// Whether a fault comes between what a node reads and what it executes, or hides when a WAIT has
-/// ended: with its reply.
+/// Returns true if a fault acts between reading and executing a command, or drops the reply that
+/// shows the end of a WAIT.
 fn hides(fault: &Fault, is_replicated: bool) -> bool {
     let delays = fault.delay.as_ref().is_some_and(|delay| delay.request.is_some());
-    // A node whose disk takes nothing refuses writes.
+    // A node whose disk refuses writes refuses commands that write.
     let refuses = fault.disk_fails.is_some() || fault.disk_full.is_some();
     let loses_reply = fault.lose_reply.is_some() || fault.drop_connection.is_some();
     delays
@@ -364,7 +367,7 @@ fn the_wire_tells_of_the_grants_and_releases_that_were_recorded() {
         told.collect()
     });
     assert!(found.is_empty(), "{} differences in {runs} runs:\n{}", found.len(), found.join("\n"));
-    // Fewer would mean that the observer looks away.
+    // Fewer comparisons would mean that the observer skips too much.
     let [alone, replicated] = [alone, replicated].map(AtomicUsize::into_inner);
     println!("compared: {alone} without replicas, {replicated} with some");
     assert!(alone > 1_000 && replicated > 0, "only {alone} and {replicated} were compared");

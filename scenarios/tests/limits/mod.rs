@@ -1,4 +1,4 @@
-//! A file may say of a quantity what the production client takes of it.
+//! A file accepts the same values of a quantity as the production client.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use lockstorm_client::{
 
 use super::{GOOD, check, with};
 
-/// A file and the client's own call with one and the same value: whether each takes it.
+/// A file and the client's call with the same value: both accept it or neither.
 struct Limited<T> {
     limits: Limits<T>,
-    /// A good file, whose mistake would be at the value.
+    /// A file that is good except perhaps for the value.
     file: fn(T) -> String,
-    /// The call of the client.
+    /// The client's call with the value.
     client: fn(Client, T) -> BoxFuture<'static, Result<(), Error>>,
 }
 
-/// Checks that both take the values within the limits, and neither those beyond them. There is no
-/// server: what is not refused fails to connect.
+/// Checks that both accept the values within the limits, and neither accepts those beyond. There is
+/// no server: an accepted value fails to connect.
 async fn file_and_client_agree<T: Copy + PartialOrd + std::fmt::Debug>(row: &Limited<T>, values: &[T]) {
     for value in values {
         let taken = row.limits.takes(*value);
@@ -36,8 +36,8 @@ async fn file_and_client_agree<T: Copy + PartialOrd + std::fmt::Debug>(row: &Lim
     }
 }
 
-/// A lease of 100000 h was accepted in a file, and each call of its run failed: the limits of the
-/// client are those of files.
+/// Regression: a file accepted a lease of 100000 h, and each call of its run failed. Files have the
+/// client's limits.
 #[tokio::test]
 async fn a_file_takes_what_the_client_takes() {
     fn built(client: impl FnOnce(Builder) -> Builder) -> BoxFuture<'static, Result<(), Error>> {
@@ -152,7 +152,7 @@ async fn a_file_takes_what_the_client_takes() {
             Box::pin(async move { client.semaphore("l").try_acquire(permits).await.map(drop) })
         },
     };
-    // A file takes no more at once, for a run follows each permit by itself.
+    // A file accepts no more together, because a run follows each permit by itself.
     file_and_client_agree(&permits, &[0, 1, 10_000]).await;
     assert!(parse("my.toml", &of_semaphore("semaphore", 10_001)).is_err());
     let names: Limited<usize> = Limited {
@@ -179,7 +179,7 @@ fn of_semaphore(kind: &str, taken: u32) -> String {
     )
 }
 
-/// A model may keep for longer what the client takes no longer than ten years.
+/// A model may have longer times than the client, whose limit is ten years.
 #[test]
 fn the_limits_of_the_client_are_no_limits_of_models() {
     let of_model =

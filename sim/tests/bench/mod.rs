@@ -1,4 +1,4 @@
-//! One server with one connection to it, and no wire between.
+//! One server with one connection to it, without a wire between.
 
 use lockstorm_sim::{
     config::Config,
@@ -16,7 +16,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// An empty server, whose PRNG is seeded with `seed`.
+    /// An empty server, whose PRNG has this seed.
     pub(crate) fn new(seed: u64) -> Bench {
         let mut env = Env::new(seed);
         let mut server = Server::new(Config::default(), &mut env);
@@ -25,7 +25,7 @@ impl Bench {
         Bench { env, server }
     }
 
-    /// The bytes of the reply to a command of any words.
+    /// The bytes of the reply to a command of these words.
     pub(crate) fn call(&mut self, words: &[&[u8]]) -> Vec<u8> {
         self.env.outbox.clear();
         let mut bytes = Vec::new();
@@ -38,7 +38,7 @@ impl Bench {
         sent.flat_map(Vec::from).collect()
     }
 
-    /// As [`Bench::call`], with spaces between the words.
+    /// Like [`Bench::call`], with blanks between the words.
     pub(crate) fn line(&mut self, line: &str) -> Vec<u8> {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         self.call(&words)

@@ -1,4 +1,4 @@
-//! What a node still knows after it was killed or lost its power, for each way of keeping data.
+//! The state of a node after it was killed or lost its power, for each way of keeping data.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn nothing() -> Config {
     Config { save: Vec::new(), repl_diskless_sync_delay: 0, ..Config::default() }
 }
 
-/// A node whose snapshots take a second for each key.
+/// A node whose snapshots take one second for each key.
 fn slow_to_save() -> Config {
     let mut config = nothing();
     config.rdb_key_save_delay = 1_000_000;
@@ -24,8 +24,8 @@ fn append(appendfsync: Fsync) -> Config {
     Config { appendonly: true, appendfsync, ..nothing() }
 }
 
-/// Plays `script` on a node, ends it, starts it again, and answers the keys of `a`, `b` and `c`
-/// that are there. A script is commands and waits in milliseconds, parted by semicolons.
+/// Plays `script` on a node, ends it, starts it again, and returns those of the keys `a`, `b` and
+/// `c` that exist. Semicolons separate commands and waits in milliseconds.
 fn survivors(config: &Config, script: &str, end: fn(Server) -> Disk) -> String {
     let mut net = Switch::new([config.clone()]);
     let disk = play(&mut net, script, end);
@@ -59,23 +59,23 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
         (nothing(), "SET a 1; 5000", ""),
         (append(Always), "SET a 1", "a"),
         (append(No), "SET a 1; 60000", ""),
-        // The node starts a quarter into a second, and what is written in that second waits for the
-        // next.
+        // The node starts a quarter into a second, and a write in that second waits for the next
+        // one.
         (append(EverySecond), "SET a 1; 740", ""),
         (append(EverySecond), "SET a 1; 750", "a"),
-        // The first write of a new second takes the sync with it, the ones behind it do not.
+        // The sync covers the first write of a new second, but not the ones behind it.
         (append(EverySecond), "3000; SET a 1; SET b 1; 700", "a"),
         (append(EverySecond), "3000; SET a 1; SET b 1; 750; SET c 1", "ab"),
-        // A sync that takes 700 ms covers what was there when it began, and holds up the next one.
+        // A sync of 700 ms covers the writes before its begin, and delays the next sync.
         (slow.clone(), "3000; SET a 1; 699", ""),
         (slow.clone(), "3000; SET a 1; SET b 1; 700", "a"),
         (slow, "3000; SET a 1; SET b 1; 1450", "ab"),
-        // The save point: two changes, and more than two seconds since the last save, which counts
-        // from the start.
+        // The save point: two changes, and more than two seconds since the last save, counted from
+        // the start.
         (points.clone(), "SET a 1; 60000", ""),
         (points.clone(), "SET a 1; SET b 1; 2700", ""),
-        // It begins in the next second of the wall clock, and the periodic work sees that it is
-        // over.
+        // The save begins in the next second of the wall clock, and the periodic work notices its
+        // end.
         (points.clone(), "SET a 1; SET b 1; 2750; SET c 1; 40", ""),
         (points.clone(), "SET a 1; SET b 1; 2750; SET c 1; 50", "ab"),
         (nothing(), "SET a 1; SAVE; SET b 1", "a"),
@@ -86,11 +86,11 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
         (append(No), "SET a 1; BGREWRITEAOF; SET b 1", ""),
         (append(No), "SET a 1; BGREWRITEAOF; SET b 1; 100", "a"),
         (append(Always), "SET a 1; BGREWRITEAOF; SET b 1", "ab"),
-        // Nothing is synced beside the writing of a file, if that is asked for.
+        // With this option nothing is synced while a file is being written.
         (resting.clone(), "SET a 1; BGSAVE; SET b 1; 500", "a"),
         (resting, "SET a 1; BGSAVE; SET b 1; 1000", "ab"),
         (append(Always), "SET a 1; BGREWRITEAOF; SET b 1; 100; SET c 1", "abc"),
-        // With an append-only file the snapshot is not read, whatever is in it.
+        // With an append-only file the snapshot is not read, whatever it contains.
         (append(No), "SET a 1; SAVE", ""),
     ];
     for (config, script, expected) in rows {
@@ -105,7 +105,7 @@ fn a_file_that_is_to_be_written_is_there_with_its_first_base() {
     let rows = [
         ("SET a 1; CONFIG SET appendonly yes; SET b 1; 999", ""),
         ("SET a 1; CONFIG SET appendonly yes; SET b 1; 1000; SET c 1", "abc"),
-        // A file from before stays until then.
+        // An earlier file stays until then.
         (
             "CONFIG SET appendonly yes; 1000; SET a 1; CONFIG SET appendonly no; CONFIG SET appendonly yes; SET b 1",
             "a",
@@ -196,7 +196,7 @@ fn keys_that_expired_while_the_node_was_down_are_left_out_of_a_snapshot() {
     assert_eq!(net.call(0, "DBSIZE"), ":1");
 }
 
-/// Whom it follows, too: a Sentinel writes that down of each node that it reconfigures.
+/// That includes its master: a Sentinel makes each node that it reconfigures write that down.
 #[test]
 fn what_config_rewrite_has_written_is_there_after_a_crash_and_nothing_else() {
     let follower = Config { replicaof: Some(("n0".into(), 6379)), ..nothing() };

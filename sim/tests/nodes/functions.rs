@@ -1,5 +1,5 @@
-//! Libraries of functions, which are a node's as its data is: they outlive it, and its replicas
-//! have them.
+//! Function libraries belong to a node like its data: they survive a restart, and its replicas have
+//! them.
 
 use crate::switch::Switch;
 use lockstorm_sim::{

@@ -1,4 +1,4 @@
-//! Several nodes in one process: replication between them, and what of them outlives a crash.
+//! Several nodes in one process: replication between them, and the state that survives a crash.
 
 mod durability;
 mod functions;

@@ -1,19 +1,19 @@
-//! MIGRATE between two nodes: what has gone over, what has stayed, and that nothing else happens
-//! meanwhile.
+//! MIGRATE between two nodes: the keys that moved, the keys that stayed, and that nothing else
+//! happens during it.
 
 use std::time::Duration;
 
 use crate::switch::Switch;
 use lockstorm_sim::config::Config;
 
-/// Two nodes; the second one may want a password.
+/// Two nodes; the second requires `password` unless it is empty.
 fn pair(password: &str) -> Switch {
     let plain = Config { save: Vec::new(), ..Config::default() };
     let guarded = Config { requirepass: password.into(), ..plain.clone() };
     Switch::new([plain, guarded])
 }
 
-/// The address of the second node, as MIGRATE takes it.
+/// The second node's address, in MIGRATE's form.
 const TARGET: &str = "n1 6379";
 
 fn migrate(net: &mut Switch, rest: &str) -> String {
@@ -61,7 +61,7 @@ fn a_copy_stays_and_what_is_in_the_way_is_replaced_only_where_that_is_asked_for(
         migrate(&mut net, "\"\" 0 1000 KEYS a b"),
         "-ERR Target instance replied with error: BUSYKEY Target key name already exists."
     );
-    // What went over has gone here, what did not has stayed.
+    // Keys that moved are gone here; keys that did not move remain.
     assert_eq!((net.call(0, "EXISTS a"), net.call(0, "EXISTS b")), (":1".into(), ":0".into()));
     assert_eq!(net.call(1, "GET b"), "$1 2");
     assert_eq!(migrate(&mut net, "a 0 1000 COPY REPLACE"), "+OK");
@@ -117,7 +117,7 @@ fn nothing_else_happens_while_keys_are_on_their_way() {
     assert_eq!((net.call(0, "GET a"), net.call(1, "GET a")), ("$1 2".into(), "$1 1".into()));
 }
 
-/// Regression: the error went to the client that sent the next command.
+/// Regression: the client that sent the next command got the error.
 #[test]
 fn who_had_read_what_it_sends_away_hears_of_it_itself() {
     let mut net = pair("");
@@ -149,7 +149,7 @@ fn replicas_hear_of_what_has_gone() {
     assert_eq!((net.call(2, "EXISTS a"), net.call(2, "EXISTS b")), (":0".into(), ":1".into()));
 }
 
-/// What INFO of the first node says of connections that are kept.
+/// The number of cached connections in INFO of the first node.
 fn kept(net: &mut Switch) -> String {
     let conn = net.connect(0);
     net.send(0, conn, "INFO stats");
@@ -167,7 +167,7 @@ fn a_connection_is_kept_for_the_next_migration_until_it_is_idle_for_long() {
     assert_eq!(migrate(&mut net, "a 0 1000"), "+OK");
     let first = accepted(&mut net);
     assert_eq!((migrate(&mut net, "b 0 1000"), kept(&mut net)), ("+OK".into(), "1".into()));
-    // Into another database it goes as well.
+    // A migration into another database uses the same connection.
     assert_eq!(migrate(&mut net, "c 5 1000"), "+OK");
     assert_eq!(accepted(&mut net), first);
     net.run(Duration::from_secs(12));

@@ -1,5 +1,5 @@
-//! Replication between nodes: what a replica sees, and what is left after links break and roles
-//! change.
+//! Replication between nodes: the data of replicas, and the state after broken links and changed
+//! roles.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use lockstorm_sim::{
     server::Server,
 };
 
-/// Replicas get their snapshot at once: the five seconds that a server waits for more of them are
-/// tested once.
+/// Replicas get their snapshot immediately; one test covers the five seconds for which a server
+/// waits for more of them.
 fn prompt() -> Config {
     Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..Config::default() }
 }
@@ -48,7 +48,7 @@ fn a_snapshot_waits_five_seconds_for_more_replicas_unless_told_otherwise() {
     let mut net = Switch::new([Config::default(), Config::default()]);
     net.call(0, "SET k v");
     net.call(1, "REPLICAOF n0 6379");
-    // The delay is counted in the whole seconds of the periodic run.
+    // The delay counts in whole seconds of the periodic run.
     net.run_secs(4);
     assert!(net.call(1, "ROLE").contains("sync") || net.call(1, "ROLE").contains("handshake"));
     net.run_secs(2);
@@ -79,12 +79,12 @@ fn a_broken_link_costs_only_what_was_missed() {
     net.run_secs(2);
     assert_eq!(net.call(1, "GET k"), "$1 2");
     let syncs = net.server(0).node().replication.syncs;
-    // The one refused is the first: a node that was a master asks to go on with its own history.
+    // The first one is refused: a node that was a master asks to continue its own history.
     assert_eq!((syncs.full, syncs.partial, syncs.partial_refused), (1, 1, 1));
 }
 
-/// As `redis-server` answers: with `replicaof` from the start there is no position yet, and no link
-/// that was lost.
+/// Like `redis-server`: with `replicaof` from the start it has no position yet, and has lost no
+/// link.
 #[test]
 fn a_replica_from_the_start_that_never_reached_its_master_says_so() {
     let mut env = Env::new(1);
@@ -179,7 +179,7 @@ fn a_chain_passes_its_masters_stream_on_byte_for_byte() {
     assert_eq!(net.call(2, "GET k"), "$1 v");
     assert_eq!(net.offset(0), net.offset(1));
     assert_eq!(net.offset(0), net.offset(2));
-    // The end of the chain can be taken over by its head without beginning anew.
+    // The head of the chain can take over its end without a full resynchronization.
     net.call(2, "REPLICAOF n0 6379");
     net.run_secs(2);
     assert_eq!(net.server(0).node().replication.syncs.partial, 1);
@@ -220,7 +220,7 @@ fn wait_answers_once_enough_replicas_have_the_write_or_the_time_is_up() {
     net.send(0, client, "SET k v");
     net.send(0, client, "WAIT 2 100");
     assert_eq!(net.received(0, client), "+OK");
-    // There with the question, and back with the answer.
+    // One latency for the question, one for the answer.
     net.run(LATENCY);
     net.run(LATENCY);
     assert_eq!(net.received(0, client), ":2");
@@ -265,7 +265,7 @@ fn a_master_without_enough_good_replicas_refuses_writes() {
     net.call(1, "REPLICAOF n0 6379");
     net.run_secs(2);
     assert_eq!(net.call(0, "SET k 1"), "+OK");
-    // Silence is noticed by the first count after more than three seconds of it, not before.
+    // The first count after more than three seconds of silence notices it, not an earlier one.
     net.hold(1, 0);
     net.run_secs(3);
     assert_eq!(net.call(0, "SET k 2"), "+OK");
@@ -300,7 +300,7 @@ fn an_idle_pair_exchanges_one_acknowledgement_a_second_and_one_ping_every_ten() 
     let (before, offset) = (net.deliveries(), net.offset(0));
     net.run_secs(60);
     assert_eq!(net.deliveries() - before, 60 + 6);
-    // PING as the stream has it: an array of one word.
+    // PING in the stream is an array of one word.
     assert_eq!(net.offset(0) - offset, 6 * "*1\r\n$4\r\nPING\r\n".len() as u64);
 }
 
@@ -315,8 +315,8 @@ fn a_node_without_peers_asks_for_nothing() {
 
 #[test]
 fn an_expiry_reaches_replicas_as_an_instant_or_as_before_redis_7_as_the_time_left() {
-    // The replica's clock is a minute ahead. An instant is nearer for it by that minute; a time
-    // left is not.
+    // The replica's clock is a minute ahead. An absolute time of expiry is a minute nearer for it;
+    // a remaining time is not.
     for (replicate_relative_ttl, expire, set) in [(false, ":39999", ":29999"), (true, ":100000", ":90000")] {
         let mut net = Switch::following(
             1,
@@ -339,7 +339,7 @@ fn an_expiry_that_is_past_by_the_replicas_clock_hides_the_key_and_does_not_delet
     net.call(0, "PEXPIRE k 10000");
     net.run(LATENCY);
     assert_eq!((net.call(1, "EXISTS k"), net.call(1, "DBSIZE")), (":0".into(), ":1".into()));
-    // The master makes it last: what the replica had only hidden is there again.
+    // The master makes the key persistent: the replica had only hidden it, and shows it again.
     net.call(0, "PERSIST k");
     net.run(LATENCY);
     assert_eq!(net.call(1, "GET k"), "$1 v");
@@ -371,7 +371,7 @@ fn a_replica_follows_as_a_user_that_may_do_no_more_than_that() {
     net.call(1, "CONFIG SET masterauth secret");
     net.run_secs(3);
     assert_eq!(net.call(1, "GET k"), "$1 v");
-    // What the replica is sent needs no permission there, whatever its own users may do.
+    // The replica executes the stream without any permission, whatever its own users may do.
     net.call(1, "ACL SETUSER default -set");
     net.call(0, "SET k w");
     net.run_secs(1);
@@ -386,9 +386,9 @@ fn a_stream_that_goes_on_under_a_new_name_is_not_fed_under_the_old_one() {
     net.run_secs(1);
     net.call(1, "REPLICAOF NO ONE");
     net.call(1, "SET k 2");
-    // The new name and what was written under it come in one piece. The replica below must not be
-    // handed that before it knows the name: it would ask for a continuation that is behind the
-    // point where the two part.
+    // The new replication ID and the writes under it arrive in one piece. The replica below must
+    // not receive the writes before it knows the ID: it would ask for a continuation behind the
+    // point where the histories part.
     net.call(0, "REPLICAOF n1 6379");
     net.run_secs(3);
     assert_eq!(net.call(2, "GET k"), "$1 2");
@@ -409,7 +409,7 @@ fn a_replica_that_takes_writes_deletes_what_it_gave_a_time_to_live_and_nothing_e
     assert_eq!(net.call(1, "DBSIZE"), ":4");
     net.run_secs(2);
     assert_eq!(net.call(1, "DBSIZE"), ":3");
-    // An expired key is hidden from reads, and deleted by writes.
+    // Reads do not see an expired key, and writes delete it.
     assert_eq!(net.call(1, "GET masters"), "$-1");
     assert_eq!(net.call(1, "INCR counter"), ":1");
     assert_eq!(net.call(1, "TTL counter"), ":-1");
@@ -515,10 +515,10 @@ fn a_replica_that_loads_from_the_socket_shows_its_old_data_only_where_the_histor
     net.sever(0, 1);
     assert_eq!(net.call(1, "GET old"), "$1 1", "what did not come whole replaces nothing");
     net.join(0, 1);
-    // The first one is written to its end, though no replica reads it.
+    // The first snapshot is written to its end, although no replica reads it.
     net.run_secs(12);
     assert_eq!(net.call(1, "GET old"), "$-1");
-    // The next time it is the same history, from too far back.
+    // The second request has the same history, but from too far back.
     net.call(0, "SET late 1");
     net.run(LATENCY);
     net.sever(0, 1);
@@ -560,7 +560,8 @@ fn a_full_resynchronization_that_comes_to_nothing_leaves_the_old_history_to_go_o
     net.call(0, "SET k 1");
     net.call(1, "REPLICAOF n0 6379");
     net.run_secs(2);
-    // Another master is about to send its snapshot, and is left before that is whole.
+    // Another master is about to send its snapshot, and the replica leaves it before that is
+    // complete.
     net.call(2, "SET other 1");
     net.call(2, "CONFIG SET rdb-key-save-delay 10000000");
     net.call(1, "REPLICAOF n2 6379");
@@ -579,7 +580,7 @@ fn a_full_resynchronization_that_comes_to_nothing_leaves_the_old_history_to_go_o
 fn a_replica_that_is_killed_misses_what_the_same_transaction_writes() {
     let mut net = Switch::following(1, prompt());
     let conn = net.connect(0);
-    // More than the least that a backlog holds.
+    // More than the smallest backlog can hold.
     let long = format!("SET k {}", "v".repeat(20_000));
     for line in ["MULTI", "CLIENT KILL TYPE replica", "CONFIG SET repl-backlog-size 1", &long, "EXEC"] {
         net.send(0, conn, line);

@@ -1,5 +1,5 @@
-//! Several servers in one process, joined by links whose delivery the test decides. Time is a
-//! number, and goes on only when the test lets it.
+//! Several servers in one process, connected by links whose delivery the test controls. Time is a
+//! number, and only the test advances it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,13 +15,13 @@ use lockstorm_sim::{
     time::{Monotonic, Wall},
 };
 
-/// How long bytes and connections take from node to node.
+/// The delay of bytes and connections between nodes.
 pub(crate) const LATENCY: Duration = Duration::from_millis(1);
 
-/// The wall clock at the start of a test: not a whole second, as no real start is.
+/// The wall clock at the start of a test; not a whole second, like any real start.
 pub(crate) const START: Wall = Wall::from_millis(1_700_000_000_250);
 
-/// Node `n`, reached by the others as host `n<n>`.
+/// Node `n`, which the others reach as host `n<n>`.
 struct Host {
     server: Option<Server>,
     env: Env,
@@ -30,7 +30,7 @@ struct Host {
     accepted: u64,
 }
 
-/// Where a connection leads.
+/// The other end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Node(usize, ConnId),
@@ -43,23 +43,23 @@ enum Delivery {
     Dial { from: usize, conn: ConnId, to: usize },
 }
 
-/// The nodes and what is under way between them.
+/// The nodes, and the deliveries between them.
 pub(crate) struct Switch {
     hosts: Vec<Host>,
     now: Monotonic,
-    /// By due time and order of sending.
+    /// Deliveries by due time and order of sending.
     wire: BTreeMap<(Monotonic, u64), Delivery>,
     sent: u64,
     ends: BTreeMap<(usize, ConnId), End>,
     clients: BTreeMap<(usize, ConnId), Vec<u8>>,
-    /// Pairs (from, to) whose deliveries wait, and what waits.
+    /// Pairs (from, to) whose deliveries are held, with these deliveries.
     held: BTreeMap<(usize, usize), Vec<Delivery>>,
     /// Pairs that cannot connect.
     severed: BTreeSet<(usize, usize)>,
 }
 
 impl Switch {
-    /// As many masters without replicas as there are configurations.
+    /// One master without replicas for each configuration.
     pub(crate) fn new(configs: impl IntoIterator<Item = Config>) -> Switch {
         let mut switch = Switch {
             hosts: Vec::new(),
@@ -81,7 +81,7 @@ impl Switch {
         switch
     }
 
-    /// `replicas` nodes that follow node 0, in step with it.
+    /// Node 0 and `replicas` synchronized replicas of it.
     pub(crate) fn following(replicas: usize, config: Config) -> Switch {
         let mut switch = Switch::new(vec![config; replicas + 1]);
         for n in 1..=replicas {
@@ -94,27 +94,27 @@ impl Switch {
         switch
     }
 
-    /// The server of a node that runs.
+    /// The server of a running node.
     pub(crate) fn server(&self, node: usize) -> &Server {
         self.hosts[node].server.as_ref().expect("the node runs")
     }
 
-    /// The offset of the stream that a node has reached.
+    /// The replication offset of a node.
     pub(crate) fn offset(&self, node: usize) -> u64 {
         self.server(node).node().replication.history.offset
     }
 
-    /// How many pieces have gone out between nodes so far.
+    /// The number of pieces sent between nodes so far.
     pub(crate) fn deliveries(&self) -> u64 {
         self.sent
     }
 
-    /// Whether a node has asked to be woken.
+    /// Returns true if a node has set an alarm.
     pub(crate) fn has_alarm(&self, node: usize) -> bool {
         self.hosts[node].alarm.is_some()
     }
 
-    /// Moves a node's wall clock, and leaves the others' alone.
+    /// Moves only this node's wall clock forward.
     pub(crate) fn step_wall(&mut self, node: usize, by: Duration) {
         self.hosts[node].env.wall += by;
     }
@@ -124,15 +124,15 @@ impl Switch {
         self.hosts[node].env.wall -= by;
     }
 
-    /// A new client connection to a node.
+    /// Opens a client connection to a node.
     pub(crate) fn connect(&mut self, node: usize) -> ConnId {
         let conn = self.accept(node, End::Client, "client:1".into());
         self.clients.insert((node, conn), Vec::new());
         conn
     }
 
-    /// Sends a command on a new connection, and returns what was answered at once, line breaks as
-    /// spaces.
+    /// Sends a command on a new connection and returns the immediate reply, with spaces for line
+    /// breaks.
     pub(crate) fn call(&mut self, node: usize, line: &str) -> String {
         let conn = self.connect(node);
         self.send(node, conn, line);
@@ -144,25 +144,25 @@ impl Switch {
         self.step(node, Event::Bytes { conn, bytes: Bytes::from(format!("{line}\r\n")) });
     }
 
-    /// What has come on a connection since it was last asked.
+    /// The bytes received on a connection since the previous call.
     pub(crate) fn received(&mut self, node: usize, conn: ConnId) -> String {
         let bytes = std::mem::take(self.clients.get_mut(&(node, conn)).expect("a client's connection"));
         String::from_utf8_lossy(&bytes).trim_end().replace("\r\n", " ")
     }
 
-    /// Holds back what `from` sends to `to`, until it is released.
+    /// Holds everything that `from` sends to `to` until it is released.
     pub(crate) fn hold(&mut self, from: usize, to: usize) {
         self.held.entry((from, to)).or_default();
     }
 
-    /// Delivers what was held, and holds no longer.
+    /// Delivers the held pieces, and ends the hold.
     pub(crate) fn release(&mut self, from: usize, to: usize) {
         for delivery in self.held.remove(&(from, to)).unwrap_or_default() {
             self.post(delivery);
         }
     }
 
-    /// Closes every connection between two nodes, on both sides at once; what was under way is
+    /// Closes every connection between two nodes, on both sides together; pieces on their way are
     /// lost.
     pub(crate) fn reset(&mut self, a: usize, b: usize) {
         let between = |node: usize, end: &End| match end {
@@ -183,7 +183,7 @@ impl Switch {
         }
     }
 
-    /// Resets the connections between two nodes, and lets no new one come up until they are joined.
+    /// Resets the connections between two nodes, and permits no new one until they are joined.
     pub(crate) fn sever(&mut self, a: usize, b: usize) {
         self.severed.extend([(a, b), (b, a)]);
         self.reset(a, b);
@@ -195,12 +195,12 @@ impl Switch {
         self.severed.remove(&(b, a));
     }
 
-    /// Nothing more can be written to the disk of a node.
+    /// Fills the disk of a node: no further write succeeds.
     pub(crate) fn fill_disk(&mut self, node: usize) {
         self.step(node, Event::Disk { fault: Some(DiskFault::Full) });
     }
 
-    /// Takes the server of a node away, with all its connections.
+    /// Stops the server of a node with all its connections, and returns it.
     pub(crate) fn stop(&mut self, node: usize) -> Server {
         let server = self.hosts[node].server.take().expect("the node runs");
         self.hosts[node].alarm = None;
@@ -220,12 +220,11 @@ impl Switch {
         self.carry_out(node);
     }
 
-    /// Lets time pass in whole seconds.
+    /// Advances time by whole seconds.
     pub(crate) fn run_secs(&mut self, seconds: u64) {
         self.run(Duration::from_secs(seconds));
     }
 
-    /// Lets time pass.
     pub(crate) fn run(&mut self, time: Duration) {
         let end = self.now + time;
         loop {
@@ -287,7 +286,7 @@ impl Switch {
                     self.route(node, to, Delivery::Dial { from: node, conn, to });
                 }
                 Action::Alarm { at } => self.hosts[node].alarm = Some(at.max(self.now)),
-                // What the switch delivers meanwhile the server keeps.
+                // The server keeps deliveries that arrive during a stall.
                 Action::Stall { .. } => {}
                 Action::ResumeScript => panic!("scripts go by no clock here"),
                 Action::Advance { .. } => panic!("the clock of the switch is moved by the test"),

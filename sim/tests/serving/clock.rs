@@ -1,4 +1,4 @@
-//! A clock that only DEBUG CLOCK ADVANCE moves: what depends on time waits for it.
+//! A clock that only DEBUG CLOCK ADVANCE moves: everything that depends on time waits for it.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn keys_expire_by_it_to_the_millisecond() {
     peer.asks("PTTL k", ":1000\r\n");
     peer.asks("DEBUG CLOCK ADVANCE 999", "+OK\r\n");
     peer.asks("PTTL k", ":1\r\n");
-    // What comes behind the command, in one write, sees the new time.
+    // Commands behind it in the same write see the new time.
     peer.asks("DEBUG CLOCK ADVANCE 2\r\nGET k", "+OK\r\n$-1\r\n");
 }
 
@@ -102,7 +102,7 @@ fn a_script_without_an_end_is_found_out_while_the_clock_stands_still() {
     let server = TestServer::builder().config(config).manual_clock().start_blocking().expect("a free port");
     let (mut peer, mut endless) = (Peer::connect(&server), Peer::connect(&server));
     endless.send("EVAL \"while true do end\" 0\r\n");
-    // The script comes in on another connection, and may be the later one.
+    // The script comes on another connection, and may arrive later.
     let answers = std::iter::repeat_with(|| peer.line("PING"));
     let busy = answers.take(10_000).find(|answer| answer != "+PONG\r\n").expect("the script runs");
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_script_without_an_end_is_found_out_while_the_clock_stands_still() {
 fn however_far_it_goes_the_node_answers() {
     let server = manual();
     let mut peer = Peer::connect(&server);
-    // A replica that never acknowledges, and a key: there is something to do in every second.
+    // With a replica that never acknowledges, and a key, every second has work.
     Peer::connect(&server).send("SYNC\r\n");
     peer.asks("SET k v EX 100000000", "+OK\r\n");
     peer.asks("DEBUG CLOCK ADVANCE 9223372036854775807", "+OK\r\n");

@@ -1,4 +1,4 @@
-//! Clients that die at the worst moment, and servers that end in order.
+//! Clients that die at the worst moment, and servers that end in an orderly way.
 
 use std::{io::Read, time::Instant};
 
@@ -27,7 +27,7 @@ fn a_client_that_dies_mid_command_harms_no_other() {
         "SYNC\r\n",
         "WAIT 1 0\r\n",
         "CLIENT REPLY OFF\r\nGET big\r\n",
-        // Replies that will never be read, more than sockets hold.
+        // Replies that no client reads, more than sockets can hold.
         &"GET big\r\n".repeat(30),
         "\"unbalanced\r\n",
         "*1\r\n$-5\r\n",
@@ -65,7 +65,7 @@ fn a_shutdown_answers_earlier_commands_and_closes_all_connections() {
     }
 }
 
-/// Clients that kill one wait for nothing before they look for what its end has changed.
+/// A client that kills another must find its end executed without waiting.
 #[test]
 fn who_is_killed_learns_of_it_before_who_asked_for_that_is_answered() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -90,7 +90,7 @@ fn who_is_killed_learns_of_it_before_who_asked_for_that_is_answered() {
 
 const REPLIES: usize = 200;
 
-/// What one client leaves unread is not waited for by another one.
+/// Unread replies of one client do not delay another.
 #[test]
 fn a_client_that_reads_nothing_holds_up_no_other() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -104,7 +104,7 @@ fn a_client_that_reads_nothing_holds_up_no_other() {
         })
         .collect();
     let mut longest = std::time::Duration::ZERO;
-    // Until all replies are made, for which the network has no room.
+    // Until all replies exist; the network has no room for them.
     while longest.is_zero() || other.calls("get") < 200 {
         #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
         let begun = std::time::Instant::now();
@@ -115,20 +115,20 @@ fn a_client_that_reads_nothing_holds_up_no_other() {
     drop(readers);
 }
 
-/// A client that has been answered with a megabyte each time and reads nothing, and another one.
+/// A client that got a megabyte in each of its replies and reads nothing, and another client.
 fn slow_reader(server: &TestServer) -> (Peer, Peer) {
     let mut other = Peer::connect(server);
     other.asks("SETRANGE k 1048575 v", ":1048576\r\n");
     let mut slow = Peer::connect(server);
     slow.asks("CLIENT SETNAME slow", "+OK\r\n");
     slow.send("GET k\r\n".repeat(REPLIES));
-    // The last of the replies are made, and the network has no room for them.
+    // The last replies exist, and the network has no room for them.
     while other.calls("get") < REPLIES as u64 {}
     (slow, other)
 }
 
-/// As on a server: the memory is free at once, even if the client still reads, and no old replies
-/// arrive after its end.
+/// As on a real server: the memory is freed immediately, even if the client still reads, and no old
+/// replies arrive after its end.
 #[test]
 fn who_is_killed_is_not_waited_for() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -138,8 +138,8 @@ fn who_is_killed_is_not_waited_for() {
     assert!(read < REPLIES << 19, "{read}");
 }
 
-/// Regression: it was forgotten at once, with replies that could never be freed. As in Redis, it
-/// can be killed until it has read them.
+/// Regression: the client was forgotten immediately, with replies that could never be freed. As in
+/// Redis, it can be killed until it has read them.
 #[test]
 fn who_goes_without_reading_can_be_killed() {
     for goes in ["QUIT\r\n", "*1\r\n:no bulk\r\n"] {
@@ -163,7 +163,8 @@ fn who_goes_and_reads_has_every_reply_and_is_gone() {
     other.awaits("clients", "connected_clients", "1");
 }
 
-/// What it had sent behind that was left unread, and the network dropped the replies with it.
+/// Regression: commands sent behind the end stayed unread, and the network dropped the replies with
+/// them.
 #[test]
 fn what_comes_behind_the_end_costs_no_replies() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -175,7 +176,7 @@ fn what_comes_behind_the_end_costs_no_replies() {
     assert!(replies.len() > REPLIES << 20 && replies.ends_with(b"+OK\r\n"), "{}", replies.len());
 }
 
-/// Regression: a client with CLIENT REPLY OFF was kept forever once it had the earlier replies.
+/// Regression: a client with CLIENT REPLY OFF was kept forever after it got the earlier replies.
 #[test]
 fn who_goes_in_silence_has_the_replies_from_before_and_is_gone() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -189,7 +190,7 @@ fn who_goes_in_silence_has_the_replies_from_before_and_is_gone() {
 
 #[test]
 fn a_server_of_ones_own_is_there_within_milliseconds() {
-    // Other tests run beside this one: the quickest of some starts is what it takes.
+    // Other tests run beside this one: the fastest of several starts is the measure.
     let quickest = (0..20).map(|_| {
         #[expect(clippy::disallowed_methods, reason = "it measures a real start")]
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What a client may send, leave unread and occupy, each as its option says.
+//! Limits of a client's requests, unread replies and connections, each as set by its option.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -37,7 +37,7 @@ fn an_argument_may_be_as_long_as_proto_max_bulk_len() {
 fn a_command_may_be_as_long_as_client_query_buffer_limit() {
     let server = with(&[("client-query-buffer-limit", "1mb")]);
     let (mut greedy, mut other) = (Peer::connect(&server), Peer::connect(&server));
-    // As soon as it is too long it is over, though the command has not ended.
+    // The connection ends as soon as the command is too long, before the command's end.
     greedy.send(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n", 2 * MIB));
     let chunk = vec![b'x'; MIB / 4];
     let sent = (0..8).take_while(|_| greedy.stream.write_all(&chunk).is_ok()).count();
@@ -55,7 +55,7 @@ fn a_slow_reader_is_dropped_at_the_hard_limit() {
     slow.send("GET big\r\n".repeat(64));
     other.awaits("clients", "connected_clients", "1");
     assert!(slow.rest().len() < 64 * MIB, "what it had not read is lost");
-    // The limit is read where it counts, so that changing it counts at once.
+    // The limit is read at each check, so that a change takes effect immediately.
     other.asks("CONFIG SET client-output-buffer-limit \"normal 0 0 0\"", "+OK\r\n");
     let mut patient = Peer::connect(&server);
     patient.send("GET big\r\n".repeat(64));
@@ -72,7 +72,7 @@ fn a_slow_reader_is_dropped_when_the_soft_limit_has_lasted() {
     other.awaits("stats", "total_commands_processed", "66");
     other.asks("DEBUG CLOCK ADVANCE 9000", "+OK\r\n");
     assert_eq!(other.info("clients", "connected_clients"), "2");
-    // Nothing more is written to it: the time alone ends it.
+    // No further bytes are written to it: the time alone ends it.
     other.asks("DEBUG CLOCK ADVANCE 2000", "+OK\r\n");
     other.awaits("clients", "connected_clients", "1");
     assert!(slow.rest().len() < 64 * MIB);
@@ -140,7 +140,7 @@ fn who_stays_silent_for_longer_than_timeout_is_dropped() {
     idle.asks("PING", "+PONG\r\n");
     other.asks("DEBUG CLOCK ADVANCE 7000", "+OK\r\n");
     assert_eq!(idle.rest(), b"");
-    // Subscribers and blocked clients are not idle, and waiting for the clock is waiting.
+    // Subscribers and blocked clients are not idle, not even while they wait for the clock.
     assert_eq!(other.info("clients", "connected_clients"), "3");
     other.asks("RPUSH q a", ":1\r\n");
     waiting.gets("*2\r\n$1\r\nq\r\n$1\r\na\r\n");
@@ -153,7 +153,7 @@ fn a_stalled_node_leaves_what_comes_in_the_sockets() {
     let (mut sleeper, mut eager) = (Peer::connect(&server), Peer::connect(&server));
     eager.asks("PING", "+PONG\r\n");
     sleeper.send("DEBUG SLEEP 2\r\n");
-    // The server has the command before the flood begins.
+    // The server has read the command before the flood begins.
     #[expect(clippy::disallowed_methods, reason = "a real server is given real time")]
     std::thread::sleep(Duration::from_millis(200));
     eager.stream.set_nonblocking(true).expect("a socket");

@@ -1,5 +1,5 @@
-//! A node behind real sockets, as its clients meet it: limits, slow and dying peers, a clock that
-//! clients move.
+//! A node behind real sockets, as seen by its clients: limits, slow and dying peers, a clock that
+//! clients advance.
 
 mod clock;
 mod dying;

@@ -1,4 +1,4 @@
-//! A client without a library between the test and the bytes.
+//! A client without a library, so that a test sees the bytes.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -8,7 +8,7 @@ use std::{
 
 use lockstorm_sim::TestServer;
 
-/// How long a reply may take before it counts as missing.
+/// Time after which a reply counts as missing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One connection.
@@ -28,14 +28,14 @@ impl Peer {
         self.stream.write_all(bytes.as_ref()).expect("open");
     }
 
-    /// Sends an inline command and reads an answer as long as `expected`, which it must be.
+    /// Sends an inline command, and asserts that the reply begins with `expected`.
     #[track_caller]
     pub(crate) fn asks(&mut self, command: &str, expected: &str) {
         self.send(format!("{command}\r\n"));
         self.gets(expected);
     }
 
-    /// What comes next must be this.
+    /// Asserts that the next bytes are these.
     #[track_caller]
     pub(crate) fn gets(&mut self, expected: &str) {
         let mut answer = vec![0; expected.len()];
@@ -63,22 +63,22 @@ impl Peer {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// One field of INFO.
+    /// The value of a field of INFO.
     pub(crate) fn info(&mut self, section: &str, field: &str) -> String {
         let text = self.text(&format!("INFO {section}"));
         let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         line.unwrap_or_else(|| panic!("no {field} in {text}")).to_owned()
     }
 
-    /// How often a command was called.
+    /// The number of calls of a command.
     pub(crate) fn calls(&mut self, command: &str) -> u64 {
         let text = self.text("INFO commandstats");
-        // One that was never called has no line.
+        // A command without calls has no line.
         let line = text.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
         line.map_or(0, |line| line.split(',').next().expect("a first").parse().expect("a number"))
     }
 
-    /// Asks for a field of INFO until it is this.
+    /// Polls a field of INFO until it has this value.
     #[track_caller]
     pub(crate) fn awaits(&mut self, section: &str, field: &str, expected: &str) {
         for _ in 0..1000 {
@@ -91,7 +91,7 @@ impl Peer {
         assert_eq!(self.info(section, field), expected, "{field}");
     }
 
-    /// Reads all that still comes until the server hangs up; fails when it does not.
+    /// Reads everything until the server closes the connection; fails if it does not.
     #[track_caller]
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let (mut all, mut chunk) = (Vec::new(), vec![0; 1 << 16]);

@@ -1,5 +1,5 @@
-//! Scripts that take longer than `busy-reply-threshold`: others have turns in between, and they end
-//! by themselves.
+//! Scripts that take longer than `busy-reply-threshold`: other clients get turns in between, and
+//! the scripts end by themselves.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::peer::Peer;
 const BUSY: &str =
     "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n";
 
-/// Lua that goes on until so many milliseconds have passed, by the clock that TIME reads.
+/// Lua that runs until `ms` milliseconds have passed, by the clock of TIME.
 fn lasting(ms: u32) -> String {
     format!(
         "local function now() local t = redis.call('time') return t[1] * 1000 + t[2] / 1000 end \
@@ -18,15 +18,15 @@ fn lasting(ms: u32) -> String {
     )
 }
 
-/// A server whose scripts share it after 20 ms.
+/// A server whose scripts yield to others after 20 ms.
 fn server() -> TestServer {
     let config = Config { busy_reply_threshold: 20, ..Config::default() };
     TestServer::builder().config(config).start_blocking().expect("a free port")
 }
 
-/// What is answered once a script of another client has begun, and the node is busy with it.
+/// The reply while the node is busy with a script of another client.
 fn busy_answer(peer: &mut Peer) -> String {
-    // The script comes in on another connection, and may be the later one.
+    // The script comes on another connection, and may arrive later.
     let answers = std::iter::repeat_with(|| peer.line("PING"));
     answers.take(100_000).find(|answer| answer != "+PONG\r\n").expect("the script runs")
 }
@@ -44,7 +44,7 @@ fn a_long_script_ends_by_itself_and_time_goes_on_in_it() {
     until_busy(&mut peer);
     long.gets("$4\r\ndone\r\n");
     peer.asks("GET k", "$4\r\ndone\r\n");
-    // How long it took was noted, all turns together.
+    // Its duration was recorded, all turns together.
     let took = peer.info("commandstats", "cmdstat_eval");
     let usec = took.split(',').find_map(|field| field.strip_prefix("usec=")).expect("it is told");
     assert!(usec.parse::<u64>().expect("a number") >= 1_000_000, "{took}");
@@ -97,11 +97,11 @@ fn a_script_is_killed_in_whatever_it_calls() {
     }
 }
 
-/// Regression: they delayed BUSY and SCRIPT KILL for over 90 seconds, since a time slice was a
+/// Regression: these delayed BUSY and SCRIPT KILL for over 90 seconds, because a time slice was a
 /// number of instructions, and each of these is one instruction that takes some milliseconds.
 #[test]
 fn a_script_is_killed_between_instructions_that_are_dear() {
-    // A hundred of the dearest are at the most two seconds of a machine with nothing else to do.
+    // A hundred of the most expensive take at most two seconds on an idle machine.
     const BOUND: Duration = Duration::from_secs(10);
     let server = server();
     let mut peer = Peer::connect(&server);
@@ -197,16 +197,16 @@ fn keys_stay_for_a_script_as_they_were_when_it_began() {
     let server = server();
     let mut peer = Peer::connect(&server);
     let script = format!("{} return {{redis.call('get', 'k'), redis.call('pttl', 'k')}}", lasting(100));
-    // In one piece, so that nothing comes between.
+    // In one write, so that no other command comes between.
     peer.asks(&format!("SET k v PX 50\r\nEVAL \"{script}\" 0"), "+OK\r\n*2\r\n$1\r\nv\r\n:0\r\n");
     peer.asks("GET k", "$-1\r\n");
-    // What comes after it in a transaction sees that time has passed.
+    // Commands after the script in a transaction see that time has passed.
     let script = lasting(100);
     peer.send(format!(
         "MULTI\r\nSET k v PX 50\r\nEVAL \"{script} return redis.call('get', 'k')\" 0\r\nGET k\r\nEXEC\r\n"
     ));
     peer.gets("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n$1\r\nv\r\n$-1\r\n");
-    // A date that is set counts from when it is set.
+    // A TTL counts from the moment when it is set.
     let script = format!(
         "{} redis.call('set', 'n', 'v', 'px', 60000) return redis.call('pttl', 'n') > 59900",
         lasting(150)

@@ -1,4 +1,4 @@
-//! What a seed decides on a server behind real sockets, and what it does not.
+//! The values that a seed determines on a server behind real sockets, and those that it does not.
 
 use lockstorm_sim::TestServer;
 
@@ -11,7 +11,7 @@ fn a_seed_decides_what_is_drawn_and_no_id() {
         let mut peer = Peer::connect(server);
         peer.asks("SADD members a b c d e f g h", ":8\r\n");
         let drawn: Vec<String> = (0..16).map(|_| peer.text("SRANDMEMBER members")).collect();
-        // With one id, either would let the other continue its history, which is another one.
+        // With the same ID, each would let the other continue its own, different history.
         (drawn, peer.info("replication", "master_replid"), peer.info("server", "run_id"))
     });
     let [(drawn, replid, run), (other_drawn, other_replid, other_run)] = told;

@@ -1,10 +1,10 @@
-//! How long commands take: measured by real time, and nothing by a clock that only clients move.
+//! The duration of commands: real time in general, and zero with a clock that only clients advance.
 
 use lockstorm_sim::TestServer;
 
 use crate::peer::Peer;
 
-/// Microseconds that the calls of a command took, as INFO reports.
+/// The microseconds of a command's calls, as INFO reports them.
 fn took_us(peer: &mut Peer, command: &str) -> u64 {
     let line = peer.info("commandstats", &format!("cmdstat_{command}"));
     let us = line.split(',').find_map(|field| field.strip_prefix("usec="));
@@ -41,7 +41,7 @@ fn commands_take_no_time_by_a_manual_clock_but_what_they_sleep() {
     );
 }
 
-/// It takes a server some fifty times as long to free them, which is no reason to say nothing.
+/// Freeing them takes a server some fifty times as long, but the time is reported all the same.
 #[test]
 fn a_large_value_that_expires_is_noted_as_taking_its_time() {
     let server = TestServer::start_blocking().expect("a free port");

@@ -2,10 +2,10 @@
 //! input.
 //!
 //! `peer WATCHDOG_MS URL...` reads `ID<tab>THREAD<tab>VERB<tab>ARGUMENT...` from standard input,
-//! does in each thread one thing after another, and answers `ID<tab>OUTCOME`. `Peer.java` in the
-//! folder of the JVM's clients understands the same words, and `suite.py` gives them to both. A
-//! thread is an owner; the locks stand on the first server or group of servers, a Redlock on all of
-//! them, and `KIND@2` is a lock on the second.
+//! executes the commands of each thread one after another, and replies `ID<tab>OUTCOME`.
+//! `Peer.java` in the folder of the JVM's clients understands the same words, and `suite.py` sends
+//! them to both. A thread is an owner. The locks are on the first server or group of servers, a
+//! Redlock on all of them, and `KIND@2` is a lock on the second.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -19,7 +19,7 @@ use lockstorm_client::{
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Why a command failed, for the reader of the answers.
+/// The reason of a failed command, for the reader of the replies.
 type Failure = Box<dyn std::error::Error>;
 
 struct Peer {
@@ -34,7 +34,7 @@ enum Kind {
     Multi(MultiLock),
 }
 
-/// What an owner holds.
+/// The holds of an owner.
 enum Held {
     Plain(LockGuard),
     Fenced(FencedGuard),
@@ -51,10 +51,10 @@ impl Held {
     }
 }
 
-/// How a lock is asked for.
+/// The parameters of an acquisition.
 #[derive(Clone, Copy)]
 struct Ask {
-    /// `None` waits for as long as it takes.
+    /// `None` waits without a limit.
     wait: Option<Duration>,
     owner: Option<OwnerId>,
     lease: Option<Duration>,
@@ -81,7 +81,7 @@ async fn asked<O: Object>(lock: &Handle<O>, ask: Ask) -> Result<Option<Guard<O::
     asked.await
 }
 
-/// Of a multi lock: it is asked for as each of its members is.
+/// Acquires a multi lock in the same way as its members.
 async fn asked_together(lock: &MultiLock, ask: Ask) -> Result<Option<MultiGuard>, Error> {
     let owner = ask.owner.unwrap_or_else(|| OwnerId::new(0));
     match ask.wait {
@@ -141,7 +141,7 @@ impl Kind {
     }
 }
 
-/// What is asked of one lock at a time.
+/// The error for a command that only single locks support.
 fn not_of_all() -> Failure {
     "a multi lock is not asked that".into()
 }
@@ -168,21 +168,21 @@ impl Peer {
                 Kind::Multi(lock.build()?)
             }
             "red" => {
-                // Generous, because a first use also connects, on a machine that does other things.
+                // Generous, because a first use also connects, on a busy machine.
                 let lock =
                     Redlock::builder(self.clients.iter().cloned()).node_timeout(Duration::from_secs(2));
                 Kind::Red(lock.build(name)?)
             }
             _ => match kind.strip_prefix("values ") {
-                // A letter each.
+                // One value per letter.
                 Some(values) => Kind::Plain(client.faster_multi_lock(name, values.chars().map(String::from))),
                 None => return Err(format!("no kind {kind}").into()),
             },
         })
     }
 
-    /// What is done with permits, which have no owner: they are taken here, and given back in any
-    /// process.
+    /// Executes commands on permits, which have no owner: they are taken here, and any process may
+    /// give them back.
     async fn permits(&self, words: &[&str]) -> Result<String, Failure> {
         let client = &self.clients[0];
         let counted = |name| client.semaphore(name);
@@ -227,7 +227,8 @@ impl Peer {
         })
     }
 
-    /// Adds one to a number without any help of the server, once for each turn with the lock.
+    /// Increments a number `turns` times by reading and writing it under the lock, without any
+    /// atomic command.
     async fn count_up(&self, kind: &str, name: &str, counter: &str, turns: u32) -> Result<(), Failure> {
         let mut connection =
             redis::Client::open(self.first_url.as_str())?.get_multiplexed_async_connection().await?;
@@ -244,7 +245,7 @@ impl Peer {
     }
 }
 
-/// What one thread holds.
+/// A thread with its holds.
 struct Thread {
     peer: Rc<Peer>,
     owner: OwnerId,
@@ -301,7 +302,7 @@ impl Thread {
         })
     }
 
-    /// What is asked of objects that know no owners: a latch, a rate limiter, semaphores.
+    /// Executes commands on objects without owners: a latch, a rate limiter, semaphores.
     async fn obey_without_owner(&self, words: &[&str]) -> Result<String, Failure> {
         let client = &self.peer.clients[0];
         Ok(match *words {
@@ -360,7 +361,7 @@ fn released(done: Result<(), Error>) -> Result<String, Error> {
     }
 }
 
-/// `-` is none.
+/// Parses milliseconds; `-` is `None`.
 fn millis(text: &str) -> Result<Option<Duration>, Failure> {
     Ok(if text == "-" { None } else { Some(Duration::from_millis(text.parse()?)) })
 }
@@ -370,7 +371,7 @@ async fn serve(mut thread: Thread, mut lines: mpsc::UnboundedReceiver<String>) {
         let words: Vec<_> = line.split('\t').collect();
         let outcome = thread.obey(&words[2..]).await.unwrap_or_else(|error| format!("error: {error}"));
         let mut out = std::io::stdout().lock();
-        // The reader is gone: nothing to do.
+        // The reader is gone: stop.
         if writeln!(out, "{}\t{outcome}", words[0]).and_then(|()| out.flush()).is_err() {
             return;
         }
@@ -390,7 +391,7 @@ async fn main() -> Result<(), Failure> {
     let peer = Rc::new(Peer { clients, first_url });
 
     let (line, mut lines) = mpsc::unbounded_channel();
-    // Standard input has no other way to be waited for.
+    // Only a thread can wait for standard input.
     std::thread::spawn(move || {
         for read in std::io::stdin().lock().lines() {
             let Ok(read) = read else { return };

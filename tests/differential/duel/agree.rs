@@ -1,4 +1,4 @@
-//! Whether what came on a connection is the same, as far as the server promises it.
+//! Compares the frames of a connection on both servers, as far as Redis promises them.
 
 use crate::{
     duel::connections::is_message,
@@ -7,7 +7,7 @@ use crate::{
     wire::{Kind, Wire},
 };
 
-/// Whether a frame answers a command, and does not come by itself.
+/// Returns true if a frame answers a command rather than being pushed.
 pub(super) fn is_answer(received: &Received) -> bool {
     let Received::Reply(reply) = received else { return false };
     let by_itself = match reply {
@@ -19,7 +19,7 @@ pub(super) fn is_answer(received: &Received) -> bool {
     !by_itself && !is_message(received)
 }
 
-/// Whether both servers sent the same frames, by the rules of ours.
+/// Returns true if both servers sent the same frames by `rules`, the simulator's.
 pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs: &[Received]) -> bool {
     if misses_by_chance(words) && ours.iter().chain(theirs).all(is_message) {
         return true;
@@ -33,8 +33,8 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
         return without_counts(ours) == without_counts(theirs);
     }
     if name == b"EXEC" {
-        // One in a transaction: the first of its replies is among those of the commands, the others
-        // follow.
+        // An unsubscription without channels in a transaction: its first reply is among the replies
+        // of the commands, the others follow.
         let [(mine, others_of_mine), (yours, others_of_yours)] = [ours, theirs].map(goodbyes);
         if mine.len() > 1 && others_of_mine == others_of_yours {
             return without_counts(&mine) == without_counts(&yours);
@@ -48,7 +48,7 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
     let in_order = |all: &[Received]| -> Vec<Received> {
         all.iter().filter(|received| !is_message(received)).cloned().collect()
     };
-    // A table says in which order those patterns come that meet one message.
+    // The patterns that match one message come in the order of a table.
     let messages = |all: &[Received]| {
         let mut messages: Vec<String> = all
             .iter()
@@ -70,18 +70,18 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
         })
 }
 
-/// Whether the keys that a command misses, and so the `keymiss` events, may differ: the order of a
-/// hash table decides which of equal elements are within the LIMIT of SORT, and GET looks up the
-/// keys of these.
+/// Returns true if the keys that a command misses, and so the `keymiss` events, may differ: the
+/// order of a hash table decides which of equal elements are within the LIMIT of SORT, and GET
+/// looks up the keys of these.
 fn misses_by_chance(words: &[Vec<u8>]) -> bool {
     let sorts = words.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"SORT"));
     let has = |wanted: &str| words.iter().any(|word| word.eq_ignore_ascii_case(wanted.as_bytes()));
     sorts && has("LIMIT") && has("GET") && rule::of(words) != Rule::Exact
 }
 
-/// The replies of a transaction that subscribed to several channels, which is one reply for each:
-/// the array of EXEC is not meant for so many, and the last ones come behind it. Subscription
-/// replies and all other replies, each in order.
+/// Splits the replies of a transaction that subscribed to several channels, which is one reply per
+/// channel: the array of EXEC has no room for them, so the last ones follow it. Returns
+/// subscription replies and all other replies, each in order.
 fn spilled(all: &[Received]) -> Option<(Vec<Wire>, Wire)> {
     let replies: Option<Vec<&Wire>> = all
         .iter()
@@ -100,18 +100,18 @@ fn spilled(all: &[Received]) -> Option<(Vec<Wire>, Wire)> {
     Some((channels, Wire::Items(Kind::Array, others)))
 }
 
-/// Whether it is a subscription reply whose kind ends so.
+/// Returns true for a subscription reply whose kind ends in `ending`.
 fn tells_of_channel(reply: &Wire, ending: &[u8]) -> bool {
     matches!(reply, Wire::Items(_, items)
         if matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(ending)))
 }
 
-/// The rules of the replies that are not about subscriptions.
+/// The rules of replies that are not about subscriptions.
 fn others(queued: &[Rule]) -> Vec<Rule> {
     queued.iter().filter(|rule| **rule != Rule::Channels).cloned().collect()
 }
 
-/// The replies to unsubscribing, in EXEC or after it, and everything else.
+/// The unsubscription replies, in EXEC or after it, and everything else.
 fn goodbyes(all: &[Received]) -> (Vec<Received>, Vec<Received>) {
     let flat = all.iter().flat_map(|received| match received {
         Received::Reply(Wire::Items(Kind::Array, items)) => {
@@ -124,7 +124,7 @@ fn goodbyes(all: &[Received]) -> (Vec<Received>, Vec<Received>) {
     )
 }
 
-/// The channels left, in order of their names, and how many remained each time.
+/// The unsubscribed channels, sorted, and the counts of remaining ones.
 fn without_counts(all: &[Received]) -> (Vec<String>, Vec<Wire>) {
     let (mut channels, mut counts) = (Vec::new(), Vec::new());
     for received in all {

@@ -1,5 +1,5 @@
-//! The state of connections in a duel: their ids, which are blocked, which have CLIENT REPLY OFF,
-//! what each has queued.
+//! The state of connections in a duel: their IDs, blocked commands, CLIENT REPLY OFF, and queued
+//! commands.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl Duel {
-    /// Makes a connection on both servers. The real one counts them, so that the number is known
-    /// before it is asked.
+    /// Opens a connection on both servers. The real server numbers connections consecutively, so
+    /// its ID is known in advance.
     pub(super) fn open(&mut self, conn: usize) {
         self.conns.push(conn);
         self.last_id += 1;
@@ -21,7 +21,7 @@ impl Duel {
         self.sim.open(&name(conn), self.last_id);
     }
 
-    /// The id of a connection; an unused one when there is no such connection.
+    /// The ID of a connection; an unused ID if it does not exist.
     pub(super) fn id(&self, conn: usize) -> u64 {
         self.ids.get(&conn).copied().unwrap_or(999_999_999)
     }
@@ -42,7 +42,7 @@ impl Duel {
         self.ids.remove(&conn);
     }
 
-    /// What is known of the world before a command is played.
+    /// Updates the state of a connection before a command is played.
     pub(super) fn before(&mut self, conn: usize, words: &[Vec<u8>]) {
         let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
         match (&upper(0)[..], &upper(1)[..]) {
@@ -62,7 +62,7 @@ impl Duel {
             }
             (b"MULTI", _) => {
                 self.transacting.insert(conn);
-                // MULTI inside MULTI is refused, and what was queued stays.
+                // The server refuses MULTI inside MULTI and keeps the queue.
                 if self.queued.get(&conn).is_none_or(Vec::is_empty) {
                     self.pausing.remove(&conn);
                 }
@@ -77,14 +77,14 @@ impl Duel {
         }
     }
 
-    /// The rules of frames that came on a connection; it does not wait any more when all that it
-    /// asked for is among them.
+    /// The rules for frames that arrived on a connection. It no longer waits once all its replies
+    /// are among them.
     pub(super) fn settle(&mut self, conn: usize, frames: &[Received]) -> Vec<Rule> {
         let mut rules = Vec::new();
         for frame in frames {
             let owed = self.owed.entry(conn).or_default();
             let answered = if is_answer(frame) { owed.pop_front() } else { None };
-            // Raw bytes may be a command, too, and be queued among those that are known.
+            // Raw bytes may be a command and be queued among the known ones.
             let is_queued = matches!(frame, Received::Reply(Wire::Status(text)) if text == b"QUEUED");
             if answered.is_none() && is_queued {
                 self.queued.entry(conn).or_default().push(Rule::Exact);
@@ -97,7 +97,7 @@ impl Duel {
         rules
     }
 
-    /// Follows what a connection has queued: EXEC is compared by the rules of the commands in it.
+    /// Follows the queue of a connection: EXEC is compared by the rules of the queued commands.
     fn answered(&mut self, conn: usize, owed: Owed, frame: &Received) -> Rule {
         let queued = self.queued.entry(conn).or_default();
         let status = if let Received::Reply(Wire::Status(text)) = frame { Some(&text[..]) } else { None };
@@ -107,7 +107,7 @@ impl Duel {
                 Rule::Exact
             }
             (b"EXEC", _) => Rule::Exec(std::mem::take(queued)),
-            // MULTI inside MULTI is refused, and what was queued stays.
+            // The server refuses MULTI inside MULTI and keeps the queue.
             (b"MULTI" | b"DISCARD" | b"RESET", Some(_)) => {
                 if owed.command == b"RESET" {
                     self.elsewhere.remove(&conn);
@@ -123,8 +123,8 @@ impl Duel {
         }
     }
 
-    /// How the simulator keeps a key of the first database, if it is there. The question has no
-    /// side effects: an expired key stays, and a miss is no event.
+    /// The simulator's encoding of a key of database 0, if it exists. The question has no side
+    /// effects: an expired key remains, and a miss emits no event.
     pub(super) fn encoding(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let pattern = key.iter().flat_map(|byte| [b'\\', *byte]).collect();
         let Received::Reply(Wire::Items(_, there)) = self.ask_sim(&[b"KEYS".to_vec(), pattern]) else {
@@ -139,25 +139,25 @@ impl Duel {
         }
     }
 
-    /// Whether the simulator may keep a key otherwise than in the order of what was done to it.
+    /// Returns true if the simulator may keep a key in another order than that of its commands.
     pub(super) fn is_table(&mut self, conn: usize, words: &[Vec<u8>]) -> bool {
         if self.elsewhere.contains(&conn) {
             return true;
         }
-        // A command without its key is refused, also where there is a key with an empty name.
+        // A command without its key is refused, even if a key with an empty name exists.
         let Some(key) = words.get(1) else { return true };
         let Some(encoding) = self.encoding(key) else { return true };
         let name = words[0].to_ascii_uppercase();
         match &encoding[..] {
-            // What a value was before decides where long lists are cut, and how wide a set of
-            // integers is.
+            // Earlier values decide where long lists are split and how wide the integers of a set
+            // are.
             b"intset" | b"quicklist" if name == b"DUMP" => true,
             b"intset" | b"quicklist" => false,
-            // What is sorted is a list, whose order counts, or a sorted set, which becomes a table
+            // The source is a list, whose order counts, or a sorted set, which becomes a table
             // before it is read.
             b"listpack" => name.starts_with(b"SORT"),
             b"int" | b"embstr" | b"raw" | b"skiplist" => name != b"DUMP",
-            // A group remembers when it was last read from.
+            // A consumer group records its last read time.
             b"stream" if name == b"DUMP" => {
                 let groups = self.ask_sim(&[b"XINFO".to_vec(), b"GROUPS".to_vec(), key.clone()]);
                 !matches!(groups, Received::Reply(Wire::Items(_, groups)) if groups.is_empty())
@@ -167,14 +167,14 @@ impl Duel {
     }
 }
 
-/// Whether a command is one of those that can wait.
+/// Returns true for commands that can block.
 pub(super) fn may_wait(words: &[Vec<u8>]) -> bool {
     let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let reads = name.starts_with(b"XREAD") && words.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
     name.starts_with(b"B") && !name.starts_with(b"BIT") || reads || name == b"WAIT"
 }
 
-/// Whether what comes after a command must not be delivered with it.
+/// Returns true if the next command must not be delivered together with this step.
 pub(super) fn stands_alone(step: &Step) -> bool {
     match step {
         Step::Send(_, words) => {
@@ -187,7 +187,7 @@ pub(super) fn stands_alone(step: &Step) -> bool {
     }
 }
 
-/// What a client is sent because others publish; several to one client come in the order of a hash
+/// Returns true for a published message; several messages to one client come in the order of a hash
 /// table.
 pub(super) fn is_message(received: &Received) -> bool {
     let Received::Reply(Wire::Items(Kind::Array | Kind::Push, items)) = received else { return false };

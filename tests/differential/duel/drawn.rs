@@ -1,11 +1,12 @@
-//! Random replies: they must be possible, and afterwards both servers get the same state again.
+//! Compares random replies: each must be possible. Afterwards both servers get the same state
+//! again.
 
 use std::collections::BTreeMap;
 
 use crate::{duel::Duel, rule::Rule, servers::Received, steps::Step, wire::Wire};
 
 impl Duel {
-    /// What may be drawn by a command, as the simulator has it.
+    /// The elements that a command may draw, from the simulator's state.
     pub(super) fn possible(&mut self, conn: usize, words: &[Vec<u8>]) -> Rule {
         if self.elsewhere.contains(&conn) {
             return Rule::Shape;
@@ -33,19 +34,19 @@ impl Duel {
         };
         let all: BTreeMap<Vec<u8>, Vec<u8>> =
             items.chunks(width).map(|pair| (text(pair.first()), text(pair.get(1)))).collect();
-        // What has expired may still be drawn, where it is not to be deleted.
+        // During a pause expired elements remain and may still be drawn.
         if all.is_empty() {
             return Rule::Shape;
         }
         let count = words.get(2).and_then(|word| std::str::from_utf8(word).ok()?.parse::<i64>().ok());
-        // How a protocol writes a score is compared elsewhere.
+        // The form of a score in each protocol is compared elsewhere.
         let valued = name == b"HRANDFIELD" && words.len() == 4;
         let skip = name == b"ZRANDMEMBER" && words.len() == 4;
         Rule::Among { all, valued, skip, distinct: count.is_some_and(|count| count > 0) }
     }
 
-    /// After SPOP: what the real server took is taken, and what the simulator took instead is put
-    /// back.
+    /// After SPOP: removes the real server's elements from the simulator, and puts back those that
+    /// the simulator had drawn.
     pub(super) fn even_out(&mut self, step: &Step, ours: &[Received], theirs: &[Received]) {
         let Step::Send(_, words) = step else { return };
         if words.len() < 2 || !words[0].eq_ignore_ascii_case(b"spop") {
@@ -78,7 +79,7 @@ impl Duel {
                 self.ask_sim(&command);
             }
         }
-        // How a set is kept may depend on what is left in it.
+        // The encoding of a set may depend on its remaining elements.
         let encoding = [b"OBJECT".to_vec(), b"ENCODING".to_vec(), words[1].clone()];
         if evened && self.ask_sim(&encoding) != self.ask_real(&encoding) {
             let key = words[1].clone();

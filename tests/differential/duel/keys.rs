@@ -1,4 +1,4 @@
-//! Every key of the databases in use, and whatever else is left at the end.
+//! Compares every key of the databases in use, and all other state that remains at the end.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
 const WATCHER: usize = 30;
 
 impl Duel {
-    /// Compares all that both servers keep, through commands.
+    /// Compares all state of both servers that commands can show.
     pub(super) fn keys(&mut self, at: usize) -> Option<Difference> {
         let send = |line: &str| Step::Send(WATCHER, words(line));
         let mut head = Vec::new();
@@ -40,7 +40,7 @@ impl Duel {
         None
     }
 
-    /// The commands that show all keys of the database in which the watcher is.
+    /// The commands that show all keys of the watcher's database.
     fn all_keys(&mut self) -> Vec<Step> {
         let mut show = Vec::new();
         self.sim.send(&name(WATCHER), &command(&words("KEYS *")));
@@ -72,7 +72,7 @@ impl Duel {
         show
     }
 
-    /// Plays commands that only look, behind some that lead there.
+    /// Plays commands that only read, after those of `head` that lead there.
     fn show(&mut self, at: usize, head: &[Step], show: &[Step]) -> Option<Difference> {
         let steps = [head, show].concat();
         let mut from = 0;

@@ -1,4 +1,4 @@
-//! The same steps on both servers, and the first difference between what they answer.
+//! Plays the same steps on both servers and finds the first difference between their replies.
 
 mod agree;
 mod connections;
@@ -20,69 +20,68 @@ use crate::{
     wire::{Wire, command},
 };
 
-/// The connection that asks about what the others did. It has a user of its own, so that no rule
-/// locks it out.
+/// The connection for questions about the others. It has a user of its own, so that no rule locks
+/// it out.
 const CONTROL: &str = "control";
 
-/// Something that the two servers do not agree on.
+/// A disagreement of the two servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Difference {
-    /// The step it was seen at; beyond the last one when it was seen in the keys afterwards.
+    /// The step at which it was found; past the last step if it was found in the keys afterwards.
     pub(crate) at: usize,
-    /// Steps that show it after all others, when it was seen in the keys.
+    /// Steps that show it after all others if it was found in the keys.
     pub(crate) show: Vec<Step>,
-    /// The step, and what either server answered.
+    /// The step, and the replies of both servers.
     pub(crate) text: String,
 }
 
-/// An answer that is still to come.
+/// A reply that is still to come.
 struct Owed {
-    /// What is answered, in upper case.
+    /// The name of the command, in upper case.
     command: Vec<u8>,
     rule: Rule,
-    /// The rule in EXEC, when it is only queued now.
+    /// The rule inside EXEC, for a command that is only queued now.
     later: Rule,
 }
 
-/// Both servers.
 pub(crate) struct Duel {
     real: Real,
     sim: Simulated,
     clock: Stopwatch,
-    /// How long the real server may take.
+    /// The longest wait for a reply of the real server.
     pub(crate) patience: Duration,
-    /// Connections in use.
     conns: Vec<usize>,
-    /// Their numbers, which are the same on both servers, and the last one given.
+    /// The IDs of connections, equal on both servers, and the last ID given.
     ids: BTreeMap<usize, u64>,
     last_id: u64,
-    /// That of the one that asks.
+    /// The ID of the control connection.
     control_id: u64,
-    /// Those that a server has closed; they are made anew when they are next written to.
+    /// Connections that a server has closed; the next write opens them again.
     closed: Vec<usize>,
-    /// Those that wait for something.
+    /// Connections with a blocked command.
     waiting: Vec<usize>,
-    /// The answers that a connection will get, in their order.
+    /// The replies that a connection will get, in order.
     owed: BTreeMap<usize, VecDeque<Owed>>,
-    /// Those that want no answers.
+    /// Connections with CLIENT REPLY OFF or SKIP.
     silent: BTreeSet<usize>,
-    /// Those that may have selected another database, where the encoding of keys is not compared.
+    /// Connections that may have selected another database, in which encodings are not compared.
     elsewhere: BTreeSet<usize>,
     /// The rules of the commands that a connection has queued.
     queued: BTreeMap<usize, Vec<Rule>>,
-    /// Those that may be in a transaction.
+    /// Connections that may be in a transaction.
     transacting: BTreeSet<usize>,
     /// CLIENT PAUSE is in force.
     paused: bool,
-    /// The connections that requested that, perhaps in a transaction that is not executed yet.
+    /// The connections that requested the pause, perhaps in a transaction that is not executed yet.
     pausing: BTreeSet<usize>,
-    /// Notifications depend on what the server does in one go: commands are played one by one.
+    /// Commands are played one by one, because notifications depend on the batches that the server
+    /// reads.
     single: bool,
-    /// There may be users, and rules for them.
+    /// Users with rules may exist.
     users: bool,
-    /// What was sent and answered, as a transcript, when wanted.
+    /// The transcript of commands and replies, if wanted.
     pub(crate) record: Option<Record>,
-    /// The real server ended, or did not answer any more, and there is another one.
+    /// The real server died or stopped answering, and another one replaced it.
     pub(crate) died: bool,
     /// Commands played so far.
     pub(crate) played: u64,
@@ -122,7 +121,7 @@ impl Duel {
 
     /// Prepares a real server that has just started.
     fn take_control(&mut self) {
-        // Whether a key that expired is still counted would depend on the moment.
+        // With active expiry, the moment would decide if an expired key is still counted.
         for line in
             ["ACL SETUSER control on nopass ~* &* +@all", "AUTH control x", "DEBUG SET-ACTIVE-EXPIRE 0"]
         {
@@ -134,21 +133,21 @@ impl Duel {
         (self.last_id, self.control_id) = (id as u64, id as u64);
     }
 
-    /// A reply of the real server to the control connection.
+    /// Sends a command to the real server on the control connection and returns its reply.
     fn ask_real(&mut self, words: &[Vec<u8>]) -> Received {
         self.real.send(CONTROL, &command(words));
         self.real.receive(CONTROL, Duration::from_secs(20))
     }
 
-    /// A reply of the simulator to the control connection.
+    /// Sends a command to the simulator on the control connection and returns its reply.
     fn ask_sim(&mut self, words: &[Vec<u8>]) -> Received {
-        // A reply that a pause held back belongs to no request any more.
+        // A reply that a pause held back belongs to no later request.
         while self.sim.receive(CONTROL, Duration::ZERO) != Received::Nothing {}
         self.sim.send(CONTROL, &command(words));
         self.sim.receive(CONTROL, Duration::ZERO)
     }
 
-    /// Both servers as if they had just started.
+    /// Brings both servers to their state after a start.
     fn reset(&mut self) {
         for conn in std::mem::take(&mut self.conns) {
             self.real.close(&name(conn));
@@ -211,7 +210,7 @@ impl Duel {
         self.ask_sim(&words("ACL SETUSER default reset on nopass ~* &* +@all"));
     }
 
-    /// A real server instead of one that has ended.
+    /// Starts a real server in place of one that died.
     fn revive(&mut self) {
         self.real = Real::start();
         self.take_control();
@@ -229,7 +228,7 @@ impl Duel {
             }
             at = end;
         }
-        // What waits for a moment only is over then on both.
+        // Long enough for every short wait to end on both servers.
         if (self.paused || !self.waiting.is_empty())
             && let Some(difference) = self.batch(&[Step::Sleep(120)], 0, 1)
         {
@@ -238,21 +237,20 @@ impl Duel {
         self.silence(steps.len()).or_else(|| self.keys(steps.len()))
     }
 
-    /// Waits until the real server has read all that was sent to it before, and written what it
-    /// answers.
+    /// Waits until the real server has read everything sent before, and has written its replies.
     fn barrier(&mut self, times: usize) {
         for _ in 0..times {
             self.real.send(CONTROL, b"PING\r\n");
             match self.real.receive(CONTROL, Duration::from_secs(20)) {
                 Received::Reply(_) => {}
                 Received::Closed => return self.revive(),
-                // It seems that it never will.
+                // Give up on this server.
                 Received::Nothing => return self.revive(),
             }
         }
     }
 
-    /// Whether the real server has said something more than the simulator.
+    /// Returns a difference if the real server sent more than the simulator.
     fn silence(&mut self, at: usize) -> Option<Difference> {
         self.barrier(2);
         for conn in self.conns.clone() {

@@ -1,4 +1,4 @@
-//! One batch of steps: what is delivered at once, on the real server and on the simulator.
+//! Delivers a batch of steps together to the real server, then to the simulator.
 
 use std::time::Duration;
 
@@ -15,36 +15,35 @@ use crate::{
     wire::Wire,
 };
 
-/// Commands that are sent at once.
+/// Most commands of a batch.
 const BATCH: usize = 64;
 
-/// Bytes that are sent at once; what `redis-server` reads at once, so that it cannot come back to a
+/// Most bytes of a batch. `redis-server` reads as many at a time, so it need not return to a
 /// connection later.
 const BATCH_BYTES: usize = 12 << 10;
 
-/// What a step brought on a connection of the simulator.
+/// The frames that a step caused on one connection of the simulator.
 pub(super) struct Group {
     step: usize,
     conn: usize,
-    /// One for each frame.
+    /// One rule for each frame.
     rules: Vec<Rule>,
     frames: Vec<Received>,
 }
 
 impl Duel {
-    /// What a step writes; nothing when it writes nothing.
+    /// The bytes that a step writes; empty if it writes none.
     fn bytes(&self, step: &Step) -> Vec<u8> {
         step.bytes(&|conn| self.id(conn)).unwrap_or_default()
     }
 
-    /// How many steps from `at` on are delivered together.
+    /// The end of the batch of steps that begins at `at`.
     pub(super) fn batch_end(&self, steps: &[Step], at: usize) -> usize {
         let Some(conn) = steps[at].conn() else { return at + 1 };
-        // What stands behind something that waits is read when that is over, which others must not
-        // come before.
+        // Commands queued behind a blocked one are read once it is unblocked; later steps must not
+        // overtake them.
         let one = self.single || self.record.is_some() || !self.waiting.is_empty();
-        // Bytes that are no command may close the connection at once, with all that was to be
-        // written before.
+        // Invalid bytes may close the connection right away, with all replies still unwritten.
         if one || may_wait(steps[at].words()) || stands_alone(&steps[at]) {
             return at + 1;
         }
@@ -63,10 +62,10 @@ impl Duel {
         end
     }
 
-    /// Plays steps that go to one connection, or one that goes to none.
+    /// Plays steps that all go to one connection, or one step that goes to none.
     pub(super) fn batch(&mut self, steps: &[Step], at: usize, end: usize) -> Option<Difference> {
         let step = &steps[at];
-        // What the simulator is sent instead of the step's own bytes.
+        // The bytes for the simulator if they differ from the step's own.
         let mut instead = None;
         match step {
             Step::Sleep(ms) => {
@@ -79,10 +78,10 @@ impl Duel {
             }
             step => {
                 let conn = step.conn()?;
-                // A client with CLIENT REPLY OFF is not even disconnected for a protocol error, and
-                // would be waited for forever.
+                // A client with CLIENT REPLY OFF is not even disconnected for a protocol error;
+                // waiting for it would never end.
                 let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
-                // Nor can a value be carried across whose DUMP gets no reply during a pause.
+                // During a pause DUMP gets no reply, so its value cannot be carried across either.
                 let lost = lost || matches!(step, Step::Cross(..)) && self.paused;
                 if lost
                     || self.waiting.contains(&conn)
@@ -113,8 +112,8 @@ impl Duel {
             }
         }
         if let Some(conn) = steps[end - 1].conn() {
-            // What brings no reply has perhaps not been read yet; the next connection must come
-            // after it.
+            // The real server may not have read a command without a reply yet; the next connection
+            // must come after it.
             let answers = |group: &Group| {
                 group.conn == conn && group.step == end - 1 && group.frames.iter().any(is_answer)
             };
@@ -129,12 +128,13 @@ impl Duel {
         })
     }
 
-    /// Sends steps to the real server; returns the bytes for the simulator where they differ.
+    /// Sends steps to the real server; returns the bytes for the simulator if they differ.
     fn deliver(&mut self, steps: &[Step], conn: usize) -> Option<Vec<u8>> {
         match &steps[0] {
             Step::Cross(_, ask, words) => {
                 let (mut theirs, mut ours) = (payload(self.ask_real(ask)), payload(self.ask_sim(ask)));
-                // The order of a table is what is restored, so that both must restore the same.
+                // The payload contains the order of a table, so both servers must restore the same
+                // payload.
                 if ask.get(1).is_some_and(|key| self.encoding(key).is_some_and(|of| of == b"hashtable")) {
                     if ours.len() % 2 == 0 {
                         theirs.clone_from(&ours);
@@ -157,7 +157,7 @@ impl Duel {
                 let pieces = pieces(&bytes, cuts);
                 for (at, piece) in pieces.iter().enumerate() {
                     if at > 0 {
-                        // The piece before is read alone.
+                        // The server must read the previous piece by itself.
                         self.barrier(2);
                     }
                     self.real.send(&name(conn), piece);
@@ -166,7 +166,7 @@ impl Duel {
             }
             step => {
                 if step.words().first().is_some_and(|word| word.eq_ignore_ascii_case(b"randomkey")) {
-                    // RANDOMKEY deletes the expired keys that it draws: a SCAN over all keys
+                    // RANDOMKEY deletes the expired keys that it draws. A SCAN over all keys
                     // deletes them on both servers before.
                     let scan = [b"SCAN".to_vec(), b"0".to_vec(), b"COUNT".to_vec(), b"1000000".to_vec()];
                     self.ask_real(&scan);
@@ -180,7 +180,7 @@ impl Duel {
         }
     }
 
-    /// The simulator's part, at the time that the real server has reached.
+    /// Plays the steps on the simulator at the time that the real server has reached.
     fn simulate(
         &mut self,
         steps: &[Step],
@@ -196,8 +196,7 @@ impl Duel {
             let found = played.map_err(|why| (step, why))?;
             groups.extend(found.into_iter().map(|(conn, rules, frames)| Group { step, conn, rules, frames }));
         }
-        // The own connection's replies come last of each step, so that the last group shows whether
-        // it answered.
+        // Each step's own connection comes last, so that the last group shows if it answered.
         Ok(groups)
     }
 
@@ -231,13 +230,13 @@ impl Duel {
             if silent {
                 owed.clear();
             } else if answers > 0 && !step.words().is_empty() && !subscribes(step.words()) {
-                // Of these commands, only those about subscriptions get a reply.
+                // Of these commands, only subscribing and unsubscribing get a reply.
                 self.silent.remove(&conn);
             }
             if may_wait && silent || answers < owed.len() && (may_wait || self.paused) {
                 self.waiting.push(conn);
             } else {
-                // The connection is closed, or it was no command.
+                // The connection is closed, or the bytes were no command.
                 owed.truncate(answers);
             }
             self.owed.entry(conn).or_default().extend(owed);
@@ -246,7 +245,7 @@ impl Duel {
         settled.collect()
     }
 
-    /// What came on each connection of the simulator.
+    /// The frames that arrived on each connection of the simulator.
     fn collect(&mut self) -> Vec<(usize, Vec<Received>)> {
         let mut found = Vec::new();
         for at in 0..self.conns.len() {
@@ -274,8 +273,8 @@ impl Duel {
         found
     }
 
-    /// What a command will be answered: by what the simulator has where it will look, if it runs at
-    /// once.
+    /// The rule for the reply to a command, from the simulator's present state of its key; right if
+    /// the command runs immediately.
     fn owed(&mut self, conn: usize, words: &[Vec<u8>], together: bool) -> Owed {
         let later = rule::of(words);
         let rule = match later.clone() {
@@ -323,23 +322,23 @@ impl Duel {
     }
 }
 
-/// What `redis-server` 7.0 does not survive, and what would keep it from answering any client. It
-/// does not survive `EVAL "error({})" 0` and two functions of one library whose names differ in
-/// case either; those are never drawn.
+/// Returns true for commands that crash `redis-server` 7.0 or keep it from answering any client. It
+/// crashes at `EVAL "error({})" 0` and at two functions of one library whose names differ only in
+/// case, too; those are never drawn.
 fn kills(words: &[Vec<u8>], paused: bool, transacting: bool) -> bool {
     let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     match (&upper(0)[..], &upper(1)[..]) {
         (b"CLIENT", b"UNBLOCK") => paused,
         // It would search forever for a key that has not expired.
         (b"RANDOMKEY", _) => paused,
-        // Of two pauses the longer and the stricter counts; what will be in force when a
-        // transaction runs is unknown.
+        // Of two pauses the longer and stricter one counts; the pause in force when a transaction
+        // runs is unknown.
         (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && (paused || transacting || upper(2).len() > 2),
         _ => false,
     }
 }
 
-/// Bytes in pieces that end at `cuts`.
+/// Splits bytes into pieces that end at `cuts`.
 fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % bytes.len().max(1)).collect();
     ends.push(bytes.len());
@@ -349,7 +348,7 @@ fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     pieces.filter(|piece| !piece.is_empty()).collect()
 }
 
-/// What a server answered, when that was a string.
+/// The bytes of a bulk string reply; empty for any other.
 fn payload(received: Received) -> Vec<u8> {
     if let Received::Reply(Wire::Bulk(bytes)) = received { bytes } else { Vec::new() }
 }

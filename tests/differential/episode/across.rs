@@ -1,5 +1,5 @@
-//! What goes elsewhere: commands in pieces, to other databases, as other users, values from one
-//! server to the other.
+//! Commands in pieces, in other databases, as other users, and values that go from one server to
+//! the other.
 
 use crate::{
     episode::{Draw, spoil::tame},
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Draw<'_> {
-    /// Commands that are delivered together, cut anywhere.
+    /// Commands that are delivered together, cut at random bytes.
     pub(super) fn pipeline(&mut self, client: usize) {
         let mut commands: Vec<Command> = Vec::new();
         for _ in 0..2 + self.prng.below(12) {
@@ -39,7 +39,7 @@ impl Draw<'_> {
             self.steps.push(Step::Pipeline(client, commands, cuts));
         }
         if self.prng.percent(30) {
-            // A client may be blocked now, with more commands queued behind.
+            // A client may now be blocked, with more commands queued behind.
             let giver = self.clients;
             for _ in 0..1 + self.prng.below(3) {
                 let mut words = vec![b"RPUSH".to_vec(), self.words.fill("lkey", &mut self.prng)];
@@ -49,7 +49,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Users and their rules, and what they may still do.
+    /// Users, their rules, and commands that these rules allow or refuse.
     pub(super) fn users(&mut self, client: usize) {
         for _ in 0..1 + self.prng.below(6) {
             let client = if self.prng.percent(70) { client } else { self.prng.below(self.clients) };
@@ -70,7 +70,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Databases beside the first.
+    /// Databases other than 0.
     pub(super) fn databases(&mut self, client: usize) {
         for _ in 0..2 + self.prng.below(8) {
             if self.prng.percent(25) {
@@ -85,7 +85,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Values and libraries as one server writes them and the other reads them.
+    /// Values and libraries that one server writes and the other reads.
     pub(super) fn across(&mut self, client: usize) {
         for _ in 0..1 + self.prng.below(4) {
             if self.prng.percent(12) {
@@ -122,7 +122,7 @@ impl Draw<'_> {
                 self.spoil(&mut words);
                 tame(&mut words);
             }
-            // Where it is no payload, each server would say something else about it.
+            // Without a payload the servers' replies would differ in words.
             if words.first().is_none_or(|word| !word.eq_ignore_ascii_case(b"restore"))
                 || words.get(3).is_none_or(|word| word != ANSWER)
             {

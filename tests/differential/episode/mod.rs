@@ -55,7 +55,7 @@ impl Groups {
     }
 }
 
-/// What is done together.
+/// Steps that are drawn together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Scene {
     Plain,
@@ -79,7 +79,7 @@ enum Scene {
     Possible,
 }
 
-/// Scenes: how often each is played where it is, and in how many of a hundred episodes it is.
+/// Scenes: the weight of each in an episode that has it, and the percentage of episodes that do.
 const SCENES: &[(Scene, usize, usize)] = &[
     (Scene::Plain, 62, 100),
     (Scene::Transaction, 10, 100),
@@ -102,19 +102,19 @@ const SCENES: &[(Scene, usize, usize)] = &[
     (Scene::Possible, 6, 40),
 ];
 
-/// The connection for commands with random results: nothing else is done there.
+/// The connection for commands with random results, used for nothing else.
 const THROWER: usize = 20;
 
-/// What an episode is drawn with.
+/// The state from which an episode is drawn.
 struct Draw<'a> {
     prng: Prng,
     words: Words,
     groups: &'a Groups,
-    /// How often each plain group is drawn; a few are preferred, so that their commands meet.
+    /// The weight of each plain group; a few are preferred, so that their commands meet.
     weights: Vec<usize>,
-    /// How often each scene is played.
+    /// The weight of each scene.
     scenes: Vec<(Scene, usize)>,
-    /// Of a hundred commands so many are spoilt.
+    /// The percentage of commands that are spoilt.
     spoilt: usize,
     clients: usize,
     steps: Vec<Step>,
@@ -135,7 +135,8 @@ pub(crate) fn draw(groups: &Groups, seed: u64, episode: u64) -> Vec<Step> {
             scenes.push((scene, weight));
         }
     }
-    // A subscriber to every change would also receive those that make both servers equal again.
+    // A subscriber to every change would also receive the changes that make both servers equal
+    // again.
     if scenes.iter().any(|(scene, _)| matches!(scene, Scene::Events | Scene::Tracking)) {
         scenes.retain(|(scene, _)| *scene != Scene::Possible);
     }
@@ -153,11 +154,11 @@ pub(crate) fn draw(groups: &Groups, seed: u64, episode: u64) -> Vec<Step> {
 }
 
 impl Draw<'_> {
-    /// Encodings that change early, so that small values have them all.
+    /// Lets encodings change early, so that small values reach all of them.
     fn configure(&mut self, value: usize) {
-        // Bits may be far apart: strings of half a gigabyte would try nothing but the machine.
+        // Bits may be far apart: strings of half a gigabyte would only test the machine.
         self.send(0, &["CONFIG", "SET", "proto-max-bulk-len", "1mb"]);
-        // How often and when a key was used is only kept by some policies, from the start.
+        // Only some policies record frequency and time of use, and only from the start.
         if self.prng.percent(15) {
             let policy = *self.prng.pick(&["allkeys-lfu", "volatile-lfu", "allkeys-lru"]);
             self.send(0, &["CONFIG", "SET", "maxmemory-policy", policy]);
@@ -177,7 +178,6 @@ impl Draw<'_> {
         }
     }
 
-    /// Something that clients do.
     fn scene(&mut self) {
         let client = self.prng.below(self.clients);
         let total: usize = self.scenes.iter().map(|(_, weight)| weight).sum();
@@ -240,7 +240,7 @@ impl Draw<'_> {
         self.steps.push(Step::Send(client, words.iter().map(|word| word.as_bytes().to_vec()).collect()));
     }
 
-    /// A command as it is sent, perhaps spoilt; nothing when nothing is left of it.
+    /// A command as it is sent, perhaps spoilt; `None` if spoiling leaves no words.
     fn sent(&mut self, mut words: Command) -> Option<Command> {
         if self.prng.percent(self.spoilt) {
             self.spoil(&mut words);

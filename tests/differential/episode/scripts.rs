@@ -37,12 +37,13 @@ impl Draw<'_> {
                     self.plain(other);
                 }
                 6 if !self.hears_events() => {
-                    // In EXEC the answers to several channels make an array longer than it says.
+                    // In EXEC the replies to several channels make an array longer than its header
+                    // says.
                     let mut command = self.groups.pubsub.draw(&mut self.prng, &self.words);
                     if command[0].ends_with(b"SUBSCRIBE") {
                         command.truncate(2);
                     }
-                    // And what a client publishes to itself comes among its other answers.
+                    // A client's message to itself comes among its other replies.
                     if !command[0].ends_with(b"PUBLISH") {
                         self.steps.push(Step::Send(client, command));
                     }
@@ -54,7 +55,7 @@ impl Draw<'_> {
         self.send(client, &[end]);
     }
 
-    /// A command through a script, or a script of values.
+    /// A command inside a script, or a script that returns values.
     pub(super) fn script(&mut self, client: usize) {
         let eval = *self.prng.pick(&["EVAL", "EVAL", "EVAL", "EVAL_RO"]);
         if self.prng.percent(70) {
@@ -68,8 +69,7 @@ impl Draw<'_> {
             } else {
                 self.draw_plain()
             };
-            // What is drawn at random, or comes in the order of a table, is not what a script
-            // should hide.
+            // A script must not hide random elements or the order of a table.
             let mut words = vec![eval.as_bytes().to_vec(), body.as_bytes().to_vec(), b"0".to_vec()];
             words.extend(inner);
             self.command(client, words);

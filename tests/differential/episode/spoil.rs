@@ -1,13 +1,13 @@
-//! What wrong clients send, and hostile ones; and what is kept from the servers because it would
-//! try nothing but the machine.
+//! Commands of faulty and hostile clients; and commands that are kept from the servers because they
+//! would only test the machine.
 
 use crate::{episode::Draw, steps::Step, vocabulary::odd};
 
 impl Draw<'_> {
-    /// What a wrong client, or a hostile one, would send.
+    /// Changes a command as a faulty or hostile client would.
     pub(super) fn spoil(&mut self, words: &mut Vec<Vec<u8>>) {
-        // What a range by name takes of members with several scores depends on the levels that
-        // redis-server has drawn, so those keys are never given any.
+        // A range by name over members with several scores depends on the levels that redis-server
+        // has drawn, so those keys never get several scores.
         if let [command, key, ..] = &words[..]
             && command.eq_ignore_ascii_case(b"zadd")
             && key.starts_with(b"y")
@@ -40,7 +40,7 @@ impl Draw<'_> {
             _ if at > 0 => words[at] = odd(&mut self.prng),
             _ => words.push(odd(&mut self.prng)),
         }
-        // A blocking command that lost its time-out may wait for a moment.
+        // A blocking command that lost its timeout may wait for a moment.
         if words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"debug")) {
             words.clear();
         }
@@ -82,8 +82,9 @@ impl Draw<'_> {
     }
 }
 
-/// Takes out what either server would answer with gigabytes: a bit that is far away, elements drawn
-/// a billion times; and what would make the machine decide: times that end while others are played.
+/// Removes arguments that either server would answer with gigabytes: a bit that is far away,
+/// elements drawn a billion times. Also removes TTLs that would end during later steps, where the
+/// speed of the machine would decide.
 pub(super) fn tame(words: &mut [Vec<u8>]) {
     let names = |name: &str| words.iter().any(|word| word.to_ascii_uppercase().starts_with(name.as_bytes()));
     let (bits, draws) = (

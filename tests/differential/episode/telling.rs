@@ -54,12 +54,12 @@ impl Draw<'_> {
         self.send(LISTENER, patterns);
     }
 
-    /// Whether there may be keyspace events.
+    /// Returns true if the episode enables keyspace events.
     pub(super) fn hears_events(&self) -> bool {
         self.scenes.iter().any(|(scene, _)| *scene == Scene::Events)
     }
 
-    /// Channels and patterns. Where there are events, only a client that does nothing else
+    /// Channels and patterns. With keyspace events, only a client that does nothing else
     /// subscribes: events of a client's own commands may come in the middle of their replies.
     pub(super) fn pubsub(&mut self, client: usize) {
         let command = self.groups.pubsub.draw(&mut self.prng, &self.words);

@@ -1,9 +1,9 @@
-//! Clients that wait: for keys, for the time, for a pause to end.
+//! Clients that wait: for keys, for a time, for the end of a pause.
 
 use crate::{episode::Draw, steps::Step};
 
 impl Draw<'_> {
-    /// Clients that wait, in the order in which they came, and others that bring what they wait
+    /// Clients that wait in the order of their commands, and others that bring the keys they wait
     /// for.
     pub(super) fn waiting(&mut self, client: usize) {
         for step in 0..1 + self.prng.below(3) {
@@ -65,7 +65,7 @@ impl Draw<'_> {
                 _ => self.plain(giver),
             }
         }
-        // A client that is still blocked would delay later steps.
+        // A blocked client would delay later steps.
         for client in 0..self.clients {
             if self.prng.percent(85) {
                 self.steps.push(Step::Close(client));
@@ -73,7 +73,7 @@ impl Draw<'_> {
         }
     }
 
-    /// A time to live that ends while both wait.
+    /// A time to live that ends while clients wait.
     pub(super) fn expiring(&mut self, client: usize) {
         let key = self.words.fill("key", &mut self.prng);
         let value = self.words.value(&mut self.prng);
@@ -100,7 +100,7 @@ impl Draw<'_> {
         if self.prng.percent(30) {
             self.command(client, vec![b"WATCH".to_vec(), key.clone()]);
         }
-        // Not tamed: this one is meant to end soon.
+        // Not tamed: this TTL is meant to end soon.
         self.steps.push(Step::Send(client, command));
         if sleep {
             self.steps.push(Step::Sleep(40));
@@ -115,11 +115,11 @@ impl Draw<'_> {
         }
     }
 
-    /// Commands that a pause makes wait.
+    /// Commands that a pause delays.
     pub(super) fn pausing(&mut self, client: usize) {
         let other = self.clients;
         if self.prng.percent(25) {
-            // A pause of all commands cannot be ended by a command.
+            // No command can end a pause of all commands.
             self.send(client, &["CLIENT", "PAUSE", "20", "ALL"]);
             let paused = self.prng.below(self.clients);
             self.plain(paused);
@@ -141,7 +141,7 @@ impl Draw<'_> {
                 _ => self.plain(client),
             }
         }
-        // A real server leaves clients behind that are unblocked while commands are made to wait.
+        // A real server forgets clients that are unblocked during a pause.
         self.send(other, &["CLIENT", "UNPAUSE"]);
     }
 }

@@ -1,9 +1,9 @@
-//! The two halves of a mutation test that need a parser; `run.py` does the rest.
+//! The two parts of a mutation test that need a parser; `run.py` does the rest.
 //!
-//! `mutants schemata FOLDER` reads a JSON list of mutants, as `cargo mutants --list --json` prints
-//! it and with a number for each, from standard input. In the copy of the workspace in that folder
-//! it makes each of them a branch on a switch that is read at run time, and prints where in which
-//! file each branch is, so that an error of the compiler can be traced to its mutant.
+//! `mutants schemata FOLDER` reads from standard input a JSON list of mutants, in the form of
+//! `cargo mutants --list --json`, with a number for each. In the copy of the workspace in that
+//! folder it makes each of them a branch on a switch that is read at run time. It prints the file
+//! and the place of each branch, so that an error of the compiler can be traced to its mutant.
 //!
 //! `mutants scripts FILE..` prints the mutants of Lua scripts.
 

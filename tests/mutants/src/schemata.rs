@@ -1,9 +1,9 @@
-//! A source file in which every mutant is a branch.
+//! Turns a source file into one in which every mutant is a branch.
 //!
-//! `a < b` becomes `(if on(7){a <= b}else{a < b})`, a function that returns a fixed value begins
-//! with `if on(8){return 0;}`, an arm that is deleted gets the guard `if !on(9)`. What a branch
-//! contains is the text as it was, without the branches of other mutants: only one mutant is on at
-//! a time, and the file would grow beyond measure.
+//! `a < b` becomes `(if on(7){a <= b}else{a < b})`. A function that returns a fixed value begins
+//! with `if on(8){return 0;}`. A deleted arm gets the guard `if !on(9)`. A branch contains the
+//! original text without the branches of other mutants: only one mutant is active at a time, and
+//! the file would grow too large otherwise.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use proc_macro2::{LineColumn, Span};
 use serde::{Deserialize, Serialize};
 use syn::{spanned::Spanned, visit::Visit};
 
-/// As `cargo mutants --list --json` has it, with a number.
+/// An entry of `cargo mutants --list --json`, with a number.
 #[derive(Deserialize)]
 pub(crate) struct Mutant {
     id: u32,
@@ -44,7 +44,7 @@ enum Genre {
     StructField,
 }
 
-/// The bytes of a written file that are there for one mutant.
+/// The bytes of a written file that belong to one mutant.
 #[derive(Serialize)]
 pub(crate) struct Branch {
     id: u32,
@@ -52,20 +52,20 @@ pub(crate) struct Branch {
     end: usize,
 }
 
-/// The mutant chosen at run time is this one.
+/// The condition that this mutant is chosen at run time.
 fn on(id: u32) -> String {
     format!("crate::mutant_switch::on({id})")
 }
 
-/// What is inserted in front of a range of the source, and behind it.
+/// Texts to insert before and after a range of the source.
 struct Site {
     range: Range<usize>,
     before: Vec<(Option<u32>, String)>,
     after: &'static str,
 }
 
-/// The file with its branches, and where they are. A mutant without a branch cannot be expressed as
-/// one.
+/// Returns the file with its branches, and their places. A mutant without a branch cannot be
+/// expressed as one.
 pub(crate) fn mutate(text: &str, mutants: &[&Mutant]) -> syn::Result<(String, Vec<Branch>)> {
     let file = syn::parse_file(text)?;
     let lines = Lines::of(text);
@@ -82,7 +82,7 @@ pub(crate) fn mutate(text: &str, mutants: &[&Mutant]) -> syn::Result<(String, Ve
     }
     finder.visit_file(&file);
     let mut sites = finder.sites;
-    // At one place the longer range is the outer one.
+    // Of two ranges with the same start the longer is the outer one.
     sites.sort_by_key(|site| (site.range.start, std::cmp::Reverse(site.range.end)));
     Ok(write(text, &sites))
 }
@@ -114,7 +114,7 @@ fn write(text: &str, sites: &[Site]) -> (String, Vec<Branch>) {
     (out, branches)
 }
 
-/// The mutants of expressions, by the expression that becomes a branch.
+/// Finds the mutants of expressions, by the expression that becomes a branch.
 struct Finder<'a> {
     text: &'a str,
     lines: &'a Lines<'a>,
@@ -133,7 +133,7 @@ impl<'a> Finder<'a> {
         self.lines.byte(span.start())..self.lines.byte(span.end())
     }
 
-    /// Makes an expression a branch for each mutant of a part of it.
+    /// Makes an expression a branch for each mutant of one of its parts.
     fn branch(&mut self, whole: Span, mutants: &[&Mutant]) {
         if mutants.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// `a && let b = c`, which is no expression that could stand in a branch.
+/// Returns true for `a && let b = c`, which is not an expression that could be in a branch.
 fn is_let_chain(expr: &syn::Expr) -> bool {
     match expr {
         syn::Expr::Let(_) => true,
@@ -198,7 +198,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-/// From lines and columns to bytes.
+/// Converts lines and columns to bytes.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -227,7 +227,8 @@ impl<'a> Lines<'a> {
 mod tests {
     use super::*;
 
-    /// The mutants of a source, each given by its genre, the part that it replaces, and what with.
+    /// Returns the source with these mutants, each given by its genre, the part that it replaces,
+    /// and the replacement.
     fn mutated(text: &str, mutants: &[(Genre, &str, &str)]) -> String {
         let position = |at: usize| {
             let line = text[..at].matches('\n').count() + 1;
@@ -263,7 +264,7 @@ mod tests {
                 &[(FnValue, "g(); 1", "0"), (FnValue, "g(); 1", "7")][..],
                 "fn f() -> u8 { if on(1){return 0;} if on(2){return 7;} g(); 1 }",
             ),
-            // The other operators of a branch are as they were.
+            // The other operators of a branch keep their text.
             (
                 "fn f() -> bool { a < b && c }",
                 &[(BinaryOperator, "<", ">"), (BinaryOperator, "&&", "||")],

@@ -1,22 +1,20 @@
-//! The small mistakes that are made in a script, one at a time.
+//! Makes small mistakes in a script, one at a time.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-/// A script with one mistake in it.
+/// A script with one mistake.
 #[derive(Serialize)]
 pub(crate) struct Mistake {
     /// The number of the line, from 1.
     pub(crate) number: usize,
-    /// The line with its mistake, without its indentation; a statement that is left out reads `--
-    /// ...`.
+    /// The mistaken line without its indentation; a removed statement reads `-- ...`.
     pub(crate) line: String,
-    /// The whole script.
     pub(crate) text: String,
 }
 
-/// What stands for what, each occurrence by itself.
+/// The replacements; each occurrence is replaced by itself.
 const SWAPS: &[(&str, &str)] = &[
     (" == ", " ~= "),
     (" ~= ", " == "),
@@ -42,8 +40,8 @@ const SWAPS: &[(&str, &str)] = &[
     ("if not ", "if "),
 ];
 
-/// Every mistake of the known kinds in a script: operators and constants that stand for their
-/// neighbours, conditions that are turned round, statements that are left out.
+/// Every mistake of the known kinds in a script: operators and constants replaced by similar ones,
+/// inverted conditions, removed statements.
 pub(crate) fn mistakes(script: &str) -> Vec<Mistake> {
     let lines: Vec<&str> = script.lines().collect();
     let mut all = Vec::new();

@@ -1,10 +1,13 @@
-//! Which mutant is on. `run.py` puts this file into each crate of the copy; the original has none.
+//! Chooses the active mutant. `run.py` puts this file into each crate of the copy; the original has
+//! none.
 //!
-//! `LOCKSTORM_MUTANT=7` is the mutant 7. `LOCKSTORM_MUTANTS_REACHED=FILE` has the number of each
-//! branch that is reached written to a file instead, and the path of each script that is used.
-//! `LOCKSTORM_MUTANT_SCRIPT=FOLDER` has `replace` of that folder sent wherever a script has `find`.
+//! `LOCKSTORM_MUTANT=7` activates the mutant 7. `LOCKSTORM_MUTANTS_REACHED=FILE` appends the number
+//! of each reached branch and the path of each used script to a file instead.
+//! `LOCKSTORM_MUTANT_SCRIPT=FOLDER` replaces the folder's text `find` by its text `replace` in
+//! every script that contains it.
 //!
-//! The environment is read once: nothing that runs can depend on it but by the mutant itself.
+//! The environment is read once: the code under test can depend on it only through the mutant
+//! itself.
 
 use std::{
     fs::{File, OpenOptions},
@@ -21,7 +24,7 @@ const TRACING: u32 = u32::MAX - 1;
 static CHOSEN: AtomicU32 = AtomicU32::new(UNREAD);
 static REACHED: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
-/// Whether this mutant is on.
+/// Returns true if this mutant is active.
 #[inline]
 pub fn on(id: u32) -> bool {
     match CHOSEN.load(Relaxed) {
@@ -53,14 +56,14 @@ fn trace_file() -> Option<&'static File> {
     FILE.get_or_init(open).as_ref()
 }
 
-/// One line in one write, as other processes of a test append to the same file.
+/// Writes one line in one write, because other processes of a test append to the same file.
 fn write(line: &str) {
     if let Some(mut file) = trace_file() {
         file.write_all(format!("{line}\n").as_bytes()).expect("the trace can be written");
     }
 }
 
-/// What is sent in the place of this script, if something else is.
+/// The text to send in place of this script; `None` to send the script itself.
 pub fn script(text: &str) -> Option<String> {
     static EDIT: OnceLock<Option<(String, String)>> = OnceLock::new();
     if trace_file().is_some() {
@@ -75,5 +78,5 @@ pub fn script(text: &str) -> Option<String> {
     text.contains(find).then(|| text.replace(find, replace))
 }
 
-/// Our scripts, which `run.py` fills in.
+/// Our scripts; `run.py` fills in the list.
 const SCRIPTS: &[(&str, &str)] = &[/* scripts */];

@@ -1,5 +1,4 @@
-//! A cluster that is changed while it is well: manual failovers, replicas that migrate, slots that
-//! move.
+//! A healthy cluster that is changed: manual failovers, migrating replicas, moving slots.
 
 use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
@@ -18,21 +17,21 @@ const TAKE_OVER: &str = "CLUSTER FAILOVER TAKEOVER";
 const PROMOTED: Sight = see("master").about("a");
 const DEMOTED: Sight = see("replica").by("A").about("A of a");
 
-/// A node timeout that no stand-still of these rows reaches.
+/// A node timeout longer than any pause in these rows.
 const PATIENT: Rig = Rig { node_timeout: 20_000, ..C6 };
 
 /// `A` has two replicas.
 const TWO_OF_A: Rig = Rig { more: &[("p", "A")], ..C6 };
 
-/// `A` has three replicas, none of which reaches it.
+/// `A` has three replicas, and none of them reaches it.
 const THREE_OF_A: Rig = Rig { more: &[("p", "A"), ("q", "A")], ..C6 };
 const ALONE: (i64, crate::row::Act) = (0, Cut("A", "a p q"));
 
-/// Of the two masters that are left `a` reaches `B`, so that it has one vote of the two that it
+/// Of the two remaining masters `a` reaches only `B`, so it gets one of the two votes that it
 /// needs.
 const ONE_VOTE: [(i64, crate::row::Act); 2] = [(0, Cut("a", "C")), (200, Run("a", FORCE))];
 
-/// The slot of `bar` moves from `A` to `B`, with the key.
+/// Moves the slot of `bar` from `A` to `B`, with the key.
 const MOVE_BAR: [(i64, crate::row::Act); 4] = [
     (0, Run("A", "SET bar 1 PX 60000")),
     (100, Run("B", "CLUSTER SETSLOT 5061 IMPORTING <A>")),
@@ -40,17 +39,18 @@ const MOVE_BAR: [(i64, crate::row::Act); 4] = [
     (300, Run("A", "MIGRATE {B} 6379 bar 0 5000")),
 ];
 
-/// As a client releases a lock: its key, and two more of the slot.
+/// The form of a client's release of a lock: its key, and two more keys of the slot.
 const UNLOCK: &str = "EVAL \"return redis.call('del', KEYS[1])\" 3 bar channel5522 latch5838";
 const ASKING_UNLOCK: &str = "ASKING; EVAL \"return redis.call('del', KEYS[1])\" 3 bar channel5522 latch5838";
 
 /// Five keys of the slot of `bar`.
 const FIVE: &str = "EXISTS bar lock3362 lock6410 lock13067 lock16715";
 
-/// When a key will, by the reply to a PTTL.
+/// Seen when the key expires, by the reply to a PTTL.
 const EXPIRES: Sight = see("expires");
 
-/// What the replica lacks is lost, and what is written until the old master hears of it.
+/// Expects the loss of the writes that the replica lacks, and of those until the old master learns
+/// of the failover.
 const BEHIND: &[Expect] = &[
     Takes("promotion", At(300), First(PROMOTED), 0, 350),
     Takes("demotion after it", First(PROMOTED), First(DEMOTED), -100, 200),
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Row] = &[
             Answers("a", FORCE, "OK"),
             Answers("p", FORCE, "OK"),
             Never(PROMOTED),
-            // B refuses, which has voted about A; so p has C's vote alone.
+            // B has already voted about A, so it refuses; p has only C's vote.
             Never(see("master").about("p")),
             Takes("the third is elected", At(8_500), First(see("master").about("q")), 0, 400),
         ],
@@ -107,12 +107,12 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 500,
             ),
-            // In the second before, and until it is paused.
+            // Accepted in the second before zero, and until the pause.
             Count(ACCEPTED.from(-1_000), 1_900, 2_600),
             Never(REFUSED.about("CLUSTERDOWN")),
             Never(LOST),
             Never(see("doubled")),
-            // Those that were postponed are refused, and were not executed before.
+            // The postponed writes are refused, and none was executed before.
             Never(see("refused and kept")),
             Count(see("epoch").about("a 7"), 6, 6),
             Never(see("epoch").about(" 8")),
@@ -180,7 +180,7 @@ pub(super) const ROWS: &[Row] = &[
             Answers("a", FAIL_OVER, "OK"),
             Never(PROMOTED),
             Takes("its writes go on, after waking", At(8_000), Last(ACCEPTED), 7_800, 8_100),
-            // It obeys the request that has waited, although the replica has given up.
+            // It executes the delayed request although the replica has given up.
             Takes("none is answered until", At(8_000), First(ACCEPTED.from(8_500)), 4_700, 5_400),
             Never(LOST),
         ],
@@ -223,7 +223,7 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Answers("a", FAIL_OVER, "OK"),
             Takes("`fail`", At(0), First(see("fail").by("a").about("A")), 1_900, 4_500),
-            // Without the delay of other elections, which is half a second at least.
+            // Without the delay of other elections, which is at least 500 ms.
             Takes("promotion after it", First(see("fail").by("a").about("A")), First(PROMOTED), -100, 300),
             Takes("demotion, after waking", At(8_000), First(DEMOTED), 0, 500),
         ],
@@ -372,11 +372,11 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 4_000,
         expect: &[
             Answers("A", "SET bar 3 NX", "nil"),
-            // Two of its three keys were never there.
+            // Two of its three keys never existed.
             Answers("A", UNLOCK, "TRYAGAIN *"),
             Answers("A", "PEXPIRE bar 59000", "1"),
             Answers("A", "MIGRATE {B} 6379 bar 0 5000", "OK"),
-            // What is left of the lease moves, and counts anew from the arrival.
+            // The rest of the lease moves, and counts from the arrival.
             Takes(
                 "the lease is longer by the transfer",
                 First(EXPIRES.by("A")),
@@ -409,7 +409,7 @@ pub(super) const ROWS: &[Row] = &[
             (1_000, Kill("A")),
             (9_000, Run("a", "SET bar 2 NX")),
             (9_500, Run("B", "CLUSTER COUNTKEYSINSLOT 5061")),
-            // The move is not to be undone, and is completed.
+            // The move is completed rather than undone.
             (9_700, Run("B", "MIGRATE {a} 6379 bar 0 5000")),
             (10_000, Run("B", "CLUSTER SETSLOT 5061 NODE <B>")),
             (11_500, Run("B", "GET bar")),
@@ -419,14 +419,14 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 12_500,
         expect: &[
             Answers("A", "MIGRATE {B} 6379 bar 0 5000", "OK"),
-            // A second grant.
+            // A second grant of the lock.
             Answers("a", "SET bar 2 NX", "OK"),
             Answers("B", "CLUSTER COUNTKEYSINSLOT 5061", "1"),
-            // It takes no news of a slot that it imports: for B the slot is with a master that has
-            // failed.
+            // B takes no news of a slot that it imports: for B the failed master still owns the
+            // slot.
             Answers("B", "MIGRATE {a} 6379 bar 0 5000", "CLUSTERDOWN The cluster is down"),
             Answers("B", "CLUSTER SETSLOT 5061 NODE <B>", "OK"),
-            // Of the two locks there is the first one.
+            // Of the two locks the first one remains.
             Answers("B", "GET bar", "1"),
             Answers("a", "GET bar", "MOVED 5061 B:6379"),
             Answers("a", "CLUSTER COUNTKEYSINSLOT 5061", "0"),
@@ -475,7 +475,7 @@ pub(super) const ROWS: &[Row] = &[
             Answers("A", FIVE, "5"),
             Answers("B", "CLUSTER SETSLOT 5061 NODE <B>", "OK"),
             Answers("A", "CLUSTER COUNTKEYSINSLOT 5061", "0"),
-            // The replica of the source is not told to delete them.
+            // The replica of the source does not receive the deletions.
             Answers("a", "CLUSTER COUNTKEYSINSLOT 5061", "5"),
             Answers("B", FIVE, "0"),
             Answers("B", "SET bar 2 NX", "OK"),

@@ -1,4 +1,4 @@
-//! Masters of a cluster that are lost, stand still or are cut off.
+//! Masters of a cluster that are lost, paused or cut off.
 
 use super::{ACCEPTED, LOST, REFUSED};
 use crate::row::{
@@ -19,21 +19,21 @@ const CLOSED: Sight = see("state").about("fail");
 const OPEN: Sight = see("state").about("ok");
 const CLUSTER_DOWN: Sight = REFUSED.about("CLUSTERDOWN");
 
-/// Two replicas of `A`.
+/// `A` has two replicas.
 const TWO_OF_A: Rig = Rig { more: &[("p", "A")], ..C6 };
 
 /// All but `A`.
 const OTHERS: &str = "B C a b c";
 
-/// A majority votes, but the master is not asked.
+/// A majority votes, but the replica does not ask the master.
 const FORCE: &str = "CLUSTER FAILOVER FORCE";
 
-/// The epoch of a master as another one has it in the end.
+/// The last epoch of a master that `B` shows.
 const fn epoch_of(master: &'static str) -> Sight {
     see("has epoch").by("B").about(master)
 }
 
-/// From one kill of T71 to the next.
+/// Milliseconds from one kill of T71 to the next.
 const CYCLE: i64 = 14_000;
 
 const KILLED_AND_BACK: [(i64, Act); 30] = {
@@ -49,7 +49,7 @@ const KILLED_AND_BACK: [(i64, Act); 30] = {
     acts
 };
 
-/// Within a node timeout and a half and three seconds.
+/// Expects the cluster open again within one and a half node timeouts and three seconds.
 const fn open_after(what: &'static str, kills: i64) -> Expect {
     Takes(what, At(kills * CYCLE), First(OPEN.by("B").from(kills * CYCLE)), 2_500, 6_000)
 }
@@ -61,8 +61,8 @@ pub(super) const ROWS: &[Row] = &[
         watches: &[Views],
         lasts: 60_000,
         expect: &[
-            // One a second, and those to nodes that were silent for half the node timeout: five
-            // nodes in turn.
+            // One ping per second, and one to each node that was silent for half the node timeout:
+            // five nodes in turn.
             Count(see("ping").by("A").from(0), 60, 320),
             Never(see("fail?")),
             Never(see("state")),
@@ -78,8 +78,8 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 12_000,
         expect: &[
             Takes("all is well", At(0), First(see("made")), 2_000, 7_000),
-            // All begin without one: of two with the same, the one with the smaller id takes the
-            // next.
+            // All begin without an epoch: of two with the same epoch, the one with the smaller ID
+            // takes the next.
             Count(see("epoch").by("A").about("A"), 0, 6),
             Never(see("epoch").about("{last A B C a b c} ")),
             Differ(epoch_of("A "), epoch_of("B ")),
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Cut("A", "p")), (1_000, Kill("A")), (1_000, CutOneWay("a", "B C"))],
         lasts: 9_000,
         expect: &[
-            // A second later than a replica with the most data would be.
+            // One second later than a replica with the most data.
             Takes(
                 "promotion of the other one after `fail`",
                 First(A_FAILED),
@@ -206,7 +206,7 @@ pub(super) const ROWS: &[Row] = &[
             Takes("it takes writes, after its start", At(1_000), First(ACCEPTED.from(1_000)), 1_900, 2_600),
             Takes("first write lost", At(-1_000), First(LOST.from(-1_000)), -50, 100),
             Takes("last write lost", At(0), Last(LOST.from(-1_000)), -100, 0),
-            // The list of the writer alone: its replica is as empty as it was.
+            // Only the writer's list exists: the replica is as empty as its master was.
             Answers("a", "DBSIZE", "1"),
         ],
         ..CLUSTER_ROW
@@ -236,7 +236,7 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Takes("last write taken", At(0), Last(ACCEPTED), 4_900, 7_800),
             Takes("promotion", At(0), First(PROMOTED), 5_500, 11_000),
-            // Half a node timeout less the delay of the election, at most.
+            // At most half a node timeout less the delay of the election.
             Takes("both take writes, for", First(PROMOTED), Last(ACCEPTED), -5_000, 1_900),
         ],
         ..CLUSTER_ROW
@@ -295,11 +295,11 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 10_000,
         expect: &[
             Takes("`fail` at the majority", At(0), First(A_FAILED.by("B")), 1_900, 4_400),
-            // As after any failure: the master is healthy, and the majority still takes it for
+            // As after any failure: the master is healthy, but the majority still takes it for
             // failed.
             Takes("promotion after the heal", At(4_500), First(PROMOTED), 480, 1_300),
             Takes("the healthy master is a replica", First(PROMOTED), First(DEMOTED), -100, 300),
-            // Its replica has all that it took.
+            // Its replica has all its writes.
             Never(LOST),
         ],
         ..CLUSTER_ROW
@@ -330,7 +330,7 @@ pub(super) const ROWS: &[Row] = &[
             Takes("closed", At(0), First(CLOSED.by("B")), 1_900, 3_300),
             Answers("a", FORCE, "OK"),
             Takes("only TAKEOVER helps", At(14_000), First(PROMOTED), 0, 100),
-            // With two who are up again, there is a majority.
+            // With two more masters up again, there is a majority.
             Takes("`fail` only after that", First(PROMOTED), First(A_FAILED), 0, 3_000),
         ],
         ..CLUSTER_ROW
@@ -343,8 +343,9 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 24_000,
         expect: &[
             Takes("`fail`", At(0), First(A_FAILED.by("a")), 1_900, 9_700),
-            // Every four node timeouts. The request of the first election arrives late: the other
-            // master votes then, and refuses the next one within two node timeouts.
+            // Elections come every four node timeouts. The request of the first election arrives
+            // late: the other master votes then, and refuses the next request within two node
+            // timeouts.
             Takes("promotion after the heal", At(9_500), First(PROMOTED), 400, 14_000),
         ],
         note: "Late is worse than never: but for the vote about the request that has waited, the second election would have been won. Where the other master is the one to find the majority, the replica hears nothing of it \
@@ -365,7 +366,7 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Answers("a", FORCE, "OK"),
             Takes("`fail`, after the kill", At(1_200), First(A_FAILED.by("a")), 1_900, 4_500),
-            // Four node timeouts after the election that has failed, and half a second to a second
+            // Four node timeouts after the failed election, a delay of half a second to a second,
             // and some ticks.
             Takes("promotion, after FORCE", At(200), First(PROMOTED), 8_450, 9_400),
         ],
@@ -378,11 +379,11 @@ pub(super) const ROWS: &[Row] = &[
         rig: Rig { node_timeout: 4_000, ..C6 },
         watches: &[Views],
         acts: &[
-            // The master goes on answering its replica, which therefore does not find the majority
-            // itself, and tells none of it.
+            // The master still answers its replica. The replica therefore does not find the
+            // majority itself, and reports nothing to the others.
             (0, Cut("A", "B C b c")),
             (0, Slow("b c", "B C", 1_500)),
-            // Neither finds it with the other.
+            // Cut off from each other, they cannot find the majority together.
             (4_000, Cut("B", "C")),
             (10_000, Heal("B", "C")),
             (10_000, Kill("A")),
@@ -404,8 +405,8 @@ pub(super) const ROWS: &[Row] = &[
                 1_200,
                 1_800,
             ),
-            // The delay of the first election, four node timeouts, the delay of the second one, and
-            // some ticks.
+            // The delay of the first election, four node timeouts, the delay of the second
+            // election, and some ticks.
             Takes(
                 "promotion after the first `fail`",
                 First(A_FAILED.by("a")),
@@ -470,12 +471,12 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Freeze("B")), (1_200, Step("A", 4_000)), (1_500, Thaw("B"))],
         lasts: 6_000,
         expect: &[
-            // It is asked again when its last answer is half a node timeout old: by now a ping is
-            // outstanding, for four seconds by the new time.
+            // A pings B again when the last answer is half a node timeout old: a ping is
+            // outstanding by now, and by the stepped clock for four seconds.
             Takes("`fail?` after the step", At(1_200), First(see("fail?").by("A").about("B")), 0, 150),
             Takes("`well` after its answer", At(1_500), First(see("well").by("A").about("B")), 0, 150),
             Count(see("fail?").by("A").about("B"), 1, 1),
-            // No other node is silent, and no other clock has stepped.
+            // No other node is silent, and no other clock was stepped.
             Count(see("fail?"), 1, 1),
             Never(see("fail")),
             Never(CLOSED),
@@ -508,7 +509,7 @@ pub(super) const ROWS: &[Row] = &[
         acts: &KILLED_AND_BACK,
         lasts: 10 * CYCLE,
         expect: &[
-            // Once more on a machine where a node was late with an answer.
+            // Once more if a node answered late on a busy machine.
             Count(CLOSED.by("B"), 10, 11),
             Count(OPEN.by("B"), 10, 11),
             open_after("open, after the first kill", 0),
@@ -521,8 +522,8 @@ pub(super) const ROWS: &[Row] = &[
             open_after("the eighth", 7),
             open_after("the ninth", 8),
             open_after("the tenth", 9),
-            // The client writes one number at a time: at each kill one may have been answered that
-            // no replica has.
+            // The client writes one number at a time: at each kill one number may have been
+            // acknowledged that no replica has.
             Count(LOST, 0, 10),
         ],
         ..CLUSTER_ROW

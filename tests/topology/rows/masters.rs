@@ -1,4 +1,4 @@
-//! A master that is lost, and one that is replaced while it is well.
+//! A master that is lost, and a healthy master that is replaced.
 
 use super::{
     ACCEPTED, ALL_BUT_M, ALL_SENTINELS, CKQUORUM, CONVERTED, FAIL_OVER, LOST, MASTER_DOWN, NOT_ELECTED,
@@ -17,13 +17,12 @@ use crate::row::{
 const INFORMED: Sight = see("INFO address").from(1);
 const LINKED: Sight = see("linked").from(1_000);
 
-/// A link that was closed is dialed by the next tick, unless it was dialed within the last second.
+/// The next tick dials a closed link again, unless it was dialed within the last second.
 const fn back(what: &'static str, link: Moment) -> Expect {
     Takes(what, First(see("+failover-state-wait-promotion")), link, 0, 1_150)
 }
 
-/// Whether a key from before the kill is there, when the old master is back and when it has been
-/// told.
+/// Read a key from before the kill: after the old master's restart, and after its demotion.
 const WAS_THERE: &str = "GET before";
 const IS_THERE: &str = "EXISTS before";
 const RETURNS: &[(i64, Act)] = &[
@@ -34,8 +33,8 @@ const RETURNS: &[(i64, Act)] = &[
     (35_000, Run("m", IS_THERE)),
 ];
 
-/// What becomes of an old master that is started again after 20 s, with what it answers of its data
-/// at first.
+/// Expectations for an old master that restarts after 20 s; `was_there` is its first reply about
+/// its data.
 const fn returned(was_there: &'static str) -> [Expect; 10] {
     [
         InOrder("", &["+switch-master", "-role-change", "+convert-to-slave"]),
@@ -106,20 +105,20 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 1_150,
             ),
-            // As in redis-sentinel: a hello that is answered just then puts the next one off by two
-            // seconds.
+            // As in redis-sentinel: a hello that is answered at that moment delays the next one by
+            // two seconds.
             Takes("observers switch after that", First(PROMOTED), Last(SWITCHED.by("observers")), 0, 2_300),
             Takes(
                 "the leader switches after them",
                 First(SWITCHED.by("observers")),
                 First(SWITCHED.by("leader")),
-                // Before them, where the hello that tells both is put off by two seconds.
+                // Before them, if the hello that informs both is delayed by two seconds.
                 -1_100,
                 4_000,
             ),
             Count(SWITCHED, 3, 3),
             Count(MASTER_DOWN, 3, 3),
-            // A second late at one of them, now and then.
+            // One Sentinel may be a second late.
             Takes("last `+sdown`", At(0), Last(MASTER_DOWN), 2_000, 3_250),
             InOrder(
                 "leader",
@@ -191,7 +190,7 @@ pub(super) const ROWS: &[Row] = &[
             Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
             Takes("told, after it goes on", At(10_000), First(CONVERTED), 9_900, 11_300),
             Takes("last write taken, after it goes on", At(10_000), Last(ACCEPTED), 9_800, 11_300),
-            // What was written before it stood still has reached the replicas.
+            // Writes from before the pause have reached the replicas.
             Takes("first write lost, after it goes on", At(10_000), First(LOST), -100, 100),
             Takes("last write lost, after it goes on", At(10_000), Last(LOST), 9_800, 11_300),
         ],
@@ -214,8 +213,8 @@ pub(super) const ROWS: &[Row] = &[
                 80,
             ),
             Takes("the observers do", Last(SWITCHED.by("observers")), Last(see("answers").from(1)), 0, 80),
-            // The leader answers with the promoted one from the promotion on, but is informed of it
-            // as of its master only when it switches.
+            // The leader replies with the promoted node from the promotion on, but its INFO names
+            // that node only after the switch.
             Count(INFORMED, 3, 3),
             Takes(
                 "INFO of the leader shows the promoted one, after its switch",
@@ -270,9 +269,9 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 50,
             ),
-            // Each Sentinel has two to each replica, and begins anew with both when it switches.
-            // What the leader tells a replica closes all links but the one by which it does: it may
-            // be about then that the observers switch.
+            // Each Sentinel has two links to each replica, and opens both again when it switches.
+            // The leader's command to a replica closes all links but the leader's own, perhaps at
+            // about the time when the observers switch.
             Count(LINKED.about("cmd"), 8, 10),
             Count(LINKED.about("pubsub"), 9, 12),
             back("links of s1 are back, after SLAVEOF NO ONE", First(LINKED.by("s1"))),
@@ -319,7 +318,7 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Count(PROMOTED.about("slave r1"), 1, 1),
             Takes("told, after the start", At(5_000), First(CONVERTED), 9_900, 13_300),
-            // Each has written down what the Sentinels have made of it: CONFIG REWRITE comes with
+            // Each has saved the role that the Sentinels gave it: they send CONFIG REWRITE with
             // SLAVEOF.
             Answers("r1", "ROLE", "[master *"),
             Answers("r2", "ROLE", "[slave r1 6379 connected *"),
@@ -375,7 +374,7 @@ pub(super) const ROWS: &[Row] = &[
             InOrder("", &["+switch-master", "-role-change", "+convert-to-slave"]),
             Takes("first `+sdown`", At(0), First(MASTER_DOWN), 1_900, 3_250),
             Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
-            // Until then the promoted one has followed it.
+            // Until then the promoted node replicated from it.
             Takes(
                 "first write lost, after SLAVEOF NO ONE",
                 First(see("+failover-state-wait-promotion")),

@@ -17,7 +17,7 @@ pub(super) const ACCEPTED: Sight = see("accepted");
 pub(super) const REFUSED: Sight = see("refused");
 pub(super) const LOST: Sight = see("lost");
 
-/// What a candidate emits that gets too few votes.
+/// The events of a candidate that gets too few votes.
 pub(super) const NOT_ELECTED: &[&str] =
     &["+sdown", "+odown", "+new-epoch", "+try-failover", "+vote-for-leader", "-failover-abort-not-elected"];
 
@@ -27,13 +27,13 @@ pub(super) const NO_FAILURE: &str = "SENTINEL SIMULATE-FAILURE help";
 pub(super) const ALL_SENTINELS: &str = "s1 s2 s3";
 pub(super) const ALL_BUT_M: &str = "r1 r2 s1 s2 s3";
 
-/// An id that no Sentinel has.
+/// Asks for a vote in the name of an ID that no Sentinel has.
 pub(super) const VOTE_ONE: &str =
     "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 9 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 pub(super) const VOTE_TWO: &str =
     "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 9 bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-/// All of them.
+/// All rows of the table.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
     let of_sentinel = masters::ROWS.iter().chain(sentinels::ROWS).chain(sentinel_paths::ROWS);
     of_sentinel.chain(cluster_failures::ROWS).chain(cluster_changes::ROWS)

@@ -1,4 +1,4 @@
-//! Failovers that go wrong after the election, and what Sentinels are told by hand.
+//! Failovers that go wrong after the election, and manual commands to Sentinels.
 
 use super::{ALL_SENTINELS, CONVERTED, FAIL_OVER, MASTER_DOWN, PROMOTED, SWITCHED, TRIED};
 use crate::row::{
@@ -9,7 +9,7 @@ use crate::row::{
     ROW, Rig, Row, S3, Sight, see,
 };
 
-/// The replica to promote is known.
+/// Determines the replica to promote.
 const R1_FIRST: &[(&str, &str, &str)] = &[("r1", "replica-priority", "10")];
 
 const WAITS: Sight = see("+failover-state-wait-promotion");
@@ -23,7 +23,7 @@ const RESET: &str = "SENTINEL RESET ma*";
 const REMOVE: &str = "SENTINEL REMOVE main";
 const MONITOR: &str = "SENTINEL MONITOR main {m} 6379 2";
 
-/// Loading its 2,000 keys takes the master ten seconds.
+/// The master takes ten seconds to load its 2,000 keys.
 const SLOW_START: Rig = Rig {
     options: &[
         ("m", "enable-debug-command", "yes"),
@@ -34,7 +34,7 @@ const SLOW_START: Rig = Rig {
 };
 const REBOOTS: [(i64, Act); 4] = [
     (-900, Run("m", "DEBUG POPULATE 2000; SAVE")),
-    // A Sentinel learns of the new start by INFO.
+    // A Sentinel learns of the restart from INFO.
     (-400, Run(ALL_SENTINELS, "SENTINEL DEBUG info-period 1000")),
     (0, Kill("m")),
     (300, Start("m")),
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         lasts: 10_000,
         expect: &[
-            // Its link is dialed again a second after the last time, and INFO follows within a
+            // Its link is dialed again one second after the last dial, and INFO follows within a
             // second.
             Takes("first `+reboot`", At(300), First(REBOOTED), 0, 2_300),
             Takes("first `+sdown` after it", First(REBOOTED), First(MASTER_DOWN), 2_000, 2_110),
@@ -77,7 +77,7 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 10_000,
         expect: &[
             Count(REBOOTED, 3, 3),
-            // LOADING is an answer as good as PONG.
+            // LOADING counts like PONG.
             Never(MASTER_DOWN),
         ],
         ..ROW
@@ -108,8 +108,8 @@ pub(super) const ROWS: &[Row] = &[
                 4_000,
                 4_110,
             ),
-            // The others see it with their next INFO, and with the one after it that it has
-            // remained a master.
+            // The others see with their next INFO that it remained a master, and with the one after
+            // it.
             Takes(
                 "another one demotes it, after SLAVEOF NO ONE",
                 First(WAITS),
@@ -167,7 +167,7 @@ pub(super) const ROWS: &[Row] = &[
                     "+promoted-slave",
                     "+slave-reconf-sent",
                     "-slave-reconf-sent-timeout",
-                    // Once more, although it counts as done from now on.
+                    // Sent once more, although it counts as done from now on.
                     "+slave-reconf-sent",
                     "+failover-end",
                     "+switch-master",
@@ -207,8 +207,8 @@ pub(super) const ROWS: &[Row] = &[
             Count(see("+reset-master"), 1, 1),
             Count(see("-monitor"), 1, 1),
             Count(see("+monitor").from(1), 1, 1),
-            // It learns of the replicas by INFO, which after RESET comes when it is due, and of the
-            // other Sentinels by their hellos.
+            // It learns of the replicas from INFO, which after RESET comes when it is due, and of
+            // the other Sentinels from their hellos.
             Count(FOUND.from(0), 4, 4),
             Count(MET.from(0), 4, 4),
             Takes("the replicas are known again, after RESET", At(0), First(FOUND), 0, 10_300),
@@ -231,8 +231,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         lasts: 21_000,
         expect: &[
-            // By one of the hellos; in the record of the other master its address is changed at
-            // once.
+            // By one of the hellos; in the record of the other master its address changes
+            // immediately.
             Count(see("+sentinel-address-switch").by("s1"), 3, 3),
             Count(see("+sentinel-address-update").by("s1").about("1 additional matching instances"), 3, 3),
             Takes(
@@ -249,10 +249,10 @@ pub(super) const ROWS: &[Row] = &[
                 0,
                 2_300,
             ),
-            // s2 greets s3 at its own address, and so itself: of two with one address the second
-            // one to come takes the place of the first one.
+            // s2 greets s3 at its own address, and so itself: of two Sentinels with one address,
+            // the later replaces the earlier.
             InOrder("s2", &["+sentinel-address-switch", "+sentinel-invalid-addr"]),
-            // When s1 has forgotten both, so it is there.
+            // The same happens at s1, which RESET has made forget both.
             Takes(
                 "`+sentinel-invalid-addr` after RESET",
                 At(17_000),

@@ -1,4 +1,4 @@
-//! Sentinels that are lost or do not trust themselves, and which replica they choose.
+//! Sentinels that are lost or in TILT, and their choice of a replica.
 
 use super::{
     ALL_SENTINELS, CONVERTED, LOST, MASTER_DOWN, NO_FAILURE, NOT_ELECTED, PROMOTED, REFUSED, SWITCHED, TRIED,
@@ -19,14 +19,14 @@ const SENT: Sight = see("+slave-reconf-sent");
 const DONE: Sight = see("+slave-reconf-done");
 const ENDED: Sight = see("+failover-end");
 
-/// Whether it takes the master for down; the epoch tells the three questions apart.
+/// Asks if the Sentinel takes the master for down; the epoch distinguishes the three questions.
 const ASK_BEFORE: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 1 *";
 const ASK_IN_TILT: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 2 *";
 const ASK_AFTER: &str = "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 3 *";
 
 const ENDLESS: &str = "EVAL \"while true do end\" 0";
 
-/// A master with four replicas, of which three are reconfigured after a failover: one at a time.
+/// A master with four replicas; after a failover the other three are reconfigured one at a time.
 const S4_IN_TURN: Rig = Rig { replicas: 4, parallel_syncs: 1, ..S3 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -38,8 +38,8 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[
             (0, Cut("s1", "s2 s3")),
             (0, Cut("s2", "s3")),
-            // A hello by way of a replica would tell one of the epoch of another, and have it stand
-            // in the next.
+            // A hello through a replica would announce another candidate's epoch, and the receiver
+            // would stand for election in the next epoch.
             (0, Cut(ALL_SENTINELS, "r1 r2")),
             (10, Kill("m")),
             (3_000, Heal("s1", "s2 s3")),
@@ -130,8 +130,8 @@ pub(super) const ROWS: &[Row] = &[
         expect: &[
             Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
             Never(SWITCHED),
-            // For the two others the old master is the one, and back; they have not known the
-            // promoted one as a master for eight seconds before.
+            // For the two others the old master is still the master, and it is back. They demote
+            // the promoted node only after they have seen it as a master for eight seconds.
             Takes("the promoted one is told", At(0), First(CONVERTED.about("slave r")), 10_200, 16_800),
             Takes("that is after it goes on", At(6_000), First(CONVERTED), 4_200, 10_800),
         ],
@@ -209,8 +209,8 @@ pub(super) const ROWS: &[Row] = &[
             ),
             Takes("the script is killed, after it", First(MASTER_DOWN), First(see(ENDLESS)), 0, 2_500),
             Answers("m", ENDLESS, "*cript killed by user with SCRIPT KILL*"),
-            // Of each Sentinel one at most: those that find the master answering again have no
-            // reason to.
+            // At most one of each Sentinel: a Sentinel that finds the master answering again has no
+            // reason to run it.
             Count(see("SCRIPT"), 1, 3),
             Count(see("SCRIPT").by("s1"), 0, 1),
             Count(see("SCRIPT").by("s2"), 0, 1),
@@ -218,7 +218,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         note: "A failover that has begun when the script is killed goes on, and replaces a master that answers again: there is no `-sdown` of it then \
                (1 of 10 real runs, 1 of 20 simulated).",
-        // It is endless when it has used up a hundred million instructions.
+        // One seed: the simulated script counts as endless only after a hundred million
+        // instructions.
         seeds: 1,
         ..ROW
     },
@@ -346,7 +347,7 @@ pub(super) const ROWS: &[Row] = &[
         ],
         lasts: 39_000,
         expect: &[
-            // What it has seen before counts for nothing in TILT; its vote does.
+            // In TILT its earlier view of the master does not count, but its vote does.
             Answers("s1", ASK_BEFORE, "[1 * 0]"),
             Answers("s1", ASK_IN_TILT, "[0 * 0]"),
             Answers("s1", VOTE_ONE, "[0 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 9]"),
@@ -396,8 +397,7 @@ pub(super) const ROWS: &[Row] = &[
         lasts: 10_000,
         expect: &[
             Never(see("+sdown")),
-            // None, where the replicas have acknowledged again by the time that the master next
-            // counts them.
+            // None, if the replicas have acknowledged again before the master counts them.
             Count(REFUSED.about("NOREPLICAS"), 0, 105),
             Count(REFUSED.about("NOREPLICAS").from(2_100), 0, 0),
         ],
@@ -470,7 +470,7 @@ pub(super) const ROWS: &[Row] = &[
                     "+switch-master",
                 ],
             ),
-            // No further one is told before its predecessor is done.
+            // Each is reconfigured only after its predecessor is done.
             Count(SENT, 3, 3),
             Takes("the first", First(SENT), First(DONE), 0, 2_200),
             Every("each of the others", DONE, 0, 2_200),

@@ -1,5 +1,5 @@
-//! A peer of `lockstorm trial` with rslock, a Redlock of Rust. It retries by itself, and is told
-//! not to: lockstorm asks again.
+//! A peer of `lockstorm trial` with rslock, a Redlock of Rust. Its own retries are off: lockstorm
+//! asks again.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -19,11 +19,12 @@ struct Peer {
 
 fn say(message: &Value) {
     let mut out = std::io::stdout().lock();
-    // Where the reader is gone, the input ends as well.
+    // If the reader is gone, the input ends as well.
     let _ = writeln!(out, "{message}").and_then(|()| out.flush());
 }
 
-/// Until when a lock is valid that has so many milliseconds left now.
+/// The end, in milliseconds since the Unix epoch, of a lock that is valid for `validity`
+/// milliseconds.
 fn until_ms(validity: usize) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or_default() + validity as u64

@@ -1,5 +1,5 @@
-//! A master dies in a cluster of both kinds: each counts what the other one reports of it, and a
-//! replica of either kind needs the votes of both.
+//! A master dies in a cluster of both kinds: each kind counts the other's reports of the failure,
+//! and a replica of either kind needs the votes of both.
 
 use super::{
     redis_is_there,
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::served::nothing_to_compare_with;
 
-/// `cluster-node-timeout`. A process that a busy machine stops for longer than that is failed by
-/// the others as well; but it has no replica, and is well again when it goes on.
+/// `cluster-node-timeout`. The others fail a process that a busy machine pauses for longer than
+/// that, too; but it has no replica, and recovers when it continues.
 const NODE_TIMEOUT_MS: u32 = 1_000;
 
-/// The masters that are left: one of each kind, of which a failure and an election need both.
+/// The remaining masters, one of each kind: a failure and an election need both.
 const VOTERS: [char; 2] = ['b', 'c'];
 
-/// How many messages of a type a node has sent or received, as its CLUSTER INFO has it.
+/// The number of messages of a type that a node has sent or received, from its CLUSTER INFO.
 fn messages(group: &mut Group, name: char, which: &str) -> u64 {
     let info = group.node(name).ask("CLUSTER INFO");
     let field = format!("cluster_stats_messages_{which}:");
@@ -26,7 +26,7 @@ fn messages(group: &mut Group, name: char, which: &str) -> u64 {
     count.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// The flags of a node, as another one has them.
+/// The flags of a node in another node's view.
 fn flags(group: &mut Group, by: char, of: char) -> String {
     let id = group.nodes[&of].id.clone();
     let nodes = group.node(by).ask("CLUSTER NODES");
@@ -56,10 +56,10 @@ fn a_replica_of_either_kind_is_promoted_by_masters_of_both_kinds() {
         return nothing_to_compare_with();
     }
     let mut group = Group::together_within("failover", &[Ours, Ours, Redis, Redis], NODE_TIMEOUT_MS);
-    // The slot of this key is one of those that `a` has.
+    // The slot of this key belongs to `a`.
     assert_eq!(group.node('a').ask("SET bar 1"), "+OK");
     assert_eq!(group.node('a').ask("WAIT 1 10000"), ":1");
-    // First the replica is Redis's; when the old master follows it, ours.
+    // First the replica is Redis's; once the old master follows it, ours.
     for (master, replica) in [('a', 'd'), ('d', 'a')] {
         let fails = |group: &mut Group, name| {
             messages(group, name, "fail_sent") + messages(group, name, "fail_received")
@@ -71,9 +71,9 @@ fn a_replica_of_either_kind_is_promoted_by_masters_of_both_kinds() {
         until_answer(&mut group, replica, "SET bar 2", |answer| answer == "+OK");
         for (name, (failed, voted)) in survivors.into_iter().zip(before) {
             until_flags(&mut group, name, master, "master,fail");
-            // One of them has found that both voters report it, and has told the others.
+            // One of them has found that both voters report the failure, and has sent a FAIL.
             assert!(fails(&mut group, name) > failed, "{name} neither sent a FAIL nor received one");
-            // The vote of one master of three is too little.
+            // The vote of one of three masters is not enough.
             let votes = messages(&mut group, name, "auth-ack_sent") - voted;
             assert_eq!(votes > 0, VOTERS.contains(&name), "{name} has voted {votes} times for {replica}");
         }
@@ -81,14 +81,14 @@ fn a_replica_of_either_kind_is_promoted_by_masters_of_both_kinds() {
             until_answer(&mut group, name, "CLUSTER INFO", |info| info.contains("cluster_state:ok"));
         }
         if master == 'a' {
-            // It is told that its slots are another one's, and follows it.
+            // It learns that another node has its slots, and follows that node.
             group.node('a').start_as(Ours);
             until_answer(&mut group, 'a', "INFO replication", |info| info.contains("master_link_status:up"));
             VOTERS.iter().for_each(|name| until_flags(&mut group, *name, 'a', "slave"));
         }
     }
     // The last one dies without a replica, and remains failed: so the report of each kind reaches
-    // the other one.
+    // the other.
     group.node('a').kill();
     let reports = format!("CLUSTER COUNT-FAILURE-REPORTS {}", group.nodes[&'a'].id);
     for name in VOTERS {

@@ -9,7 +9,7 @@ mod transcripts;
 
 use std::process::Command;
 
-/// Whether there is a `redis-server` of the version that is simulated, and its tools.
+/// Returns true if a `redis-server` of the simulated version is installed, with its tools.
 fn redis_is_there() -> bool {
     let version = Command::new("redis-server").arg("--version").output();
     version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("v=7.0."))

@@ -1,5 +1,4 @@
-//! Nodes of a cluster, each a process of Redis or of lockstorm, at a port of its own: a, b, .. by
-//! name.
+//! Nodes of a cluster, named a, b, ..; each is a process of Redis or of lockstorm at its own port.
 
 use std::{
     collections::BTreeMap,
@@ -17,14 +16,14 @@ use lockstorm_sim::resp::{Answers, Reply};
 
 use crate::served::{PATIENCE, folder};
 
-/// `cluster-node-timeout`: longer than a busy machine may stop a process, for which the others
-/// would elect another master; and short, as views spread by the pings of half this time.
+/// `cluster-node-timeout`: longer than the pauses of a busy machine, after which the others would
+/// elect another master; and short, because views spread by pings every half of this time.
 const NODE_TIMEOUT_MS: u32 = 4_000;
 
-/// How far the port of the bus is above the one for clients.
+/// Difference between the port of the bus and the client port.
 const BUS: u16 = 10_000;
 
-/// Whose process a node is.
+/// The implementation of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
     Redis,
@@ -41,7 +40,7 @@ fn wait() {
     thread::sleep(Duration::from_millis(20));
 }
 
-/// Waits until something is so; what it was in the end otherwise.
+/// Waits until `told` succeeds; panics with its last error otherwise.
 #[track_caller]
 pub(crate) fn until(what: &str, mut told: impl FnMut() -> Result<(), String>) {
     let began = now();
@@ -54,7 +53,7 @@ pub(crate) fn until(what: &str, mut told: impl FnMut() -> Result<(), String>) {
     }
 }
 
-/// A port that is free, as is the one of its bus. Ports of outgoing connections are elsewhere.
+/// A free port whose bus port is free as well, outside the range of outgoing connections.
 pub(crate) fn free_port() -> u16 {
     static TRIED: AtomicU16 = AtomicU16::new(0);
     let first = 11_000 + (std::process::id() % 1_000) as u16 * 10;
@@ -68,7 +67,7 @@ pub(crate) fn free_port() -> u16 {
     panic!("there is no free port");
 }
 
-/// A connection that commands are given on.
+/// A connection for commands.
 pub(crate) struct Line {
     stream: TcpStream,
     answers: Answers,
@@ -90,7 +89,7 @@ impl Line {
         self.stream.write_all(bytes.as_bytes()).expect("open");
     }
 
-    /// The next reply, or message.
+    /// The next reply or message.
     pub(crate) fn receive(&mut self) -> Reply {
         loop {
             if let Some(reply) = self.answers.next().expect("replies") {
@@ -132,7 +131,7 @@ pub(crate) fn text(reply: &Reply) -> String {
     }
 }
 
-/// A node.
+/// A node of the cluster.
 pub(crate) struct Node {
     pub(crate) whose: Whose,
     pub(crate) port: u16,
@@ -165,7 +164,7 @@ impl Node {
         self.lines.clear();
     }
 
-    /// Starts it again in its folder, perhaps as another one's.
+    /// Starts it again in its folder, perhaps with the other implementation.
     pub(crate) fn start_as(&mut self, whose: Whose) {
         self.kill();
         self.whose = whose;
@@ -173,13 +172,13 @@ impl Node {
         self.child = started.unwrap_or_else(|| panic!("it does not start again: {}", log(&self.folder)));
     }
 
-    /// A connection of some name.
+    /// The connection of this name; opens it at its first use.
     pub(crate) fn line(&mut self, name: &str) -> &mut Line {
         let port = self.port;
         self.lines.entry(name.to_owned()).or_insert_with(|| Line::to(port).expect("it listens"))
     }
 
-    /// What a command line is answered, its words parted by spaces.
+    /// The reply to a command line, whose words are separated by blanks.
     pub(crate) fn ask(&mut self, command: &str) -> String {
         let line = self.line("");
         line.send(&command.split(' ').map(str::to_owned).collect::<Vec<_>>());
@@ -201,7 +200,7 @@ pub(crate) fn log(folder: &std::path::Path) -> String {
     fs::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
-/// A process in a folder, which has what it says in the file `log`.
+/// Spawns a process in a folder; its output goes to the file `log`.
 pub(crate) fn spawn(command: &mut Command, folder: &std::path::Path) -> Child {
     let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
     command
@@ -213,7 +212,7 @@ pub(crate) fn spawn(command: &mut Command, folder: &std::path::Path) -> Child {
         .expect("it runs")
 }
 
-/// A process, if it comes to listen.
+/// Starts a process; `None` if it does not begin to listen.
 fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) -> Option<Child> {
     let timeout = node_timeout_ms.to_string();
     let options = [
@@ -253,8 +252,8 @@ fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) 
     None
 }
 
-/// Nodes by name: three masters, `a`, `b` and `c`, and a replica of each, `d`, `e` and `f`, unless
-/// `redis-cli` decides that.
+/// Nodes by name: the masters `a`, `b` and `c`, and their replicas `d`, `e` and `f`, unless
+/// `redis-cli` assigns these roles.
 pub(crate) struct Group {
     pub(crate) nodes: BTreeMap<char, Node>,
     node_timeout_ms: u32,
@@ -262,7 +261,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Nodes that do not know each other.
+    /// Starts nodes that do not know each other.
     pub(crate) fn apart(name: &str, whose: &[Whose]) -> Group {
         Group::apart_within(name, whose, NODE_TIMEOUT_MS)
     }
@@ -276,12 +275,12 @@ impl Group {
         group
     }
 
-    /// Three masters with a replica each.
+    /// Starts three masters with a replica each.
     pub(crate) fn together(name: &str, whose: [Whose; 6]) -> Group {
         Group::together_within(name, &whose, NODE_TIMEOUT_MS)
     }
 
-    /// Three masters, and replicas of the first ones, with a node timeout of their own.
+    /// Starts three masters, and replicas of the first ones, with this node timeout.
     pub(crate) fn together_within(name: &str, whose: &[Whose], node_timeout_ms: u32) -> Group {
         let mut group = Group::apart_within(name, whose, node_timeout_ms);
         let replicas: Vec<char> = ('d'..).take(whose.len() - 3).collect();
@@ -291,7 +290,7 @@ impl Group {
             assert_eq!(node.ask(&format!("CLUSTER ADDSLOTSRANGE {first} {last}")), "+OK");
             assert_eq!(node.ask(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}")), "+OK");
         }
-        // Masters without an epoch would draw for them.
+        // Masters without epochs would draw them.
         for (name, epoch) in replicas.iter().zip(4..) {
             assert_eq!(group.node(*name).ask(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}")), "+OK");
         }
@@ -322,7 +321,7 @@ impl Group {
         self.nodes.get_mut(&name).expect("a node of this group")
     }
 
-    /// Waits until each node answers so.
+    /// Waits until each node gives such a reply.
     #[track_caller]
     pub(crate) fn until_all(&mut self, command: &str, is: impl Fn(&str) -> bool) {
         for (name, node) in &mut self.nodes {
@@ -333,7 +332,7 @@ impl Group {
         }
     }
 
-    /// Waits until all nodes think that the cluster is well, and all replicas follow.
+    /// Waits until the cluster is healthy in every node's view, and all replicas are linked.
     #[track_caller]
     pub(crate) fn until_ok(&mut self) {
         self.until_all("CLUSTER INFO", |info| info.contains("cluster_state:ok"));
@@ -342,7 +341,7 @@ impl Group {
         });
     }
 
-    /// A text with names in the place of ids, addresses and ports.
+    /// Replaces IDs, addresses and ports by names in a text.
     pub(crate) fn named(&self, text: &str) -> String {
         self.nodes.iter().fold(text.to_owned(), |text, (name, node)| {
             let bus = format!("@{}", node.port + BUS);
@@ -355,7 +354,7 @@ impl Group {
         })
     }
 
-    /// What a word of a transcript stands for.
+    /// The value of a transcript's word: IDs and ports in place of names.
     pub(crate) fn meant(&self, word: &str) -> String {
         self.nodes.iter().fold(word.to_owned(), |word, (name, node)| {
             let word = word.replace(&format!("<{name}>"), &node.id);

@@ -1,5 +1,5 @@
-//! What a node in cluster mode does not start with, and what it makes of data from before it was
-//! one.
+//! Data and options with which a node in cluster mode refuses to start, and its treatment of data
+//! from before cluster mode.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ struct Started {
 }
 
 impl Started {
-    /// What a command line is answered on a connection of its own.
+    /// The reply to a command line on a connection of its own.
     fn ask(&self, command: &str) -> String {
         let mut line = Line::to(self.port).expect("it listens");
         line.send(&command.split(' ').map(str::to_owned).collect::<Vec<_>>());
@@ -40,7 +40,7 @@ impl Drop for Started {
     }
 }
 
-/// Starts one on a folder, with these lines in its file; or what it says when it does not start.
+/// Starts a node on a folder, with these lines in its file; the error is its log.
 fn start(whose: Whose, folder: &Path, lines: &str) -> Result<Started, String> {
     let port = free_port();
     let file = format!("port {port}\nbind 127.0.0.1\nsave \"\"\ncluster-enabled yes\n{lines}\n");
@@ -67,7 +67,7 @@ fn start(whose: Whose, folder: &Path, lines: &str) -> Result<Started, String> {
         };
         line.send(&["PING".to_owned()]);
         match text(&line.receive()) {
-            // Another connection may not be gone yet.
+            // An earlier connection may still be open.
             told if told == "+PONG" || told.starts_with("-ERR max number of clients") => Ok(()),
             told => Err(told),
         }
@@ -77,7 +77,7 @@ fn start(whose: Whose, folder: &Path, lines: &str) -> Result<Started, String> {
     if has_ended { Err(said()) } else { Ok(Started { child, port }) }
 }
 
-/// A folder with what a node outside of any cluster leaves in it, having executed these commands.
+/// A folder with the data of a node outside of any cluster after these commands.
 fn data_of(test: &str, options: &[&str], commands: &[(&str, &str)]) -> std::path::PathBuf {
     let folder = folder(test);
     let before = redis(&folder, options).expect("redis-server is there");
@@ -120,7 +120,8 @@ fn a_node_of_a_cluster_refuses_to_start_where_redis_does() {
     }
 }
 
-/// Redis means to say what ours does, and crashes when it counts the first such key for its slot.
+/// Redis intends the same error as ours, but crashes when it counts the first such key for its
+/// slot.
 #[test]
 fn a_node_of_a_cluster_has_no_snapshot_of_other_databases() {
     if !redis_is_there() {
@@ -141,7 +142,7 @@ fn a_node_of_a_cluster_has_no_snapshot_of_other_databases() {
     }
 }
 
-/// It did not start at all.
+/// Regression: the node did not start at all.
 #[test]
 fn a_log_of_other_databases_is_replayed_into_the_first() {
     const WRITES: [(&str, &str); 3] =
@@ -154,7 +155,7 @@ fn a_log_of_other_databases_is_replayed_into_the_first() {
         let folder = data_of(&format!("cluster_log_{whose:?}"), &options, &WRITES);
         let node = start(whose, &folder, "appendonly yes").unwrap_or_else(|said| panic!("{whose:?}: {said}"));
         assert_eq!(node.ask("DBSIZE"), ":2", "{whose:?}");
-        // It takes the slots of both keys.
+        // The node takes the slots of both keys.
         let nodes = node.ask("CLUSTER NODES");
         assert!(nodes.contains(" connected 3300 15495"), "{whose:?}: {nodes}");
         assert_eq!(node.ask("CLUSTER GETKEYSINSLOT 3300 9"), "[\"b\"]", "{whose:?}");
@@ -170,7 +171,7 @@ fn a_node_of_a_cluster_starts_with_options_that_it_has_no_use_for() {
         let folder = folder(&format!("cluster_starts_{whose:?}"));
         let node = start(whose, &folder, "replicaof no one\ndatabases 4\nmaxclients 1")
             .unwrap_or_else(|said| panic!("{whose:?}: {said}"));
-        // The connection that has found it listening is gone a moment later.
+        // The connection that found it listening closes a moment later.
         for (command, answer) in [
             ("CONFIG GET databases", "[\"databases\" \"4\"]"),
             ("SELECT 0", "+OK"),

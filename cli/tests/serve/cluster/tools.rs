@@ -1,4 +1,4 @@
-//! `redis-cli --cluster` on clusters of ours, and on those that are half of Redis.
+//! `redis-cli --cluster` on clusters of ours, and on clusters that are half of Redis.
 
 use std::{
     io::Write,
@@ -15,11 +15,11 @@ use super::{
 };
 use crate::served::{Served, asks, folder, nothing_to_compare_with};
 
-/// Keys that are in many slots.
+/// The number of keys, in many slots.
 const KEYS: usize = 200;
 
-/// What `redis-cli` prints for these words, with this standard input, without colours; whether it
-/// is content.
+/// The output of `redis-cli` for these words and this standard input, without colours; true if it
+/// exits with success.
 fn cli(words: &[&str], input: &str) -> (bool, String) {
     let mut child = Command::new("redis-cli")
         .args(words)
@@ -39,7 +39,7 @@ fn cli(words: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), plain)
 }
 
-/// Runs a subcommand of `redis-cli --cluster`, which must end well.
+/// Runs a subcommand of `redis-cli --cluster` and asserts its success.
 #[track_caller]
 fn cluster(words: &[&str]) -> String {
     let words: Vec<&str> = ["--cluster"].iter().chain(words).copied().collect();
@@ -48,7 +48,7 @@ fn cluster(words: &[&str]) -> String {
     printed
 }
 
-/// Waits until the tool finds nothing to complain of.
+/// Waits until the tool reports no problem.
 #[track_caller]
 fn until_checked(at: &str) {
     until("the check", || {
@@ -70,7 +70,7 @@ fn masters(group: &mut Group) -> Vec<char> {
     names.into_iter().filter(|name| is_master(name, group)).collect()
 }
 
-/// How many keys the masters have.
+/// The total number of keys on the masters.
 fn keys(group: &mut Group) -> usize {
     let of = |name: char, group: &mut Group| -> usize {
         group.node(name).ask("DBSIZE").trim_start_matches(':').parse().expect("a number")
@@ -138,8 +138,8 @@ fn through_all_subcommands(name: &str, whose: [Whose; 6]) {
     let called = cluster(&["call", at, "PING"]);
     assert_eq!(called.matches("PONG").count(), 8, "{called}");
 
-    // A migration that was interrupted: the slot is open at both ends, and a key at each. 6657 is
-    // one of the slots of b.
+    // An interrupted migration: the slot is open at both ends, with a key at each. 6657 is one of
+    // b's slots.
     let [a, b] = ['a', 'b'].map(|name| group.nodes[&name].id.clone());
     let target = group.nodes[&'a'].port;
     for (node, command, answer) in [
@@ -155,7 +155,7 @@ fn through_all_subcommands(name: &str, whose: [Whose; 6]) {
     cluster(&["fix", at]);
     until_checked(at);
     all_are_there();
-    // A slot that no master has any more.
+    // A slot without a master.
     for name in masters(&mut group) {
         group.node(name).ask("CLUSTER DELSLOTS 6657");
     }
@@ -165,7 +165,7 @@ fn through_all_subcommands(name: &str, whose: [Whose; 6]) {
     group.until_ok();
     all_are_there();
 
-    // The new nodes go again.
+    // The new nodes leave.
     cluster(&["del-node", at, &replica_id]);
     let (good, refused) = cli(&["--cluster", "del-node", at, &id], "");
     assert!(!good || refused.contains("is not empty"), "{refused}");
@@ -179,7 +179,7 @@ fn through_all_subcommands(name: &str, whose: [Whose; 6]) {
     until_checked(at);
     all_are_there();
 
-    // The keys of a server that is no part of it.
+    // The keys of a server outside the cluster.
     let alone = Served::start(&folder(&format!("cluster_{name}_alone")), &[]);
     asks(&mut alone.connect(), "MSET import:1 1 import:2 2 import:3 3", "+OK\r\n");
     cluster(&["import", at, "--cluster-from", &alone.address.to_string()]);
@@ -203,7 +203,7 @@ fn the_tool_makes_and_changes_a_cluster_of_redis_and_ours() {
     through_all_subcommands("tool_mixed", [Ours, Redis, Ours, Redis, Ours, Redis]);
 }
 
-/// What a node remembers: its line of CLUSTER NODES and those of others, without times.
+/// A node's saved view: its own line of CLUSTER NODES and those of others, without times.
 fn remembered(group: &mut Group, name: char) -> Vec<String> {
     let nodes = group.node(name).ask("CLUSTER NODES");
     let without_times = |line: &str| {
@@ -231,7 +231,7 @@ fn a_node_goes_on_with_the_file_that_the_other_server_has_written() {
     ] {
         assert_eq!(group.node(node).ask(&command), "+OK", "{command}");
     }
-    // A master and a replica of each; one at a time, so that the others do not fail over.
+    // A master and a replica of each kind, one at a time, so that the others do not fail over.
     for (name, whose) in [('a', Redis), ('b', Ours), ('d', Ours), ('e', Redis), ('a', Ours)] {
         let before = remembered(&mut group, name);
         group.node(name).start_as(whose);

@@ -1,9 +1,9 @@
-//! Transcripts of clusters, recorded from Redis: each command names its node, and perhaps a
-//! connection to it.
+//! Transcripts of clusters, recorded from Redis: each command names its node, and perhaps one of
+//! its connections.
 //!
-//! `a> GET foo` is a command and the line below it its reply, in which `*` stands for anything;
-//! `a~` gives the command again until that is the reply, because nodes tell each other in their own
-//! time; `a:sub<` is what comes next on a connection; `a!` awaits no reply.
+//! `a> GET foo` is a command and the line below it its reply, in which `*` matches any text; `a~`
+//! repeats the command until that is the reply, because gossip takes its time; `a:sub<` is the next
+//! message on a connection; `a!` awaits no reply.
 
 use crate::served::nothing_to_compare_with;
 
@@ -23,7 +23,7 @@ const TRANSCRIPTS: [(&str, &str); 7] = [
     ("failover", include_str!("transcripts/7_failover.redis")),
 ];
 
-/// What a line of a transcript does.
+/// The action of a transcript line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum What {
     Ask,
@@ -32,7 +32,7 @@ enum What {
     Receive,
 }
 
-/// A line that does something: the node, the connection, what, and the command.
+/// Splits a line with an action: the node, the connection, the action, and the command.
 fn step(line: &str) -> Option<(char, &str, What, &str)> {
     let (at, sign) = line.char_indices().find(|(_, sign)| !sign.is_alphanumeric() && *sign != ':')?;
     let what = match sign {
@@ -47,7 +47,8 @@ fn step(line: &str) -> Option<(char, &str, What, &str)> {
     Some((name, connection, what, line[at + 1..].trim_start()))
 }
 
-/// The words of a command; one in quotes may have blanks in it, and `\n`.
+/// The words of a command; a quoted one may contain blanks and `
+/// `.
 fn words(command: &str, group: &Group) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = command.trim_start();
@@ -62,7 +63,7 @@ fn words(command: &str, group: &Group) -> Vec<String> {
     words
 }
 
-/// Whether a text is as a pattern has it, in which `*` stands for anything.
+/// Returns true if a text matches a pattern in which `*` stands for any text.
 fn matches(text: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -75,7 +76,7 @@ fn matches(text: &str, pattern: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Plays all of them, one after the other, and returns what was answered otherwise.
+/// Plays all transcripts one after the other, and returns the wrong replies.
 fn play(group: &mut Group) -> Vec<String> {
     let mut otherwise = Vec::new();
     for (name, transcript) in TRANSCRIPTS {

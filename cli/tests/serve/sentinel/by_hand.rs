@@ -1,5 +1,5 @@
-//! SENTINEL FAILOVER, to the end: what is answered, which events come, and what is left of it when
-//! the promoted node starts again.
+//! SENTINEL FAILOVER to its end: replies, events, and the state after a restart of the promoted
+//! node.
 
 use std::{fs, io::Write, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::served::{PATIENCE, Served, asks, folder};
 
-/// The events of a failover that one Sentinel carries out by itself, of a master with one replica.
+/// The events of a failover by a single Sentinel, for a master with one replica.
 const EVENTS: [&str; 14] = [
     "+new-epoch",
     "+try-failover",
@@ -29,8 +29,8 @@ const EVENTS: [&str; 14] = [
     "+slave",
 ];
 
-/// Has a Sentinel replace a master that is well, and starts the promoted node again, of which the
-/// Sentinel has had CONFIG REWRITE write down that it follows no other any more.
+/// Makes a Sentinel replace a healthy master, and restarts the promoted node. The Sentinel has sent
+/// it CONFIG REWRITE, so its file no longer names a master.
 fn promotes(whose: Whose) {
     let folder = folder(&format!("sentinel_by_hand_{whose:?}"));
     let master = Served::start(&folder, &["--option", "repl-diskless-sync-delay=0"]);
@@ -65,7 +65,7 @@ fn promotes(whose: Whose) {
             told.push(text(&message[2]));
         }
     }
-    // The Sentinel may learn of its replica while it is asked.
+    // The Sentinel may discover its replica during the commands.
     let from = told.iter().position(|event| event == EVENTS[0]).unwrap_or_default();
     assert_eq!(told[from..], EVENTS, "{whose:?}");
     asks(&mut replica.connect(), "SET k v", "+OK\r\n");

@@ -21,15 +21,15 @@ use rustix::process::Signal;
 
 use crate::served::{PATIENCE, Served, asks, folder, nothing_to_compare_with, redis};
 
-/// `down-after-milliseconds`. A tick that falls between the ends of a link's two connections dials
-/// one of them alone, and the other one a second later: the Sentinel counts from its last PONG for
-/// so long, which is then up to two seconds old. With less than that it would sometimes see the
-/// master down early, as redis-sentinel does; with this it is late, and the others are not.
+/// `down-after-milliseconds`. A tick between the ends of a link's two connections dials only one of
+/// them, and the other a second later. The Sentinel counts this time from its last PONG, which may
+/// then be two seconds old. With a shorter time it would sometimes see the master down early, as
+/// redis-sentinel does; with this one it is late, and the others are not.
 const DOWN_AFTER_MS: u64 = 2_500;
 
-/// By how much a time may differ from the median of Redis's own. A Sentinel's ticks are up to 100
-/// ms apart; it sees a promotion with an INFO that it sends once a second, and the machine is busy
-/// with other tests.
+/// Tolerated differences from the median of Redis's own times. A Sentinel's ticks are up to 100 ms
+/// apart; it detects a promotion by an INFO that it sends once a second; and other tests keep the
+/// machine busy.
 const TOLERANCE_SDOWN: Duration = Duration::from_millis(500);
 const TOLERANCE_SWITCH: Duration = Duration::from_millis(1_600);
 
@@ -43,7 +43,7 @@ fn wait() {
     thread::sleep(Duration::from_millis(20));
 }
 
-/// Whose process it is.
+/// The implementation of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Redis,
@@ -57,7 +57,7 @@ fn node(whose: Whose, folder: &Path, name: &str, master: Option<SocketAddr>) -> 
         (Ours, None) => Served::start(folder, &[]),
         (Ours, Some(of)) => Served::start(folder, &["--option", &format!("replicaof={of}")]),
         (Redis, of) => {
-            // Each has a folder of its own for its snapshots.
+            // Each has its own folder for its snapshots.
             let own = folder.join(name);
             fs::create_dir_all(&own).expect("a folder");
             let options: Vec<&str> = of.iter().flat_map(|of| ["--replicaof", of.as_str()]).collect();
@@ -66,7 +66,7 @@ fn node(whose: Whose, folder: &Path, name: &str, master: Option<SocketAddr>) -> 
     }
 }
 
-/// What the file of a Sentinel says that watches a master.
+/// The configuration of a Sentinel that watches a master.
 fn watching(master: SocketAddr, quorum: usize) -> String {
     format!(
         "sentinel monitor main {} {} {quorum}\nsentinel down-after-milliseconds main {DOWN_AFTER_MS}\n\
@@ -76,7 +76,7 @@ fn watching(master: SocketAddr, quorum: usize) -> String {
     )
 }
 
-/// Ours, and Redis's where there is one.
+/// Ours, and Redis's if it is installed.
 fn installed() -> impl Iterator<Item = Whose> {
     let is_there = Command::new("redis-sentinel").arg("--version").output().is_ok();
     if !is_there {
@@ -93,8 +93,7 @@ fn sentinel_of(whose: Whose, folder: &Path, name: &str, lines: &str) -> Served {
     sentinel_with(whose, folder, &file)
 }
 
-/// A Sentinel with this file. That of Redis takes the port that the file names; ours takes another
-/// one.
+/// A Sentinel with this file. Redis's takes the port in the file; ours takes another one.
 fn sentinel_with(whose: Whose, folder: &Path, file: &Path) -> Served {
     let path = file.to_str().expect("a path in UTF-8");
     match whose {
@@ -121,7 +120,7 @@ fn sentinel_with(whose: Whose, folder: &Path, file: &Path) -> Served {
     }
 }
 
-/// What a Sentinel answers.
+/// The next reply of a Sentinel; `None` at a timeout.
 fn answer(stream: &mut TcpStream, answers: &mut Answers) -> Option<Reply> {
     let began = now();
     loop {
@@ -151,7 +150,7 @@ fn fields(map: &Reply) -> BTreeMap<String, String> {
     words.chunks(2).map(|two| (text(&two[0]), text(&two[1]))).collect()
 }
 
-/// Waits until a replica is in step with its master.
+/// Waits until a replica is synchronized with its master.
 fn until_it_follows(replica: &Served) {
     let began = now();
     let (mut stream, mut answers) = (replica.connect(), Answers::default());
@@ -166,7 +165,7 @@ fn until_it_follows(replica: &Served) {
     }
 }
 
-/// Waits until a Sentinel knows so many replicas and so many others.
+/// Waits until a Sentinel knows this number of replicas and of other Sentinels.
 fn until_it_knows(served: &Served, replicas: usize, others: usize) {
     let (mut stream, mut answers) = (served.connect(), Answers::default());
     let began = now();
@@ -194,8 +193,8 @@ struct Said {
     at: Duration,
 }
 
-/// Has a group fail over, and returns what its Sentinels said until all of them had switched. Each
-/// Sentinel has a quorum.
+/// Makes a group fail over, and returns the events of its Sentinels until all of them have
+/// switched. Each Sentinel has its own quorum.
 fn failover(name: &str, sentinels: [(Whose, usize); 3], nodes: [Whose; 3]) -> Vec<Said> {
     let folder = folder(&format!("sentinel_{name}"));
     let master = node(nodes[0], &folder, "m", None);
@@ -236,22 +235,21 @@ fn failover(name: &str, sentinels: [(Whose, usize); 3], nodes: [Whose; 3]) -> Ve
     said
 }
 
-/// The first event of a name: who emitted it, and when.
+/// The first event of a name: its Sentinel and its time.
 fn first(said: &[Said], event: &str) -> (usize, Duration) {
     let found = said.iter().find(|said| said.event == event);
     let found = found.unwrap_or_else(|| panic!("{event} is not among {said:#?}"));
     (found.by, found.at)
 }
 
-/// When the master was down, when the replica was promoted, and when the first of the observers
-/// told its clients.
+/// The times of the first `+sdown`, of the promotion, and of the first observer's announcement.
 fn times(said: &[Said]) -> [Duration; 3] {
     ["+sdown", "+promoted-slave", "+switch-master"].map(|event| first(said, event).1)
 }
 
-/// One Sentinel stands for election: the quorum of the others is greater than their number. So it
-/// leads, and needs that one of the other kind takes the master for down as well, and votes for it.
-/// Where all three stand, votes may be split, and none leads for a while.
+/// Only one Sentinel stands for election: the quorum of the others is greater than their number. So
+/// it leads, and needs one of the other kind to take the master for down as well, and to vote for
+/// it. With three candidates the votes may be split, and none leads for a while.
 #[test]
 fn a_sentinel_fails_over_with_the_votes_of_the_other_kind() {
     if installed().count() < 2 {
@@ -289,8 +287,8 @@ fn a_sentinel_fails_over_with_the_votes_of_the_other_kind() {
     }
 }
 
-/// By hand: candidates that stand at once may split the votes, the more so on a slow disk, and then
-/// none is elected for a while.
+/// Not run by default: simultaneous candidates may split the votes, especially on a slow disk, and
+/// then none is elected for a while.
 #[test]
 #[ignore = "of real processes and their times, of which a few per cent of the runs differ: cargo test -p lockstorm-cli --test serve -- --ignored"]
 fn sentinels_of_redis_and_ours_fail_over_nodes_of_redis_and_ours_alike() {
@@ -348,7 +346,7 @@ fn sentinels_of_redis_and_ours_fail_over_nodes_of_redis_and_ours_alike() {
             .map(|said| said.event.as_str())
             .filter(|event| *event != "+slave")
             .collect();
-        // A lost race for the same epoch comes before the one that is won.
+        // A lost race for the same epoch precedes the one that is won.
         let from = told.len().saturating_sub(expected.len());
         assert_eq!(told[from..], expected, "{name}: {said:#?}");
         let measured = times(said);
@@ -390,8 +388,8 @@ fn a_sentinel_keeps_its_state_in_its_file() {
     assert_eq!(id_of(&served), id, "it is the same Sentinel after a restart");
 }
 
-/// What a Sentinel has learned stands in its file, and one of the other kind that is started with
-/// the file knows it at once.
+/// A Sentinel's file contains its knowledge, and one of the other kind that starts with the file
+/// has it immediately.
 #[test]
 fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
     if installed().count() < 2 {
@@ -405,7 +403,7 @@ fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
         let lines = watching(master.address, 2);
         let group = ["s1", "s2", "s3"].map(|name| sentinel_of(one, &folder, name, &lines));
         group.iter().for_each(|served| until_it_knows(served, 2, 2));
-        // No process is left from which the next Sentinel could learn of any other.
+        // No process remains from which the next Sentinel could discover another.
         for served in group.into_iter().chain(replicas).chain([master]) {
             served.signal(Signal::KILL);
         }
@@ -430,8 +428,8 @@ fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
     }
 }
 
-/// It wrote its directives behind everything else, so that a comment stood alone that had said what
-/// the next line is for.
+/// Regression: the rewrite moved the directives to the end, so that a comment lost the line that it
+/// explains.
 #[test]
 fn a_rewritten_file_keeps_its_order() {
     const FILE: &str = "# first\nsentinel down-after-milliseconds main 20000\nSENTINEL  parallel-syncs main 2\n# then\n\
@@ -470,8 +468,8 @@ fn a_rewritten_file_keeps_its_order() {
             .filter(|line| !line.contains("-epoch main"))
             .map(|line| if line.starts_with("sentinel myid") { "sentinel myid" } else { line })
             .collect();
-        // What is new comes in an order of its own, and masters in that of a table whose hash is
-        // drawn when Redis starts.
+        // New lines come in an order of their own, and masters in the order of a table whose hash
+        // is drawn when Redis starts.
         let from = lines.iter().position(|line| line.starts_with("# Generated")).expect("it was written");
         lines[from..].sort_unstable();
         let monitored =
@@ -482,8 +480,8 @@ fn a_rewritten_file_keeps_its_order() {
     }
 }
 
-/// It took a connection whose SUBSCRIBE was refused for one that stood, and asked for the
-/// subscription no more.
+/// Regression: a connection whose SUBSCRIBE was refused counted as established, and the
+/// subscription was not repeated.
 #[test]
 fn a_refused_subscription_is_tried_again() {
     const DIALED_MIN: u64 = 6;
@@ -500,7 +498,7 @@ fn a_refused_subscription_is_tried_again() {
             stream.write_all(b"INFO stats\r\n").expect("open");
             let info = text(&answer(&mut stream, &mut answers).expect("answered"));
             let accepted = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-            // Two of the link and one of this test are no second attempt.
+            // Two connections of the link and one of this test are not a second attempt.
             if accepted.and_then(|count| count.parse().ok()).is_some_and(|count: u64| count >= DIALED_MIN) {
                 break;
             }
@@ -510,8 +508,8 @@ fn a_refused_subscription_is_tried_again() {
     }
 }
 
-/// What a scenario writes for its Sentinels is a file of `redis-sentinel`, with any option of
-/// `config` in it.
+/// A scenario's file for its Sentinels is a valid file of `redis-sentinel`, with any option in
+/// `config`.
 #[test]
 fn a_sentinel_starts_from_the_file_of_a_scenario() {
     let text = r#"

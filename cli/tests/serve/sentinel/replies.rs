@@ -1,4 +1,4 @@
-//! What a Sentinel replies to commands: one of ours as one of Redis, in both protocols.
+//! Replies of Sentinels to commands: ours like one of Redis, in both protocols.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::served::{PATIENCE, Served, folder};
 
-/// What a Sentinel answers that watches one master, at a port that is closed.
+/// The replies of a Sentinel that watches one master at a closed port.
 const ANSWERS: &[(&str, &str)] = &[
     ("GET k", "-ERR unknown command 'GET', with args beginning with: 'k' "),
     ("QUIT", "-ERR unknown command 'QUIT', with args beginning with: "),
@@ -99,7 +99,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("SENTINEL RESET m*", ":1"),
     ("SENTINEL REMOVE x", "-ERR No such master with that name"),
     ("COMMAND COUNT", ":15"),
-    // Of all commands of a server was told what they are.
+    // Regression: this described every command of a server.
     ("COMMAND INFO get", "*1 $-1"),
     (
         "COMMAND INFO sentinel|myid",
@@ -108,7 +108,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("COMMAND DOCS get", "*0"),
     ("COMMAND GETKEYS get a", "-ERR Invalid command specified"),
     ("ACL DRYRUN default get a", "-ERR Command 'get' not found"),
-    // Rules named the commands of every server, and none of a Sentinel's own.
+    // Regression: rules accepted the commands of every server, but none of a Sentinel's own.
     ("ACL SETUSER clerk on nopass -@all +sentinel|masters", "+OK"),
     (
         "ACL LIST",
@@ -143,7 +143,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("PUBLISH a b", "-NOPERM this user has no permissions to run the 'publish' command"),
     ("ACL SETUSER default +publish", "+OK"),
     ("ACL DELUSER clerk", ":1"),
-    // All commands of every server were told.
+    // Regression: this listed all commands of every server.
     ("COMMAND LIST FILTERBY PATTERN sub*be", "*1 $9 subscribe"),
     ("COMMAND LIST FILTERBY PATTERN g*", "*0"),
     ("SENTINEL MONITOR b 127.0.0.1 2 1", "+OK"),
@@ -169,7 +169,7 @@ fn a_sentinel_answers_as_redis_does() {
     }
 }
 
-/// Fields that are of one Sentinel or of one moment.
+/// Fields that differ between Sentinels or between moments.
 const PASSING: &[&str] = &[
     "id",
     "info-refresh",
@@ -182,23 +182,23 @@ const PASSING: &[&str] = &[
     "slave-repl-offset",
 ];
 
-/// How much of a reply is compared.
+/// The compared part of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// All but the values of [`PASSING`].
+    /// All values except those of [`PASSING`].
     Values,
-    /// Its types: its values are those of others.
+    /// Only the types, because the values differ.
     Types,
     /// The headings of an INFO.
     Headings,
 }
 use Part::{Headings, Types, Values};
 
-/// What two Sentinels are asked that watch one master with a replica.
+/// Commands to two Sentinels that watch one master with a replica.
 const QUESTIONS: &[(&str, Part)] = &[
     ("PING", Values),
     ("ROLE", Values),
-    // It was verbatim text, as INFO of a server is.
+    // Regression: it was not verbatim text, as INFO of a server is.
     ("INFO sentinel", Values),
     ("INFO", Headings),
     ("INFO all", Headings),
@@ -233,7 +233,7 @@ const QUESTIONS: &[(&str, Part)] = &[
     ("SENTINEL MASTER main", Values),
     ("SENTINEL REPLICAS main", Values),
     ("SENTINEL SENTINELS main", Values),
-    // Those before the wrong one remain.
+    // The options before the wrong one remain set.
     ("SENTINEL SET main parallel-syncs 4 quorum 0 failover-timeout 8000", Values),
     ("SENTINEL MASTER main", Values),
     (
@@ -244,7 +244,7 @@ const QUESTIONS: &[(&str, Part)] = &[
     ("ACL WHOAMI", Values),
     ("CLIENT GETNAME", Values),
     ("COMMAND COUNT", Values),
-    // Of all commands of a server was told what they are, and of a Sentinel's own nothing.
+    // Regression: this described every command of a server, and none of a Sentinel's own.
     ("COMMAND INFO sentinel|masters ping get", Values),
     ("COMMAND DOCS get", Values),
     ("COMMAND GETKEYS get a", Values),
@@ -253,7 +253,7 @@ const QUESTIONS: &[(&str, Part)] = &[
     ("MULTI", Values),
     ("CONFIG GET port", Values),
     ("PUBLISH x y", Values),
-    // An event that comes to the client which has caused it: it came after the reply.
+    // An event for the client that causes it. Regression: it came after the reply.
     ("SUBSCRIBE +set", Values),
     ("SENTINEL SET main quorum 2", Values),
     ("UNSUBSCRIBE +set", Values),
@@ -291,8 +291,8 @@ fn reply(from: &mut impl BufRead, part: Part) -> String {
     }
 }
 
-/// What a Sentinel replies to the [`QUESTIONS`] in a protocol. An event is read with the reply to
-/// the command that it came of.
+/// A Sentinel's replies to the [`QUESTIONS`] in a protocol. An event is read with the reply to the
+/// command that caused it.
 fn replies(served: &Served, protocol: u8) -> Vec<String> {
     let mut stream = served.connect();
     let mut lines = BufReader::new(stream.try_clone().expect("another handle of it"));
@@ -308,13 +308,13 @@ fn replies(served: &Served, protocol: u8) -> Vec<String> {
         events += usize::from(is_subscribed && command.starts_with("SENTINEL SET"));
     }
     if protocol == 3 {
-        // Each event was one reply more than was read: the last ones are yet to come.
+        // Each event is one more reply than was read: the last ones are still to come.
         all.extend((0..events).map(|_| reply(&mut lines, Values)));
     }
     all
 }
 
-/// RESP3 was compared for nothing, and of a Sentinel's maps no field.
+/// Regression: RESP3 was not compared for any command, and no field of a Sentinel's maps was.
 #[test]
 fn a_sentinel_replies_in_both_protocols_as_redis_does() {
     let folder = folder("sentinel_replies");
@@ -333,8 +333,8 @@ fn a_sentinel_replies_in_both_protocols_as_redis_does() {
     let id = |served: &Served| reply_to(served, "SENTINEL MYID").trim_start_matches('$').to_owned();
     let names: Vec<(String, String)> =
         sentinels.iter().map(|served| (id(served), served.address.port().to_string())).collect();
-    // What the INFO of the replica says is in their maps a moment later, and so is that they are
-    // connected with each other.
+    // The maps have the values of the replica's INFO, and the connection of the Sentinels, a moment
+    // later.
     let began = now();
     while !sentinels.iter().all(|served| {
         let replica = reply_to(served, "SENTINEL REPLICAS main");
@@ -373,8 +373,8 @@ fn a_sentinel_replies_in_both_protocols_as_redis_does() {
     }
 }
 
-/// It is told in our own words, of the subcommands that Redis tells of, and of the older name of
-/// one.
+/// The help is in our own words; it names the subcommands that Redis's help names, and the older
+/// name of one.
 #[test]
 fn the_help_of_a_sentinel_names_what_that_of_redis_names() {
     let folder = folder("sentinel_help");
@@ -383,7 +383,7 @@ fn the_help_of_a_sentinel_names_what_that_of_redis_names() {
         .map(|whose| {
             let served = sentinel_of(whose, &folder, &format!("{whose:?}"), &watching(nobody, 2));
             let help = reply_to(&served, "SENTINEL HELP");
-            // What a subcommand is for is indented below it.
+            // The explanation of a subcommand is indented below it.
             let lines = help.split(" +").skip(1).filter(|line| !line.starts_with(' '));
             let names = lines.filter_map(|line| line.split([' ', ']']).next());
             names.filter(|name| *name != "SLAVES").map(str::to_owned).collect()
@@ -393,7 +393,7 @@ fn the_help_of_a_sentinel_names_what_that_of_redis_names() {
     assert!(named.windows(2).all(|two| two[0] == two[1]), "{named:#?}");
 }
 
-/// They were gone with the process.
+/// Regression: the users were gone with the process.
 #[test]
 fn the_users_of_a_sentinel_are_kept_in_its_file() {
     let folder = folder("sentinel_users");
@@ -410,7 +410,7 @@ fn the_users_of_a_sentinel_are_kept_in_its_file() {
         assert_eq!(reply_to(&served, "SENTINEL FLUSHCONFIG"), "+OK");
         let users = reply_to(&served, "ACL LIST");
         drop(served);
-        // From its line the default user begins anew.
+        // The default user's line sets it up from the beginning.
         let users = users.replace("default on nopass", "default on nopass sanitize-payload");
         assert!(users.contains("$user clerk on #"), "{whose:?}: {users}");
         assert_eq!(reply_to(&start(None), "ACL LIST"), users, "{whose:?}");

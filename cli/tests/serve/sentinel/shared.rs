@@ -7,7 +7,7 @@ use lockstorm_sim::resp::{Answers, Reply};
 use super::{Ours, Whose, answer, fields, installed, node, now, sentinel_of, text, wait, watching};
 use crate::served::{PATIENCE, Served, asks, folder};
 
-/// What a Sentinel's record of another one says.
+/// A Sentinel's record of another Sentinel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Record {
     port: String,
@@ -16,11 +16,10 @@ struct Record {
     last_ok_ping: Duration,
 }
 
-/// The records of the others, by their ids: those of the master `main`, and those of the master
-/// `other`.
+/// The records of the other Sentinels by ID, for the master `main` and for the master `other`.
 type Records = [BTreeMap<String, Record>; 2];
 
-/// What a Sentinel shows right after a command, before it can hear of anyone.
+/// A Sentinel's records right after a command, before it can receive any hello.
 fn records_after(served: &Served, command: &str) -> Records {
     let (mut stream, mut answers) = (served.connect(), Answers::default());
     let commands = format!("{command}\r\nSENTINEL SENTINELS main\r\nSENTINEL SENTINELS other\r\n");
@@ -41,12 +40,12 @@ fn record(shown: &Reply) -> (String, Record) {
     (fields["name"].clone(), record)
 }
 
-/// How many masters share the links to the others, master by master.
+/// The number of masters that share each link, for both masters.
 fn users(records: &Records) -> [Vec<&str>; 2] {
     records.each_ref().map(|records| records.values().map(|record| record.users.as_str()).collect())
 }
 
-/// The connections of a Sentinel that another one has, by their ids there.
+/// The connections of one Sentinel to another, by their IDs there.
 fn connections(of: &Served, to: &Served) -> Vec<String> {
     let ask = |served: &Served, command: &str| {
         let mut stream = served.connect();
@@ -101,14 +100,14 @@ fn shares_its_links(whose: Whose) {
     shared();
     assert_eq!(connected(), first, "{whose:?}");
 
-    // With the last one it is gone.
+    // The link ends with its last master.
     let told = records_after(&served, "SENTINEL RESET *");
     assert_eq!(users(&told), [vec![], vec![]] as [Vec<&str>; 2], "{whose:?}");
     shared();
     let second = connected();
     assert!(second.iter().zip(&first).all(|(second, first)| second.len() == 1 && second != first));
 
-    // One that moves does so for both, and the link to where it was is closed.
+    // A Sentinel that moves does so for both masters, and the link to its old address is closed.
     let mut stream = served.connect();
     asks(
         &mut stream,
@@ -132,7 +131,7 @@ fn shares_its_links(whose: Whose) {
     until("the link is closed", || connected() == [vec![], second[1].clone()]);
 }
 
-/// Each master had links of its own to the other Sentinels, with PINGs of its own.
+/// Regression: each master had links of its own to the other Sentinels, with PINGs of its own.
 #[test]
 fn masters_share_the_link_to_another_sentinel() {
     thread::scope(|scope| {

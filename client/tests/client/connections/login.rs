@@ -1,4 +1,4 @@
-//! Users and passwords, also those that change.
+//! Users and passwords, also changing ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,8 @@ async fn set_password(url: &str, password: &str) {
     command(url, &format!("ACL SETUSER clerk on resetpass >{password} ~* &* +@all")).await;
 }
 
-/// Where an application has its password from. It hands out what it knew before each time that it
-/// learns a new one, as one that caches does.
+/// The source of an application's password. Like a cache, it returns the old password once before
+/// it learns the new one.
 #[derive(Default)]
 struct Vault {
     stale: Mutex<Option<String>>,
@@ -55,7 +55,7 @@ async fn a_password_that_changes_is_asked_for_at_each_connection() {
 
         set_password(url, "second").await;
         vault.learns("second");
-        // Those that are open stay so; the next one is refused with the first password, and asks
+        // Open connections stay open; the next one is refused with the first password, and asks
         // again.
         command(url, "CLIENT KILL USER clerk").await;
         guard.release().await.unwrap();
@@ -143,9 +143,8 @@ async fn a_connection_info_says_where_and_who() {
     .await;
 }
 
-/// A server, or a proxy before it, that does not say who a connection is: locks work there,
-/// although a connection that has gone silent cannot be fenced. Only a client that had to be turned
-/// away is an error.
+/// A server, or a proxy before it, that does not report the ID of a connection: locks work there,
+/// although a silent connection cannot be fenced. Only a client that had to be refused is an error.
 #[tokio::test]
 async fn a_server_that_names_no_connection_is_used_all_the_same() {
     let Some(server) = RedisServer::start_with(&["--rename-command", "CLIENT", ""]) else { return };

@@ -1,4 +1,4 @@
-//! How a client gets to its server, and how it logs in there.
+//! Connections of a client to its server, and logins.
 
 mod login;
 mod tls;

@@ -31,7 +31,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Valid until the end of 2030.
+    /// Signs a certificate that is valid until the end of 2030.
     fn sign(&self, name: &str) -> Identity {
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -42,7 +42,7 @@ impl Authority {
     }
 }
 
-/// A server whose certificate is for `localhost`, and which asks its clients for one of the same
+/// A server with a certificate for `localhost`, which requires its clients to have one of the same
 /// authority.
 struct Secure {
     server: RedisServer,
@@ -79,7 +79,7 @@ impl Secure {
         format!("rediss://localhost:{}", self.tls_port)
     }
 
-    /// What this server accepts.
+    /// The settings that this server accepts.
     fn right(&self) -> Tls {
         Tls::new()
             .authority(self.authority.pem.as_str())
@@ -105,8 +105,8 @@ async fn a_lock_over_tls_is_waited_for_renewed_and_survives_its_connections() {
     let guard = mine.lock("stock").acquire().await.unwrap();
     assert!(other.lock("stock").try_acquire_for(Duration::from_secs(2)).await.unwrap().is_none());
     assert!(guard.is_valid());
-    // A message wakes the waiter: its next look is a lease of 1.5 s away, which is longer than a
-    // release takes.
+    // A message wakes the waiter: its next look would be a lease of 1.5 s later, which is longer
+    // than a release takes.
     let (waited, released) =
         futures_util::future::join(other.lock("stock").acquire().into_future(), guard.release()).await;
     released.unwrap();
@@ -123,7 +123,7 @@ async fn a_lock_over_tls_is_waited_for_renewed_and_survives_its_connections() {
     other.close().await.unwrap();
 }
 
-/// The number of the year, in seconds since 1970: near enough.
+/// A date in the year, in seconds since 1970; leap days do not matter here.
 fn in_the_year(year: u64) -> Arc<World> {
     World::at(Wall(Duration::from_secs((year - 1970) * 365 * 24 * 3600)))
 }
@@ -177,14 +177,15 @@ async fn sides_that_do_not_accept_each_other_say_why_at_once() {
         assert_refused(what, &error, reason);
         assert!(TokioEnv::current().unwrap().now() - begun < Duration::from_secs(5), "{what}: at once");
     }
-    // The same server, by the name that its certificate is for.
+    // The same server, by the name in its certificate.
     let client = Client::builder().endpoint(by_address).tls(secure.right().server_name("localhost"));
     client.connect().await.unwrap();
     secure.client().env(in_the_year(2029)).connect().await.unwrap();
 }
 
-/// A `redis-server` that is greeted in TLS waits for the end of the line, and one that is not
-/// closes the connection: neither says why, and both may pass as far as anyone knows.
+/// A `redis-server` that gets a TLS handshake waits for the end of the line, and one behind TLS
+/// without a handshake closes the connection: neither shows the reason, so both errors count as
+/// passing.
 #[tokio::test]
 async fn a_port_without_tls_and_a_url_without_tls_do_not_connect() {
     let Some(secure) = Secure::start("ports") else { return };

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::support::{RedisServer, eventually, soon};
 use lockstorm_client::{Client, ErrorKind};
 
-/// The path of a socket, whose file goes with it: a server that is killed leaves it.
+/// The path of a socket; dropping it deletes the file, which a killed server leaves.
 struct Socket(String);
 
 impl Socket {
-    /// A path with a space in it, which is part of what the server calls its connections' address.
+    /// A path with a space, which becomes part of the address of the server's connections.
     fn new(of: &str) -> Socket {
         let name = format!("lockstorm {} {of}.sock", std::process::id());
         Socket(std::env::temp_dir().join(name).display().to_string())
@@ -22,7 +22,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Without a server there is none.
+        // Without a server the file does not exist.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -47,8 +47,8 @@ async fn a_lock_on_a_unix_socket_is_waited_for_and_renewed() {
     waited.unwrap().release().await.unwrap();
 }
 
-/// All connections of a Unix socket have one address, which is the socket's path. The id tells them
-/// apart: the one that is left behind is ended, and no other.
+/// All connections of a Unix socket have the same address, the socket's path. The ID distinguishes
+/// them: the abandoned connection is ended, and no other.
 #[tokio::test]
 async fn a_connection_of_a_unix_socket_is_fenced() {
     let socket = Socket::new("fence");

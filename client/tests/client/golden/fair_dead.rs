@@ -1,4 +1,4 @@
-//! Waiters of a fair lock that die together, which Redisson's deadlines let go one after another.
+//! Waiters of a fair lock that die together; Redisson's deadlines remove them one after another.
 
 use super::{
     ALIVE, FAIR, FAIR_ABANDON, FAIR_FORCE_RELEASE, FAIR_TRY_ACQUIRE, FORCED, LEASE, NIL, NOW, Vectors,
@@ -15,11 +15,11 @@ impl Vectors {
         alive.into_iter().map(|(owner, by)| (owner, by as i64 - NOW as i64)).collect()
     }
 
-    /// A free lock whose queue has six dead waiters, W1 to W6, which asked a millisecond after each
-    /// other, and a live one.
+    /// A free lock whose queue has six dead waiters, W1 to W6, with requests one millisecond apart,
+    /// and a live one.
     async fn seven_wait(&mut self) {
         assert_eq!(self.fair_acquire("H", WAIT, NOW).await, NIL);
-        // Without a time to live, so that the deadlines are exact.
+        // Without a TTL, so that the deadlines are exact.
         self.get::<i64>("PERSIST fl").await;
         for number in 1..=7 {
             self.fair_acquire(&format!("W{number}"), WAIT, NOW + number).await;
@@ -28,8 +28,8 @@ impl Vectors {
     }
 }
 
-/// The deadlines of six come ten seconds after each other; they are over together, ten seconds
-/// after they have asked, and the live waiter behind them is granted the lock.
+/// The deadlines of six waiters are ten seconds apart. The waiters end together, ten seconds after
+/// their requests, and the live waiter behind them is granted the lock.
 #[tokio::test]
 async fn six_dead_heads_cost_one_wait() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -41,7 +41,7 @@ async fn six_dead_heads_cost_one_wait() {
         (69_000..=70_000).contains(&v.get::<i64>(&format!("PTTL {ALIVE}")).await),
         "as long as the last place"
     );
-    // Asking now and then keeps its place, and throws out no one early.
+    // Repeated requests keep its place, and remove no waiter early.
     assert_eq!(v.fair_acquire("W7", WAIT, NOW + 5_000).await, int(0));
     assert_eq!(v.fair_acquire("W7", WAIT, NOW + 9_999).await, int(0));
     assert_eq!(v.queue().await.len(), 7);
@@ -51,7 +51,7 @@ async fn six_dead_heads_cost_one_wait() {
     assert_eq!((v.queue().await, v.alive().await), (vec![], vec![]));
 }
 
-/// The scripts that do not queue throw the same ones out.
+/// The scripts that do not queue remove the same waiters.
 #[tokio::test]
 async fn every_script_sweeps_all_that_are_dead() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -74,8 +74,8 @@ async fn every_script_sweeps_all_that_are_dead() {
     }
 }
 
-/// A place that Redisson's script gave has no time by which its waiter asks: it lasts until its
-/// deadline, and what is before it is over as ever.
+/// A place from Redisson's script has no time for the next request: it lasts until its deadline,
+/// and the waiters before it end as usual.
 #[tokio::test]
 async fn a_waiter_of_redissons_is_dead_at_its_deadline_alone() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -92,7 +92,7 @@ async fn a_waiter_of_redissons_is_dead_at_its_deadline_alone() {
     assert_eq!(v.fair_acquire("W7", WAIT, NOW + 20_006).await, NIL, "with those behind it");
 }
 
-/// What the holder has left comes on top: who is the next one has its own wait after that, as if it
+/// The rest of the holder's lease is added: the next waiter has its own wait after that, as if it
 /// had just come.
 #[tokio::test]
 async fn who_follows_the_dead_has_its_wait_after_the_lease() {
@@ -100,7 +100,8 @@ async fn who_follows_the_dead_has_its_wait_after_the_lease() {
     v.seven_wait().await;
     v.get::<i64>("HSET fl H 1").await;
     v.get::<i64>("PEXPIRE fl 25000").await;
-    // By its deadline alone, so that the lease does not bring its own end further away.
+    // Without a time of its next request W7 ends only by its deadline, so the lease does not extend
+    // its time.
     v.get::<i64>(&format!("ZREM {ALIVE} W7")).await;
     assert_eq!(
         v.run(FAIR_TRY_ACQUIRE, &WAITING, &[&LEASE, &"N", &(NOW + 10_007), &WAIT]).await.unwrap(),
@@ -111,21 +112,21 @@ async fn who_follows_the_dead_has_its_wait_after_the_lease() {
     assert!((44_000..=45_007).contains(&deadline), "{deadline}: the lease and its wait, from then on");
 }
 
-/// A waiter that asks is alive, however late it comes: its own question does not throw it out.
+/// A waiter that asks is alive, however late: its own request does not remove it.
 #[tokio::test]
 async fn a_waiter_that_asks_late_keeps_its_place() {
     let Some(mut v) = Vectors::start().await else { return };
     v.seven_wait().await;
     v.get::<i64>(&format!("ZADD {} XX {} W1", FAIR[2], NOW + 60_000)).await;
     assert_eq!(v.fair_acquire("W1", WAIT, NOW + 50_000).await, NIL, "the lock is free, and it is the first");
-    // Those that have not asked are out for the next one.
+    // The next request removes the waiters that have not asked.
     assert_eq!(v.queue().await.len(), 6);
     v.get::<i64>("DEL fl").await;
     assert_eq!(v.fair_acquire("N", WAIT, NOW + 50_000).await, NIL);
     assert_eq!(v.alive().await, []);
 }
 
-/// Who leaves or is granted the lock leaves no time by which it would ask.
+/// A waiter that leaves or is granted the lock no longer has a time for its next request.
 #[tokio::test]
 async fn who_leaves_is_not_waited_for() {
     let Some(mut v) = Vectors::start().await else { return };

@@ -1,5 +1,6 @@
-//! The scripts of the faster multi-lock against recorded replies of Redisson's. Deadlines are the
-//! server's, which cannot be set: where the vectors say when a client asks, the field is written.
+//! The scripts of the faster multi-lock against recorded replies of Redisson's. Deadlines follow
+//! the server's clock, which cannot be set: the test writes the deadline field where the vectors
+//! give a time of request.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +47,8 @@ impl Vectors {
         secs * 1000 + micros / 1000
     }
 
-    /// The fields of the group: owners and levels as they are, and of each deadline how many
-    /// seconds are left, rounded up.
+    /// The fields of the group: owners and levels as they are, and for each deadline the seconds
+    /// left, rounded up.
     async fn fields(&mut self) -> Vec<String> {
         let now = self.now().await;
         let fields: BTreeMap<String, String> = self.get("HGETALL g").await;
@@ -86,7 +87,7 @@ async fn faster_multi() {
     v.check_pttl("g", 30_000).await;
     assert!(matches!(v.take_values("B", LEASE, "f2 f3").await, Value::Int(29_000..=30_000)));
     assert_eq!(v.fields().await, of_a, "nothing of it is taken");
-    // The longest of those that are held, and no other's.
+    // The longest time left of the held values that were asked for.
     v.set_deadline("f1", "A", 9_000).await;
     assert!(matches!(v.take_values("B", LEASE, "f1 f3").await, Value::Int(8_000..=9_000)));
     assert!(matches!(v.take_values("B", LEASE, "f1 f2").await, Value::Int(29_000..=30_000)));
@@ -99,7 +100,7 @@ async fn faster_multi() {
     v.check_pttl("redisson_unlock_latch:{g}:q1", 16_000).await;
     assert_eq!(v.take_values("A", LEASE, "f1").await, NIL);
     assert_eq!(v.give_values("A", "q1", "f1 f2").await, int(1), "the same request again changes nothing");
-    // H-27: Redisson says of one value that it is held whenever the key is there.
+    // H-27: Redisson reports one value as held whenever the key exists.
     let levels = async |v: &mut Vectors, owner: &str, values: &str| {
         let Value::Array(levels) = v.of_group(LEVELS, &["g"], &[&owner], values).await else { panic!() };
         levels
@@ -112,7 +113,7 @@ async fn faster_multi() {
     ));
 }
 
-/// Levels of values, the leases of which only grow, and the time to live of the key.
+/// Levels of values, whose leases only grow, and the TTL of the key.
 #[tokio::test]
 async fn faster_multi_levels() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -143,7 +144,7 @@ async fn faster_multi_levels() {
         [f1, f2].concat()
     };
     assert_eq!(v.fields().await, longer(2), "what is longer already stays");
-    // All of them or none, of their owner, and before they are over.
+    // All of the values or none are renewed, only for their owner, and only before they end.
     v.set_deadline("f1", "A", 2_000).await;
     for (owner, values) in [("A", "f1 f3"), ("B", "f1")] {
         assert_eq!(renew(&mut v, owner, values).await, Value::Array(vec![int(0)]), "{owner} {values}");
@@ -161,10 +162,10 @@ async fn faster_multi_levels() {
         "a key that is no group keeps no other from being renewed"
     );
 
-    // Redisson would set its own lease for what remains.
+    // Redisson would set its own lease for the remaining levels.
     assert_eq!(v.give_values("A", "q1", "f2").await, int(0));
     assert_eq!(v.fields().await, longer(1));
-    // By then nothing was free, so that nothing is published before this.
+    // Nothing was free before, so nothing is published before this marker.
     v.get::<i64>(&format!("PUBLISH {CHANNEL} marker")).await;
     assert_eq!(v.give_values("A", "q2", "f1 f2").await, int(0), "f2 is free, and f1 is not");
     assert_eq!(messages.next().await, "marker");
@@ -173,15 +174,15 @@ async fn faster_multi_levels() {
     assert_eq!(v.get::<i64>("EXISTS g").await, 0);
     assert_eq!(v.give_values("A", "q4", "f1").await, NIL);
     assert_eq!(v.get::<i64>("EXISTS redisson_unlock_latch:{g}:q4").await, 0);
-    // A key without a time to live keeps having none.
+    // A key without a TTL keeps having none.
     v.get::<i64>("HSET g other 1").await;
     assert_eq!(v.take_values("A", LEASE, "f1").await, NIL);
     assert_eq!(v.get::<i64>("PTTL g").await, -1);
 }
 
-/// H-27: of three values one is another's now. Redisson gives the others back, forgets that it did,
-/// and takes a level more when it is asked again; its release of the thief's value would even free
-/// that, since it looks at nothing but the deadline of the owner.
+/// H-27: another owner now has one of three values. Redisson releases the others, forgets that it
+/// did, and takes one level more when the request is repeated. Its release of the thief's value
+/// would even free that, because it only checks the owner's deadline.
 #[tokio::test]
 async fn faster_multi_release_of_what_is_partly_lost() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -190,7 +191,7 @@ async fn faster_multi_release_of_what_is_partly_lost() {
         assert_eq!(v.take_values("A", LEASE, "f1 f2 f3").await, NIL);
     }
     assert_eq!(v.give_values("A", "q1", "f1").await, int(0));
-    // As Redisson takes what it thinks is over: the fields of the owner before stay.
+    // As Redisson takes a value that it considers ended: the fields of the previous owner remain.
     v.get::<i64>("HSET g f2 B f2:B:lock_count 1").await;
     v.set_deadline("f2", "B", 60_000).await;
     let left =
@@ -204,7 +205,7 @@ async fn faster_multi_release_of_what_is_partly_lost() {
     assert_eq!(messages.next().await, "0");
     assert_eq!(v.give_values("A", "q3", "f2").await, NIL);
     assert_eq!(v.give_values("A", "q4", "f3").await, int(1));
-    // Once the thief's time is over the value is free, and its next owner leaves nothing of its
+    // Once the thief's time is over the value is free, and its next owner removes the thief's
     // fields.
     v.set_deadline("f2", "B", 0).await;
     assert_eq!(v.of_group(LEFT, &["g"], &[], "f1 f2").await, int(-2));
@@ -212,8 +213,8 @@ async fn faster_multi_release_of_what_is_partly_lost() {
     assert_eq!(v.fields().await, ["f2:A:expire_time=30s", "f2:A:lock_count=1", "f2=A"]);
 }
 
-/// The owner in the hash is freed, be its time over or not, and no other value is. H-27: what has
-/// no deadline is free, where Redisson's script fails.
+/// A forced release frees the owner in the hash, whether its time is over or not, and no other
+/// value. H-27: a value without a deadline is free, where Redisson's script fails.
 #[tokio::test]
 async fn faster_multi_forced_release() {
     let Some(mut v) = Vectors::start().await else { return };

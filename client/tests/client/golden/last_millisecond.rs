@@ -1,5 +1,5 @@
-//! What scripts make of the millisecond in which a lease ends. It can be met by a clock that is set
-//! by hand, which only the simulator has.
+//! Scripts in the millisecond in which a lease ends. Only the simulator has a clock that a test can
+//! set to it.
 
 use redis::aio::MultiplexedConnection;
 
@@ -12,7 +12,7 @@ use crate::support::command;
 
 const LEASE: u64 = 5_000;
 
-/// A server, a connection to it, and its address.
+/// A server, a connection to it, and its URL.
 async fn simulated() -> (lockstorm_sim::TestServer, MultiplexedConnection, String) {
     let server = lockstorm_sim::TestServer::builder().manual_clock().start().await.unwrap();
     let url = server.url();
@@ -20,7 +20,7 @@ async fn simulated() -> (lockstorm_sim::TestServer, MultiplexedConnection, Strin
     (server, redis, url)
 }
 
-/// In the millisecond of its deadline a permit has expired: nothing renews it or gives it a new
+/// In the millisecond of its deadline a permit has expired: no script renews it or gives it a new
 /// lease.
 #[tokio::test]
 async fn a_permit_ends_with_the_millisecond_before_its_deadline() {
@@ -32,7 +32,7 @@ async fn a_permit_ends_with_the_millisecond_before_its_deadline() {
         include_str!("../../../src/locks/permit_semaphore/now.lua"),
         include_str!("../../../src/locks/permit_semaphore/update.lua")
     );
-    // As long as the ids of permits are.
+    // Permit IDs have this length.
     let id = "0123456789abcdef";
     for (after, is_out) in [(LEASE - 1, 1), (LEASE, 0)] {
         for (script, args, reply) in [

@@ -1,4 +1,4 @@
-//! Levels of a hold and their leases, in every script that takes or gives one.
+//! Levels of a hold and their leases, in every script that takes or releases one.
 
 use super::{
     ACQUIRE, FAIR_ACQUIRE, FAIR_RELEASE, FAIR_TRY_ACQUIRE, FENCED_ACQUIRE, FORCED, LATCH, LEASE, NIL, NOW,
@@ -6,10 +6,9 @@ use super::{
     read_write::{WRITE_ACQUIRE, WRITE_RELEASE},
 };
 
-/// Each script that takes one more level leaves a lease that is longer than its own, which Redisson
-/// cuts, and extends a shorter one. Each that gives one back leaves the lease as it is, which
-/// Redisson sets. Who does not hold the lock gives nothing back, and a request that is sent again
-/// gets its reply again.
+/// Each script that takes one more level keeps a lease longer than its own, which Redisson cuts,
+/// and extends a shorter one. Each script that releases one keeps the lease, which Redisson sets.
+/// An owner without the lock releases nothing, and a repeated request gets its reply again.
 #[tokio::test]
 async fn levels_never_cut_a_lease() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -52,7 +51,7 @@ async fn levels_never_cut_a_lease() {
         if script == WRITE_RELEASE {
             v.get::<i64>(&format!("HSET {lock} mode write")).await;
         }
-        // One level comes back while much is left, another while little is.
+        // One level is released while much of the lease is left, another while little is.
         for (owner, request, left, reply, levels, then) in [
             ("B", "q0", 100_000, NIL, 3, 100_000),
             ("A", "q1", 100_000, int(0), 2, 100_000),

@@ -1,4 +1,4 @@
-//! The scripts of the read-write lock, by section 19 of the recorded replies.
+//! The scripts of the read-write lock against section 19 of the recorded replies.
 
 use redis::Value;
 
@@ -26,7 +26,7 @@ const RW_FORCE_RELEASE: &str = concat!(
 
 const RW_CHANNEL: &str = "redisson_rwlock:{rw}";
 
-/// The calls of the read-write lock `rw`. Each release is a request of its own.
+/// The calls of the read-write lock `rw`. Each release has a request ID of its own.
 impl Vectors {
     async fn read(&mut self, owner: &str, lease: u64) -> Value {
         let keys = ["rw", &format!("{{rw}}:{owner}:rwlock_timeout")];
@@ -37,7 +37,7 @@ impl Vectors {
         self.run(WRITE_ACQUIRE, &["rw"], &[&lease, &format!("{owner}:write")]).await.unwrap()
     }
 
-    /// `keeps` is the lease of what the reader keeps, which Redisson does not send.
+    /// `keeps` is the lease of the reader's remaining levels, which Redisson does not send.
     async fn unread(&mut self, owner: &str, request: &str, keeps: u64) -> Value {
         let latch = format!("redisson_unlock_latch:{{rw}}:{request}");
         let keys = ["rw", RW_CHANNEL, &format!("{{rw}}:{owner}:rwlock_timeout"), "{rw}", &latch];
@@ -68,7 +68,7 @@ fn taken(mode: &str, with_reads: i64) -> Value {
     Value::Array(vec![Value::BulkString(mode.as_bytes().to_vec()), int(with_reads)])
 }
 
-/// Section 19, rows 1 to 6: a writer that reads, and what its releases leave.
+/// Section 19, rows 1 to 6: a writer that reads, and the state after its releases.
 #[tokio::test]
 async fn read_write_of_one_owner() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -83,7 +83,7 @@ async fn read_write_of_one_owner() {
     v.check_pttl("rw", 100_000).await;
     v.check_pttl("{rw}:A:rwlock_timeout:1", 5_000).await;
     v.check_pttl("{rw}:A:rwlock_timeout:2", 5_000).await;
-    // Redisson gives the writer the lease of the read hold that remains, 5 s.
+    // Redisson gives the writer the lease of the remaining read hold, 5 s.
     assert_eq!(v.unread("A", "q1", 5_000).await, int(0));
     assert_eq!(v.get::<i64>("EXISTS {rw}:A:rwlock_timeout:2").await, 0);
     v.check_pttl("rw", 100_000).await;
@@ -94,7 +94,7 @@ async fn read_write_of_one_owner() {
     assert_eq!(v.unwrite("A", "q3").await, int(1));
     assert_eq!((v.get::<i64>("EXISTS rw").await, messages.next().await.as_str()), (0, "1"));
 
-    // A downgrade, of which Redisson tells no waiter. The lease is that of what remains.
+    // A downgrade; Redisson does not notify any waiter. The lease is that of the remaining hold.
     assert_eq!(v.write("A", 100_000).await, NIL);
     assert_eq!(v.read("A", 30_000).await, NIL);
     assert!(matches!(v.read("B", 30_000).await, Value::Int(99_000..=100_000)));
@@ -128,15 +128,15 @@ async fn read_write_of_one_owner() {
 #[tokio::test]
 async fn read_write_of_several() {
     let Some(mut v) = Vectors::start().await else { return };
-    // The level that is given back is the one with 100 ms. Redisson keeps that lease, and all is
-    // gone.
+    // The released level is the one with 100 ms. Redisson keeps that lease, and the whole lock
+    // ends.
     assert_eq!((v.read("A", 100).await, v.read("A", 100_000).await), (NIL, NIL));
     assert_eq!(v.unread("A", "q1", 99_000).await, int(0));
     v.check_pttl("{rw}:A:rwlock_timeout:1", 99_000).await;
     v.check_pttl("rw", 99_000).await;
     assert_eq!(v.unread("A", "q2", 1).await, int(1));
 
-    // What is kept has more left than its lease: another renewed it.
+    // The remaining hold has more time left than its lease, because another owner renewed it.
     assert_eq!((v.read("A", 100_000).await, v.read("A", 100_000).await), (NIL, NIL));
     assert_eq!(v.unread("A", "q6", 5_000).await, int(0));
     v.check_pttl("{rw}:A:rwlock_timeout:1", 100_000).await;
@@ -149,7 +149,7 @@ async fn read_write_of_several() {
     let kept: Vec<Option<i64>> = v.get(&format!("MGET {}", latches.join(" "))).await;
     assert_eq!(kept, [Some(1), None, None, None]);
 
-    // Another's longer lease counts, and a shorter one does not cut it.
+    // Another owner's longer lease counts, and a shorter one does not cut it.
     assert_eq!((v.read("A", 100_000).await, v.read("B", 50_000).await), (NIL, NIL));
     v.check_pttl("rw", 100_000).await;
     let mut messages = Messages::on(&v.server, RW_CHANNEL).await;
@@ -188,11 +188,11 @@ async fn read_write_of_several() {
     }
     v.check_pttl("{rw}:A2:rwlock_timeout:1", 30_000).await;
     v.check_pttl("{rw}:Z9:rwlock_timeout:1", 5_000).await;
-    // What has ended does not begin again: its field is there only because others read.
+    // A level that has ended is not renewed: its field remains only because others read.
     v.get::<i64>("DEL {rw}:Z9:rwlock_timeout:1").await;
     let renewed = v.run(READ_RENEW, &["rw", &holds("Z9")], &[&LEASE, &"Z9"]).await.unwrap();
     assert_eq!(renewed, Value::Array(vec![int(0)]));
-    // A level, or a hash, that has more left than the lease keeps it.
+    // A level, or a hash, with more time left than the lease keeps it.
     v.get::<i64>("DEL rw").await;
     assert_eq!((v.read("A", 100_000).await, v.read("A", 5_000).await), (NIL, NIL));
     let renewed = v.run(READ_RENEW, &["rw", &holds("A")], &[&LEASE, &"A"]).await.unwrap();
@@ -203,8 +203,8 @@ async fn read_write_of_several() {
         v.check_pttl(key, left).await;
     }
 
-    // After a lost reply a reader is told of the levels that have not ended, and of what the last
-    // one has left.
+    // After a lost reply a reader learns the number of its levels that have not ended, and the time
+    // left of the last one.
     for (ended, owner, levels, left) in
         [("none", "A", 2, 30_000), ("none", "B", 0, -2), ("1", "A", 1, 30_000), ("2", "A", 0, -2)]
     {

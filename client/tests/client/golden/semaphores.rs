@@ -28,8 +28,8 @@ const PERMIT_RELEASE: &str = concat!(
     include_str!("../../../src/locks/permit_semaphore/release.lua")
 );
 
-/// Section 19: the plain semaphore. Each change has a request of its own; the third key of each is
-/// its memory, which Redisson has not.
+/// Section 19: the plain semaphore. Each change has a request ID of its own; the third key of each
+/// is its memory, which Redisson does not have.
 #[tokio::test]
 async fn semaphore() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -51,7 +51,7 @@ async fn semaphore() {
 
     assert_eq!(acquire(&mut v, &memory(), 1).await, int(0), "a semaphore that is not there has no permits");
     assert_eq!(v.get::<i64>("EXISTS s").await, 0);
-    // Redisson replies with nothing; here 1 is what is remembered.
+    // Redisson returns nil; here the remembered reply is 1.
     let first = memory();
     assert_eq!(change(&mut v, SEMAPHORE_ADD, &first, 1).await, int(1));
     assert_eq!((v.get::<i64>("GET s").await, messages.next().await.as_str()), (1, "1"));
@@ -73,25 +73,25 @@ async fn semaphore() {
     assert_eq!((v.get::<i64>("GET s").await, messages.next().await.as_str()), (3, "3"));
     assert_eq!(change(&mut v, SEMAPHORE_DRAIN, &memory(), 0).await, int(3));
     assert_eq!(v.get::<i64>("GET s").await, 0);
-    // What cannot be set publishes nothing.
+    // A refused SET publishes nothing.
     assert_eq!(change(&mut v, SEMAPHORE_SET, &memory(), 5).await, int(0), "none left counts as present");
     v.get::<i64>("DEL s").await;
     assert_eq!(change(&mut v, SEMAPHORE_SET, &memory(), 4).await, int(1));
     assert_eq!(messages.next().await, "4");
-    // Redisson sets the number anew and drops the time to live of the key.
+    // Redisson sets the number again and drops the TTL of the key.
     v.get::<i64>("PEXPIRE s 5000").await;
     assert_eq!(change(&mut v, SEMAPHORE_ADD, &memory(), 1).await, int(1));
     assert_eq!((v.get::<i64>("GET s").await, messages.next().await.as_str()), (5, "5"));
     v.check_pttl("s", 5_000).await;
-    // The memory of a grant goes with its release.
+    // The release of a grant deletes the grant's memory.
     let release = [&keys(&memory())[..], std::slice::from_ref(&taken)].concat();
     let release: Vec<&str> = release.iter().map(String::as_str).collect();
     assert_eq!(v.run(SEMAPHORE_ADD, &release, &[&"PUBLISH", &LATCH, &1]).await.unwrap(), int(1));
     assert_eq!(v.get::<i64>(&format!("EXISTS {taken}")).await, 0);
 }
 
-/// Section 19: the expirable semaphore. Deadlines are the server's, which cannot be set: where a
-/// permit must have expired, its score is written.
+/// Section 19: the expirable semaphore. Deadlines follow the server's clock, which cannot be set:
+/// the test writes the score of a permit that must have expired.
 #[tokio::test]
 async fn permit_semaphore() {
     const NEVER: &str = "922337203685477";
@@ -118,19 +118,19 @@ async fn permit_semaphore() {
     #[expect(clippy::cast_possible_truncation, reason = "milliseconds since 1970 fit")]
     let left = deadline as i64 - now.0 * 1000 - now.1 / 1000;
     assert!((4_000..=5_000).contains(&left), "{left}");
-    // As Redisson takes a permit without a lease.
+    // The form of Redisson's permit without a lease.
     v.get::<i64>(&format!("ZADD {{p}}:timeout {NEVER} id2")).await;
     v.get::<i64>("DECR p").await;
-    // Redisson's reply is the moment by its own clock; here it is the time until then.
+    // Redisson replies with the time by its own clock; here the reply is the time until then.
     assert!(matches!(acquire(&mut v, 9_000, "id3").await, Value::Int(3_000..=5_000)));
     v.get::<i64>("ZADD {p}:timeout 1000 id1").await;
-    // Redisson publishes 1 before it takes the permit that came back; here what is left after,
-    // which is none.
+    // Redisson publishes 1 before it takes the returned permit; here the message is the number left
+    // after, which is none.
     assert_eq!(acquire(&mut v, 9_000, "id3").await, okay);
     assert_eq!((v.get::<i64>("GET p").await, v.get::<i64>("ZCARD {p}:timeout").await), (0, 2));
     assert_eq!(release(&mut v, "q1", "all", &["id1"]).await, NIL, "it is not out any more");
-    // Expired, and no script has run since: Redisson puts it back and says that it has not. Here
-    // the next script does.
+    // The permit has expired, and no script has run since: Redisson puts it back and reports that
+    // it has not. Here the next script puts it back.
     v.get::<i64>("ZADD {p}:timeout 1000 id3").await;
     assert_eq!(release(&mut v, "q2", "all", &["id3"]).await, NIL);
     v.get::<i64>("ZREM {p}:timeout id3").await;
@@ -141,13 +141,13 @@ async fn permit_semaphore() {
     assert_eq!((v.get::<i64>("GET p").await, messages.next().await.as_str()), (1, "1"));
     assert_eq!(release(&mut v, "q4", "all", &["id2"]).await, int(1), "the same request again");
     assert_eq!(v.get::<i64>("GET p").await, 1);
-    // Two of three come back with what has expired meanwhile.
+    // Two of three are released, together with the permits that have expired since.
     v.get::<String>("SET p 0").await;
     v.get::<i64>("ZADD {p}:timeout 1000 id5").await;
     v.get::<i64>(&format!("ZADD {{p}}:timeout {NEVER} id6")).await;
     assert_eq!(release(&mut v, "q5", "rest", &["id6", "unknown"]).await, int(1));
     assert_eq!((v.get::<i64>("GET p").await, messages.next().await.as_str()), (2, "2"));
-    // The memories of earlier releases go with the next one.
+    // The next release deletes the memories of earlier ones.
     let memory = |request: &str| format!("redisson_unlock_latch:{{p}}:{request}");
     let (next, spent) = (memory("q6"), [memory("q4"), memory("q5")]);
     v.get::<i64>(&format!("ZADD {{p}}:timeout {NEVER} id6")).await;
@@ -156,8 +156,8 @@ async fn permit_semaphore() {
     assert_eq!(v.run(PERMIT_RELEASE, &all, &args).await.unwrap(), int(1));
     assert_eq!(v.get::<i64>(&format!("EXISTS {}", spent.join(" "))).await, 0);
     assert_eq!((v.get::<i64>("GET p").await, messages.next().await.as_str()), (3, "3"));
-    // Two have expired, of which one is taken at once: waiters learn of the other. They learn of it
-    // also when neither suffices.
+    // Two have expired, and one is taken again immediately: waiters learn of the other. They learn
+    // of them even if both together do not suffice.
     for (asked, reply, left) in [(1, okay.clone(), 1), (3, NIL, 2)] {
         v.get::<String>("SET p 0").await;
         v.get::<i64>("DEL {p}:timeout").await;
@@ -168,7 +168,7 @@ async fn permit_semaphore() {
         assert_eq!(v.run(PERMIT_ACQUIRE, &keys, &args).await.unwrap(), reply, "{asked} asked for");
         assert_eq!((v.get::<i64>("GET p").await, messages.next().await), (left, left.to_string()));
     }
-    // A semaphore that ends takes its permits along.
+    // The TTL of a semaphore also applies to its permits.
     v.get::<i64>("PEXPIRE p 5000").await;
     assert_eq!(acquire(&mut v, 9_000, "id7").await, okay);
     v.check_pttl("{p}:timeout", 5_000).await;

@@ -10,12 +10,12 @@ use crate::support::{Flow, Proxy, RedisServer, eventually, impatient, soon, task
 
 const GROUP: &str = "stock";
 
-/// The lock on values that are named by letters: `ab` is that on `a` and `b`.
+/// The lock on values named by letters: `ab` is the lock on `a` and `b`.
 fn of(client: &Client, values: &str) -> Lock {
     client.faster_multi_lock(GROUP, values.chars().map(String::from))
 }
 
-/// Which of some values are held, by any owner.
+/// The values of these that any owner holds.
 async fn held(client: &Client, values: &str) -> String {
     let mut held = String::new();
     for value in values.chars() {
@@ -30,7 +30,7 @@ async fn hlen(server: &RedisServer) -> Value {
     server.command(&["HLEN", GROUP]).await
 }
 
-/// The fields of a value that another client holds, as Redisson writes them, until so many
+/// Writes the fields of a value that another client holds, in Redisson's form, until `ms`
 /// milliseconds from now by the server's clock.
 async fn take(server: &RedisServer, value: &str, ms: i64) {
     let time: (i64, i64) = redis::from_redis_value(server.command(&["TIME"]).await).unwrap();
@@ -40,8 +40,8 @@ async fn take(server: &RedisServer, value: &str, ms: i64) {
     server.command(&["HSET", GROUP, &field, "thief:1", &deadline, &until, &levels, "1"]).await;
 }
 
-/// All or none, in whatever order they are named: locks of one group exclude each other where they
-/// have a value in common.
+/// All values or none, in any order of their names: locks of one group exclude each other if they
+/// share a value.
 #[tokio::test]
 async fn values_are_locked_all_or_none() {
     let Some(server) = RedisServer::start() else { return };
@@ -56,7 +56,7 @@ async fn values_are_locked_all_or_none() {
         }
         assert_eq!(held(&others, "abcd").await, "ab", "nothing of {values} is left");
     }
-    // A waiter is woken by the release, also behind another one that wants something else.
+    // The release wakes a waiter, even behind another one that wants a different value.
     let first = of(&mine, "c").acquire().await.unwrap();
     let waits = |values| task(of(&others, values).acquire().into_future());
     let (elsewhere, waiting) = (waits("cd"), waits("bd"));
@@ -73,7 +73,7 @@ async fn values_are_locked_all_or_none() {
     assert_eq!(hlen(&server).await, Value::Int(0), "nothing is left");
 }
 
-/// H-27: what an owner holds is said of all the values, where Redisson leaves the first one out.
+/// H-27: an owner's holds cover all values, where Redisson omits the first one.
 #[tokio::test]
 async fn what_is_held_is_said_of_every_value() {
     let Some(server) = RedisServer::start() else { return };
@@ -91,7 +91,7 @@ async fn what_is_held_is_said_of_every_value() {
     for (values, expected) in [("a", 1), ("b", 2), ("ab", 1), ("bd", 1), ("ac", 0), ("abc", 0), ("e", 0)] {
         assert_eq!(levels(values).await, expected, "{values}");
     }
-    // What is left is until the last of the values is over, and no other value counts.
+    // The time left lasts until the last of the values ends, and no other value counts.
     let left = async |values: &str| of(&client, values).remaining().await.unwrap();
     assert!(left("abd").await.is_some_and(|left| left > LEASE / 2 && left <= LEASE));
     assert!(left("ac").await.is_some_and(|left| left <= WATCHDOG));
@@ -108,9 +108,9 @@ async fn what_is_held_is_said_of_every_value() {
     drop(stranger);
 }
 
-/// H-21: a client whose clock is ahead takes a value that is held. The owner is told, where
-/// Redisson's is not; its release gives back what is left to it, and takes nothing away from the
-/// thief, as Redisson's does.
+/// H-21: a client whose clock is ahead takes a held value. The owner is notified, unlike
+/// Redisson's. Its release gives back the values it still has, and takes nothing from the thief,
+/// unlike Redisson's.
 #[tokio::test]
 async fn a_value_that_was_taken_away_makes_the_guard_lost() {
     let Some(server) = RedisServer::start() else { return };
@@ -124,16 +124,16 @@ async fn a_value_that_was_taken_away_makes_the_guard_lost() {
     assert_eq!(held(&client, "abc").await, "b", "the others are free, and the thief holds what it took");
     server.command(&["DEL", GROUP]).await;
 
-    // One that is not renewed learns of it by its release.
+    // A hold without renewals learns of it at its release.
     let guard = of(&client, "ab").acquire().lease(LEASE).await.unwrap();
     take(&server, "a", 60_000).await;
     assert!(matches!(guard.release().await.unwrap_err().kind(), ErrorKind::NotHeld { .. }));
     assert_eq!(held(&client, "ab").await, "a");
 }
 
-/// The server's clock decides when a value is over, whatever the hash has until then: also one of
-/// Redisson's, without its owner's fields, and nothing of an earlier owner stays. H-27: Redisson's
-/// script fails at a value that has no deadline.
+/// The server's clock decides when a value ends, whatever the hash contains until then. That
+/// includes a value of Redisson's without its owner's fields, and no field of an earlier owner
+/// remains. H-27: Redisson's script fails at a value without a deadline.
 #[tokio::test]
 async fn values_whose_time_is_over_are_free() {
     let Some(server) = RedisServer::start() else { return };
@@ -172,15 +172,15 @@ async fn values_of_one_owner_are_kept_apart() {
     drop(one);
 }
 
-/// A hold is over, and its owner has taken one of its values anew: its release takes no level of
-/// the newer one.
+/// A hold is over, and its owner has taken one of its values again: the late release takes no level
+/// of the newer hold.
 #[tokio::test]
 async fn a_late_release_leaves_what_was_taken_anew() {
     let Some(server) = RedisServer::start() else { return };
     let client = client(&server.url()).await;
     let owner = OwnerId::new(7);
     let short = of(&client, "ab").acquire().owner(owner).lease(Duration::from_millis(100)).await.unwrap();
-    // Of no value of the first, it keeps the key all the same.
+    // It shares no value with the first hold, but keeps the key.
     let keeper = of(&client, "d").acquire().owner(owner).await.unwrap();
     soon("it is over", short.lost()).await;
     eventually("by the server, too", async || held(&client, "ab").await.is_empty()).await;
@@ -193,8 +193,8 @@ async fn a_late_release_leaves_what_was_taken_anew() {
     keeper.release().await.unwrap();
 }
 
-/// A grant whose reply is lost is found by the levels of each value, of which another hold of the
-/// owner has some.
+/// The levels of each value reveal a grant whose reply is lost, although another hold of the owner
+/// has some of them.
 #[tokio::test]
 async fn a_grant_whose_reply_is_lost_is_found() {
     let Some(server) = RedisServer::start() else { return };
@@ -215,7 +215,7 @@ async fn a_grant_whose_reply_is_lost_is_found() {
     let inner = asking.await.unwrap().unwrap();
     assert_eq!(lock.hold_count(owner).await.unwrap(), 1, "sent once, or found: never counted twice");
 
-    // One that never arrived is not taken for obeyed because of what the owner has.
+    // A request that never arrived does not count as executed because of the owner's other hold.
     proxy.requests_on_open_connections(Flow::Hold);
     let again = lock.acquire().owner(owner).await.unwrap();
     proxy.requests(Flow::Pass);
@@ -226,7 +226,7 @@ async fn a_grant_whose_reply_is_lost_is_found() {
     assert_eq!(hlen(&server).await, Value::Int(0));
 }
 
-/// A caller that is gone leaves nothing of what it asked for.
+/// A dropped caller leaves no hold behind.
 #[tokio::test]
 async fn a_caller_that_is_gone_leaves_nothing() {
     let Some(server) = RedisServer::start() else { return };
@@ -241,7 +241,7 @@ async fn a_caller_that_is_gone_leaves_nothing() {
     eventually("it is given back", async || hlen(&server).await == Value::Int(0)).await;
 }
 
-/// A hold that another process has forgotten is adopted, with the values that it is of.
+/// A hold that another process has forgotten is adopted by naming its values.
 #[tokio::test]
 async fn a_hold_is_adopted_by_its_values() {
     let Some(server) = RedisServer::start() else { return };
@@ -280,7 +280,7 @@ async fn what_cannot_work_is_refused() {
 }
 
 /// Redis keeps a key through the millisecond in which it expires, with 0 ms left. A grant in that
-/// millisecond was not to be dropped with what was there before it.
+/// millisecond must not be deleted with the old content.
 #[tokio::test]
 async fn a_grant_in_the_last_millisecond_of_the_group_outlives_it() {
     let server = lockstorm_sim::TestServer::builder().manual_clock().start().await.unwrap();

@@ -1,5 +1,5 @@
-//! Histories out of bytes: bytes are what shrinks well, and every way of leaving some out or making
-//! some smaller is a history again.
+//! Builds histories from bytes: bytes shrink well, and leaving some out or making some smaller
+//! always yields another history.
 
 pub(crate) mod noise;
 mod parts;
@@ -18,15 +18,15 @@ use proptest::{
 };
 use std::time::Duration;
 
-/// What a history is made of: how things stand, and then step by step what happens.
+/// The source of a history: its setup, and its steps.
 pub(crate) type Bytes = ([u8; 12], Vec<[u8; 6]>);
 
-/// At most so many steps, enough for a hold that is lost, two that follow and a late write.
+/// Up to `steps_max` steps, enough for a lost hold, two that follow and a late write.
 fn bytes(steps_max: usize) -> impl Strategy<Value = Bytes> {
     (any::<[u8; 12]>(), vec(any::<[u8; 6]>(), 0..steps_max))
 }
 
-/// What proptest draws from, so that a seed always is the same history.
+/// A source of randomness for proptest, so that a seed always gives the same history.
 pub(crate) fn runner(seed: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -34,7 +34,7 @@ pub(crate) fn runner(seed: u64) -> TestRunner {
     TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
 }
 
-/// One of several, the first for a zero.
+/// Picks one of several, the first for a zero.
 fn one_of<T: Copy>(from: &[T], byte: u8) -> T {
     from[usize::from(byte) % from.len()]
 }
@@ -43,13 +43,12 @@ fn ms(millis: i64) -> True {
     True::from_millis(millis)
 }
 
-/// Leases in milliseconds: some shorter than the allowance for drift, some that end at one instant
+/// Leases in milliseconds: some are shorter than the allowance for drift, some end at one instant
 /// when taken one after the other.
 const LEASES: &[Option<u64>] =
     &[Some(1_000), Some(500), Some(2_000), Some(10_000), Some(100), Some(10), None, Some(30_000)];
 
-/// How much later the next step is: most at the same instant or a round time after, so that
-/// instants meet.
+/// The time to the next step: mostly zero or a round time, so that instants coincide.
 const STEPS: &[Duration] = &[
     Duration::ZERO,
     Duration::from_millis(500),
@@ -63,15 +62,15 @@ const STEPS: &[Duration] = &[
     Duration::from_secs(5),
 ];
 
-/// The hosts and locks that some bytes mean: up to five nodes, then up to four clients with two
-/// owners each, then a resource.
+/// The hosts and locks that some bytes determine: up to five nodes, then up to four clients with
+/// two owners each, then a resource.
 struct Cast {
     history: History,
     nodes: Vec<Host>,
     clients: Vec<Host>,
     shop: Host,
     owners: Vec<Owner>,
-    /// Whether the nodes are those of a cluster, which say of each lock what they are to its slot.
+    /// True if the nodes form a cluster and report, for each lock, their relation to its slot.
     in_cluster: bool,
 }
 
@@ -89,7 +88,7 @@ fn cast(of: &[u8; 12]) -> Cast {
     let lock = |name: &str, kind: LockKind| {
         let constant = Drift { per_mille: 0, plus_ms: 102 };
         let drift = one_of(&[Drift::default(), Drift::REDLOCK, constant], of[2]);
-        // Neither readers nor permits go by quorum.
+        // Neither readers nor permits use a quorum.
         let kind = if quorum && kind != LockKind::Fair { LockKind::Exclusive } else { kind };
         let authority = match quorum {
             true => Authority::majority(nodes.clone(), drift),
@@ -149,7 +148,7 @@ fn cast(of: &[u8; 12]) -> Cast {
         [1, 2].map(|number| (format!("{name}:{number}"), *client))
     };
     let names: Vec<(String, Host)> = clients.iter().flat_map(two).collect();
-    // Firsts first, so that small bytes mean owners of different clients.
+    // The first owner of each client first, so that small bytes mean owners of different clients.
     let firsts = names.iter().step_by(2).chain(names.iter().skip(1).step_by(2)).cloned().collect::<Vec<_>>();
     let owners = firsts.iter().map(|(name, client)| history.owner(name, *client)).collect();
     let in_cluster = !quorum && of[7] / 4 % 4 == 3;

@@ -1,5 +1,5 @@
-//! Impossible histories: any event at any time, by any party. A checker's verdict on one is of no
-//! use, but its definition determines one.
+//! Impossible histories: any event at any time, by any party. A checker's verdict on one is
+//! useless, but its definition still determines it.
 
 use lockstorm::judge::history::{
     Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, GainCause, History, Host, KeyLeft,
@@ -27,8 +27,8 @@ pub(crate) fn history((of, steps): Bytes) -> History {
     let mut ops = 0;
     let mut open: BTreeMap<Owner, Op> = BTreeMap::new();
     let mut asks: BTreeMap<Op, Lock> = BTreeMap::new();
-    // Owners whose client has crashed cause no further events: a process started on that host again
-    // is another owner.
+    // Owners whose client has crashed cause no further events: a restarted process on that host is
+    // another owner.
     let mut dead: BTreeSet<Host> = BTreeSet::new();
     for step @ [pause, kind, who, where_to, how, much] in &steps {
         now += one_of(STEPS, *pause);
@@ -198,7 +198,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
     history
 }
 
-/// A host's clocks jump or change their speed.
+/// A host's clocks jump or change their rate.
 fn changes_clock(history: &mut History, host: usize, now: True, much: u8) {
     let mut segments = history.clocks[host].segments().to_vec();
     let clock = &history.clocks[host];
@@ -213,7 +213,7 @@ fn changes_clock(history: &mut History, host: usize, now: True, much: u8) {
     history.clocks[host] = Clock::try_from(segments).expect("in order");
 }
 
-/// Now and then a key is left on a node, or a command was counted.
+/// Sometimes leaves a key on a node, or counts a command.
 fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]) {
     let node = history.events.last().map_or(Host(0), |event| event.host);
     match how % 16 {
@@ -232,7 +232,7 @@ fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]
                 ],
                 *much,
             );
-            // Some of its owners, so that one has several.
+            // Few owners, so that one has several keys.
             let owners = history.owners.len() as u32;
             let owner =
                 one_of(&[None, Some(Owner(0)), Some(Owner(u32::from(*much) / 16 % owners))], *much / 4);

@@ -1,12 +1,11 @@
-//! What the servers and clients of a plausible history keep in mind, and what is on its way between
-//! them.
+//! The state of the servers and clients of a plausible history, and the requests between them.
 
 use std::collections::BTreeMap;
 
 use lockstorm::judge::history::{Host, Lock, Mode, Op, Owner};
 use lockstorm_sim::time::True;
 
-/// Whose grants count together: those of a limiter, or those of one of its clients.
+/// The grants that count together: those of a limiter, or those of one of its clients.
 pub(super) type Counted = (Lock, Option<Host>);
 
 /// A lock's key on one node.
@@ -22,26 +21,25 @@ pub(super) struct Key {
 pub(super) struct Node {
     pub(super) down: bool,
     pub(super) keys: BTreeMap<Lock, Key>,
-    /// What they were when it last granted something: what it comes back with when it has forgotten
-    /// the rest.
+    /// The keys at the time of the last grant: a node that has forgotten the rest comes back with
+    /// these.
     pub(super) stored: BTreeMap<Lock, Key>,
     pub(super) queues: BTreeMap<Lock, Vec<Owner>>,
     pub(super) token: u64,
-    /// How many times each latch is still to be counted down.
+    /// The remaining count of each latch.
     pub(super) counts: BTreeMap<Lock, u64>,
-    /// The grants of each rate limiter: when by the wall clock, and of how many permits.
+    /// The grants of each rate limiter: time by the wall clock, and number of permits.
     pub(super) granted: BTreeMap<Counted, Vec<(i64, u32)>>,
 }
 
 impl Node {
-    /// The first lock in whose queue an owner stands.
+    /// The first lock in whose queue the owner is.
     pub(super) fn queued_for(&self, owner: Owner) -> Option<Lock> {
         self.queues.iter().find(|(_, queue)| queue.contains(&owner)).map(|(lock, _)| *lock)
     }
 
-    /// Does with a latch what is wanted: what its count has become, if it is another one, and
-    /// whether that succeeds. A latch that is open is neither counted down nor deleted, and one
-    /// that is closed is not set.
+    /// Executes a request on a latch. Returns the new count if it changed, and true on success. An
+    /// open latch is neither counted down nor deleted, and a closed one is not set.
     pub(super) fn counts(&mut self, lock: Lock, count: u32, wants: Wants) -> (Option<u64>, bool) {
         let left = self.counts.entry(lock).or_insert(0);
         let before = *left;
@@ -73,7 +71,7 @@ impl Node {
     }
 }
 
-/// What a client sent to a group of nodes.
+/// A request of a client to a group of nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     pub(super) op: Option<Op>,
@@ -88,28 +86,28 @@ pub(super) enum Wants {
     Acquire(Option<u64>),
     Release,
     Renew(Option<u64>),
-    /// Of a latch: that it is open, that it is counted down, that it is deleted.
+    /// For a latch: wait until it is open, count it down, delete it.
     Await,
     Down,
     Open,
-    /// Of a rate limiter: so many permits.
+    /// For a rate limiter: this number of permits.
     Take(u32),
 }
 
-/// A call that has not come back.
+/// A call that has not returned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     pub(super) op: Op,
     pub(super) lock: Lock,
     pub(super) wants: Wants,
     pub(super) since: True,
-    /// How many groups granted it, or released, and the token that came with it.
+    /// The number of groups that granted or released it, and the token that came with it.
     pub(super) done: usize,
     pub(super) token: Option<u64>,
     pub(super) depth: u32,
 }
 
-/// A write that is on its way to the resource.
+/// A write on its way to the resource.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Late {
     pub(super) lock: Lock,

@@ -1,7 +1,6 @@
-//! Histories that could have been: a handful of servers and clients that keep the rules of their
-//! lock, and whatever goes wrong around them. Servers expire keys by their own clocks, lose them in
-//! crashes, forget them in failovers; requests, replies and writes come late or never; clients nest
-//! their holds, give up, stand still and crash.
+//! Plausible histories: a few servers and clients that keep the rules of their lock, with faults.
+//! Servers expire keys by their own clocks and lose them in crashes and failovers. Requests,
+//! replies and writes come late or never. Clients nest holds, give up, stand still and crash.
 
 mod faults;
 mod refusals;
@@ -35,10 +34,10 @@ struct World {
     state: Vec<Node>,
     /// The master of each group.
     masters: Vec<usize>,
-    /// The one that the first group had before a failover of which it does not know yet.
+    /// The first group's previous master, while it does not know of a failover.
     deposed: Option<usize>,
     calls: BTreeMap<Owner, Open>,
-    /// The hosts that stand still for any reason, and those that crashed.
+    /// The hosts that stand still for any reason, and the hosts that crashed.
     still: Vec<Host>,
     down: Vec<Host>,
     under_way: Vec<Request>,
@@ -46,7 +45,7 @@ struct World {
     tokens: BTreeMap<Owner, u64>,
     greatest: Option<u64>,
     in_cluster: bool,
-    /// Whether every acquisition is answered with an error.
+    /// True if every acquisition fails with an error.
     turns_away: bool,
 }
 
@@ -94,7 +93,7 @@ impl World {
         self.history.clock(self.nodes[node]).reading(ClockId::Wall, at) / 1_000_000
     }
 
-    /// Time passes, and keys expire when their node's clock says so, one after the other.
+    /// Lets time pass; keys expire one by one, by their node's clock.
     fn passes(&mut self, length: Duration) {
         let until = self.now + length;
         loop {
@@ -116,7 +115,6 @@ impl World {
         self.now = until;
     }
 
-    /// A node loses a lock's key.
     fn loses(&mut self, node: usize, lock: Lock, how: LossCause) {
         let Some(key) = self.state[node].keys.remove(&lock) else { return };
         for owner in key.holders.into_keys() {
@@ -125,7 +123,7 @@ impl World {
         }
     }
 
-    /// Two of three owners only read what may be shared.
+    /// The mode in which an owner uses a lock: two of three owners only read a read-write lock.
     fn mode(&self, lock: Lock, owner: Owner) -> Mode {
         let reads = self.history.lock(lock).kind == LockKind::ReadWrite && !owner.0.is_multiple_of(3);
         if reads { Mode::Shared } else { Mode::Exclusive }
@@ -141,9 +139,9 @@ impl World {
         let lock = Lock(u16::from(which) % self.history.header.locks.len() as u16);
         let node = usize::from(which / 4) % self.nodes.len();
         match kind % 38 {
-            // The most common first, and whole: a call, what the nodes make of it, and its reply.
+            // The most common step, complete: a call, its execution and its reply.
             0..6 => self.calls(owner, lock, Wants::Acquire(one_of(LEASES, how)), much),
-            // One that holds it, more often than any.
+            // Holders release more often than others.
             6..9 => self.holder_releases(lock, node, much),
             9 => self.calls(owner, lock, Wants::Release, much),
             10..12 => self.comes_back(owner, how),
@@ -191,8 +189,7 @@ impl World {
         }
     }
 
-    /// An owner calls; some nodes receive the request at once, others later. The call returns at
-    /// once unless told otherwise.
+    /// An owner makes a call. `reach` decides which nodes execute it now, and if it returns now.
     fn calls(&mut self, owner: Owner, lock: Lock, wants: Wants, reach: u8) {
         let client = self.history.client_of(owner);
         if self.calls.contains_key(&owner) || !self.able(client) {
@@ -242,8 +239,8 @@ impl World {
         }
     }
 
-    /// An owner takes all locks, or gives them all back, in calls at one instant. Another one may
-    /// have one of them.
+    /// An owner takes all locks, or releases them all, at one instant. Another may have one of
+    /// them.
     fn calls_together(&mut self, owner: Owner, how: u8, much: u8) {
         let client = self.history.client_of(owner);
         let is_hold = |lock: &Lock| {
@@ -279,10 +276,10 @@ impl World {
         }
     }
 
-    /// An owner has a lock until another one has asked for it, who may be woken soon.
+    /// An owner has a lock until another owner has asked for it, which may be woken soon.
     fn gives_to_waiter(&mut self, owner: Owner, lock: Lock, which: u8, much: u8) {
         self.calls(owner, lock, Wants::Acquire(Some(10_000)), 0);
-        // It reaches every node, and does not come back yet.
+        // The call reaches every node, but does not return yet.
         self.calls(one_of(&self.owners, much), lock, Wants::Acquire(one_of(LEASES, much)), 64);
         self.passes(one_of(STEPS, which));
         self.calls(owner, lock, Wants::Release, 0);
@@ -292,7 +289,7 @@ impl World {
         }
     }
 
-    /// One of those that hold a lock on a node, and do not call, gives it back.
+    /// One of a lock's holders on a node that have no call under way gives it back.
     fn holder_releases(&mut self, lock: Lock, node: usize, reach: u8) {
         let holders = self.state[node].keys.get(&lock).into_iter().flat_map(|key| key.holders.keys());
         let holder = holders.copied().find(|owner| !self.calls.contains_key(owner));
@@ -301,7 +298,7 @@ impl World {
         }
     }
 
-    /// One of those that ask for a lock is woken, and asks again.
+    /// One of the owners that ask for a lock is woken and asks again.
     fn wakes(&mut self, which: usize, how: u8) {
         let asking =
             self.calls.iter().filter(|(_, open)| matches!(open.wants, Wants::Acquire(_)) && open.done == 0);
@@ -323,14 +320,12 @@ impl World {
         }
     }
 
-    /// The master that a client's requests reach: every other client is on the side of one that is
-    /// deposed.
+    /// The master that a client's requests reach: every other client reaches a deposed one.
     fn master(&self, group: usize, client: Host) -> usize {
         let of_old = self.deposed.filter(|_| group == 0 && client.0.is_multiple_of(2));
         of_old.unwrap_or(self.masters[group])
     }
 
-    /// A node executes a request.
     fn executes(&mut self, Request { op, lock, owner, group, wants }: Request) {
         let client = self.history.client_of(owner);
         let node = self.master(group, client);
@@ -453,7 +448,7 @@ impl World {
         }
     }
 
-    /// A node does with a latch what it is told, and whether that succeeds.
+    /// A node executes a request on a latch; returns true on success.
     fn counts(&mut self, node: usize, lock: Lock, wants: Wants) -> bool {
         let LockKind::Latch { count } = self.history.lock(lock).kind else { return false };
         let (left, done) = self.state[node].counts(lock, count, wants);
@@ -470,7 +465,7 @@ impl World {
         self.tell(self.nodes[node], EventKind::Queue { lock, waiters });
     }
 
-    /// A call comes back, as the nodes decided or as the network did.
+    /// A call returns, with the nodes' decision or an error of the network.
     fn comes_back(&mut self, owner: Owner, how: u8) {
         let client = self.history.client_of(owner);
         if !self.able(client) {
@@ -535,7 +530,7 @@ impl World {
         }
     }
 
-    /// An owner renews, or releases, what another one holds.
+    /// An owner renews or releases a hold of another owner.
     fn renews_for_another(&mut self, owner: Owner, lock: Lock, node: usize, much: u8) {
         let (by, mode) = (Party { client: one_of(&self.clients, much), owner: None }, self.mode(lock, owner));
         let Some(key) = self.state[node].keys.get_mut(&lock) else { return };
@@ -555,8 +550,7 @@ impl World {
         self.tell(self.nodes[node], what);
     }
 
-    /// An owner writes with the token of its latest grant, or with another one; some writes come
-    /// late.
+    /// An owner writes with its latest token or another one; some writes arrive late.
     fn writes(&mut self, owner: Owner, lock: Lock, how: u8, much: u8) {
         let own = self.tokens.get(&owner).copied();
         let token = one_of(&[own, own, own, own.map(|token| token.saturating_sub(1)), None], how);
@@ -581,7 +575,7 @@ impl World {
         self.tell(self.shop, EventKind::Write { lock, owner, token, sent, accepted });
     }
 
-    /// An owner that waits says so, or that it was woken.
+    /// A waiting owner reports that it waits, or that it was woken.
     fn waits(&mut self, owner: Owner, how: u8) {
         let client = self.history.client_of(owner);
         let asks = |open: &&Open| self.able(client) && matches!(open.wants, Wants::Acquire(_));
@@ -594,7 +588,7 @@ impl World {
         self.tell(client, what);
     }
 
-    /// An owner gives its place in the queue up, or is thrown out.
+    /// An owner gives up its place in the queue, or is removed from it.
     fn leaves_queue(&mut self, owner: Owner) {
         let node = self.master(0, self.history.client_of(owner));
         if let Some(lock) = self.state[node].queued_for(owner) {

@@ -1,5 +1,4 @@
-//! What goes wrong in a world: nodes and clients that crash or stand still, clocks that jump,
-//! failovers.
+//! The faults in a world: nodes and clients that crash or stand still, clocks that jump, failovers.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +10,8 @@ use lockstorm_sim::time::Wall;
 use super::{Key, LEASES, Node, Wants, World, one_of};
 
 impl World {
-    /// A node crashes, or comes back: with its disk, without, or with what the disk had when it
-    /// last granted something.
+    /// A node crashes, or comes back: with its disk, without it, or with the disk's state at its
+    /// last grant.
     pub(super) fn crashes_node(&mut self, node: usize, how: u8) {
         let host = self.nodes[node];
         if !self.state[node].down {
@@ -32,14 +31,14 @@ impl World {
             let had = self.state[node].keys.clone();
             self.comes_back_with(node, &had, self.state[node].stored.clone(), GainCause::Restart);
         }
-        // A node says what it lost in a crash before it says what it is.
+        // A node reports its losses of a crash before it reports its role.
         if self.masters[0] == node || self.deposed == Some(node) {
             self.serves(node, Serving::Whole);
         }
     }
 
-    /// A node has what is `stored` of its group's keys, where that `had` others: it says what is
-    /// gone and what has come back.
+    /// A node has the `stored` keys of its group, after it `had` others: reports the lost and the
+    /// returned holds.
     fn comes_back_with(
         &mut self,
         node: usize,
@@ -81,8 +80,8 @@ impl World {
         self.state[node].keys = stored;
     }
 
-    /// An owner has a lock, gives it back, and the node that granted it crashes at once: it comes
-    /// back with the hold, and its owner is told, or asks for the lock again.
+    /// An owner has a lock and gives it back, and the granting node crashes right away. The node
+    /// comes back with the hold; its owner learns of it, or asks for the lock again.
     pub(super) fn returns_released(&mut self, owner: Owner, lock: Lock, how: u8, much: u8) {
         let node = self.master(0, self.history.client_of(owner));
         if self.state[node].down {
@@ -100,7 +99,7 @@ impl World {
         }
     }
 
-    /// An owner that a node has a hold of asks the node, and believes what it is told.
+    /// An owner that has a hold on a node asks the node and believes the reply.
     pub(super) fn is_told(&mut self, lock: Lock, node: usize) {
         let Some(key) = self.state[node].keys.get(&lock).filter(|_| !self.state[node].down) else { return };
         let Some((owner, count)) = key.holders.iter().next().map(|(owner, count)| (*owner, *count)) else {
@@ -112,13 +111,13 @@ impl World {
         }
     }
 
-    /// A client crashes, or comes back having forgotten everything.
+    /// A client crashes, or comes back without any memory.
     pub(super) fn crashes_client(&mut self, client: Host) {
         if self.down.contains(&client) {
             self.down.retain(|host| *host != client);
             self.still.retain(|host| *host != client);
             self.tell(client, EventKind::Life { life: Life::Started });
-            // A process that starts is another owner than the one that crashed.
+            // A started process is another owner than the one that crashed.
             for number in 0..self.owners.len() {
                 if self.history.client_of(self.owners[number]) == client {
                     let name =
@@ -153,7 +152,7 @@ impl World {
         self.tell(host, EventKind::Life { life });
     }
 
-    /// A wall clock jumps, or all of a host's clocks change their speed.
+    /// A wall clock jumps, or all clocks of a host change their rate.
     pub(super) fn changes_clock(&mut self, host: Host, how: u8, much: u8) {
         let clock = self.history.clock(host);
         let mut readings = ClockId::ALL.map(|clock_id| clock.reading(clock_id, self.now));
@@ -172,8 +171,8 @@ impl World {
         self.history.clocks[usize::from(host.0)] = Clock::try_from(segments).expect("in order");
     }
 
-    /// A node of a cluster that is up says what it is to the slots of all locks. The cluster is
-    /// always well: only in impossible histories is a node closed, or a slot on its way.
+    /// A node of a cluster that is up reports its relation to the slots of all locks. The cluster
+    /// is always healthy: only impossible histories have closed nodes and moving slots.
     pub(super) fn serves(&mut self, node: usize, how: Serving) {
         if self.in_cluster && !self.state[node].down {
             for lock in Vec::from_iter(self.history.header.locks()) {
@@ -182,9 +181,9 @@ impl World {
         }
     }
 
-    /// Another node of the first group takes over, with what it has of the master's keys, now or
-    /// when the master last granted something, or without. The old master learns of it at once, or
-    /// goes on for some of the clients until the next time.
+    /// Another node of the first group takes over, with the keys that it has of the master (present
+    /// ones, or those at the master's last grant) or without any. The old master learns of it
+    /// immediately, or serves some of the clients until the next failover.
     pub(super) fn fails_over(&mut self, how: u8) {
         if self.nodes.len() != 2 {
             return;
@@ -227,7 +226,7 @@ impl World {
         }
     }
 
-    /// A master becomes a replica, and has nothing of its own any more.
+    /// A master becomes a replica and loses its own state.
     fn steps_down(&mut self, old: usize) {
         let Node { keys, queues, counts, .. } = &mut self.state[old];
         keys.clear();

@@ -1,5 +1,5 @@
-//! Servers that answer every acquisition with an error: from the start, or since an operator gave
-//! them a command.
+//! Servers that answer every acquisition with an error: from the start, or after an operator's
+//! command.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use lockstorm::judge::history::{EventKind, Host, Outcome, Owner};
 use super::{Open, STEPS, World, one_of};
 
 impl World {
-    /// Something is done to a host. A command may have the servers turn everything away, or no
-    /// longer.
+    /// A fault hits a host. A command may make the servers refuse every acquisition, or end that.
     pub(super) fn is_disturbed(&mut self, target: Host, how: u8) {
         let words = one_of(&["a cut", "a pause", "a step", "a command"], how);
         let fault = self.history.fault_started(self.now, "", words, vec![target], how >= 128);
@@ -21,7 +20,7 @@ impl World {
         }
     }
 
-    /// An acquisition comes back with an error, some time after it was made.
+    /// An acquisition fails with an error, some time after it was made.
     pub(super) fn is_turned_away(&mut self, owner: Owner, much: u8) {
         self.passes(one_of(STEPS, much));
         let Some(Open { op, .. }) = self.calls.remove(&owner) else { return };
