@@ -7,7 +7,7 @@ use lockstorm_sim::{time::True, world::TraceRetention};
 use miette::{Result, bail, miette};
 
 use super::{
-    Exit,
+    Exit, interrupts,
     out::{errln, outln},
     progress::Progress,
 };
@@ -63,6 +63,7 @@ enum Came {
 /// out as simulated.
 pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     real::available().map_err(|why| miette!("--real starts servers of its own: {why}"))?;
+    interrupts::end_real_runs();
     // Real time is dear: one seed of each.
     let trial = Runner::new(sources).seeds(0..1).engine(Engine::Real);
     let (mut possible, mut rows) = (Vec::new(), Vec::new());

@@ -15,6 +15,7 @@ mod check;
 mod claims;
 mod conditions;
 mod exit;
+mod interrupts;
 mod list;
 mod match_rate;
 mod measures;

@@ -11,7 +11,7 @@ use lockstorm_sim::world::TraceRetention;
 use miette::{Result, bail, miette};
 
 use super::{
-    Exit,
+    Exit, interrupts,
     out::errln,
     progress::Progress,
     results::{Output, Print},
@@ -44,6 +44,7 @@ pub(super) fn run(
         bail!("--why has a run again without each of its causes, and in real time no run can be had again");
     }
     real::available().map_err(|why| miette!("real time starts servers of its own: {why}"))?;
+    interrupts::end_real_runs();
     // Real time is dear: one seed of each, unless asked for more.
     let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).engine(Engine::Real);
     let trial = match peer {

@@ -14,7 +14,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 use serde::Deserialize;
 
 use super::{
-    Exit,
+    Exit, interrupts,
     options::{Jobs, sources},
     out::{errln, outln},
     trial::AT_ONCE,
@@ -176,6 +176,7 @@ fn column(source: &Source) -> Option<BoardClaim> {
 
 /// Tries one library for every claim.
 fn try_all(sources: &[Source], peer: &Peer, jobs: usize) -> Result<Tried> {
+    interrupts::end_real_runs();
     let trial = Runner::new(sources).seeds(0..1).peer(peer);
     // The first condition of each file.
     let cases: Vec<Case> = trial.cases().into_iter().filter(|case| case.variant == 0).collect();

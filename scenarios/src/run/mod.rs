@@ -143,7 +143,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         let stage = direct.clone();
         async move {
             if engine == Engine::Real {
-                tokio::task::spawn_local(real::end_on_signal(ctx.clone(), stage.clone()));
+                tokio::task::spawn_local(real::end_on_interrupt(ctx.clone(), stage.clone()));
                 let outside = stage.clone();
                 tokio::task::spawn_local(async move { outside.outside.play().await });
             }

@@ -319,26 +319,32 @@ pub fn wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Ends the run on SIGINT or SIGTERM, so that no server outlives this process.
-pub(super) async fn end_on_signal(ctx: HostCtx, stage: Rc<Stage>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let signals = signal(SignalKind::interrupt()).and_then(|one| Ok((one, signal(SignalKind::terminate())?)));
-    let Ok((mut interrupt, mut terminate)) = signals else { return };
-    tokio::select! {
-        biased;
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// Ends the run when [`interrupt`] is called.
+pub(super) async fn end_on_interrupt(ctx: HostCtx, stage: Rc<Stage>) {
+    let mut ended = std::pin::pin!(ENDED.notified());
+    // Register before the look, or an interrupt in between is lost.
+    ended.as_mut().enable();
+    if !interrupted() {
+        ended.await;
     }
-    INTERRUPTED.store(true, Ordering::Relaxed);
     stage.fail(&ctx, "interrupted".to_owned());
 }
 
-/// Returns true if SIGINT or SIGTERM ended a run with real servers in this process.
+/// Ends all runs with real servers in this process, and those that start later. A program calls it
+/// when a signal tells it to end, so that no server outlives it.
+pub fn interrupt() {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+    ENDED.notify_waiters();
+}
+
+/// Returns true once [`interrupt`] was called.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+static ENDED: Notify = Notify::const_new();
 
 /// Returns the parts of a plan that are impossible with real servers in real time, one line each.
 /// Empty if all are possible.
