@@ -133,7 +133,7 @@ impl Bucket {
     /// Downloads the table of a shard.
     ///
     /// # Errors
-    /// Fails if there is none, or it cannot be read.
+    /// Fails if the table does not exist, or cannot be read.
     pub(crate) fn get_shard(&self, campaign: &Campaign, shard: u64) -> Result<(), CampaignError> {
         self.get(&shard_key(shard), &campaign.folder)
     }
