@@ -37,8 +37,8 @@ pub(super) struct Boundary {
     /// Scenario file, on disk or among the stock scenarios; every variant with a [boundary] is
     /// searched, and with --axis every variant
     path: PathBuf,
-    /// Key to vary and its range, such as fault.jump.clock_step.by=0s..12s [default: as in
-    /// [boundary]]
+    /// Key to vary and its range, instead of [boundary] in the file, such as
+    /// fault.jump.clock_step.by=0s..12s
     #[arg(long, value_name = "KEY=FROM..TO")]
     axis: Option<Axis>,
     /// Precision of the value [default: as in [boundary], or else 1/10000 of the range]

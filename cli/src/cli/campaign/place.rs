@@ -152,7 +152,7 @@ impl Opened {
         self.campaign.status()
     }
 
-    /// Downloads every finished shard into the campaign's folder.
+    /// Downloads every finished shard from a bucket. Does nothing for a folder.
     pub(super) fn gather(&self) -> Result<(), CampaignError> {
         #[cfg(feature = "s3")]
         if let Some((bucket, _)) = &self.bucket {
