@@ -9,9 +9,8 @@ mod study;
 
 mod cli;
 
-/// A server and a thousand worlds live by small allocations, which the C library's allocator is
-/// slow at. Only the binary chooses: a library has no say in what its user's process allocates
-/// with.
+/// A server and a thousand worlds make many small allocations, for which the C library's allocator
+/// is slow. Only the binary chooses an allocator: a library must not choose for its user's process.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! `lockstorm boundary`: where along an axis a verdict changes.
+//! `lockstorm boundary`: finds the values of a key at which a verdict changes.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     Exit,
-    options::{Jobs, Seeds, checker_named, one_source, virtual_engines},
+    options::{Jobs, ONE_ENGINE, Seeds, checker_named, one_source, virtual_engines},
     out::outln,
     progress::Progress,
 };
@@ -22,56 +22,52 @@ use lockstorm::{
     run::Engine,
 };
 
-/// How near a change is found, as a part of the range, unless a file or an option says.
+/// The default precision is the range divided by this number.
 const WITHIN: u32 = 10_000;
 
-/// Into how many equal parts a range is cut before bisection begins.
+/// The default number of equal parts of a range before bisection.
 const PARTS: u32 = 8;
 
-/// Find the value of a key at which a verdict changes, by bisection: exact for each seed, with an
-/// interval over many
+/// Find the value of a key at which a verdict changes, by bisection
 ///
-/// Of many seeds it prints the median of their places, and its interval by order statistics: as
-/// many of the places lie below the true median as of so many coins show heads. That assumes no
-/// shape of a curve, as a logistic estimate does, and approximates nothing. An isotonic one would
-/// pool nothing: the place of each seed is known, so that the share of seeds that have changed
-/// never falls.
+/// Finds the exact value for each seed. For six seeds or more, also prints the median of their
+/// values with its 95% interval. The tutorial in the book explains the method.
 #[derive(Debug, Args)]
 pub(super) struct Boundary {
-    /// A scenario file, on the disk or among the stock scenarios; of a file with variants, each
-    /// that has a boundary
+    /// Scenario file, on disk or among the stock scenarios; every variant with a [boundary] is
+    /// searched, and with --axis every variant
     path: PathBuf,
-    /// The key to move, and between which values, such as fault.jump.clock_step.by=0s..12s; if left
-    /// out, what [boundary] says
+    /// Key to vary and its range, instead of [boundary] in the file, such as
+    /// fault.jump.clock_step.by=0s..12s
     #[arg(long, value_name = "KEY=FROM..TO")]
     axis: Option<Axis>,
-    /// How near to find it; a ten-thousandth of the range if left out
+    /// Precision of the value [default: as in [boundary], or else 1/10000 of the range]
     #[arg(long, value_name = "VALUE")]
     within: Option<Ticks>,
-    /// Whose verdict; if left out, that of [boundary], or else the first that something is expected
-    /// of
+    /// Checker whose verdict changes [default: as in [boundary], or else the first in [expect]]
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
-    /// Only this variant of the file
+    /// Search only this variant
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Into how many equal parts to cut the range before bisection begins: a verdict that changes
-    /// back within one of them is not seen
+    /// Number of equal parts of the range before bisection; a verdict that changes and changes back
+    /// within one part is not found
     #[arg(long, value_name = "N", default_value_t = PARTS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     parts: u32,
     #[command(flatten)]
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// What moves time on
+    /// Engine that advances virtual time
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    #[arg(hide = ONE_ENGINE, hide_short_help = true)]
     engine: Engine,
-    /// Print what was found as JSON, one line per condition
+    /// Print the results as JSON, one line per variant or sweep point
     #[arg(long)]
     json: bool,
 }
 
-/// A key and a range, as the option gives them.
+/// The value of `--axis`: a key and its range.
 #[derive(Debug, Clone)]
 struct Axis {
     key: String,
@@ -83,7 +79,7 @@ impl std::str::FromStr for Axis {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Axis, String> {
-        let form = "expected key=from..to, such as fault.jump.clock_step.by=0s..12s";
+        let form = "expected KEY=FROM..TO, such as fault.jump.clock_step.by=0s..12s";
         let (key, range) = text.split_once('=').ok_or(form)?;
         let (from, to) = range.split_once("..").ok_or(form)?;
         let (from, to): (Ticks, Ticks) = (from.parse()?, to.parse()?);
@@ -98,7 +94,7 @@ impl std::str::FromStr for Axis {
 impl Boundary {
     pub(super) fn run(self) -> Result<Exit> {
         let source = one_source(&self.path)?;
-        // The points of a sweep are told apart below, by what is not moved anyway.
+        // Take each variant once here. `at_each_point` adds the points of its sweep.
         let mut variants = source.conditions();
         if let Some(wanted) = &self.variant {
             variants.retain(|variant| variant.of == *wanted);
@@ -115,14 +111,12 @@ impl Boundary {
             }
         }
         exit.ok_or_else(|| {
-            miette!(
-                "{} says nothing of a boundary: give --axis KEY=FROM..TO, or add [boundary] to the file",
-                source.file
-            )
+            miette!("{} has no [boundary]: add one to the file, or give --axis KEY=FROM..TO", source.file)
         })
     }
 
-    /// What to look for: what the options say, and else what the file says.
+    /// Builds the search from the options and the file's `[boundary]`. Returns `None` if neither
+    /// has an axis.
     fn search<'a>(&'a self, source: &'a Source, variant: &'a Variant) -> Result<Option<Search<'a>>> {
         let Some(axis) = &self.axis else {
             let Some(written) = &variant.scenario.boundary else { return Ok(None) };
@@ -148,7 +142,7 @@ impl Boundary {
         let progress = Progress::new(usize::try_from(seeds.end - seeds.start).unwrap_or(usize::MAX));
         let found = search.of(seeds, self.jobs.count(), &|_| progress.step(0.0)).map_err(|error| *error)?;
         progress.finish();
-        // A formula is about the axis and the checker of the file, and about no others.
+        // The file's formula applies only to its own axis and checker.
         let is_of_file = self.axis.is_none() && self.checker.is_none();
         let written = scenario.boundary.as_ref().filter(|_| is_of_file);
         let answer = answer(search, &found, written);
@@ -165,7 +159,7 @@ impl Boundary {
     }
 }
 
-/// What a file says is to be looked for, as far as it says.
+/// Builds the search of a file's `[boundary]`, with defaults for missing keys.
 pub(super) fn search_of<'a>(
     source: &'a Source,
     variant: &'a Variant,
@@ -188,11 +182,11 @@ pub(super) fn search_of<'a>(
     })
 }
 
-/// The same search at each point of a sweep along other keys.
+/// Repeats a search at each point of the sweep along other keys.
 pub(super) fn at_each_point(search: Search<'_>) -> Result<Vec<Search<'_>>> {
     let points = search.source.points_of(&search.variant.of, Setting::of(search.key, search.from));
     let points = points.map_err(|error| *error)?;
-    // A name may have given some points of the sweep alone.
+    // FILE#VARIANT may have selected only some points of the sweep.
     let is_meant = |point: &Variant| {
         let is_at = |variant: &Variant| point.point.iter().all(|at| variant.point.contains(at));
         search.source.variants.iter().any(|variant| variant.of == point.of && is_at(variant))
@@ -207,20 +201,24 @@ fn least(from: Ticks, to: Ticks) -> Ticks {
 
 fn checked(search: Search<'_>) -> Result<Search<'_>> {
     if !search.within.is_like(search.from) {
-        bail!("{} is no distance between {} and {}", search.within, search.from, search.to);
+        bail!(
+            "the precision {} does not fit the range {}..{}: expected a value of the same kind",
+            search.within,
+            search.from,
+            search.to
+        );
     }
     Ok(search)
 }
 
-/// Whose verdict: that of the checker that is named, or else of the first that something is
-/// expected of.
+/// Returns the checker of this name, or else the first in `[expect]`.
 fn judge(variant: &Variant, named: Option<&str>) -> Result<&'static Checker> {
     let name = named.or(variant.scenario.expect.keys().next().map(String::as_str));
-    let Some(name) = name else { bail!("nothing is expected of any checker: give --checker NAME") };
+    let Some(name) = name else { bail!("[expect] names no checker: give --checker NAME") };
     checker_named(name)
 }
 
-/// A boundary that a file claims, with what was found of it.
+/// A search with its results, compared with the claim of the file.
 pub(super) struct Claimed<'a> {
     pub(super) search: Search<'a>,
     pub(super) found: Vec<Found>,
@@ -237,7 +235,7 @@ impl<'a> Claimed<'a> {
         heading(&self.search, &self.found)
     }
 
-    /// What was found, a line each.
+    /// The results in words.
     pub(super) fn lines(&self) -> &[String] {
         &self.answer.lines
     }
@@ -246,7 +244,7 @@ impl<'a> Claimed<'a> {
         self.answer.exit()
     }
 
-    /// The same to be read by a program.
+    /// The results as a line of JSON.
     pub(super) fn json(&self) -> Line<'_> {
         let Search { variant, checker, key, from, to, .. } = &self.search;
         let change = |change: &Change| LineChange {
@@ -280,8 +278,8 @@ impl<'a> Claimed<'a> {
     }
 }
 
-/// What was looked for under one condition and what was found, as a line of JSON. Values are
-/// written as in files.
+/// The search under one condition and its results, as a line of JSON. Values have the notation of
+/// scenario files.
 #[derive(Debug, Serialize)]
 pub(super) struct Line<'a> {
     condition: String,
@@ -290,18 +288,18 @@ pub(super) struct Line<'a> {
     from: String,
     to: String,
     seeds: Vec<LineSeed>,
-    /// The same in words, with the median over the seeds and the formula of the file.
+    /// The results in words, with the median over the seeds and the formula of the file.
     lines: &'a [String],
-    /// Of seeds that change once, and all from the same verdict to the same other one.
+    /// The median over the seeds with the most frequent change. `None` for too few seeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     median: Option<LineMedian>,
-    /// Whether it is where the formula of the file says; none without a formula.
+    /// True if the change is where the file's formula says. `None` without a formula.
     #[serde(skip_serializing_if = "Option::is_none")]
     as_claimed: Option<bool>,
 }
 
-/// The median of the places at which the verdict changes, and its interval: values, or `below 0s`
-/// and `over 12s` where one is not on the axis.
+/// The median of the values at which the verdict changes, and its interval. A value outside of the
+/// axis is written as `below 0s` or `over 12s`.
 #[derive(Debug, Serialize)]
 struct LineMedian {
     middle: String,
@@ -319,7 +317,7 @@ struct LineSeed {
     changes: Vec<LineChange>,
 }
 
-/// Where it changes: the largest value tried with the one verdict, and the least with the other.
+/// A change: the largest tried value with one verdict, and the least with the other.
 #[derive(Debug, Serialize)]
 struct LineChange {
     below: &'static str,
@@ -328,7 +326,7 @@ struct LineChange {
     above: &'static str,
 }
 
-/// What was looked for, and in how many runs.
+/// Describes a search and its number of runs.
 fn heading(search: &Search<'_>, found: &[Found]) -> String {
     let Search { variant, checker, key, from, to, .. } = search;
     let runs: usize = found.iter().map(|found| found.runs).sum();
@@ -336,7 +334,7 @@ fn heading(search: &Search<'_>, found: &[Found]) -> String {
     format!("{of}: {} while {key} goes from {from} to {to} ({runs} runs)", checker.name)
 }
 
-/// What a condition is called behind the name of its file, without the value of the axis.
+/// Formats a condition as it follows the name of its file, without the value of the axis.
 fn condition(variant: &Variant) -> String {
     let at = variant.point.iter().map(|at| format!("{}={}", at.axis, at.value));
     let of: Vec<String> =
@@ -344,15 +342,15 @@ fn condition(variant: &Variant) -> String {
     if of.is_empty() { String::new() } else { format!("#{}", of.join(",")) }
 }
 
-/// What was found, a line each, and whether it is what the file claims: one change at the least,
-/// where the formula says if there is one.
+/// The results in words, compared with the claim of the file: a change for each seed, and at the
+/// value of the formula if the file has one.
 struct Answer {
     lines: Vec<String>,
     as_claimed: bool,
-    /// Whether any verdict was found on the axis.
+    /// Set if any run on the axis is decided.
     is_decided: bool,
     has_formula: bool,
-    /// The median over so many seeds, if they can be compared.
+    /// The median, and the number of its seeds. `None` for too few comparable seeds.
     middle: Option<(Median, usize)>,
 }
 
@@ -377,8 +375,8 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> An
     let (line, as_claimed) = match formula.bounds(&search.variant.scenario) {
         Err(error) => (format!("formula  {formula}: {error}"), false),
         Ok(bounds) => {
-            // Two values a step apart have the change between them; of seeds that differ, their
-            // median's interval has it.
+            // The formula must lie between the two values around the change of every seed, or in
+            // the interval of the median.
             let exact = found.iter().all(|found| {
                 matches!(found.changes[..], [change] if change.last <= bounds.high && bounds.low <= change.first)
             });
@@ -394,11 +392,11 @@ fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>) -> An
     Answer { lines, as_claimed, is_decided, has_formula, middle }
 }
 
-/// So many lines of single seeds are printed; JSON has the rest.
+/// The most lines about single seeds that are printed. JSON has all seeds.
 const SEEDS_TOLD: usize = 16;
 
-/// What was found for each seed, and the median over those that can be compared, with how many
-/// these are.
+/// Describes the changes of each seed, and the median over comparable seeds. Returns the median
+/// with the number of its seeds.
 fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<(Median, usize)>) {
     let mut lines = Vec::new();
     for alike in found.chunk_by(|one, other| (one.start, &one.changes) == (other.start, &other.changes)) {
@@ -418,7 +416,7 @@ fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<(Me
     let left_out = lines.len().saturating_sub(SEEDS_TOLD);
     if left_out > 0 {
         lines.truncate(SEEDS_TOLD);
-        lines.push(format!("and {left_out} lines more of other seeds: --json has them all"));
+        lines.push(format!("and {left_out} more lines about other seeds: --json prints all"));
     }
     let Some(sample) = sample(found).filter(|sample| sample.places.len() > 1) else { return (lines, None) };
     let Sample { below, above, places, others } = sample;
@@ -438,17 +436,16 @@ fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<(Me
     });
     if before + beyond > 0 {
         lines.push(format!(
-            "of {all} seeds {before} are {above} from {} on, and {beyond} are {below} up to {}",
-            search.from, search.to
+            "of {all} seeds {before} have the verdict {above} over the whole range, and {beyond} the verdict {below}"
         ));
     }
     if others > 0 {
-        lines.push(format!("{others} of {all} seeds change otherwise, and are left out"));
+        lines.push(format!("{others} of {all} seeds change in another way, and do not count"));
     }
     (lines, middle.map(|of| (of, counted)))
 }
 
-/// A value of the axis, or on which side of it.
+/// Formats a value of the axis, or the side on which it is outside.
 fn place_in_words(search: &Search<'_>, place: Place) -> String {
     match place {
         Place::Below => format!("below {}", search.from),

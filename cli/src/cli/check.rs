@@ -1,4 +1,4 @@
-//! `lockstorm check`: judging a history that was recorded before.
+//! `lockstorm check`: judges a recorded history.
 
 use std::{
     fs::File,
@@ -22,12 +22,13 @@ use lockstorm::{
     report::{ChainShown, Report, Standing, own_entries},
 };
 
-/// Judge a history that `run --history` has written, by what its scenario expects
+/// Judge a recorded history by the expectations of its scenario
 #[derive(Debug, Args)]
 pub(super) struct Check {
-    /// The history
+    /// History file, as written by `run --history`
+    #[arg(value_name = "FILE.jsonl")]
     history: PathBuf,
-    /// Print what was found as JSON
+    /// Print the findings as JSON
     #[arg(long)]
     json: bool,
 }
@@ -38,10 +39,10 @@ impl Check {
         let file =
             File::open(&self.history).into_diagnostic().wrap_err_with(|| format!("{name} cannot be read"))?;
         let history = History::read(BufReader::new(file)).into_diagnostic();
-        let history = history.wrap_err_with(|| format!("{name} is no history"))?;
+        let history = history.wrap_err_with(|| format!("{name} is not a history"))?;
         let findings = checker::check(&history);
         let entries = own_entries(&history, findings.clone());
-        let entries = entries.map_err(|mistake| miette!("{name} is no history: {mistake}"))?;
+        let entries = entries.map_err(|mistake| miette!("{name} is not a history: {mistake}"))?;
         let report = Report { history: &history, entries: &entries, records: &[] };
         if self.json {
             outln!("{}", serde_json::to_string_pretty(&report.json()).into_diagnostic()?);
@@ -57,7 +58,7 @@ impl Check {
     }
 }
 
-/// Of a history that expects nothing everything is expected to hold, as far as it can be said.
+/// Returns the exit status for a history without expectations: every decided checker must hold.
 fn unexpected(findings: &[Finding]) -> Exit {
     let any = |is: fn(&Verdict) -> bool| findings.iter().any(|finding| is(&finding.verdict));
     if any(|verdict| matches!(verdict, Verdict::Violated { .. })) {

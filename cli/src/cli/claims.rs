@@ -1,4 +1,4 @@
-//! `lockstorm claims`: the main job: what is claimed about Redis locks, decided.
+//! `lockstorm claims`: decides well-known claims about Redis locks.
 
 use std::{ops::ControlFlow, path::PathBuf, slice::from_ref};
 
@@ -11,8 +11,9 @@ use super::{
     Exit,
     boundary::{self, Claimed, at_each_point, search_of},
     conditions::has_share,
+    match_rate::AT_ONCE,
     measures::claimed_measures,
-    options::{Jobs, virtual_engines},
+    options::{Jobs, ONE_ENGINE, virtual_engines},
     out::{errln, outln},
     pages::Pages,
     progress::Progress,
@@ -31,30 +32,34 @@ use lockstorm::{
     },
 };
 
-/// Decide well-known claims about Redis locks, and say of each whether it came out as claimed
+/// Decide well-known claims about Redis locks, and report which came out as stated
 #[derive(Debug, Args)]
+#[command(mut_arg("jobs", |jobs| jobs.help(format!(
+    "Number of runs at a time [default: number of processors; with --real {AT_ONCE}]"
+))))]
 pub(super) struct Claims {
-    /// Only these claims, such as S4 or r2; all if left out
+    /// Claims to decide, such as S4 or r2 [default: all]
+    #[arg(value_name = "ID")]
     ids: Vec<String>,
     #[command(flatten)]
     jobs: Jobs,
-    /// What moves time on
+    /// Engine that advances virtual time
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    #[arg(hide = ONE_ENGINE, hide_short_help = true)]
     engine: Engine,
-    /// Run each claim once on private real `redis-server` processes, in real time and several at a
-    /// time, and print whether the real servers came out as the simulated ones, and how many of the
-    /// runs did
+    /// Run each claim once on private `redis-server` processes, in real time, and report how many
+    /// runs agree with the simulation
     #[arg(long, conflicts_with_all = ["engine", "verbose"])]
     real: bool,
-    /// Write a folder of pages: a table of the claims with their verdicts and boundaries, a page of
-    /// a run for each condition, and the scenario files
+    /// Write a folder of HTML pages: an index of the claims with their verdicts and boundaries, a
+    /// page of one run per variant, and the scenario files
     #[arg(long, value_name = "DIR", conflicts_with = "real")]
     report: Option<PathBuf>,
-    /// Print the claims as JSON, one line each: its runs with what was found of what it is about,
-    /// its measures and its boundaries
+    /// Print the results as JSON, one line per claim with its runs, measures and boundaries
     #[arg(long, conflicts_with_all = ["real", "verbose"])]
     json: bool,
-    /// Show for each condition which owners held the lock, until when, and which fault caused it
+    /// Print one run of each variant in full: the owners of the lock, until when they had it, and
+    /// the chain of events of each violation
     #[arg(long, short)]
     verbose: bool,
 }
@@ -72,8 +77,8 @@ impl Claims {
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
         let tallies = tally(&trial, &judged);
-        // Most claims have one seed, so that a search by itself would leave all processors but one
-        // idle.
+        // Search many boundaries at a time: most have one seed, which keeps only one processor
+        // busy.
         let all: Vec<&Source> = sources.iter().collect();
         let boundaries = work_through(&all, self.jobs.count(), |&source| {
             let found = self.boundaries(source);
@@ -118,7 +123,7 @@ impl Claims {
         Ok(worst)
     }
 
-    /// Where the verdict changes of each variant that says so, searched anew.
+    /// Searches the boundary of each variant that claims one.
     fn boundaries<'a>(&self, source: &'a Source) -> Result<Vec<Claimed<'a>>> {
         let mut all = Vec::new();
         for variant in source.conditions() {
@@ -132,7 +137,7 @@ impl Claims {
         Ok(all)
     }
 
-    /// The claims that were asked for, in the order of their numbers.
+    /// Returns the requested claims in the order of their numbers.
     fn chosen(&self, sources: Vec<Source>) -> Result<Vec<Source>> {
         let mut claims: Vec<(String, Source)> =
             sources.into_iter().filter_map(|source| Some((source.claim()?.id.clone(), source))).collect();
@@ -142,7 +147,7 @@ impl Claims {
                 let near = nearest(wanted, claims.iter().map(|(id, _)| id.as_str()));
                 let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
                 return Err(miette!(
-                    "there is no claim {wanted}{near} (`lockstorm list scenarios` names them all)"
+                    "there is no claim {wanted}{near} (`lockstorm list scenarios` lists all)"
                 ));
             }
         }
@@ -193,7 +198,7 @@ impl Claims {
     }
 }
 
-/// One line of JSON about one claim.
+/// Formats a claim as a line of JSON.
 fn json(
     trial: &Runner<'_>,
     source: &Source,
@@ -242,7 +247,7 @@ fn json(
     serde_json::to_string(&line).into_diagnostic()
 }
 
-/// What was found of everything that the claim is about, in one line.
+/// Formats the findings that a claim is about in one line.
 fn came_out(trial: &Runner<'_>, alike: &[Judged], tallies: &[Tally<'_>]) -> String {
     let found = measured(trial, alike, tallies).into_iter().map(|(checker, word, measured)| {
         if measured.is_empty() {
@@ -254,7 +259,8 @@ fn came_out(trial: &Runner<'_>, alike: &[Judged], tallies: &[Tally<'_>]) -> Stri
     found.collect::<Vec<_>>().join(", ")
 }
 
-/// S2 comes before S11, and single instances before Redlock before the rest.
+/// Returns the sort key of a claim: single instances before Redlock before the rest, and S2 before
+/// S11.
 pub(super) fn order(id: &str) -> (usize, u64, String) {
     let letters: String = id.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
     let number: String =

@@ -1,4 +1,4 @@
-//! The runs of `lockstorm run` counted, as a table with a row for each condition.
+//! Counts of the runs of `lockstorm run`, as a table with a row for each condition.
 
 use miette::{IntoDiagnostic, Result};
 use serde::Serialize;
@@ -13,8 +13,8 @@ use lockstorm::{
     },
 };
 
-/// Whether counting tells more than the runs one by one: a sweep compares conditions, and a share
-/// is of many runs.
+/// Returns true if a table of counts helps: a sweep compares conditions, and a share needs many
+/// runs.
 pub(super) fn are_worth_counting(trial: &Runner<'_>) -> bool {
     let mut variants = trial.sources().iter().flat_map(|source| &source.variants);
     variants.any(|variant| !variant.point.is_empty() || has_share(variant))
@@ -24,7 +24,7 @@ pub(super) fn has_share(variant: &Variant) -> bool {
     variant.scenario.expect.values().any(|expected| expected.share.is_some())
 }
 
-/// Prints the table of each source, and says which shares are not as expected.
+/// Prints the table of each source, and the shares that are undecided or not as expected.
 pub(super) fn print(trial: &Runner<'_>, tallies: &[Tally<'_>]) {
     for of_source in tallies.chunk_by(|one, other| one.source == other.source) {
         table(&trial.sources()[of_source[0].source], of_source);
@@ -45,8 +45,8 @@ pub(super) fn print(trial: &Runner<'_>, tallies: &[Tally<'_>]) {
     }
 }
 
-/// Prints a line of JSON for each condition and checker: the counts, the interval, and what they
-/// mean for the share that is expected.
+/// Prints a line of JSON for each condition and checker: the counts, the interval, and the verdict
+/// about the expected share.
 pub(super) fn print_json(trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -67,7 +67,7 @@ pub(super) fn print_json(trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()
     Ok(())
 }
 
-/// How the shares that are expected came out, to be said behind the runs; empty where none is
+/// Summarizes the expected shares, to follow the summary of the runs. Empty if no share is
 /// expected.
 pub(super) fn shares(tallies: &[Tally<'_>]) -> String {
     let all: Vec<&Match> =
@@ -116,13 +116,13 @@ fn table(source: &Source, tallies: &[Tally<'_>]) {
     }
 }
 
-/// How often a checker was violated, and between which shares that puts it.
+/// Formats the number of a checker's violations, and the interval of their share.
 fn cell(tally: &Tally<'_>, checker: &str) -> String {
     let Some(row) = tally.rows.iter().find(|row| row.checker == checker) else { return "-".to_owned() };
     format!("{} ({})", counted(row.violated.yes, row), row.interval)
 }
 
-/// The verdict that a share is about, and in how many runs it was that.
+/// Returns the verdict that a share stands for, and its counts in words.
 pub(super) fn share(row: &Row) -> (&'static str, String) {
     if row.violated.yes > 0 {
         ("violated", format!("in {}: {}", counted(row.violated.yes, row), row.interval))

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Shown under every help.
+/// The end of `lockstorm --help`.
 pub(super) const HELP: &str =
     "Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a bad file.";
 
@@ -11,16 +11,16 @@ pub(super) const HELP: &str =
 pub(crate) enum Exit {
     /// Everything came out as expected.
     Expected,
-    /// Something could not be decided; that is never a pass.
+    /// Something is undecided, which is never a pass.
     Undecided,
-    /// Something came out otherwise than expected.
+    /// Something came out differently than expected.
     Unexpected,
     /// The command line or a file is wrong.
     Usage,
 }
 
 impl Exit {
-    /// The number that the process ends with.
+    /// Returns the exit status of the process.
     pub(crate) fn code(self) -> u8 {
         match self {
             Exit::Expected => 0,

@@ -23,7 +23,7 @@ pub(super) fn end_real_runs() {
                     _ = terminate.recv() => {}
                 }
                 real::interrupt();
-                // The handlers of signals end with their runtime's thread, and runs still clean up.
+                // Keep the runtime alive: signal handlers end with it, and runs still clean up.
                 std::future::pending::<()>().await;
             });
         });

@@ -1,4 +1,4 @@
-//! `lockstorm list`: what scenarios can be made of, printed from the tables.
+//! `lockstorm list`: prints the building blocks of scenarios from the tables in the code.
 
 use clap::{Args, ValueEnum};
 use miette::Result;
@@ -12,28 +12,28 @@ use lockstorm::{
     },
 };
 
-/// List what scenarios can be made of
+/// List the building blocks of scenarios, and the stock scenarios
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Of what
+    /// Kind of entries to list
     what: What,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
-    /// What can go wrong: [fault.*]
+    /// Faults, for [fault.*]
     Faults,
-    /// What is judged: [expect]
+    /// Checkers with their measures and bounds, for [expect]
     Checkers,
-    /// What clients can do over and over: client.*.workload
+    /// Repeated work of a client, for client.*.workload
     Workloads,
-    /// The systems under test: lock.subject
+    /// Systems under test, for lock.subject
     Subjects,
-    /// What a subject does, and what can be laid over one: lock.traits
+    /// Properties of a subject that can be overridden, for lock.traits
     Traits,
-    /// How hosts can be named in faults and links
+    /// Names of hosts in faults and links
     Selectors,
-    /// The stock scenarios
+    /// Stock scenarios
     Scenarios,
 }
 
@@ -75,13 +75,13 @@ impl List {
         }
         if matches!(self.what, What::Faults) {
             outln!(
-                "\nWhat has a `?` may be left out. When: `at` a time or `on` an event, `for` a time, again `every` so often."
+                "\nA key with `?` is optional. A fault begins `at` a time or `on` an event, lasts `for` a time, and may recur `every` interval."
             );
         }
         if matches!(self.what, What::Checkers) {
             outln!(
-                "\nWhat a file may expect is under each: [expect] l1 = {{ violated = {{ overlap = \"2s..3s\" }} }}. Beyond its bound a checker is \
-                 violated, whatever the file expects; where it has none, one certain case is a violation."
+                "\nA file may bound the measures below each checker: [expect] l1 = {{ violated = {{ overlap = \"2s..3s\" }} }}. Beyond its own bound \
+                 a checker is violated, whatever the file expects; without a bound, one certain case is a violation."
             );
         }
         Ok(Exit::Expected)

@@ -1,5 +1,5 @@
-//! `lockstorm claims --real`: which runs of the claims come out on real servers as they do on
-//! simulated ones.
+//! `lockstorm claims --real`: compares the runs of the claims on real servers with the simulated
+//! ones.
 
 use std::{ops::ControlFlow, time::Duration};
 
@@ -28,43 +28,43 @@ use lockstorm::{
     },
 };
 
-/// How many runs take place at a time if nothing else is asked for. Nearly all of a run is waiting,
-/// for a lease to end or for a partition to heal, so that this is no matter of processors.
-const AT_ONCE: usize = 16;
+/// The default number of runs at a time. A run mostly waits, for a lease to end or for a partition
+/// to heal, so the number of processors does not matter.
+pub(super) const AT_ONCE: usize = 16;
 
-/// How often a run is played at most. Its times are those of the real clock, which a busy machine
-/// cannot keep to, so that less happens than was meant to.
+/// The most plays of a run. A busy machine misses the times of the real clock, so that less happens
+/// than the scenario intends.
 const PLAYS: usize = 3;
 
-/// What came of one run.
+/// The result of one run.
 struct Row {
     case: Case,
     came: Came,
     /// The calls that failed.
     failed: Vec<FailedCalls>,
-    /// What came of it before, where it was played again.
+    /// The results of earlier plays of the run.
     before: Vec<Came>,
 }
 
 enum Came {
-    /// As the simulated servers do, which is what the file expects.
+    /// As with simulated servers, which is what the file expects.
     Alike,
-    /// Otherwise, as the file says of real servers: why, and whether it may come out so or so.
+    /// Differently, as the file says of real servers. `by_chance` is set if the file allows both.
     Explained { because: String, by_chance: bool },
-    /// Otherwise, and in what: the file gives no reason, or one for what has not come out.
+    /// Differently, with the difference: the file gives no reason, or one for another result.
     Otherwise(String),
-    /// The history does not say.
+    /// Undecided, with the reason.
     Undecided(String),
-    /// It did not take place: what of it cannot be done to real servers.
+    /// Not run, with the parts that are impossible with real servers.
     Refused(String),
 }
 
-/// Runs every variant of the claims once on real servers, and prints for each claim whether it came
-/// out as simulated.
+/// Runs every variant of the claims once on real servers, and prints for each claim if it came out
+/// as simulated.
 pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
-    real::available().map_err(|why| miette!("--real starts servers of its own: {why}"))?;
+    real::available().map_err(|why| miette!("--real needs redis-server: {why}"))?;
     interrupts::end_real_runs();
-    // Real time is dear: one seed of each.
+    // Real time is expensive: run one seed of each variant.
     let trial = Runner::new(sources).seeds(0..1).engine(Engine::Real);
     let (mut possible, mut rows) = (Vec::new(), Vec::new());
     for case in trial.cases() {
@@ -78,7 +78,7 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
             }
         }
     }
-    // The longest first: the last ones to end are then short.
+    // Begin with the longest, so that no long run is left at the end.
     possible.sort_by_key(|(lasts, _)| std::cmp::Reverse(*lasts));
     let jobs = jobs.unwrap_or(AT_ONCE).max(1);
     let takes: Duration = possible.iter().map(|(lasts, _)| *lasts).sum();
@@ -97,7 +97,7 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     });
     let speed = progress.finish();
     if real::interrupted() {
-        bail!("interrupted; the servers are gone");
+        bail!("interrupted: all servers are stopped");
     }
     rows.extend(ran);
     rows.sort_by_key(|row| (row.case.source, row.case.variant));
@@ -116,8 +116,8 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     let percent = alike as f64 * 100.0 / ran.max(1) as f64;
     let again = count(|row| matches!(row.came, Came::Alike) && !row.before.is_empty());
     outln!(
-        "{alike} of {ran} runs as simulated ({percent:.1} %), {again} of them not at the first play; {explained} otherwise for the \
-         reason that the file gives; {otherwise} mismatches, {undecided} undecided; {refused} refused ({speed})"
+        "{alike} of {ran} runs as simulated ({percent:.1} %), {again} of them only when played again; {explained} differ for a reason \
+         in the file; {otherwise} mismatches, {undecided} undecided; {refused} refused ({speed})"
     );
     Ok(match (otherwise, undecided) {
         (0, 0) => Exit::Expected,
@@ -126,7 +126,7 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     })
 }
 
-/// Plays one run; returns how it came out, the calls that failed, and how many seconds it lasted.
+/// Plays one run. Returns its result, the failed calls, and its length in seconds.
 fn play(trial: &Runner<'_>, case: Case) -> (Came, Vec<FailedCalls>, f64) {
     let outcome = trial.outcome(case, TraceRetention::Nothing);
     let judged = judge(trial.variant(case), case, &outcome);
@@ -137,7 +137,7 @@ fn play(trial: &Runner<'_>, case: Case) -> (Came, Vec<FailedCalls>, f64) {
     (came, judged.failed, judged.simulated)
 }
 
-/// How a run compares with what is expected, checker by checker: a mismatch if one is.
+/// Compares a run with the expectations, checker by checker. One mismatch decides.
 fn compared<'a>(scenario: &Scenario, finding: impl Fn(&str) -> Option<&'a Finding>) -> Came {
     let (mut otherwise, mut undecided, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     let mut by_chance = false;
@@ -172,8 +172,8 @@ fn compared<'a>(scenario: &Scenario, finding: impl Fn(&str) -> Option<&'a Findin
     }
 }
 
-/// Prints the line of one claim, and one for each of its runs that did not come out as simulated at
-/// once.
+/// Prints a line about one claim, and one about each play of its runs that did not come out as
+/// simulated.
 fn print(trial: &Runner<'_>, of_claim: &[Row]) {
     let source = &trial.sources()[of_claim[0].case.source];
     let Some(claim) = source.claim() else { return };
@@ -190,7 +190,7 @@ fn print(trial: &Runner<'_>, of_claim: &[Row]) {
         if !matches!(row.came, Came::Alike) {
             outln!("       {name}: {}: {}", row.came.word(), row.came.because());
         }
-        // They may be why.
+        // Failed calls may be the reason.
         if matches!(row.came, Came::Undecided(_) | Came::Otherwise(_)) {
             failed_calls(&row.failed).iter().for_each(|line| outln!("         {line}"));
         }
@@ -218,12 +218,12 @@ impl Came {
         }
     }
 
-    /// Whether a machine that was late may be all there is to it.
+    /// Returns true if the reason may be that the machine was late.
     fn may_be_late(&self) -> bool {
         matches!(self, Came::Undecided(_) | Came::Otherwise(_) | Came::Explained { by_chance: true, .. })
     }
 
-    /// The worse, the higher.
+    /// Orders results from good to bad.
     fn rank(&self) -> u8 {
         match self {
             Came::Alike => 0,
@@ -243,7 +243,7 @@ mod tests {
         judge::verdict::{Measure, Verdict},
     };
 
-    /// What the file says of real servers takes the place of what it expects, and only that.
+    /// `[real]` replaces only the expectations that it names.
     #[test]
     fn a_run_is_as_simulated_or_as_the_file_says_of_real_servers() {
         const KILLED: &str =
@@ -253,7 +253,7 @@ mod tests {
             ("", 1, "as simulated"),
             ("", 0, "MISMATCH"),
             (KILLED, 0, "otherwise"),
-            // The reason has outlived what it was the reason of.
+            // The file gives a reason for a difference that no longer exists.
             (KILLED, 1, "MISMATCH"),
             (CHANCE, 0, "otherwise"),
             (CHANCE, 1, "as simulated"),

@@ -1,4 +1,4 @@
-//! Measures of many runs, each beside the formula that their file has for it.
+//! Measures of many runs, compared with the formulas of their file.
 
 use indexmap::IndexSet;
 
@@ -8,8 +8,8 @@ use lockstorm::{
     run::runner::{Judged, Runner},
 };
 
-/// Of each condition of a claim every measure that has a formula: what was found of it, and what
-/// the formula comes to.
+/// Returns a row for each measure with a formula, under each condition of a claim: the measured
+/// values, and the value of the formula.
 pub(super) fn claimed_measures(trial: &Runner<'_>, of: &[Judged]) -> Vec<FormulaRow> {
     let conditions = of.chunk_by(|one, other| one.case.shares_variant(&other.case));
     let rows = conditions.flat_map(|runs| {
@@ -23,7 +23,7 @@ pub(super) fn claimed_measures(trial: &Runner<'_>, of: &[Judged]) -> Vec<Formula
     rows.collect()
 }
 
-/// One measure of all runs under one condition, of which there is at least one.
+/// Formats one measure of all runs under one condition. There must be a run.
 fn row(variant: &str, runs: &[&Compared]) -> FormulaRow {
     let mut found: Vec<_> = runs.iter().filter_map(|one| one.found).collect();
     found.sort_by(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
@@ -32,7 +32,7 @@ fn row(variant: &str, runs: &[&Compared]) -> FormulaRow {
         [least, .., most] if least != most => format!("{least} to {most} in {} runs", found.len()),
         [least, ..] => least.to_string(),
     };
-    // What is not as claimed in one run is not as claimed.
+    // One run that is not as claimed decides, so show that one.
     let shown = runs.iter().find(|one| !one.as_claimed).unwrap_or(&runs[0]);
     let variant = if variant.is_empty() { String::new() } else { format!("#{variant}") };
     let mark = if shown.as_claimed { Mark::AsStated } else { Mark::Otherwise };

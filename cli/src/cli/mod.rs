@@ -45,8 +45,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use exit::Exit;
 
-/// Redis locks on trial: experiments with injected faults, and verdicts that say in which sense a
-/// lock is safe.
+/// Put Redis locks on trial: run them under injected faults, and judge in which sense they are safe
 #[derive(Debug, Parser)]
 #[command(name = "lockstorm", version, about, max_term_width = 100, after_help = exit::HELP)]
 struct Lockstorm {
@@ -74,12 +73,12 @@ enum Command {
     Serve(serve::Serve),
 }
 
-/// Runs the command line of this process.
+/// Parses the command line of this process, and runs its subcommand.
 pub(crate) fn main() -> ExitCode {
     let parsed = match Lockstorm::try_parse() {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and version are what was asked for; everything else is a mistake in the usage.
+            // `--help` and `--version` arrive as errors, too. They end with 0.
             let asked_for = !error.use_stderr();
             let _ = error.print();
             return if asked_for { ExitCode::SUCCESS } else { Exit::Usage.into() };

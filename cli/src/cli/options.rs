@@ -27,21 +27,20 @@ use lockstorm::{
     run::runner::{Case, Judged, Runner, Token, judge, parse_seeds},
 };
 
-/// Which scenarios, and what else than their files they say.
+/// The scenarios of a command, and overrides of their keys.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Files {
-    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm
-    /// list scenarios`); of a file with variants one alone: FILE#VARIANT
-    #[arg(required = true)]
+    /// Scenario files or folders, on disk or among the stock scenarios (`lockstorm list
+    /// scenarios`); FILE#VARIANT selects one variant
+    #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Give a key of the files another value, such as network.latency=5ms; may be given several
-    /// times
+    /// Override a scenario key, such as network.latency=5ms; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
 }
 
 impl Files {
-    /// The scenarios.
+    /// Loads the scenarios, and applies the overrides.
     pub(super) fn sources(&self) -> Result<Vec<Source>> {
         let mut sources = sources(&self.paths)?;
         with_settings(&mut sources, &self.set)?;
@@ -49,59 +48,63 @@ impl Files {
     }
 }
 
-/// Which seeds.
+/// The seeds of a command.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Seeds {
-    /// One seed
+    /// Run a single seed
     #[arg(long, value_name = "N", conflicts_with = "seeds", env = "LOCKSTORM_SEED")]
     seed: Option<u64>,
-    /// A range of seeds, the last one not included
+    /// Range of seeds, excluding B [default: 0..run.seeds, as set in the file]
     #[arg(long, value_name = "A..B", value_parser = parse_seeds, env = "LOCKSTORM_SEEDS")]
     seeds: Option<Range<u64>>,
 }
 
 impl Seeds {
-    /// The seeds that were asked for, if any were.
+    /// Returns the requested seeds, or `None` for the default.
     pub(super) fn given(&self) -> Option<Range<u64>> {
         self.seed.map(|seed| seed..seed.saturating_add(1)).or_else(|| self.seeds.clone())
     }
 }
 
-/// How many threads.
+/// The number of runs at a time.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Jobs {
-    /// How many seeds at a time; as many as there are processors if left out, in real time 16
+    /// Number of runs at a time [default: number of processors]
     #[arg(long, value_name = "N", env = "LOCKSTORM_JOBS")]
     jobs: Option<usize>,
 }
 
 impl Jobs {
-    /// The number that was asked for, if one was.
+    /// Returns the requested number, or `None` for the default.
     pub(super) fn given(&self) -> Option<usize> {
         self.jobs
     }
 
+    /// Returns the requested number, or else the number of processors.
     pub(super) fn count(&self) -> usize {
         self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
     }
 }
 
-/// The engines of virtual time, by their names; real time has an option of its own.
+/// True if there is only one engine of virtual time. Then help texts hide `--engine`.
+pub(super) const ONE_ENGINE: bool = cfg!(not(feature = "turmoil"));
+
+/// Parses the name of an engine of virtual time. Real time has an option of its own, `--real`.
 pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
     let about = [
-        (Engine::Event, "lockstorm's own timeline, which jumps from event to event"),
+        (Engine::Event, "Jump from event to event"),
         #[cfg(feature = "turmoil")]
         (
             Engine::Turmoil,
-            "The `turmoil` crate, which runs every host once in each millisecond: slower, to check the other by",
+            "Run every host once per millisecond, with the `turmoil` crate: slower, a check of the other engine",
         ),
     ];
     let names = about.map(|(engine, about)| PossibleValue::new(engine.name()).help(about));
     PossibleValuesParser::new(names).map(|name| Engine::named(&name).expect("a possible value is an engine"))
 }
 
-/// The scenarios of files and folders, or one variant of a file (`FILE#VARIANT`); what is not on
-/// the disk is looked for among the stock scenarios.
+/// Loads the scenarios of files and folders, or one variant of a file (`FILE#VARIANT`). A path that
+/// is not on disk names stock scenarios.
 pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut gathered = Gathered::default();
     for path in paths {
@@ -109,7 +112,7 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             path.to_str().filter(|_| !path.exists()).and_then(|path| path.parse::<Token>().ok())
         {
             bail!(
-                "{} is one run: `lockstorm replay {}`, or its seed apart: --seed {}",
+                "{} names one run: use `lockstorm replay {}`, or leave out the seed and give --seed {}",
                 path.display(),
                 path.display(),
                 token.seed
@@ -143,16 +146,16 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(gathered.sources)
 }
 
-/// The files that were named, each once, whether by itself or by its folder.
+/// The loaded files. A file is loaded once, even if the command line names it and its folder.
 #[derive(Default)]
 struct Gathered {
     sources: Vec<Source>,
-    /// Where on the disk each is; of a stock scenario, which is not there, what it is called.
+    /// The index of each file by its canonical path, or by its name for a stock scenario.
     places: BTreeMap<PathBuf, usize>,
 }
 
 impl Gathered {
-    /// Adds what of a file is not there already.
+    /// Adds a file, or those of its variants that an earlier argument did not name.
     fn add(&mut self, mut source: Source) {
         let place = std::fs::canonicalize(&source.file).unwrap_or_else(|_| PathBuf::from(&source.file));
         let at = *self.places.entry(place).or_insert(self.sources.len());
@@ -165,7 +168,8 @@ impl Gathered {
     }
 }
 
-/// A file with one of its variants, at all points of its sweep or at those that the name gives.
+/// Returns a file with only one of its variants, at the points of its sweep that the name selects,
+/// or at all of them.
 fn of_variant(source: Source, name: &str) -> Result<Source> {
     let mut variants: Vec<Variant> =
         source.meant(name).into_iter().map(|at| source.variants[at].clone()).collect();
@@ -177,7 +181,7 @@ fn of_variant(source: Source, name: &str) -> Result<Source> {
     Ok(Source { variants, ..source })
 }
 
-/// Files with other values for some keys, and of each the variants that it had.
+/// Overrides keys of the files. Each file keeps only the variants that were selected.
 fn with_settings(sources: &mut [Source], settings: &[Setting]) -> Result<()> {
     for source in sources.iter_mut().filter(|_| !settings.is_empty()) {
         let all = source.with(settings).map_err(|error| *error)?.variants;
@@ -187,7 +191,7 @@ fn with_settings(sources: &mut [Source], settings: &[Setting]) -> Result<()> {
     Ok(())
 }
 
-/// Every scenario file in a folder and the folders in it.
+/// Collects the scenario files in a folder and its subfolders.
 fn collect(folder: &std::path::Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = std::fs::read_dir(folder).into_diagnostic();
     for entry in entries.wrap_err_with(|| format!("{} cannot be read", folder.display()))? {
@@ -201,19 +205,19 @@ fn collect(folder: &std::path::Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// One case that a token names.
+/// The case that a token names, with its file.
 pub(super) struct OneCase {
     sources: Vec<Source>,
     pub(super) case: Case,
     pub(super) engine: Engine,
 }
 
-/// Finds the case that a token names, and warns when its file is no longer what it was.
+/// Finds the case that a token names. Warns if its file has changed since the token was printed.
 pub(super) fn one_case(token: &str) -> Result<OneCase> {
     let token: Token = token.parse().map_err(|error| miette!("{error}"))?;
     let source = one_source(&PathBuf::from(&token.file))?;
     if token.digest.as_ref().is_some_and(|digest| *digest != source.digest) {
-        errln!("{} has changed since: this may be another experiment", token.file);
+        errln!("{} has changed since this case was printed: it may be another experiment", token.file);
     }
     let named = source.named(&token.variant).map_err(|error| *error)?;
     let (source, variant) = named.ok_or_else(|| source.no_variant(&token.variant))?;
@@ -221,7 +225,7 @@ pub(super) fn one_case(token: &str) -> Result<OneCase> {
     Ok(OneCase { sources: vec![source], case, engine: token.engine })
 }
 
-/// The one scenario that a path names.
+/// Loads the one scenario that a path names.
 pub(super) fn one_source(path: &Path) -> Result<Source> {
     let mut sources = sources(&[path.to_owned()])?;
     match (sources.pop(), sources.len()) {
@@ -231,30 +235,27 @@ pub(super) fn one_source(path: &Path) -> Result<Source> {
 }
 
 impl OneCase {
-    /// The trial of this one case.
+    /// Returns a runner of this case only.
     pub(super) fn trial(&self) -> Runner<'_> {
         Runner::new(&self.sources)
             .seeds(Some(self.case.seed..self.case.seed.saturating_add(1)))
             .engine(self.engine)
     }
 
-    /// The file it is in.
     pub(super) fn source(&self) -> &Source {
         &self.sources[self.case.source]
     }
 
-    /// Its variant.
     pub(super) fn variant(&self) -> &Variant {
         &self.source().variants[self.case.variant]
     }
 
-    /// Runs and judges it.
     pub(super) fn judged(&self) -> Judged {
         judge(self.variant(), self.case, &self.trial().outcome(self.case, TraceRetention::Nothing))
     }
 }
 
-/// The checker of this name.
+/// Finds a checker by its name. For an unknown name the error suggests the nearest one.
 pub(super) fn checker_named(name: &str) -> Result<&'static Checker> {
     let known = || checker::LIST.iter().map(|checker| checker.name);
     let near = nearest(name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
@@ -262,9 +263,7 @@ pub(super) fn checker_named(name: &str) -> Result<&'static Checker> {
         .ok_or_else(|| miette!("there is no checker {name}{near} (`lockstorm list checkers`)"))
 }
 
-/// The checker whose violation is meant: the one of this name, or else the first that is violated
-/// though it was expected to hold, or else the first violated one that something is expected of, or
-/// else the first violated one.
+/// Returns the checker of this name, or else the one that [`violation`] chooses.
 pub(super) fn violated_checker(
     name: Option<&str>,
     judged: &Judged,
@@ -273,8 +272,8 @@ pub(super) fn violated_checker(
     name.map_or_else(|| Ok(violation(judged, variant)), |name| checker_named(name).map(Some))
 }
 
-/// The checker whose violation matters most, if there is one: first what was expected otherwise,
-/// then what was expected.
+/// Returns the violated checker that matters most, or `None` if nothing is violated: the first one
+/// whose violation is unexpected, or else the first one in `[expect]`, or else the first one.
 pub(super) fn violation(judged: &Judged, variant: &Variant) -> Option<&'static Checker> {
     let violated = || judged.findings.iter().filter(|one| one.verdict.witness().is_some());
     let expected = |one: &str| variant.scenario.expect.get(one);

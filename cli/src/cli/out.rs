@@ -1,4 +1,4 @@
-//! Standard output and standard error, and what to do when they are read no more.
+//! Prints to standard output and standard error, also after their reader has closed the pipe.
 
 use std::{
     fmt::Arguments,
@@ -9,9 +9,9 @@ use super::Exit;
 
 /// Prints to standard output, for `out!` and `outln!`.
 ///
-/// The reader of a pipe may close it early, as `head` does: then the rest is discarded, and the
-/// command still ends with the exit status of its result. When the output cannot be written for any
-/// other reason, a result would be lost unnoticed, and the process ends.
+/// The reader of a pipe may close it early, as `head` does. Then the rest is discarded, and the
+/// command still ends with the exit status of its result. Any other error ends the process, because
+/// a result would be lost unnoticed.
 pub(super) fn print(text: Arguments<'_>) {
     match stdout().write_fmt(text) {
         Ok(()) => {}
@@ -23,23 +23,23 @@ pub(super) fn print(text: Arguments<'_>) {
     }
 }
 
-/// Prints to standard error, for `errln!`. Where it cannot be written there is no place left to say
-/// so, and the exit status still shows the result.
+/// Prints to standard error, for `errln!`. Ignores errors: there is no other place to report them,
+/// and the exit status still shows the result.
 pub(super) fn tell(text: Arguments<'_>) {
     let _ = stderr().write_fmt(text);
 }
 
-/// `print!` that no closed pipe panics.
+/// Like `print!`, but does not panic when the pipe is closed.
 macro_rules! out {
     ($($text:tt)*) => { $crate::cli::out::print(format_args!($($text)*)) };
 }
 
-/// `println!` that no closed pipe panics.
+/// Like `println!`, but does not panic when the pipe is closed.
 macro_rules! outln {
     ($text:literal $($rest:tt)*) => { $crate::cli::out::print(format_args!("{}\n", format_args!($text $($rest)*))) };
 }
 
-/// `eprintln!` that no closed pipe panics.
+/// Like `eprintln!`, but does not panic when the pipe is closed.
 macro_rules! errln {
     ($text:literal $($rest:tt)*) => { $crate::cli::out::tell(format_args!("{}\n", format_args!($text $($rest)*))) };
 }

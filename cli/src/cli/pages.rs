@@ -1,5 +1,5 @@
-//! A folder of pages about all claims: `index.html`, a page of a run for each condition, and the
-//! scenario files.
+//! `lockstorm claims --report`: a folder with `index.html` about all claims, a page of one run for
+//! each condition, and the scenario files.
 
 use std::{
     collections::BTreeSet,
@@ -27,17 +27,17 @@ use lockstorm::{
     },
 };
 
-/// The folder, and the claims that were written into it.
+/// The folder, and the claims that have been written into it.
 pub(super) struct Pages {
     folder: PathBuf,
     claims: Vec<ClaimRow>,
-    /// What the parts of the page are called.
+    /// The names of the claims' folders and of their parts of the index.
     anchors: BTreeSet<String>,
     pages: usize,
 }
 
 impl Pages {
-    /// A folder that exists, or is made.
+    /// Creates the folder, or takes an existing one.
     pub(super) fn create(folder: &Path) -> Result<Pages> {
         let pages =
             Pages { folder: folder.to_owned(), claims: Vec::new(), anchors: BTreeSet::new(), pages: 0 };
@@ -57,7 +57,7 @@ impl Pages {
     ) -> Result<()> {
         let Some(claim) = source.claim() else { return Ok(()) };
         let (mut used, mut conditions) = (BTreeSet::new(), Vec::new());
-        // Several files may decide one claim, and each of them has a name of its own.
+        // Several files may decide one claim, so each gets an anchor of its own.
         let anchor = unused(&mut self.anchors, &claim.id);
         for runs in of.chunk_by(|one, other| one.case.shares_variant(&other.case)) {
             let Some(chosen) = most_telling(runs) else { continue };
@@ -95,7 +95,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Writes the page of all claims.
+    /// Writes the index of all claims.
     pub(super) fn finish(mut self) -> Result<()> {
         let site = Site { claims: std::mem::take(&mut self.claims) };
         self.write("index.html", &site.html())?;
@@ -126,7 +126,7 @@ fn boundary_row(found: &Claimed<'_>) -> FormulaRow {
     }
 }
 
-/// The stretches of an axis with one verdict each, and which share of it each has.
+/// Returns the intervals of an axis with one verdict each, as shares of its length.
 fn strip(search: &Search<'_>, found: &Found) -> Vec<(f64, &'static str)> {
     let (from, to) = (search.from.number(), search.to.number());
     let mut stretches = Vec::new();
@@ -148,7 +148,7 @@ fn mark(exit: Exit) -> Mark {
     }
 }
 
-/// A name for a file that no other one has.
+/// Returns a file name that is not used yet, and marks it as used.
 fn unused(used: &mut BTreeSet<String>, wanted: &str) -> String {
     let name = file_name(wanted);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -158,7 +158,7 @@ fn unused(used: &mut BTreeSet<String>, wanted: &str) -> String {
     free
 }
 
-/// A text as a name that every file system and every address takes.
+/// Turns a text into a name that is valid in every file system and URL.
 fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     let name: String = text.chars().map(plain).collect();

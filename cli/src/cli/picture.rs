@@ -1,4 +1,4 @@
-//! The options that have runs drawn.
+//! The options `--plot` and `--plot-holds`: pictures of many runs.
 
 use std::{
     fs,
@@ -21,21 +21,20 @@ use lockstorm::{
 /// Pictures of many runs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Picture {
-    /// Draw how often a checker was violated: two axes of a sweep as a heat map, one as a curve
-    /// with its band
+    /// Draw how often a checker is violated over a sweep: a curve with its interval for one axis, a
+    /// heat map for two
     #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot: Option<PathBuf>,
-    /// The checker to draw; if left out the one that the file names as `plot`, or else the first
-    /// that was violated
+    /// Checker to draw [default: `plot` in the file, or else the first violated one]
     #[arg(long, value_name = "CHECKER", requires = "plot")]
     plot_checker: Option<String>,
-    /// Draw how long holds survive: which share of them the servers still have, while their owners
-    /// believe in them, after so long
+    /// Draw the survival of holds: the share that the servers still have, by the time since the
+    /// owner began to believe in its hold
     #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot_holds: Option<PathBuf>,
 }
 
-/// The file of a picture, which is an SVG whatever else its name says.
+/// Parses the file name of a picture, which must end in `.svg`.
 fn svg(name: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(name);
     let is_svg = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
@@ -43,27 +42,27 @@ fn svg(name: &str) -> Result<PathBuf, String> {
 }
 
 impl Picture {
-    /// That there is the checker which is to be drawn.
+    /// Checks that the checker to draw exists.
     pub(super) fn check(&self) -> Result<()> {
         self.plot_checker.as_deref().map_or(Ok(()), |name| checker_named(name).map(drop))
     }
 
-    /// Draws the runs of one file, if a picture was asked for.
+    /// Draws the runs of one file, with `--plot`.
     pub(super) fn draw(&self, trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()> {
         let Some(path) = &self.plot else { return Ok(()) };
         let [source] = trial.sources() else {
-            bail!("--plot draws one file, and there are {}", trial.sources().len())
+            bail!("--plot draws one file, but the command has {}", trial.sources().len())
         };
         let mut variants = tallies.chunk_by(|one, other| one.variant.of == other.variant.of);
         let (Some(points), None) = (variants.next(), variants.next()) else {
             bail!(
-                "--plot draws one variant, and {0} has several: name one, as in {0}#{1}",
+                "--plot draws one variant, but {0} has several: name one, as in {0}#{1}",
                 source.file,
                 tallies[0].variant.of
             );
         };
         let Some(checker) = self.plot_checker.as_deref().or_else(|| plot::checker(points)) else {
-            bail!("nothing was violated: say what to draw with --plot-checker, or with `plot` in the file")
+            bail!("nothing is violated: name a checker with --plot-checker, or as `plot` in the file")
         };
         let plot = Plot::of(&source.file, points, checker).map_err(|error| miette!("--plot: {error}"))?;
         write(path, &plot.svg())?;
@@ -71,12 +70,12 @@ impl Picture {
         Ok(())
     }
 
-    /// Whether the holds of the runs are to be drawn.
+    /// Returns true with `--plot-holds`.
     pub(super) fn shows_holds(&self) -> bool {
         self.plot_holds.is_some()
     }
 
-    /// Draws the holds of all runs, if that picture was asked for.
+    /// Draws the holds of all runs, with `--plot-holds`.
     pub(super) fn draw_holds(&self, trial: &Runner<'_>, judged: &[Judged]) -> Result<()> {
         let Some(path) = &self.plot_holds else { return Ok(()) };
         let files: Vec<&str> = trial.sources().iter().map(|source| &*source.file).collect();
@@ -89,8 +88,8 @@ impl Picture {
     }
 }
 
-/// The survival of the holds of these runs, of which the picture says what they are of; `None` of
-/// fewer holds than `least`.
+/// Draws the survival of the holds of these runs; `of` names the runs in the title. Returns `None`
+/// for fewer holds than `least`.
 pub(super) fn survival(judged: &[Judged], of: &str, least: usize) -> Option<String> {
     let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
     let title = format!("{of}, {}", many(judged.len(), "run"));

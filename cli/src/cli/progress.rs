@@ -1,4 +1,4 @@
-//! Progress of long work: a bar on a terminal, a line now and then elsewhere.
+//! Progress of long work: a bar on a terminal, or a line every ten seconds.
 
 use std::{
     io::{IsTerminal, stderr},
@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::out::errln;
 
-/// How often a line is written where there is no terminal to draw a bar on.
+/// The shortest time between two lines if standard error is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// How far a trial has come.
+/// The progress of a number of runs.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     total: usize,
@@ -41,7 +41,7 @@ impl Progress {
         Progress { bar, total, state }
     }
 
-    /// One more run is done, which lasted so many simulated seconds.
+    /// Counts a finished run and its simulated seconds, and updates the bar.
     #[expect(clippy::disallowed_methods, reason = "how fast the machine is belongs to no run")]
     pub(super) fn step(&self, simulated: f64) {
         let mut state = self.state.lock().expect("nobody panics while counting");
@@ -57,7 +57,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away, and says how fast it went.
+    /// Removes the bar. Returns the number of runs and their speed, in words.
     #[expect(clippy::disallowed_methods, reason = "how fast the machine is belongs to no run")]
     pub(super) fn finish(&self) -> String {
         if let Some(bar) = &self.bar {

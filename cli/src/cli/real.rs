@@ -1,5 +1,4 @@
-//! `lockstorm run --real` and `lockstorm trial`: the scenarios against real servers, each as long
-//! as it takes.
+//! `lockstorm run --real` and `lockstorm trial`: runs with real servers, in real time.
 
 use std::{
     ops::{ControlFlow, Range},
@@ -29,9 +28,9 @@ use lockstorm::{
     },
 };
 
-/// Runs what can be run on real servers, so many at a time, with a peer in the place of the
-/// clients' software if there is one; `skip` leaves out what cannot, instead of refusing
-/// everything. A run that must be given up ends everything; with a peer it is undecided.
+/// Runs scenarios on real servers, `jobs` at a time. A peer, if there is one, replaces the clients'
+/// software. If some runs are impossible, `skip` leaves them out; without it nothing is run. A run
+/// that must be given up ends the command, or is undecided if there is a peer.
 pub(super) fn run(
     sources: &[Source],
     (peer, jobs): (Option<&Peer>, usize),
@@ -41,11 +40,13 @@ pub(super) fn run(
     output: &Output,
 ) -> Result<Exit> {
     if output.asks_why() {
-        bail!("--why has a run again without each of its causes, and in real time no run can be had again");
+        bail!(
+            "--why repeats runs without their faults, but a run in real time cannot be repeated: leave out --why"
+        );
     }
-    real::available().map_err(|why| miette!("real time starts servers of its own: {why}"))?;
+    real::available().map_err(|why| miette!("runs in real time need redis-server: {why}"))?;
     interrupts::end_real_runs();
-    // Real time is dear: one seed of each, unless asked for more.
+    // Real time is expensive: run one seed of each variant by default.
     let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).engine(Engine::Real);
     let trial = match peer {
         None => trial,
@@ -64,7 +65,7 @@ pub(super) fn run(
     }
     if !refused.is_empty() && !skip {
         let list = refused.join("\n  ");
-        bail!("this cannot be done to real servers:\n  {list}\n--skip-unsupported leaves such scenarios out");
+        bail!("these runs are not supported:\n  {list}\n--skip-unsupported leaves them out");
     }
     refused.iter().for_each(|line| errln!("skipped {line}"));
     errln!("{} runs in real time, {} s", cases.len(), takes.as_secs());
@@ -84,7 +85,7 @@ pub(super) fn run(
         }
     });
     if real::interrupted() {
-        bail!("interrupted; the servers are gone");
+        bail!("interrupted: all servers are stopped");
     }
     let mut kept = Vec::new();
     for (judged, outcome) in ran {

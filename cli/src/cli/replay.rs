@@ -1,4 +1,4 @@
-//! `lockstorm replay`: one case again, closely looked at.
+//! `lockstorm replay`: runs one case again, and prints all about it.
 
 use clap::Args;
 use lockstorm_sim::world::{Event, TraceRetention};
@@ -12,15 +12,23 @@ use super::{
 };
 use lockstorm::{file::plan::Plan, run::runner::judge};
 
-/// Run one case again, and show everything about it
+/// Run one case again and print all about it
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("report", |report| report.help("Write an HTML page about the run")),
+    mut_arg("history", |history| history.help("Write the history of the run, for `lockstorm check`")),
+    mut_arg("json", |json| json.help("Print the result as JSON")),
+    mut_arg("why", |why| why.help("Print the causes of a violation, as `lockstorm why` does"))
+)]
 pub(super) struct Replay {
-    /// What a red verdict ends in: file#variant@seed
+    /// Case to replay, as printed with a failing verdict: FILE#VARIANT@SEED
+    #[arg(value_name = "CASE")]
     token: String,
-    /// Print what was drawn from the seed before the run
+    /// Print the plan before the run: hosts, clocks, steps and faults with the values drawn from
+    /// the seed
     #[arg(long)]
     plan: bool,
-    /// Print every event: what nodes read and wrote, what changed, what went wrong
+    /// Print every event: the bytes that nodes receive and send, changes of state, and faults
     #[arg(long)]
     trace: bool,
     #[command(flatten)]
@@ -47,7 +55,7 @@ impl Replay {
         }
         let judged = judge(one.variant(), one.case, &outcome);
         self.output.one(&trial, &judged, &outcome)?;
-        // A share is of many runs, and this is one.
+        // Ignore the expected shares: one run decides none.
         Ok(exit_of([&judged], &[]))
     }
 }

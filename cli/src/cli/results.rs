@@ -1,4 +1,4 @@
-//! What is printed and written about the runs of a subcommand.
+//! The printed results of runs, and the files about one of them.
 
 use std::{
     cell::OnceCell,
@@ -37,41 +37,40 @@ use lockstorm::{
     },
 };
 
-/// Where results go besides the terminal.
+/// Outputs besides the text on the terminal.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Output {
-    /// Write a page about the run that matters most
+    /// Write an HTML page about one run: the first that is not as expected, or else undecided, or
+    /// else violated, or else the first of all
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Write the history of the run that matters most, for `lockstorm check`: the first one that is
-    /// not as expected, or else the first violation, or else the first
+    /// Write the history of the run that --report chooses, for `lockstorm check`
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
-    /// Print the results as JSON, one line per run, and behind them of a sweep, or where shares are
-    /// expected, one line per condition and checker
+    /// Print the results as JSON, one line per run; for a sweep or an expected share, then one line
+    /// per sweep point and checker
     #[arg(long)]
     json: bool,
-    /// Say of each violated run that is shown, or printed as JSON, without which fault, clock error
-    /// or delay it would not have been; in virtual time only
+    /// Print the causes of each printed violation, as `lockstorm why` does; in virtual time only
     #[arg(long)]
     why: bool,
 }
 
-/// Of fewer holds no survival is drawn: it would say nothing.
+/// The fewest holds for a picture of their survival.
 const HOLDS_MIN: usize = 5;
 
-/// Which runs are printed besides those that are not as expected.
+/// The runs to print besides those that are not as expected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Print {
-    /// All of them.
+    /// Print all.
     pub(super) verbose: bool,
-    /// The one that matters most.
+    /// Print the one that matters most.
     pub(super) chosen: bool,
 }
 
 impl Output {
-    /// Prints what came of the runs, writes the files about the one that matters most, and returns
-    /// the exit status. `outcome` provides the outcome of a case.
+    /// Prints the results of the runs, writes the files about the run that matters most, and
+    /// returns the exit status. `outcome` provides the outcome of a case.
     pub(super) fn report(
         &self,
         trial: &Runner<'_>,
@@ -114,7 +113,7 @@ impl Output {
             if conditions::are_worth_counting(trial) {
                 conditions::print(trial, tallies);
             }
-            // Each run that was shown has said so itself.
+            // A printed run has its failed calls with it.
             let is_aside = |one: &&Judged| !is_shown(one);
             let failed = judged.iter().filter(is_aside).map(|one| &one.failed[..]);
             if let Some(line) = failed_in_runs(failed) {
@@ -127,8 +126,7 @@ impl Output {
         Ok(exit_of(judged, tallies))
     }
 
-    /// Prints one run, as a line of JSON if that was asked for, or else with everything that was
-    /// found; and writes the files about it.
+    /// Prints one run with all findings, or as a line of JSON, and writes the files about it.
     pub(super) fn one(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let causes = CausesOf::new(trial, judged);
         if self.json {
@@ -140,33 +138,33 @@ impl Output {
         self.write(&causes, outcome, &[])
     }
 
-    /// Whether the causes of violations were asked for.
+    /// Returns true with `--why`.
     pub(super) fn asks_why(&self) -> bool {
         self.why
     }
 
-    /// The causes of a violation, if they were asked for.
+    /// Returns the causes of a violation with `--why`, or else `None`.
     fn causes<'a>(&self, of: &'a CausesOf<'_>) -> Option<&'a cause::Causes> {
         self.why.then(|| of.get()).flatten()
     }
 
-    /// Whether a page is to be written, which shows the holds of all runs as well.
+    /// Returns true with `--report`: the page shows the survival of the holds of all runs.
     pub(super) fn shows_holds(&self) -> bool {
         self.report.is_some()
     }
 
-    /// Whether what is printed has how each violation came about.
+    /// Returns true with `--json`, which prints the chain of events of each violation.
     pub(super) fn shows_chains(&self) -> bool {
         self.json
     }
 
-    /// What must be kept of a run for the files that were asked for.
+    /// Returns the part of a run's trace that the requested files need.
     pub(super) fn retention(&self) -> TraceRetention {
         // The page draws messages.
         if self.report.is_some() { TraceRetention::All } else { TraceRetention::Nothing }
     }
 
-    /// Writes the files that were asked for, about one case.
+    /// Writes the requested files about one case.
     fn write(&self, causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Picture]) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
@@ -184,8 +182,8 @@ impl Output {
     }
 }
 
-/// What the violation of a run depends on that matters most. It takes many runs to find, and is
-/// looked for once: when somewhere it is to be shown.
+/// The causes of a run's most important violation. The search takes many runs, so it happens only
+/// once, at the first use.
 pub(super) struct CausesOf<'a> {
     trial: &'a Runner<'a>,
     judged: &'a Judged,
@@ -197,7 +195,8 @@ impl<'a> CausesOf<'a> {
         Self { trial, judged, found: OnceCell::new() }
     }
 
-    /// `None` where nothing is violated, or the run was in real time and cannot be had again.
+    /// Returns `None` if nothing is violated, or if the run was in real time and cannot be
+    /// repeated.
     fn get(&self) -> Option<&cause::Causes> {
         let look = || {
             let variant = self.trial.variant(self.judged.case);
@@ -209,8 +208,8 @@ impl<'a> CausesOf<'a> {
     }
 }
 
-/// The page of one run, of which everything was kept. A violated run that can be had again is run
-/// without each of its causes.
+/// Returns the page of one run, whose whole trace must be kept. If the run is violated and can be
+/// repeated, this also searches its causes.
 pub(super) fn page_of(causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Picture]) -> String {
     let (trial, judged) = (causes.trial, causes.judged);
     let entries = trial.entries(judged);
@@ -220,8 +219,8 @@ pub(super) fn page_of(causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Pict
     report.html(Besides { plan: &plan, causes: causes.as_ref(), pictures })
 }
 
-/// What a page shows of all the runs, its own among them: the sweep that its run is a point of, and
-/// the survival of the holds.
+/// Draws the pictures of all runs for the page of one: the sweep with its run as a point, and the
+/// survival of the holds.
 pub(super) fn pictures(
     trial: &Runner<'_>,
     chosen: &Judged,
@@ -235,7 +234,7 @@ pub(super) fn pictures(
         .filter(|tally| tally.source == chosen.case.source && tally.variant.of == variant.of)
         .cloned()
         .collect();
-    // A file without a sweep, or with one of more axes, has no such picture.
+    // Without a sweep, or with more than two axes, there is no such picture.
     let sweep = plot::checker(&points).and_then(|checker| Plot::of(file, &points, checker).ok());
     let survival = survival(judged, file, HOLDS_MIN);
     let titled = |title: &str, svg: String| Picture { title: title.to_owned(), svg };
@@ -243,7 +242,8 @@ pub(super) fn pictures(
     sweep.into_iter().chain(survival.map(|svg| titled("How long holds survived in all runs", svg))).collect()
 }
 
-/// The run that a person would want to see.
+/// Returns the run that matters most: the first that is not as expected, or else undecided, or else
+/// violated, or else the first of all.
 pub(super) fn most_telling(judged: &[Judged]) -> Option<&Judged> {
     let unexpected = judged.iter().find(|one| matches!(one.verdict(), Match::Otherwise(_)));
     let undecided = judged.iter().find(|one| matches!(one.verdict(), Match::Undecided(_)));
@@ -252,8 +252,7 @@ pub(super) fn most_telling(judged: &[Judged]) -> Option<&Judged> {
     unexpected.or(undecided).or(violated).or(judged.first())
 }
 
-/// What the worst of the runs means for the exit status, and the worst of the shares that are
-/// expected of many.
+/// Returns the exit status of the worst run or expected share.
 pub(super) fn exit_of<'a>(
     judged: impl IntoIterator<Item = &'a Judged>,
     tallies: impl IntoIterator<Item = &'a Tally<'a>>,
@@ -271,10 +270,9 @@ fn exit(verdict: &Match) -> Exit {
     }
 }
 
-/// What was found of everything that the claim is about, in runs of one condition with the same
-/// verdicts: the checker, the verdict, and what was measured where it sets bounds, from the least
-/// to the most of these runs. Of a checker that a share is expected of it is what all runs under
-/// the condition came to.
+/// Returns the findings that a file expects, in runs of one condition with the same verdicts: the
+/// checker, the verdict, and the range of each bounded measure over these runs. For an expected
+/// share, the counts of all runs under the condition take the place of the measures.
 ///
 /// # Panics
 /// If there is no run.
@@ -307,8 +305,8 @@ pub(super) fn measured(
     found.collect()
 }
 
-/// Prints what came out of one run; with everything that was found, and the witness, where the
-/// outcome is given, and with what a violation depends on, where that was looked for.
+/// Prints the result of one run. With its outcome, also prints all findings with their witnesses,
+/// and with its causes, also these.
 pub(super) fn show(
     trial: &Runner<'_>,
     judged: &Judged,
@@ -354,7 +352,7 @@ fn summary(judged: &[Judged], tallies: &[Tally<'_>], speed: &str) -> String {
     )
 }
 
-/// One line of JSON about one run.
+/// Formats a run as a line of JSON.
 fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -370,7 +368,7 @@ fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>)
         measures: &'a [Compared],
         fingerprint: &'a str,
         simulated_seconds: f64,
-        /// As the header of a history has it.
+        /// As in the header of a history.
         drawn: Vec<Drawn>,
         plan: Vec<String>,
         #[serde(skip_serializing_if = "Option::is_none")]

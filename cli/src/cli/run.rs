@@ -1,4 +1,4 @@
-//! `lockstorm run`: scenarios with seeds, judged.
+//! `lockstorm run`: runs scenarios with many seeds, and judges the runs.
 
 use std::{ops::ControlFlow, rc::Rc};
 
@@ -7,7 +7,7 @@ use miette::Result;
 
 use super::{
     Exit,
-    options::{Files, Jobs, Seeds, virtual_engines},
+    options::{Files, Jobs, ONE_ENGINE, Seeds, virtual_engines},
     picture::Picture,
     progress::Progress,
     results::{Output, Print},
@@ -21,8 +21,16 @@ use lockstorm::{
     },
 };
 
-/// Run scenarios, and judge what happened against what they expect
+/// Run scenarios and check their expectations
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("seeds", |seeds| seeds.help(
+        "Range of seeds, excluding B [default: 0..run.seeds, as set in the file; with --real 0..1]"
+    )),
+    mut_arg("jobs", |jobs| jobs.help(
+        "Number of runs at a time [default: number of processors; with --real always 1]"
+    ))
+)]
 pub(super) struct Run {
     #[command(flatten)]
     files: Files,
@@ -30,27 +38,27 @@ pub(super) struct Run {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// What moves time on
+    /// Engine that advances virtual time
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    #[arg(hide = ONE_ENGINE, hide_short_help = true)]
     engine: Engine,
-    /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL,
-    /// pauses SIGSTOP, and a proxy between the hosts cuts, delays and loses; the clocks of nodes
-    /// are left alone
+    /// Run the nodes as private `redis-server` processes, in real time: a crash is SIGKILL, a pause
+    /// SIGSTOP, a proxy between the hosts cuts, delays and drops, and nodes keep the machine's
+    /// clock
     #[arg(long, conflicts_with_all = ["engine", "until_violation"])]
     real: bool,
-    /// Leave out what cannot be done to real servers, instead of refusing to run
+    /// Skip runs that are impossible with real servers, instead of failing
     #[arg(long, requires = "real")]
     skip_unsupported: bool,
-    /// Stop at the first violation, expected or not, and show it
+    /// Stop at the first violation, expected or not, and print it
     #[arg(long)]
     until_violation: bool,
-    /// Leave out the rest of a variant's or a point's seeds as soon as those before it decide the
-    /// shares in [expect]: after 64, 128, 256, .. seeds, with an interval 50 times as sure as asked
-    /// for
+    /// Skip the remaining seeds of a variant or sweep point once its runs decide the shares in
+    /// [expect]; tested after 64, 128, 256, .. seeds
     #[arg(long, conflicts_with_all = ["real", "until_violation"])]
     stop_early: bool,
-    /// Say of every run what came out and which calls failed, not only of those that are not as
-    /// expected, and show the chain of events of a violation whole
+    /// Print every run, including those that are as expected, with its failed calls and the whole
+    /// chain of events of a violation
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
@@ -102,7 +110,7 @@ impl Run {
         let print = Print { verbose: self.verbose, chosen: self.until_violation };
         let outcome = |case| Rc::new(trial.outcome(case, self.output.retention()));
         let exit = self.output.report(&trial, &judged, &tallies, &speed, print, outcome)?;
-        // At last, so that a picture which cannot be drawn costs nothing else.
+        // Draw last: if a picture fails, everything else is printed and written already.
         self.picture.draw(&trial, &tallies)?;
         self.picture.draw_holds(&trial, &judged)?;
         Ok(exit)

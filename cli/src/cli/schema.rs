@@ -1,4 +1,4 @@
-//! `lockstorm schema`: the scenario format for editors.
+//! `lockstorm schema`: prints the scenario format for editors.
 
 use clap::Args;
 use lockstorm::file::scenario;
@@ -6,7 +6,7 @@ use miette::Result;
 
 use super::{Exit, out::outln};
 
-/// Print the JSON Schema of scenario files, for editors that complete and check TOML
+/// Print the JSON Schema of scenario files, for completion and checks in editors
 #[derive(Debug, Args)]
 pub(super) struct Schema {}
 

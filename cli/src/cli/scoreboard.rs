@@ -1,4 +1,4 @@
-//! `lockstorm scoreboard`: many lock libraries on trial for the same claims, in one table.
+//! `lockstorm scoreboard`: puts many lock libraries on trial for the same claims, in one table.
 
 use std::{
     fs,
@@ -34,31 +34,31 @@ use lockstorm::{
     },
 };
 
-/// How often a run is played at most, where a machine that was late may be all there is to it.
+/// The most plays of a run whose result may come from a late machine.
 const PLAYS: usize = 3;
 
-/// Put many lock libraries on trial for the same claims, and write what was found as a table:
-/// Markdown, JSON and a page
+/// Put many lock libraries on trial for the same claims, and write a table of the results
 ///
-/// The list of libraries is a TOML file with a table for each, `[peer.NAME]`, with the `command` of
-/// its peer as for `lockstorm trial`; a `setup` that is run first and must be quick where there is
-/// nothing to do; a `note` that is printed with what was found, such as a feature that the peer
-/// does not use; and of a lock that is broken on purpose, `control`, the claims that must be found
-/// violated.
+/// LIST is a TOML file with a table `[peer.NAME]` for each library. Its `command` starts a peer, as
+/// for `lockstorm trial`. An optional `setup` is a shell command that runs before the first trial;
+/// it should be quick if there is nothing to do. An optional `note` is printed with the results. An
+/// optional `control` marks a lock that is broken on purpose, and lists the claims that must come
+/// out violated.
 #[derive(Debug, Args)]
+#[command(mut_arg("jobs", |jobs| jobs.help(format!("Number of runs at a time [default: {AT_ONCE}]"))))]
 pub(super) struct Scoreboard {
-    /// The list of libraries
+    /// TOML file with the libraries
     list: PathBuf,
-    /// Scenario files and folders, each with a claim; the stock scenarios of `trial` if left out
-    #[arg(default_value = "trial")]
+    /// Scenario files or folders, on disk or among the stock scenarios; each file needs a [claim]
+    #[arg(default_value = "trial", value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Only these libraries, by their names in the list, with commas between them
+    /// Try only these libraries, by their names in LIST
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     only: Vec<String>,
     #[command(flatten)]
     jobs: Jobs,
     /// Write SCOREBOARD.md, scoreboard.json and scoreboard.html into this folder, instead of
-    /// printing the first
+    /// printing the Markdown
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -83,17 +83,18 @@ struct Listed {
 
 impl Scoreboard {
     pub(super) fn run(self) -> Result<Exit> {
-        real::available().map_err(|why| miette!("a trial starts servers of its own: {why}"))?;
+        real::available().map_err(|why| miette!("a trial needs redis-server: {why}"))?;
         let mut sources = sources(&self.paths)?;
         if let Some(source) = sources.iter().find(|source| source.claim().is_none()) {
-            bail!("{} has no [claim]: a column of the scoreboard is a claim", source.file);
+            bail!("{} has no [claim]: each column of the scoreboard is a claim", source.file);
         }
         sources.sort_by_key(|source| source.claim().map(|claim| super::claims::order(&claim.id)));
         let list = self.list()?;
         for listed in list.values() {
             set_up(listed)?;
         }
-        // One that does not start ends the command before anything was tried, and not after hours.
+        // Start each peer once before any trial, so that a broken one fails now and not after
+        // hours.
         let peers = list.iter().map(|(name, listed)| {
             let peer = Peer::of(&listed.command).map_err(|why| miette!("{name}: {why}"))?;
             Ok((name, listed, peer))
@@ -127,7 +128,7 @@ impl Scoreboard {
         Ok(exit)
     }
 
-    /// The libraries that were asked for.
+    /// Returns the requested libraries.
     fn list(&self) -> Result<IndexMap<String, Listed>> {
         let text = fs::read_to_string(&self.list).into_diagnostic();
         let text = text.wrap_err_with(|| format!("{} cannot be read", self.list.display()))?;
@@ -136,13 +137,13 @@ impl Scoreboard {
         if let Some(unknown) = self.only.iter().find(|name| !peer.contains_key(*name)) {
             let near = nearest(unknown, peer.keys().map(String::as_str));
             let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
-            bail!("{} lists no {unknown}{near}", self.list.display());
+            bail!("{} has no library {unknown}{near}", self.list.display());
         }
         peer.retain(|name, _| self.only.is_empty() || self.only.contains(name));
         Ok(peer)
     }
 
-    /// The command line, in short.
+    /// Returns a short command line for the heading, without options that do not affect the table.
     fn command(&self) -> String {
         let paths = self.paths.iter().map(|path| path.display().to_string()).filter(|path| path != "trial");
         let mut words = vec!["lockstorm scoreboard".to_owned(), self.list.display().to_string()];
@@ -178,19 +179,19 @@ fn column(source: &Source) -> Option<BoardClaim> {
 fn try_all(sources: &[Source], peer: &Peer, jobs: usize) -> Result<Tried> {
     interrupts::end_real_runs();
     let trial = Runner::new(sources).seeds(0..1).peer(peer);
-    // The first condition of each file.
+    // Take only the first condition of each file.
     let cases: Vec<Case> = trial.cases().into_iter().filter(|case| case.variant == 0).collect();
     let cells = work_through(&cases, jobs, |&case| {
         let cell = cell(&trial, case);
         if real::interrupted() { ControlFlow::Break(cell) } else { ControlFlow::Continue(cell) }
     });
     if real::interrupted() {
-        bail!("interrupted; the servers are gone");
+        bail!("interrupted: all servers are stopped");
     }
     Ok(Tried { library: peer.hello.name(), command: peer.command.clone(), note: None, cells })
 }
 
-/// Plays one run, and once more where it may have been late.
+/// Plays one run, and repeats it while its result may come from a late machine.
 fn cell(trial: &Runner<'_>, case: Case) -> Cell {
     let problems = real::impossible(&trial.plan(case));
     if !problems.is_empty() {
@@ -216,7 +217,7 @@ fn cell(trial: &Runner<'_>, case: Case) -> Cell {
     }
 }
 
-/// How a run stands to its claim: by the checkers that its file expects something of.
+/// Compares a run with its claim, by the checkers in `[expect]`.
 fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
     let (mut came_out, mut expected, mut evidence) = (CameOut::Holds, true, Vec::new());
     let mut undecided = Vec::new();
@@ -231,7 +232,7 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
                 came_out = CameOut::Violated;
                 evidence.push(sentence());
             }
-            // What has lasted too long when the run ends is too long, whatever becomes of it.
+            // A time that exceeds its bound at the end of the run would only grow.
             Match::Undecided(because) => {
                 if let Some(excess) = excess(expects, finding).filter(|_| !is_given_up) {
                     (came_out, expected) = (CameOut::Violated, false);
@@ -244,7 +245,7 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
                 undecided.push(format!("{checker}: {because}"));
             }
             Match::Otherwise(because) => {
-                // Of a bound that was not kept the sentence says nothing.
+                // The sentence of the finding does not mention a bound that is exceeded.
                 let is_bound = expects.holds && !violated;
                 if violated || is_bound {
                     came_out = CameOut::Violated;
@@ -254,7 +255,7 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
             }
         }
     }
-    // What some checkers could not decide is no evidence of what others found.
+    // Print undecided checkers only if no checker decides.
     if came_out == CameOut::Undecided {
         evidence.append(&mut undecided);
     }
@@ -262,7 +263,7 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
     Cell { came_out, expected, evidence, failed_calls, again, plays: 0 }
 }
 
-/// What was measured that is more than was expected of it, by more than a busy machine may be late.
+/// Describes a measure that exceeds its bound by more than the tolerance for a late machine.
 fn excess(expects: &Expectation, finding: &Finding) -> Option<String> {
     expects.measures.iter().find_map(|(name, range)| {
         let most = Range { least: None, ..range.widened(finding.tolerance) };
@@ -271,7 +272,7 @@ fn excess(expects: &Expectation, finding: &Finding) -> Option<String> {
     })
 }
 
-/// Says how a library came out, and whether of a control that was found which must be.
+/// Reports the result of a library. A control fails the command if it does not violate its claims.
 fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) -> Exit {
     let ids = |is: &dyn Fn(&Cell) -> bool| {
         let found = claims.iter().zip(&tried.cells).filter(|(_, cell)| is(cell));
@@ -291,14 +292,14 @@ fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) ->
     if missed.is_empty() {
         return Exit::Expected;
     }
-    errln!("{name} is a control, and was not found to violate {}", missed.join(" "));
+    errln!("{name} is a control, but does not violate {}", missed.join(" "));
     Exit::Unexpected
 }
 
-/// The day of a time in milliseconds since 1970, as in 2026-11-25 (UTC).
+/// Formats the UTC day of a time in milliseconds since 1970, as 2026-11-25.
 fn day_of(millis: i64) -> String {
-    // Years begin in March, so that the day that some have is their last, and eras of 400 of them
-    // are alike.
+    // Count years from March, so that a leap day is the last day of its year. Eras of 400 years
+    // have equal lengths.
     let days = millis.div_euclid(86_400_000) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -332,8 +333,8 @@ mod tests {
         }
     }
 
-    /// A lock that was never free again was undecided, because the bound of the checker is a minute
-    /// and the run is shorter.
+    /// Regression: a lock that was never free again was undecided, because the bound of the checker
+    /// is a minute and the run is shorter.
     #[test]
     fn what_has_lasted_too_long_when_the_run_ends_exceeds_its_bound() {
         let expects: Expectation =
@@ -348,7 +349,6 @@ mod tests {
         }
     }
 
-    /// A control is there to be found.
     #[test]
     fn a_control_that_was_not_found_fails_the_command() {
         let claims = [BoardClaim { id: "T1".into(), says: String::new(), file: String::new() }];

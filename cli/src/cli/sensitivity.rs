@@ -1,4 +1,4 @@
-//! `lockstorm sensitivity`: which drawn values separate violated runs from held ones.
+//! `lockstorm sensitivity`: finds the drawn values that separate violated runs from held ones.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     Exit,
-    options::{Jobs, Seeds, checker_named, sources, virtual_engines},
+    options::{Jobs, ONE_ENGINE, Seeds, checker_named, sources, virtual_engines},
     out::outln,
     progress::Progress,
 };
@@ -22,36 +22,37 @@ use lockstorm::{
     run::runner::{Judged, Runner},
 };
 
-/// Say which of the values that the seeds draw separates violated runs from held ones, and where
+/// Find which values drawn from the seed separate violated runs from held ones
 #[derive(Debug, Args)]
 pub(super) struct Sensitivity {
-    /// Scenario files, on the disk or among the stock scenarios; of a file with variants one alone:
-    /// FILE#VARIANT
-    #[arg(required = true)]
+    /// Scenario files or folders, on disk or among the stock scenarios (`lockstorm list
+    /// scenarios`); FILE#VARIANT selects one variant
+    #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Whose verdict; if left out, that of each checker of which some runs were violated and some
-    /// held
+    /// Checker whose verdict to explain [default: every checker that is violated in some runs and
+    /// holds in others]
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
     #[command(flatten)]
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// What moves time on
+    /// Engine that advances virtual time
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    #[arg(hide = ONE_ENGINE, hide_short_help = true)]
     engine: Engine,
-    /// Print a line of JSON for each condition and checker
+    /// Print the results as JSON, one line per variant or sweep point and checker
     #[arg(long)]
     json: bool,
 }
 
-/// What was found of one checker under one condition.
+/// The result for one checker under one condition.
 #[derive(Debug, Serialize)]
 struct Found<'a> {
     case: String,
     checker: &'a str,
     violated: Count,
-    /// How many values were asked.
+    /// The number of drawn values that were examined.
     drawn: usize,
     separators: Vec<Separator>,
 }
@@ -91,7 +92,7 @@ impl Sensitivity {
         Ok(if separated { Exit::Expected } else { Exit::Undecided })
     }
 
-    /// Without a checker that was named, only of those whose runs differ.
+    /// Examines one checker. Returns `None` if the command names no checker and all runs agree.
     fn asked<'a>(&self, trial: &Runner<'_>, runs: &[Judged], checker: &'a Checker) -> Option<Found<'a>> {
         let violated = Count::of(runs.iter().filter_map(|run| run.finding(checker.name)));
         if self.checker.is_none() && (violated.yes == 0 || violated.no == 0) {
@@ -112,8 +113,8 @@ impl Sensitivity {
     }
 }
 
-/// That nothing can separate these runs, as no checker was violated in some of them and held in
-/// others.
+/// Says that nothing can separate these runs, because no checker is violated in some of them and
+/// holds in others.
 fn are_alike(trial: &Runner<'_>, runs: &[Judged]) -> String {
     let case = trial.condition(runs[0].case.source, trial.variant(runs[0].case));
     let is_violated = |run: &Judged, name| {
@@ -143,11 +144,13 @@ fn print(found: &Found<'_>) {
         (0, _) => outln!("  nothing is drawn from the seed: give a key a range, such as \"1s..5s\""),
         (_, 0) => {
             outln!(
-                "  none of {drawn} drawn values separates them better than chance; more seeds may, or it is what workloads"
+                "  none of {drawn} drawn values separates them better than chance; more seeds may help, or the cause"
             );
-            outln!("  draw on their way, such as how long they hold the lock, which is not among the values");
+            outln!(
+                "  is a value that workloads draw during the run, such as how long they hold the lock: not examined"
+            );
         }
-        (drawn, found) if found < *drawn => outln!("  of {} more no better than by chance", drawn - found),
+        (drawn, found) if found < *drawn => outln!("  no better than chance: {} more", drawn - found),
         _ => {}
     }
 }

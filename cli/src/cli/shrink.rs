@@ -1,4 +1,4 @@
-//! `lockstorm shrink`: the least of a scenario that still goes wrong.
+//! `lockstorm shrink`: reduces a scenario to the parts that its violation needs.
 
 use std::{fs, path::PathBuf};
 
@@ -12,20 +12,20 @@ use super::{
 };
 use crate::study::shrink::Shrink as Shrinking;
 
-/// Take everything away from a violated case that the violation does not need, and print what is
-/// left as a scenario
+/// Reduce a violated case to what its violation needs, and print the result as a scenario
 #[derive(Debug, Args)]
 pub(super) struct Shrink {
-    /// What a red verdict ends in: file#variant@seed
+    /// Case to shrink, as printed with a failing verdict: FILE#VARIANT@SEED
+    #[arg(value_name = "CASE")]
     token: String,
-    /// The checker that must stay violated; if left out, the first one that is violated though it
-    /// was expected to hold, or else the first violated one
+    /// Checker that must stay violated [default: the first unexpected violation, or else the first
+    /// violation]
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
-    /// Write the scenario to this file instead of printing it
+    /// Write the scenario to this file instead of standard output
     #[arg(long, short, value_name = "FILE.toml")]
     output: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     force: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Shrink {
 impl Shrink {
     pub(super) fn run(self) -> Result<Exit> {
         if let Some(path) = self.output.as_ref().filter(|path| path.exists() && !self.force) {
-            bail!("{} is there already: choose another name, or give --force", path.display());
+            bail!("{} already exists: choose another name, or give --force", path.display());
         }
         let one = one_case(&self.token)?;
         let judged = one.judged();
@@ -50,7 +50,7 @@ impl Shrink {
         };
         let text = &shrunk.text;
         let head = format!(
-            "# The least of {} that still violates {} with seed {}: {} changes, {} runs.\n",
+            "# {} reduced to what still violates {} with seed {}: {} changes, {} runs.\n",
             self.token,
             checker.name,
             one.case.seed,

@@ -1,4 +1,4 @@
-//! The option that has every run written into a table.
+//! The option `--results`: a table with a row for every run.
 
 use std::{
     fs::File,
@@ -14,16 +14,16 @@ use super::out::errln;
 use crate::study::table::{Column, Rows, Table};
 use lockstorm::run::runner::{Judged, Runner};
 
-/// The runs in a file.
+/// The option `--results`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Results {
-    /// Write a row for every run, with what was swept, drawn from the seed, found and measured: as
-    /// Parquet, unless lockstorm is built without it, or as CSV
+    /// Write a table with a row per run: its sweep point, drawn values, verdicts and measures;
+    /// Parquet needs a build with the feature `parquet`
     #[arg(long, value_name = "FILE.parquet|FILE.csv", conflicts_with = "real")]
     results: Option<Target>,
 }
 
-/// A file, and what it is written as.
+/// A file and its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Csv(PathBuf),
@@ -56,7 +56,7 @@ impl Target {
         }
     }
 
-    /// Creates the file.
+    /// Creates the file, and writes the beginning of its format.
     pub(super) fn create(&self, columns: &[Column]) -> Result<Rows<BufWriter<File>>> {
         let create = |path| File::create(path).map(BufWriter::new);
         let rows = match self {
@@ -69,14 +69,14 @@ impl Target {
 }
 
 impl Results {
-    /// Opens the file, if one was asked for: before anything runs, so that no run is lost to a path
-    /// that cannot be written.
+    /// Opens the requested file, if any. Call this before the runs, so that a path that cannot be
+    /// written fails first.
     pub(super) fn open<'a>(&'a self, trial: &'a Runner<'a>) -> Result<Option<Written<'a>>> {
         self.results.as_ref().map(|target| Written::open(target, Table::of(trial))).transpose()
     }
 }
 
-/// A table that is being written.
+/// A table while it is written.
 pub(super) struct Written<'a> {
     path: &'a Path,
     table: Table<'a>,
@@ -90,13 +90,13 @@ impl<'a> Written<'a> {
         Ok(Written { path: target.path(), table, rows, runs: 0 })
     }
 
-    /// Writes the row of one more run.
+    /// Writes the row of a run.
     pub(super) fn add(&mut self, judged: &Judged) -> Result<()> {
         self.runs += 1;
         written(self.path, self.rows.add(self.table.row(judged)))
     }
 
-    /// Writes what is left, and says what is in the file.
+    /// Writes the remaining data, and reports the size of the table.
     pub(super) fn finish(self) -> Result<()> {
         written(self.path, self.rows.finish())?;
         errln!("{} has {} runs in {} columns", self.path.display(), self.runs, self.table.columns().len());

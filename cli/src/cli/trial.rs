@@ -1,4 +1,4 @@
-//! `lockstorm trial`: scenarios with another lock library in the place of the clients.
+//! `lockstorm trial`: runs scenarios with another lock library in place of the clients.
 
 use clap::Args;
 use miette::{Result, miette};
@@ -11,45 +11,51 @@ use super::{
 };
 use lockstorm::run::peer::Peer;
 
-/// How many runs take place at a time if nothing else is asked for: each starts a process for every
-/// client, which is quick to answer only on a processor that has time for it.
+/// The default number of runs at a time. Each run starts a process for every client, which is late
+/// on a busy processor.
 pub(super) const AT_ONCE: usize = 4;
 
-/// What `--help` says beside the options.
+/// The end of the long help.
 const PROTOCOL: &str = "\
-A peer reads requests from its standard input and answers on its standard output, one JSON object a line; what it writes to its standard \
-error is shown if it ends too soon. It ends when its input does. It begins with
+A peer reads requests from standard input and writes answers to standard output, one JSON object per line. Its standard error is printed if \
+it ends too early. It must end when its input ends. Its first line is
 
   {\"type\":\"hello\",\"protocol\":1,\"library\":\"redis-py\",\"version\":\"6.4\",
    \"key\":\"{}\",\"can\":[\"wait\",\"extend\"]}
 
-where `key` is what the library calls a lock's key, and `can` names what of wait, extend, watchdog, quorum and token it has. Then
+where `key` is the key in Redis of a lock named {}, and `can` lists the features of the library, of wait, extend, watchdog, quorum and token. \
+Requests and their answers:
 
-  it is asked                                                        it answers
-  {\"id\":1,\"type\":\"init\",\"host\":..,\"locks\":[{\"lock\":\"lock\",
-   \"name\":\"lock\",\"nodes\":[\"127.0.0.1:40001\"]}],
-   \"watchdog_ms\":30000,\"timeout_ms\":null}                            {\"id\":1,\"type\":\"ready\"}
-  {\"id\":2,\"type\":\"acquire\",\"lock\":\"lock\",\"wait_ms\":0,             {\"id\":2,\"type\":\"granted\"} or
-   \"lease_ms\":1000}                                                 {\"id\":2,\"type\":\"refused\"}
-  {\"id\":3,\"type\":\"extend\",\"hold\":2,\"lease_ms\":1000}                {\"id\":3,\"type\":\"extended\"}
-  {\"id\":4,\"type\":\"release\",\"hold\":2}                               {\"id\":4,\"type\":\"released\"}
+  {\"id\":1,\"type\":\"init\",\"host\":\"c1\",\"locks\":[{\"lock\":\"lock\",\"name\":\"lock\",
+   \"nodes\":[\"127.0.0.1:40001\"]}],\"watchdog_ms\":30000,\"timeout_ms\":null}
+    -> {\"id\":1,\"type\":\"ready\"}
+  {\"id\":2,\"type\":\"acquire\",\"lock\":\"lock\",\"wait_ms\":0,\"lease_ms\":1000}
+    -> {\"id\":2,\"type\":\"granted\"} or {\"id\":2,\"type\":\"refused\"}
+  {\"id\":3,\"type\":\"extend\",\"hold\":2,\"lease_ms\":1000}
+    -> {\"id\":3,\"type\":\"extended\"}
+  {\"id\":4,\"type\":\"release\",\"hold\":2}
+    -> {\"id\":4,\"type\":\"released\"}
 
-and to any of them {\"id\":2,\"type\":\"error\",\"text\":\"..\",\"definite\":false}. The book explains every field, and what a peer says unasked.
+The answer to any request may be {\"id\":2,\"type\":\"error\",\"text\":\"..\",\"definite\":false}. The book explains every field, and the messages that \
+a peer may send without a request.
 
 Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a bad file.";
 
-/// Put another lock library on trial: a peer, a process of any language, is asked for its locks in
-/// the place of each client of the scenarios, on private real `redis-server` processes and in real
-/// time
+/// Put a lock library of any language on trial, with real servers in real time
 ///
-/// A crash of a client is SIGKILL of its peer, a pause is SIGSTOP; its connections go through a
-/// proxy, which cuts, delays and loses.
+/// A process with the library, a peer, takes the place of each client of the scenarios. The nodes
+/// are private `redis-server` processes. A crash of a client is SIGKILL of its peer, and a pause is
+/// SIGSTOP. A proxy between peer and nodes cuts, delays and drops.
 #[derive(Debug, Args)]
-// Nothing that happens in real time happens again without a fault, so that there is nothing to
-// compare.
-#[command(after_long_help = PROTOCOL, mut_arg("why", |why| why.hide(true)))]
+// Hide `--why`: it needs to repeat runs, which is not possible in real time.
+#[command(
+    after_long_help = PROTOCOL,
+    mut_arg("why", |why| why.hide(true)),
+    mut_arg("seeds", |seeds| seeds.help("Range of seeds, excluding B [default: 0..1]")),
+    mut_arg("jobs", |jobs| jobs.help(format!("Number of runs at a time [default: {AT_ONCE}]")))
+)]
 pub(super) struct Trial {
-    /// The command that starts a peer, as a shell reads it
+    /// Shell command that starts a peer
     #[arg(long, value_name = "COMMAND")]
     peer: String,
     #[command(flatten)]
@@ -58,12 +64,11 @@ pub(super) struct Trial {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Leave out what cannot be done to real servers or what the library cannot do, instead of
-    /// refusing to run
+    /// Skip runs that are impossible with real servers or with this library, instead of failing
     #[arg(long)]
     skip_unsupported: bool,
-    /// Say of every run what came out and which calls failed, not only of those that are not as
-    /// expected, and show the chain of events of a violation whole
+    /// Print every run, including those that are as expected, with its failed calls and the whole
+    /// chain of events of a violation
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `lockstorm twice`: the first promise, tested: same scenario, same seed, same bytes.
+//! `lockstorm twice`: tests that the same scenario and seed give the same bytes.
 
 use std::path::PathBuf;
 
@@ -21,17 +21,18 @@ use lockstorm::{
     run::runner::Runner,
 };
 
-/// Run each scenario twice with the same seed and compare everything that happened, event by event
+/// Run each scenario twice with the same seeds, and compare the runs event by event
 #[derive(Debug, Args)]
 pub(super) struct Twice {
-    /// Scenario files or folders; all stock scenarios if left out
+    /// Scenario files or folders [default: all stock scenarios]
+    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
-    /// Print for each run how its fingerprint and the digest of its report begin, for comparing
-    /// with another process, machine or version
+    /// Print the first 16 digits of each run's fingerprint and report digest, for comparison with
+    /// another process, machine or version
     #[arg(long)]
     print: bool,
 }
@@ -61,7 +62,7 @@ impl Twice {
             outln!("DIFFERENT {}", trial.token(first.case));
             outln!("  first  {}\n  second {}", trial.line(first), trial.line(second));
             if first.fingerprint == second.fingerprint {
-                outln!("  the same happened, and it was recorded or judged otherwise");
+                outln!("  the events are the same, but were recorded or judged differently");
                 continue;
             }
             let records = [(); 2].map(|()| trial.outcome(first.case, TraceRetention::All).records);
@@ -72,7 +73,7 @@ impl Twice {
         }
         if different > 0 {
             outln!(
-                "{different} of {total} runs were not the same twice: nothing else can be trusted until they are"
+                "{different} of {total} runs were not the same twice: do not trust any other result until they are"
             );
             return Ok(Exit::Unexpected);
         }
@@ -81,7 +82,7 @@ impl Twice {
     }
 }
 
-/// Every stock scenario.
+/// Loads all stock scenarios.
 pub(super) fn stock() -> Result<Vec<Source>> {
     let parsed =
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).map_err(|error| (*error).into()));

@@ -1,4 +1,4 @@
-//! `lockstorm why`: the causes of a violation.
+//! `lockstorm why`: finds the causes of a violation.
 
 use clap::Args;
 use miette::{IntoDiagnostic, Result};
@@ -10,17 +10,18 @@ use super::{
 };
 use crate::study::cause::Inquiry;
 
-/// Say why a case was violated: run it without each fault, clock error and delay, and say without
-/// which it would not have been
+/// Find the causes of a violation: run the case without each fault, clock error and delay, and
+/// report which of them the violation needs
 #[derive(Debug, Args)]
 pub(super) struct Why {
-    /// What a red verdict ends in: file#variant@seed
+    /// Case to explain, as printed with a failing verdict: FILE#VARIANT@SEED
+    #[arg(value_name = "CASE")]
     token: String,
-    /// The checker whose violation is meant; if left out, the first one that is violated though it
-    /// was expected to hold, or else the first violated one
+    /// Checker whose violation to explain [default: the first unexpected violation, or else the
+    /// first violation]
     #[arg(long, value_name = "NAME")]
     checker: Option<String>,
-    /// Print the answer as JSON
+    /// Print the causes as JSON
     #[arg(long)]
     json: bool,
 }

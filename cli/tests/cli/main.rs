@@ -101,7 +101,7 @@ fn the_exit_status_says_how_it_came_out() {
     folder.run(&["replay", "good.toml"]).ends(64, "expected file#variant@seed");
     folder.run(&["replay", "good.toml#worse@1"]).ends(64, "no variant \"worse\"");
     folder.run(&["replay", "single/late_write.toml@1"]).ends(64, "say which one: unfenced, fenced");
-    folder.run(&["check", "good.toml"]).ends(64, "is no history");
+    folder.run(&["check", "good.toml"]).ends(64, "is not a history");
     folder.run(&["wrong"]).ends(64, "unrecognized subcommand");
     folder.run(&["--help"]).ends(0, "Exit status: 0 as expected, 1 not as expected, 2 undecided, 64");
     folder.run(&["--version"]).ends(0, env!("CARGO_PKG_VERSION"));
@@ -317,9 +317,9 @@ fn the_template_runs_as_it_is_written() {
     folder.run(&["new", "mine"]).ends(0, "lockstorm run mine.toml");
     folder.run(&["run", "mine.toml"]).ends(0, "1 as expected, 0 not, 0 undecided");
     folder.run(&["twice", "mine.toml"]).ends(0, "1 runs, each the same twice");
-    folder.run(&["new", "mine"]).ends(64, "is there already");
+    folder.run(&["new", "mine"]).ends(64, "already exists");
     for name in ["", ".", "..", "../mine", "/mine", "deeper/mine", "mine/", ".hidden", "./mine"] {
-        folder.run(&["new", name]).ends(64, "is no name of a scenario");
+        folder.run(&["new", name]).ends(64, "is not a scenario name");
     }
 }
 
@@ -334,7 +334,7 @@ fn what_shrinks_still_goes_wrong() {
     folder.run(&["run", "small.toml"]).ends(0, "1 as expected");
     // Regression: an existing file was overwritten.
     let again = ["shrink", "mine.toml@0", "--output", "small.toml"];
-    folder.run(&again).ends(64, "small.toml is there already");
+    folder.run(&again).ends(64, "small.toml already exists");
     folder.run(&[&again[..], &["--force"]].concat()).ends(0, "small.toml is written");
     // Regression: the seeds of the file were kept, although other seeds need not violate.
     let mine = fs::read_to_string(folder.0.join("mine.toml")).expect("a scenario");

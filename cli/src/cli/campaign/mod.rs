@@ -1,5 +1,5 @@
-//! `lockstorm campaign`: more seeds than one process runs, in a folder or a bucket that many
-//! processes and machines work on.
+//! `lockstorm campaign`: runs more seeds than one process can, in a folder or a bucket on which
+//! many processes and machines work.
 
 mod place;
 
@@ -23,7 +23,7 @@ use crate::study::{
 };
 use lockstorm::{judge::checker::many, run::runner::parse_any_seeds};
 
-/// Run more seeds than one process can, in shards that any number of processes and machines work on
+/// Run more seeds than one process can, in shards for any number of processes and machines
 #[derive(Debug, Args)]
 pub(super) struct Campaign {
     #[command(subcommand)]
@@ -39,94 +39,93 @@ enum Part {
     Run(Run),
 }
 
-/// How many runs a shard has if nothing else is asked for.
+/// The default number of runs per shard.
 const SHARD_RUNS: u64 = 1000;
 
-/// Make the folder of a campaign: the plan, and copies of the files
+/// Create a campaign: its plan, and copies of the scenario files
 #[derive(Debug, Args)]
 struct Plan {
-    /// Scenario files and folders of them, on the disk or among the stock scenarios; of a file with
-    /// variants one alone: FILE#VARIANT
-    #[arg(required = true)]
+    /// Scenario files or folders, on disk or among the stock scenarios (`lockstorm list
+    /// scenarios`); FILE#VARIANT selects one variant
+    #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The seeds of each variant, the last one not included
+    /// Seeds of each variant, excluding B
     #[arg(long, value_name = "A..B", value_parser = parse_any_seeds)]
     seeds: Range<u64>,
-    /// The folder, which is new or empty; or a prefix in a bucket, where lockstorm is built with
-    /// them (`--features s3`)
+    /// Place of the campaign: a new or empty folder, or a prefix in a bucket (needs a build with
+    /// the feature `s3`)
     #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
     out: Place,
-    /// How many runs each shard has; what a worker that is killed loses of its work
+    /// Number of runs per shard; a killed worker loses at most one shard
     #[arg(long, value_name = "N", default_value_t = SHARD_RUNS)]
     shard_runs: u64,
 }
 
-/// Run shards that are not finished: one, a part of them, or all
+/// Run unfinished shards: all, a part of them, or one
 #[derive(Debug, Args)]
 struct Work {
-    /// The folder, or s3://BUCKET/PREFIX
+    /// Folder of the campaign, or s3://BUCKET/PREFIX
     #[arg(value_name = "DIR")]
     folder: Place,
-    /// Only this shard
+    /// Run only shard K
     #[arg(long, value_name = "K", conflicts_with = "part")]
     shard: Option<u64>,
-    /// Only the shards whose number leaves I when divided by N: 0/4, 1/4, 2/4 and 3/4 are all
+    /// Run only shards I, I+N, I+2N, ..: the parts 0/4, 1/4, 2/4 and 3/4 are all shards
     #[arg(long, value_name = "I/N")]
     part: Option<Share>,
     #[command(flatten)]
     jobs: Jobs,
 }
 
-/// Say which shards are finished, and which are missing
+/// Report the number of finished shards, and the missing ones
 #[derive(Debug, Args)]
 struct Status {
-    /// The folder, or s3://BUCKET/PREFIX
+    /// Folder of the campaign, or s3://BUCKET/PREFIX
     #[arg(value_name = "DIR")]
     folder: Place,
 }
 
-/// Join the tables of all shards into the one that a single process writes, and judge the runs
+/// Merge the tables of all shards into one, as a single process writes it, and judge the runs
 #[derive(Debug, Args)]
 struct Merge {
-    /// The folder, or s3://BUCKET/PREFIX
+    /// Folder of the campaign, or s3://BUCKET/PREFIX
     #[arg(value_name = "DIR")]
     folder: Place,
-    /// Where to: as CSV, or as Parquet where lockstorm is built with it; `results.csv` in the
-    /// folder if left out, which a bucket has not
+    /// Output table; Parquet needs a build with the feature `parquet` [default: DIR/results.csv;
+    /// none for a bucket]
     #[arg(long, value_name = "FILE.parquet|FILE.csv")]
     results: Option<Target>,
 }
 
-/// Have an engine run all shards, of a campaign that is planned, or of one that is planned first
+/// Run all shards on this machine, or prepare a job for Slurm or Kubernetes
 #[derive(Debug, Args)]
 struct Run {
-    /// The folder, or s3://BUCKET/PREFIX
+    /// Folder of the campaign, or s3://BUCKET/PREFIX
     #[arg(value_name = "DIR")]
     folder: Place,
-    /// Plan the campaign first, of these scenarios, as `campaign plan` does; where it is there
-    /// already it goes on
-    #[arg(requires = "seeds")]
+    /// Plan a campaign of these scenarios first, as `campaign plan` does; resume it if it exists
+    #[arg(requires = "seeds", value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The seeds of each variant, the last one not included
+    /// Seeds of each variant, excluding B
     #[arg(long, value_name = "A..B", value_parser = parse_any_seeds, requires = "paths")]
     seeds: Option<Range<u64>>,
-    /// How many runs each shard has
+    /// Number of runs per shard
     #[arg(long, value_name = "N", default_value_t = SHARD_RUNS, requires = "paths")]
     shard_runs: u64,
-    /// What runs them
+    /// System that runs the shards
     #[arg(long, value_enum, default_value_t = Engine::Local)]
     engine: Engine,
-    /// How many tasks of Slurm or pods of Kubernetes share the work
+    /// Number of Slurm tasks or Kubernetes pods that share the work
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     tasks: u64,
-    /// The image of the pods, with `lockstorm` on its path
+    /// Container image of the pods, with `lockstorm` on its PATH
     #[arg(long, value_name = "IMAGE", required_if_eq("engine", "kubernetes"))]
     image: Option<String>,
-    /// The claim of a volume that all pods may write, and that has the folder as its root
+    /// PersistentVolumeClaim of a volume that all pods may write, with the campaign's folder as its
+    /// root
     #[arg(long, value_name = "NAME")]
     claim: Option<String>,
-    /// The secret of Kubernetes whose keys are the variables of the environment by which pods reach
-    /// the bucket
+    /// Kubernetes secret with the environment variables for access to the bucket
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
     #[command(flatten)]
@@ -135,15 +134,15 @@ struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
-    /// The processors of this machine; the tables are joined in the end
+    /// Run the shards on this machine, and merge the tables of a folder
     Local,
-    /// Write the script of an array job for sbatch
+    /// Write the script of a Slurm array job, for sbatch
     Slurm,
-    /// Write the manifest of an Indexed Job for kubectl
+    /// Write the manifest of a Kubernetes Indexed Job, for kubectl
     Kubernetes,
 }
 
-/// Which part of the shards.
+/// A part of the shards: those whose number leaves `number` when divided by `of`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Share {
     number: u64,
@@ -175,7 +174,7 @@ impl Campaign {
     }
 }
 
-/// As other errors are printed: those of a file with the place in it.
+/// Converts an error for printing. An error in a scenario file keeps its position.
 fn told<T>(result: Result<T, CampaignError>) -> Result<T> {
     match result {
         Err(CampaignError::Scenario(error)) => Err((*error).into()),
@@ -208,7 +207,7 @@ impl Work {
     }
 }
 
-/// Runs those of these shards that are not finished.
+/// Runs the unfinished ones of these shards.
 fn work(opened: &Opened, shards: &[u64], jobs: usize) -> Result<()> {
     let sources = told(opened.campaign.sources())?;
     let progress = Progress::new(usize::try_from(opened.campaign.runs()).unwrap_or(usize::MAX));
@@ -245,13 +244,13 @@ impl Merge {
         told(opened.gather())?;
         let default = self.folder.folder().map(|folder| Target::Csv(folder.join("results.csv")));
         let Some(target) = self.results.or(default) else {
-            bail!("{} is no folder, so say where the table belongs: --results FILE.csv", self.folder);
+            bail!("{} is not a folder: give the table a file with --results FILE.csv", self.folder);
         };
         merge(&opened.campaign, &target)
     }
 }
 
-/// Joins the tables, and prints what the runs came to as `lockstorm run` does.
+/// Merges the tables, and prints the results like `lockstorm run`.
 fn merge(campaign: &campaign::Campaign, target: &Target) -> Result<Exit> {
     let sources = told(campaign.sources())?;
     let trial = campaign.trial(&sources);
@@ -309,12 +308,12 @@ impl Run {
             }
             Engine::Slurm => {
                 let program = std::env::current_exe().into_diagnostic()?;
-                // The log of each task is beside the shards; a bucket has none, and it is where the
-                // script is submitted.
+                // The tasks log into the campaign's folder. With a bucket they log into the
+                // directory in which the script is submitted.
                 let place = self.whole()?;
                 let logs = if self.folder.folder().is_some() { place.clone() } else { ".".to_owned() };
                 if place.contains(['\n', '\r']) {
-                    bail!("{place} cannot be written into a script");
+                    bail!("a script cannot contain the path {place:?}");
                 }
                 self.handed("slurm.sh", &campaign::slurm(&program, &place, &logs, self.tasks), "sbatch")
             }
@@ -322,7 +321,7 @@ impl Run {
                 let image = self.image.clone().unwrap_or_default();
                 let files = match (self.folder.folder(), self.claim.clone(), self.secret.clone()) {
                     (Some(_), Some(claim), _) => Files::Volume { claim },
-                    (Some(_), None, _) => bail!("a folder needs the volume that has it: --claim NAME"),
+                    (Some(_), None, _) => bail!("give the volume that contains the folder: --claim NAME"),
                     (None, _, secret) => Files::Bucket { place: self.folder.to_string(), secret },
                 };
                 let manifest = campaign::kubernetes(&Image { image, files }, self.tasks);
@@ -332,18 +331,18 @@ impl Run {
         }
     }
 
-    /// The place as any machine names it.
+    /// Returns the bucket, or the absolute path of the folder.
     fn whole(&self) -> Result<String> {
         let Some(folder) = self.folder.folder() else { return Ok(self.folder.to_string()) };
         let folder = fs::canonicalize(folder).into_diagnostic()?;
         let Some(text) = folder.to_str() else {
-            bail!("{} cannot be written into a script", folder.display())
+            bail!("a script cannot contain the path {}", folder.display())
         };
         Ok(text.to_owned())
     }
 
-    /// Writes what an engine is handed into the folder, or, for a bucket, into the working
-    /// directory; and says how.
+    /// Writes the input of an engine into the folder or, for a bucket, into the working directory.
+    /// Prints the commands that follow.
     fn handed(&self, name: &str, text: &str, command: &str) -> Result<Exit> {
         let path = self.folder.folder().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
         fs::write(&path, text)

@@ -1,4 +1,4 @@
-//! Where a campaign is: in a folder, or in a bucket.
+//! The place of a campaign: a folder or a bucket.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use crate::study::campaign::{Address, Bucket};
 use crate::study::campaign::{Campaign, CampaignError, Status, Worked};
 use lockstorm::{file::scenario::Source, run::runner::Judged};
 
-/// A folder, or what follows `s3://`.
+/// A folder, or the address of a bucket, which begins with `s3://`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     Folder(PathBuf),
@@ -44,10 +44,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// A campaign that is there.
+/// An existing campaign.
 pub(super) struct Opened {
     pub(super) campaign: Campaign,
-    /// Where its shards are, if not in its folder, which then ends with this.
+    /// The bucket with the shards, and the temporary folder of this process, which is removed on
+    /// drop. `None` for a campaign in a folder.
     #[cfg(feature = "s3")]
     bucket: Option<(Bucket, tempfile::TempDir)>,
 }
@@ -59,7 +60,7 @@ fn own_folder() -> Result<tempfile::TempDir, CampaignError> {
 }
 
 impl Place {
-    /// The folder, if it is one.
+    /// Returns the folder, or `None` for a bucket.
     pub(super) fn folder(&self) -> Option<&Path> {
         match self {
             Place::Folder(folder) => Some(folder),
@@ -86,7 +87,7 @@ impl Place {
         }
     }
 
-    /// The campaign of this plan that is here, or else a new one.
+    /// Opens the campaign of this plan, or plans it if there is none.
     pub(super) fn plan_or_open(
         &self,
         sources: &[Source],
@@ -96,7 +97,7 @@ impl Place {
         match self.plan(sources, seeds.clone(), shard_runs) {
             Ok(_) => self.open(),
             Err(exists @ CampaignError::Exists(_)) => {
-                // What is there need not be a campaign.
+                // The folder may contain other files than a campaign.
                 let Ok(opened) = self.open() else { return Err(exists) };
                 let is_of = opened.campaign.is_of(sources, seeds, shard_runs)?;
                 if is_of { Ok(opened) } else { Err(CampaignError::Other(self.to_string())) }
@@ -105,7 +106,7 @@ impl Place {
         }
     }
 
-    /// The campaign that is here.
+    /// Opens the campaign.
     pub(super) fn open(&self) -> Result<Opened, CampaignError> {
         match self {
             Place::Folder(folder) => Ok(Opened {
@@ -142,7 +143,7 @@ impl Opened {
         self.campaign.work(sources, shard, jobs, told)
     }
 
-    /// What is done.
+    /// Returns the progress.
     pub(super) fn status(&self) -> Result<Status, CampaignError> {
         #[cfg(feature = "s3")]
         if let Some((bucket, _)) = &self.bucket {
@@ -151,7 +152,7 @@ impl Opened {
         self.campaign.status()
     }
 
-    /// Has every finished shard in the folder.
+    /// Downloads every finished shard from a bucket. Does nothing for a folder.
     pub(super) fn gather(&self) -> Result<(), CampaignError> {
         #[cfg(feature = "s3")]
         if let Some((bucket, _)) = &self.bucket {

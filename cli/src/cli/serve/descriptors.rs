@@ -1,4 +1,4 @@
-//! As many file descriptors as `maxclients` asks for.
+//! Raises the limit of file descriptors for `maxclients`.
 
 use lockstorm_sim::{config::Config, log::Level};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -9,8 +9,8 @@ use super::log::Log;
 /// (`CONFIG_MIN_RESERVED_FDS`).
 const RESERVED: u64 = 32;
 
-/// Raises the limit of the process as far as it may and as so many clients need, and answers for
-/// how many it is enough.
+/// Raises the limit of the process for this number of clients, as far as it may. Returns the number
+/// of clients for which the limit suffices.
 pub(super) fn make_room(clients: usize) -> usize {
     let wanted = clients as u64 + RESERVED;
     let limit = getrlimit(Resource::Nofile);
@@ -22,7 +22,7 @@ pub(super) fn make_room(clients: usize) -> usize {
     usize::try_from(reached.saturating_sub(RESERVED).max(1)).unwrap_or(usize::MAX)
 }
 
-/// Makes room for `maxclients` before the start; what there is no room for is taken off it.
+/// Raises the limit for `maxclients` before the start, or else lowers `maxclients`.
 pub(super) fn raise(config: &mut Config, log: &Log) {
     let wanted = config.maxclients;
     config.maxclients = make_room(wanted);

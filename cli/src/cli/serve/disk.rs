@@ -1,5 +1,4 @@
-//! The real files of a served node: those given by name, its configuration and its users, and the
-//! folder of its data.
+//! The real files of a served node: its configuration and ACL users, and the folder of its data.
 
 use std::{
     cell::RefCell,
@@ -16,10 +15,10 @@ use std::{
 use bytes::Bytes;
 use lockstorm_sim::env::{Files, Folder};
 
-/// The machine's own files.
+/// The machine's files.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Disk {
-    /// Where the files are whose names do not say it; where the process stands, if this is empty.
+    /// The folder of relative paths; the working directory if empty.
     pub(super) folder: PathBuf,
 }
 
@@ -37,7 +36,7 @@ impl Files for Disk {
 #[derive(Debug)]
 pub(super) struct DataFolder {
     path: PathBuf,
-    /// The file that was added to last.
+    /// The last file to which bytes were appended.
     open: RefCell<Option<Appended>>,
     /// A thread is syncing the appended bytes.
     syncing: Arc<AtomicBool>,
@@ -55,12 +54,11 @@ impl DataFolder {
         DataFolder { path, open: RefCell::default(), syncing: Arc::default() }
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A file is another one now, or none.
+    /// Closes the file of this name, which is replaced or removed.
     fn forget(&self, name: &str) {
         self.open.borrow_mut().take_if(|open| open.name == name);
     }
@@ -92,7 +90,7 @@ impl Folder for DataFolder {
         };
         let written = appended.file.write_all(bytes);
         if written.is_err() {
-            // A reader would take half a command for the end of the file.
+            // Truncate a partial write: a reader would take half a command for a truncated file.
             appended.file.set_len(appended.len)?;
         } else {
             appended.len += bytes.len() as u64;
@@ -102,7 +100,7 @@ impl Folder for DataFolder {
 
     fn sync(&self, name: &str, soon: bool) -> io::Result<bool> {
         let open = self.open.borrow();
-        // Only the file that was added to last can have anything to be made durable.
+        // Only the last appended file can have bytes that are not durable.
         let Some(appended) = open.as_ref().filter(|open| open.name == name) else { return Ok(true) };
         if !soon {
             return appended.file.sync_data().map(|()| true);
@@ -147,7 +145,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&beside);
     }
     written?;
-    // The new name is durable with the folder it is in.
+    // Sync the folder: without it the new name is not durable.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
 }

@@ -22,10 +22,10 @@ pub(super) fn tcp(addresses: &str, port: u16, backlog: u32, log: &Log) -> Result
     listeners.into_iter().map(|listener| TcpListener::from_std(listener).into_diagnostic()).collect()
 }
 
-/// How many free ports are tried until the port of the bus that goes with one is free as well.
+/// The most free ports that are tried until the port of their cluster bus is free, too.
 const TRIES: usize = 100;
 
-/// Listens for clients, and in cluster mode for other nodes as well.
+/// Listens for clients and, in cluster mode, on the bus for other nodes.
 pub(super) fn with_bus(
     addresses: &str,
     config: &Config,
@@ -41,7 +41,7 @@ pub(super) fn with_bus(
         };
         let port = first.local_addr().into_diagnostic()?.port();
         let bus = Config { port, ..config.clone() }.bus_port().ok_or_else(|| {
-            miette!("the port {port} is too high for a cluster, whose bus is at a port 10000 above it")
+            miette!("the port {port} is too high for a cluster node: its bus needs the port 10000 above")
         });
         let bus = bus.and_then(|bus| tcp(addresses, bus, backlog, log));
         tries -= 1;
@@ -53,7 +53,7 @@ pub(super) fn with_bus(
     }
 }
 
-/// The file of a Unix socket, which is removed with the listener.
+/// Removes the file of a Unix socket on drop.
 #[derive(Debug)]
 pub(super) struct SocketFile(PathBuf);
 
@@ -63,19 +63,19 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens at a file, which only `mode` (octal, 0 for the process's own) may open. One that an
-/// earlier process has left is replaced.
+/// Listens on a Unix socket with these permissions (octal, or 0 for those of the process). Replaces
+/// the file that an earlier process has left.
 pub(super) fn unix(path: &str, mode: &str) -> Result<(UnixListener, SocketFile)> {
     let left = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if left {
         fs::remove_file(path).into_diagnostic().wrap_err_with(|| format!("cannot replace {path}"))?;
     }
     let listener = UnixListener::bind(path).map_err(|error| match error.kind() {
-        // What is invalid about a path is that it does not fit into an address.
+        // `bind` refuses a path as invalid input only if it does not fit into an address.
         io::ErrorKind::InvalidInput => {
             let length = path.len();
             miette!(
-                help = "give a path from the folder that the server starts in, or one that is less deep",
+                help = "give a path relative to the folder in which the server starts, or a shorter one",
                 "cannot listen at {path}: {length} bytes are too many for the path of a Unix socket"
             )
         }

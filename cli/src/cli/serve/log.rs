@@ -1,4 +1,4 @@
-//! The log of a served node: one line each, with the process and its role, the time, a sign for the
+//! The log of a served node. Each line has the process ID and its role, the time, a sign for the
 //! level, and the text.
 
 use std::{
@@ -16,21 +16,21 @@ use lockstorm_sim::{
 };
 use miette::{IntoDiagnostic, Result, WrapErr};
 
-/// How a line says whether the node is a master or a replica.
+/// The signs for the role in a line.
 const MASTER: char = 'M';
 const REPLICA: char = 'S';
 
-/// Where lines go. Cheap to clone.
+/// The log. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Log {
-    /// Standard error, if there is none.
+    /// `None` for standard error.
     file: Option<Rc<RefCell<File>>>,
     least: Level,
 }
 
 impl Log {
-    /// Opens the log: the end of a file, whose relative name is one in `folder`, or standard error
-    /// for an empty name.
+    /// Opens the log to append to a file, or to standard error for an empty name. A relative name
+    /// starts in `folder`.
     pub(super) fn open(folder: &Path, name: &str, least: Level) -> Result<Log> {
         let file = if name.is_empty() {
             None
@@ -43,14 +43,14 @@ impl Log {
         Ok(Log { file, least })
     }
 
-    /// Writes what the process itself has to say, if it matters enough.
+    /// Writes a line of the process itself, if its level is high enough.
     pub(super) fn line(&self, level: Level, text: &str) {
         if level >= self.least {
             self.write(MASTER, now(), level, text);
         }
     }
 
-    /// What takes the lines of the node, which knows which of them matter.
+    /// Returns the sink for the node's lines. The node has already dropped those of a lower level.
     pub(super) fn sink(&self, node: DrivenNode) -> impl Fn(Wall, &Line) + 'static {
         let log = self.clone();
         move |at, line| {
@@ -61,7 +61,7 @@ impl Log {
 
     fn write(&self, role: char, at: Wall, level: Level, text: &str) {
         let line = format!("{}:{role} {} {} {text}\n", std::process::id(), date(at), level.mark());
-        // A log that cannot be written is no reason to stop serving.
+        // Ignore errors, so that a full disk does not end the server.
         let _ = match &self.file {
             Some(file) => file.borrow_mut().write_all(line.as_bytes()),
             None => stderr().write_all(line.as_bytes()),
@@ -75,7 +75,7 @@ fn now() -> Wall {
     Wall::ZERO + since.unwrap_or_default()
 }
 
-/// A time as logs show it, in UTC: `21 Nov 2026 11:10:51.123`.
+/// Formats a time in UTC: `21 Nov 2026 11:10:51.123`.
 fn date(at: Wall) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -84,7 +84,7 @@ fn date(at: Wall) -> String {
     let mut year = 1970;
     let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let length = |year: i64| if leap(year) { 366 } else { 365 };
-    // Clocks may show any year; whole cycles of 400 years first, so that the rest is short.
+    // The clock may show any year. Skip whole cycles of 400 years first, to keep the loop short.
     year += 400 * days.div_euclid(146_097);
     days = days.rem_euclid(146_097);
     while days >= length(year) {

@@ -1,4 +1,4 @@
-//! `lockstorm serve`: the simulated Redis behind a real port, for redis-cli and every other client.
+//! `lockstorm serve`: serves the simulated Redis on a real port, for redis-cli and other clients.
 
 mod descriptors;
 mod disk;
@@ -41,69 +41,66 @@ use log::Log;
 
 /// Serve the simulated Redis on a real port
 ///
-/// What it keeps is in memory, its disk too: the next start is empty, unless --data says where the
-/// data is kept.
+/// The server keeps its data in memory only, and each start is empty, unless --data names a folder.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// The TCP port [default: 6379]; 0 for any free one
+    /// TCP port, or 0 for any free one [default: 6379]
     #[arg(long)]
     port: Option<u16>,
-    /// The address to listen on [default: all, where clients of other hosts are refused until there
-    /// is a password or protected-mode is off]; may be given several times
-    #[arg(long)]
+    /// Address to listen on; may be repeated [default: all addresses; clients of other hosts are
+    /// refused unless a password is set or protected-mode is off]
+    #[arg(long, value_name = "ADDRESS")]
     bind: Vec<String>,
-    /// Listen at this file as well
+    /// Unix socket to listen on as well
     #[arg(long, value_name = "PATH")]
     unixsocket: Option<String>,
-    /// The permissions of that file, such as 700
+    /// Permissions of the Unix socket, such as 700
     #[arg(long, value_name = "MODE")]
     unixsocketperm: Option<String>,
-    /// What clients must authenticate with
+    /// Password that clients must authenticate with
     #[arg(long, value_name = "PASSWORD")]
     requirepass: Option<String>,
-    /// A file in the syntax of redis.conf; what the command line says comes after it
+    /// Configuration file in the syntax of redis.conf; options of the command line override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Be a Sentinel: --config names its file, in the syntax of sentinel.conf, in which it keeps
-    /// its state as well [default port: 26379]
+    /// Run as a Sentinel [default port: 26379]; --config names its file, in the syntax of
+    /// sentinel.conf, to which it also writes its state
     #[arg(long, requires = "config", conflicts_with_all = ["data", "clock"])]
     sentinel: bool,
-    /// Any option of redis.conf; may be given several times
+    /// Set an option of redis.conf; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
-    /// Keep the data in this folder, as redis-server does and for redis-server to read: in
-    /// dump.rdb, which is read at the start and written with SAVE, BGSAVE, at save points and at
-    /// the end; with `appendonly yes`, in an append-only file
+    /// Keep the data in this folder, in the files of redis-server: in dump.rdb, which is loaded at
+    /// the start and written by SAVE, BGSAVE, at save points and at the end; with `appendonly yes`,
+    /// in an append-only file
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// How much to log: debug, verbose, notice or warning [default: notice]
+    /// Least level of logged lines: debug, verbose, notice or warning [default: notice]
     #[arg(long, value_name = "LEVEL")]
     loglevel: Option<String>,
-    /// Log to the end of this file instead of standard error; a relative name is one in the folder
+    /// Append the log to this file instead of standard error; a relative path starts in the folder
     /// of --data
     #[arg(long, value_name = "FILE")]
     logfile: Option<String>,
-    /// What moves the node's time: the machine's clock, or DEBUG CLOCK ADVANCE <milliseconds> and
-    /// nothing else
+    /// Clock of the node
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
-    /// The seed of the server's PRNG, on which alone its draws depend (evicted keys, random
-    /// members); run and replication ids are never the same twice [default: 0; of a Sentinel and of
-    /// a node of a cluster, the id of the process, for those with equal draws stand for election at
-    /// the same instant]
-    #[arg(long)]
+    /// Seed of the server's PRNG, which draws evicted keys and random members, but not run and
+    /// replication IDs: these always differ [default: 0; for a Sentinel or a cluster node its
+    /// process ID, so that several do not start an election at the same instant]
+    #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// End at once when standard input ends, as it does with the process that holds its other end:
-    /// a test that is killed leaves no server behind
+    /// Exit immediately when standard input is closed, as happens when the parent process ends, so
+    /// that a killed test leaves no server behind
     #[arg(long)]
     end_with_stdin: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Clock {
-    /// Time passes.
+    /// The machine's clock.
     Real,
-    /// Time stands still until a client moves it.
+    /// A clock that moves only when a client sends DEBUG CLOCK ADVANCE <milliseconds>.
     Manual,
 }
 
@@ -123,7 +120,7 @@ impl Serve {
         let table = if self.sentinel { Table::Sentinel } else { Table::Data };
         configured(&config, table, read)
             .map_err(|wrong| miette!("{wrong}"))
-            .wrap_err("the users cannot be made")?;
+            .wrap_err("the ACL users cannot be created")?;
         check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
         if config.cluster.enabled && config.replicaof.is_some() {
             return Err(miette!("replicaof directive not allowed in cluster mode"));
@@ -155,7 +152,7 @@ impl Serve {
                     machine = machine.listen(listener);
                 }
             }
-            // The file goes when this does.
+            // The guard removes the socket file on drop.
             let mut file = None;
             if !unixsocket.is_empty() {
                 let (listener, guard) = listen::unix(&unixsocket, &config.unixsocketperm.to_string())?;
@@ -181,8 +178,8 @@ impl Serve {
                     (_, Poll::Ready(_)) => Signal::Interrupt,
                     _ => return Poll::Pending,
                 };
-                // A node that has refused to end is asked anew; one that does nothing has not heard
-                // the first time.
+                // Exit at the second signal if the node is still shutting down or is stalled. A
+                // node that refused the first shutdown gets the second one as a new request.
                 let pending = asked_node
                     .look(|server| server.node().shutdown.is_some() || server.node().stalled_until.is_some());
                 if std::mem::replace(&mut asked, true) && pending == Some(true) {
@@ -217,14 +214,14 @@ impl Serve {
         })
     }
 
-    /// The options of the file, and those of the command line after them.
+    /// Reads the configuration: the options of the file, overridden by those of the command line.
     fn configured(&self) -> Result<Config> {
         let mut config = Config { process_id: process::id(), ..Config::default() };
         if self.sentinel {
             config.port = 26379;
             config.dir.clear();
         }
-        // CONFIG REWRITE must find it wherever the process stands by then.
+        // Make the path absolute: CONFIG REWRITE needs it, and the working directory may change.
         let path = self.config.as_ref().map(std::path::absolute).transpose().into_diagnostic()?;
         let path = path.map(|path| path.to_string_lossy().into_owned());
         let option = |option: &'_ String| {
@@ -242,7 +239,7 @@ impl Serve {
         };
         read.map_err(|wrong| match wrong {
             file::Wrong::Line(mistake) => {
-                miette!("{mistake}").wrap_err("the configuration file cannot be followed")
+                miette!("{mistake}").wrap_err("the configuration file is not valid")
             }
             file::Wrong::Option(why) => miette!("{why}"),
         })?;
@@ -271,10 +268,10 @@ impl Serve {
     }
 }
 
-/// Where the data is kept: this folder, which becomes `dir`.
+/// Opens the folder of `--data`, and sets `dir` to it.
 fn data_folder(config: &mut Config, folder: &Path) -> Result<DataFolder> {
     let folder = folder.canonicalize().into_diagnostic();
-    let folder = folder.wrap_err("the folder of --data must be there")?;
+    let folder = folder.wrap_err("the folder of --data must exist")?;
     config.dir = folder.to_string_lossy().into_owned();
     Ok(DataFolder::new(folder))
 }

@@ -1,5 +1,5 @@
-//! The end of the parent process of a server, detected by the standard input that the parent holds
-//! open.
+//! Detects the end of a server's parent process by the end of standard input, whose other end the
+//! parent keeps open.
 
 use std::{
     io::{self, Read},
@@ -9,9 +9,9 @@ use std::{
 /// Ends the process, as a kill would, when standard input ends.
 ///
 /// # Errors
-/// When the operating system has no thread for it.
+/// Fails if no thread can be created.
 pub(super) fn end_with_stdin() -> io::Result<()> {
-    // A thread, because reading cannot be given up: it would keep the runtime from its end.
+    // Use a thread: a blocking read cannot be cancelled, and would keep the runtime from ending.
     thread::Builder::new().name("stdin".into()).spawn(|| {
         let mut input = io::stdin().lock();
         let mut bytes = [0; 512];

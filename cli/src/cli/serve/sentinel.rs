@@ -1,4 +1,4 @@
-//! A Sentinel behind a real port: its file has lines of its own, and is where it keeps its state.
+//! A Sentinel on a real port. Its file has directives of its own, and stores its state.
 
 use std::{error::Error, io};
 
@@ -11,7 +11,7 @@ use lockstorm_sim::{
 
 use super::disk::Disk;
 
-/// Files without the lines that are about Sentinel, which no other server knows.
+/// Reads files without Sentinel's directives, which the parser of redis.conf does not know.
 #[derive(Debug)]
 pub(super) struct OtherLines(pub(super) Disk);
 
@@ -25,12 +25,12 @@ impl Files for OtherLines {
     }
 }
 
-/// A Sentinel that starts from its file.
+/// Starts a Sentinel from its file.
 pub(super) fn start(config: Config, files: &Disk, env: &mut Env) -> Result<Server, Box<dyn Error>> {
     let path = config.config_file.clone();
     let text = files.read(&path).map_err(|error| format!("{path}: {error}"))?;
-    // A state that it cannot write would be lost with the process, and so would be what it has
-    // voted for.
+    // Check that the file is writable: otherwise the state and the votes would be lost with the
+    // process.
     files.write(&path, &text).map_err(|error| format!("{path} must be writable: {error}"))?;
     Server::sentinel(config, &text, env).map_err(|mistake| format!("{path}: {mistake}").into())
 }

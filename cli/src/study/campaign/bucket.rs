@@ -133,7 +133,7 @@ impl Bucket {
     /// Downloads the table of a shard.
     ///
     /// # Errors
-    /// Fails if there is none, or it cannot be read.
+    /// Fails if the table does not exist, or cannot be read.
     pub(crate) fn get_shard(&self, campaign: &Campaign, shard: u64) -> Result<(), CampaignError> {
         self.get(&shard_key(shard), &campaign.folder)
     }
@@ -190,7 +190,7 @@ impl Bucket {
     fn failed(&self, name: &str, error: &StoreError) -> CampaignError {
         let mut error = error.to_string();
         if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() {
-            error += "; AWS_ACCESS_KEY_ID is not set, so the machine's own role was to give the credentials";
+            error += "; AWS_ACCESS_KEY_ID is not set, so the credentials had to come from the machine's role";
         }
         CampaignError::Bucket { what: self.path(name).display().to_string(), error }
     }

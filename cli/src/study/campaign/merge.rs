@@ -123,14 +123,14 @@ impl Merged {
             "as-expected" => &mut self.as_expected,
             "otherwise" => &mut self.otherwise,
             "undecided" => &mut self.undecided,
-            other => return Err(format!("{other:?} is no verdict")),
+            other => return Err(format!("{other:?} is not a verdict")),
         } += 1;
         if verdict != "as-expected" && self.unexpected.len() < NAMED_MAX {
             self.unexpected.push(Unexpected { case, verdict: verdict.to_owned() });
         }
         for &(at, checker) in &places.checkers {
             let Some(word) = text(at) else { continue };
-            let count = Count::of_word(word).ok_or_else(|| format!("{word:?} is no verdict"))?;
+            let count = Count::of_word(word).ok_or_else(|| format!("{word:?} is not a verdict"))?;
             self.counter.add(case, checker, count);
         }
         Ok(())

@@ -88,10 +88,10 @@ pub(crate) enum CampaignError {
     Exists(PathBuf),
     #[error(
         "{0} is a campaign of other files, seeds or shards: give a folder that is new or empty, \
-         or go on with `lockstorm campaign run {0}`"
+         or resume it with `lockstorm campaign run {0}`"
     )]
     Other(String),
-    #[error("{} is no plan of a campaign: {error}", path.display())]
+    #[error("{} is not the plan of a campaign: {error}", path.display())]
     NoPlan { path: PathBuf, error: String },
     #[error(
         "{runs} runs in shards of {of_a_shard} are more than {SHARDS_MAX} shards: give --shard-runs a larger number"

@@ -73,7 +73,7 @@ pub(crate) struct Weakened {
     /// The other member of a pair, which was removed as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) without: Option<Suspect>,
-    /// The largest tried share of its size with which the verdict holds; 0 if there is none.
+    /// The largest tried share of its size with which the verdict holds; 0 if no tried share does.
     pub(crate) harmless: f64,
     /// The smallest tried share of its size that violates.
     pub(crate) violated: f64,

@@ -154,7 +154,7 @@ impl<'a> Plot<'a> {
         axis: &PlotAxis<'_>,
         svg: &'s mut String,
     ) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'s> as DrawingBackend>::ErrorType>> {
-        // Values that are not numbers stand side by side.
+        // Draw values that are not numbers side by side.
         let numbers: Vec<f64> =
             axis.values.iter().enumerate().map(|(at, value)| value.number.unwrap_or(at as f64)).collect();
         let is_number = axis.values.iter().all(|value| value.number.is_some());

@@ -71,7 +71,7 @@ impl Shrink {
     }
 
     /// Removes everything that the violation does not need, and calls `told` for each change.
-    /// `text` is the file of which the scenario is a condition, or empty. Returns `None` if there
+    /// `text` is the file that has the scenario as a condition, or empty. Returns `None` if there
     /// is no violation.
     ///
     /// # Errors

@@ -60,21 +60,6 @@ impl Cell {
 }
 
 /// The table of the runs of a trial: its columns, and the row of each run.
-///
-/// ```
-/// use lockstorm::{library, runner::Runner, scenario::parse, table::{Rows, Table}};
-/// let stock = library::find("single/wall_clock_step.toml").expect("a stock scenario");
-/// let sources = [parse(stock.path, stock.text).expect("a scenario")];
-/// let trial = Runner::new(&sources);
-/// let table = Table::of(&trial);
-/// let mut csv = Vec::new();
-/// let mut rows = Rows::csv(table.columns(), &mut csv).expect("memory does not fail");
-/// for judged in trial.run(&|_| {}) {
-///     rows.add(table.row(&judged)).expect("memory does not fail");
-/// }
-/// rows.finish().expect("memory does not fail");
-/// assert!(csv.starts_with(b"case,file,variant,seed,verdict,"));
-/// ```
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
     trial: &'a Runner<'a>,
