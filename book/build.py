@@ -4,6 +4,7 @@ those of the documents beside it.
 
     cargo build --release && book/build.py            with the binary of the release build
     book/build.py --lockstorm PATH --update           writes into the chapters what the commands print now
+    book/build.py --picture                           takes the picture of a counterexample again, with chromium
 
 A chapter's ```console blocks are played in order, in a folder that holds book/examples. What a command prints must be what the block
 has, but for how long it took. The reference comes from the binary: its schema, its lists and its stock scenarios.
@@ -25,6 +26,8 @@ BOOK = Path(__file__).resolve().parent
 ROOT = BOOK.parent
 STOCK = ROOT / "scenarios/files"
 OUT = ROOT / "target/book"
+# The beginning of a run's page, for the introduction and the README.
+PICTURE = BOOK / "src/images/clock_jump.png"
 
 
 def output(command, **options):
@@ -426,6 +429,17 @@ def write_reference(lockstorm, folder):
     return keys
 
 
+# ---- the picture of a counterexample
+
+def take_picture(lockstorm):
+    page = OUT / "clock_jump.html"
+    OUT.mkdir(parents=True, exist_ok=True)
+    PICTURE.parent.mkdir(exist_ok=True)
+    subprocess.run([lockstorm, "run", "redlock/clock_jump.toml", "--report", page], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["chromium", "--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1200,803",
+                    f"--screenshot={PICTURE}", page.as_uri()], check=True, stderr=subprocess.DEVNULL)
+
+
 # ---- links
 
 class Links(html.parser.HTMLParser):
@@ -494,12 +508,16 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--lockstorm", type=Path, default=ROOT / "target/release/lockstorm", help="the binary")
     options.add_argument("--update", action="store_true", help="write what the commands print into the chapters")
+    options.add_argument("--picture", action="store_true", help="only take the picture of a counterexample again")
     options = options.parse_args()
     if not options.lockstorm.exists():
         sys.exit(f"{options.lockstorm} is not there: cargo build --release")
     if not shutil.which("mdbook"):
         sys.exit("mdbook is not installed: cargo install --locked mdbook")
     lockstorm = options.lockstorm.resolve()
+    if options.picture:
+        take_picture(lockstorm)
+        return
 
     check_documents()
     # What the examples expect must be what happens.

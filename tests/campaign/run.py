@@ -8,7 +8,7 @@
 slots (Debian's packages slurmctld, slurmd, slurm-client and munge), submits the array job that lockstorm writes, kills one of its
 workers in the middle, and submits it again. `bucket` does as `local` with a bucket in the place of the folder, on a server that speaks
 S3's protocol (moto). `kubernetes` holds the manifests to the schemas of several versions (kubernetes-validate). `duckdb` asks the results of
-runs what the README and the book ask. `matrix` holds the book's files for CI systems to their schemas (check-jsonschema) and does what
+runs what the book asks. `matrix` holds the book's files for CI systems to their schemas (check-jsonschema) and does what
 they have lockstorm do. `nextest` runs tests in slices, as jobs of a matrix do, if cargo-nextest is installed.
 """
 
@@ -388,10 +388,10 @@ for row in duckdb.sql(sys.argv[1]).fetchall():
 
 
 def duckdb(trial):
-    """The questions of the README and of the book, asked of the files that they are about, of both kinds."""
-    readme, chapter = ((ROOT / file).read_text() for file in ("README.md", "book/src/campaigns.md"))
+    """The questions of two chapters of the book, asked of the files that they are about, of both kinds."""
+    columns, chapter = ((ROOT / "book/src" / file).read_text() for file in ("results.md", "campaigns.md"))
     questions = {
-        "redlock/jump_and_latency.toml": re.search(r"duckdb <<'SQL'\n(.*?)\nSQL", readme, re.S),
+        "redlock/jump_and_latency.toml": re.search(r"duckdb <<'SQL'\n(.*?)\nSQL", columns, re.S),
         "storm/lease.toml": re.search(r"```text\n(select .*?)\n```", chapter, re.S),
     }
     for file, question in questions.items():
@@ -498,7 +498,7 @@ def main():
         parser.error(f"no engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
     lockstorm = arguments.lockstorm
     if lockstorm is None:
-        run(["cargo", "build", "--release", "--quiet", "--package", "lockstorm", "--features", "s3"], cwd=ROOT)
+        run(["cargo", "build", "--release", "--quiet", "--package", "lockstorm-cli", "--features", "parquet,s3"], cwd=ROOT)
         lockstorm = TARGET / "release" / "lockstorm"
     with tempfile.TemporaryDirectory(prefix="lockstorm-campaign-") as folder:
         trial = Trial(lockstorm.resolve(), Path(folder).resolve(), arguments.files, arguments.seeds, arguments.shard_runs)
