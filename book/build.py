@@ -122,10 +122,10 @@ def toml(key, value):
     return f"{named(key)} = {short(value)}"
 
 
-# The part of a description that says what a key is if it is left out: `..; one if left out.`
-LEFT_OUT = re.compile(r"(?:; |\. )((?:(?!\. )[^;])+?),? if left out(?=[.,])")
+# The sentence of a description that gives the default of a key: `Default: one.`
+DEFAULT = re.compile(r"\s*\bDefault: ((?:[^.]|\.(?=[\w`]))+)\.")
 # The same in the description of a table, for all its keys.
-ALL_LEFT_OUT = re.compile(r"What is left out is ([^.]+)\.")
+ALL_DEFAULTS = re.compile(r"Default of each key: ([^.]+)\.")
 
 
 class Keys:
@@ -133,7 +133,7 @@ class Keys:
 
     def __init__(self, schema, documents):
         self.types, self.sections, self.examples = schema["$defs"], [], {}
-        # The keys that no file shows, and those of which nothing says what they are if left out.
+        # The keys that no file shows, and those without a default.
         self.bare, self.silent = [], []
         for document in documents:
             self.collect(document, schema, True)
@@ -230,10 +230,10 @@ class Keys:
                 yield from self.tables_in(deeper)
 
     def default_of(self, title, key, own, kind, about):
-        """What a key is if it is left out, and what is said about it beside that."""
+        """Returns the default of a key, and the rest of its description."""
         default, meaning, inner = own.get("default"), self.described(own), self.resolve(own)[1]
-        said = LEFT_OUT.search(meaning)
-        for_all = ALL_LEFT_OUT.search(about) or ALL_LEFT_OUT.search(inner.get("description", ""))
+        said = DEFAULT.search(meaning)
+        for_all = ALL_DEFAULTS.search(about) or ALL_DEFAULTS.search(inner.get("description", ""))
         if key in kind.get("required", []) or "must be given" in meaning:
             return "required", meaning
         if default not in (None, "", {}, []) and not isinstance(default, dict):
@@ -241,9 +241,7 @@ class Keys:
         if self.is_alternative(key, own, about):
             return "one of these", meaning
         if said:
-            # Where more follows in the sentence it stays one.
-            rest = meaning if meaning[said.end()] == "," else meaning[:said.start()] + meaning[said.end():]
-            return said[1][0].lower() + said[1][1:], rest
+            return said[1], (meaning[:said.start()] + meaning[said.end():]).strip()
         if for_all:
             return for_all[1], meaning
         if default and "properties" in inner:
@@ -280,7 +278,7 @@ class Keys:
 
     def page(self):
         return "# Every key of the format\n\nPrinted from the JSON Schema (`lockstorm schema`); the examples are from scenario files. " \
-            "The default is what a key is if it is left out, in words where it is no value; " \
+            "The default is the value of a key that is not set, in words if it is not a value; " \
             "of the keys with *one of these* a table has one and no more.\n\n" \
             + "\n".join(self.sections).replace("| one of these |", "| *one of these* |")
 
@@ -533,7 +531,7 @@ def main():
     if keys.bare:
         sys.exit("no scenario file shows these keys:\n" + "\n".join(keys.bare))
     if keys.silent:
-        sys.exit("these keys have no default, and their descriptions do not say what they are `if left out`:\n" + "\n".join(keys.silent))
+        sys.exit("these keys have no default, and their descriptions have no `Default: ..`:\n" + "\n".join(keys.silent))
     pictures = OUT / "book/src/pictures"
     pictures.mkdir()
     for command in [

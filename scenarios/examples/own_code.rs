@@ -15,8 +15,8 @@ use lockstorm::{
     units::{Draw, Span},
 };
 
-/// What would be in the program: it knows Redis and a lock, and nothing of the laboratory but where
-/// to report to.
+/// The code of the program on trial. It knows Redis and a lock; of the laboratory it knows only the
+/// host that it reports to.
 async fn worker(host: CodeHost) {
     let client = host.client().build().expect("the scenario has nodes");
     let lock = client.fenced_lock(host.lock_name());

@@ -24,6 +24,73 @@ fn files_open_by_saying_what_they_are_for() {
     }
 }
 
+/// The widest comment, in characters. rustfmt wraps code and no comments.
+const COMMENT_WIDTH: usize = 100;
+
+/// A paragraph that begins with one of these is a relative clause in place of a statement.
+const RELATIVE: &[&str] = &["What", "Whether", "Which", "Where", "How", "Who", "Whose", "When"];
+
+/// The comments of a file: the number of each line from 1, the whole line, its text without the
+/// marker, and true for the first line of a block.
+fn comments(text: &str) -> Vec<(usize, &str, &str, bool)> {
+    let mut comments = Vec::new();
+    let mut last = None;
+    for (number, line) in text.lines().enumerate() {
+        let inner = line.trim_start();
+        let marker = ["///", "//!", "//"].into_iter().find(|marker| inner.starts_with(marker));
+        if let Some(marker) = marker {
+            let begins = last != Some(marker);
+            comments.push((number + 1, line, inner[marker.len()..].trim(), begins));
+        }
+        last = marker;
+    }
+    comments
+}
+
+#[test]
+fn comments_begin_with_a_statement() {
+    let mut wrong = Vec::new();
+    for source in sources::all(&[".rs"]) {
+        for (number, _, text, begins) in comments(&source.text) {
+            let first = text.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+            if begins && RELATIVE.contains(&first) {
+                wrong.push(format!("{}:{number}: {text}", source.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "say who does what instead:\n{}", wrong.join("\n"));
+}
+
+/// Tables, code, and names that are longer than a line cannot be wrapped.
+#[test]
+fn comments_are_wrapped() {
+    let mut wrong = Vec::new();
+    for source in sources::all(&[".rs"]) {
+        let mut is_code = false;
+        for (number, line, text, begins) in comments(&source.text) {
+            is_code &= !begins;
+            is_code ^= text.starts_with("```");
+            let is_one_name = text.split_whitespace().any(|word| word.chars().count() > COMMENT_WIDTH / 2);
+            let wraps = !is_code && !text.starts_with('|') && !is_one_name;
+            if wraps && line.chars().count() > COMMENT_WIDTH {
+                wrong.push(format!("{}:{number}: {} characters", source.path, line.chars().count()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "wider than {COMMENT_WIDTH}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn relative_clauses_and_wide_comments_are_seen() {
+    let text = "/// Where it is.\n/// Who knows.\nfn a() {}\n// How.\n/// Returns it.\n";
+    let begin = comments(text).into_iter().filter(|(.., begins)| *begins);
+    assert_eq!(begin.map(|(number, _, text, _)| (number, text)).collect::<Vec<_>>(), [
+        (1, "Where it is."),
+        (4, "How."),
+        (5, "Returns it."),
+    ]);
+}
+
 /// Marks of unfinished work, and paths of a developer's machine. Written in two halves, so that
 /// this file does not match itself.
 const FORBIDDEN: &[(&str, &str)] = &[

@@ -17,8 +17,8 @@ macro_rules! traits {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Traits { $($(#[doc = $doc])+ pub $name: $Type,)+ }
 
-        /// Traits that replace those of a subject: `traits = { release = "delete" }`. A trait that
-        /// is left out keeps the subject's value.
+        /// Traits that replace those of a subject: `traits = { release = "delete" }`. Default of
+        /// each key: the subject's value.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
         pub struct OtherTraits { $($(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$Type>,)+ }
