@@ -84,11 +84,10 @@ fn comments_are_wrapped() {
 fn relative_clauses_and_wide_comments_are_seen() {
     let text = "/// Where it is.\n/// Who knows.\nfn a() {}\n// How.\n/// Returns it.\n";
     let begin = comments(text).into_iter().filter(|(.., begins)| *begins);
-    assert_eq!(begin.map(|(number, _, text, _)| (number, text)).collect::<Vec<_>>(), [
-        (1, "Where it is."),
-        (4, "How."),
-        (5, "Returns it."),
-    ]);
+    assert_eq!(
+        begin.map(|(number, _, text, _)| (number, text)).collect::<Vec<_>>(),
+        [(1, "Where it is."), (4, "How."), (5, "Returns it."),]
+    );
 }
 
 /// Marks of unfinished work, and paths of a developer's machine. Written in two halves, so that

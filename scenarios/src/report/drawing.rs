@@ -17,7 +17,7 @@ use super::{
     timeline::own_clock,
 };
 use crate::judge::{
-    checker::{Evidence, words},
+    checker::{Evidence, evidence::words},
     history::{ClockId, Fault, Fence, History, Host, HostKind, Lock, Owner, Segment},
 };
 

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt::Write};
 
 use super::escape::escape;
 use crate::judge::{
-    checker::words::instant,
+    checker::evidence::words::instant,
     history::{CallKind, FailedCalls},
 };
 

@@ -7,7 +7,7 @@ use super::{
     Besides, Causes, Entry, Report, Standing, chain, drawing::Drawing, escape::escape, failed, timeline,
 };
 use crate::judge::{
-    checker::{Evidence, words},
+    checker::{Evidence, evidence::words},
     history::History,
     verdict::{Match, Verdict, Witness},
 };

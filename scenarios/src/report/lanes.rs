@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 
 use super::timeline::sentence;
 use crate::judge::{
-    checker::{Evidence, Stretch, words},
+    checker::{Evidence, Stretch, evidence::words},
     history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Owner},
 };
 

@@ -11,7 +11,7 @@ use lockstorm_sim::{
 };
 
 use crate::judge::{
-    checker::words,
+    checker::evidence::words,
     history::{History, HostKind, WriteLine},
 };
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use lockstorm_sim::time::True;
 
 use crate::judge::{
-    checker::words,
+    checker::evidence::words,
     history::{
         Call, ClockId, Event, EventKind, History, Host, Life, LossCause, Mode, Outcome, Party, Reason, Role,
         Serving, Wait, Wake,

@@ -1,44 +1,15 @@
 //! The checkers: one file per question about a history.
 //!
 //! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its
-//! file and its line in [`LIST`].
+//! file in `questions/` and its line in [`LIST`]. `evidence/` has the tools of the questions:
+//! promises, beliefs, causal chains and their wording.
 
-mod authority;
-mod belief;
 #[cfg(test)]
 mod came_back;
-pub(crate) mod chain;
-mod commands;
-mod double_grant;
-mod ending;
-mod evidence;
-mod fairness;
-mod holds;
-mod hygiene;
-mod l1_server;
-mod l2_belief;
-mod l3_effect;
-mod l4_fenced;
-mod latch;
-mod lease;
-mod interval;
-mod overlap;
-mod owner_safety;
-mod permits;
-mod progress;
-mod promise;
-mod rate;
-mod read_write;
-mod reentrancy;
-mod section;
+pub(crate) mod evidence;
+mod questions;
 #[cfg(test)]
 mod tests;
-mod together;
-mod waiting;
-mod wake_ups;
-mod wants;
-mod windows;
-pub(crate) mod words;
 
 use std::time::Duration;
 
@@ -47,9 +18,9 @@ use crate::judge::{
     verdict::{Finding, Measure, Verdict},
 };
 
+pub use evidence::holds::{Hold, holds};
+pub use evidence::words::many;
 pub use evidence::{Evidence, Stretch};
-pub use holds::{Hold, holds};
-pub use words::many;
 
 /// A question about a history, with the function that answers it.
 #[derive(Debug, Clone, Copy)]
@@ -70,25 +41,25 @@ pub struct Checker {
 
 /// All checkers: the four layers, then the rest by name.
 pub const LIST: &[Checker] = &[
-    l1_server::L1,
-    l2_belief::L2,
-    l3_effect::L3,
-    l4_fenced::L4,
-    commands::COMMANDS,
-    fairness::FAIRNESS,
-    hygiene::HYGIENE,
-    latch::LATCH,
-    lease::LEASE,
-    owner_safety::OWNER_SAFETY,
-    permits::PERMITS,
-    progress::PROGRESS,
-    rate::RATE,
-    read_write::READ_WRITE,
-    reentrancy::REENTRANCY,
-    together::TOGETHER,
-    waiting::WAITING,
-    wake_ups::WAKE_UPS,
-    windows::WINDOWS,
+    questions::l1_server::L1,
+    questions::l2_belief::L2,
+    questions::l3_effect::L3,
+    questions::l4_fenced::L4,
+    questions::commands::COMMANDS,
+    questions::fairness::FAIRNESS,
+    questions::hygiene::HYGIENE,
+    questions::latch::LATCH,
+    questions::lease::LEASE,
+    questions::owner_safety::OWNER_SAFETY,
+    questions::permits::PERMITS,
+    questions::progress::PROGRESS,
+    questions::rate::RATE,
+    questions::read_write::READ_WRITE,
+    questions::reentrancy::REENTRANCY,
+    questions::together::TOGETHER,
+    questions::waiting::WAITING,
+    questions::wake_ups::WAKE_UPS,
+    questions::windows::WINDOWS,
 ];
 
 impl Checker {
@@ -105,7 +76,11 @@ impl Checker {
         if let Verdict::Violated { witness } = &mut finding.verdict
             && witness.lock.is_some()
         {
-            witness.story.push(words::faults(history, &chain::faults(history, witness), witness));
+            witness.story.push(evidence::words::faults(
+                history,
+                &evidence::chain::faults(history, witness),
+                witness,
+            ));
         }
         finding
     }
@@ -128,7 +103,7 @@ pub fn check(history: &History) -> Vec<Finding> {
     let tolerance = history.header.tolerance();
     let of_probe = history.probe().map(|_| Evidence::of(history));
     let ask = |checker: &Checker| {
-        let with_probe = of_probe.as_ref().filter(|_| checker.name == progress::PROGRESS.name);
+        let with_probe = of_probe.as_ref().filter(|_| checker.name == questions::progress::PROGRESS.name);
         Finding { tolerance, ..checker.ask(with_probe.unwrap_or(&evidence)) }
     };
     LIST.iter().map(ask).collect()

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::timeline::sentence;
 use crate::judge::{
-    checker::{
+    checker::evidence::{
         chain::{self, What},
         words,
     },
