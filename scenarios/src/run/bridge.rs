@@ -11,7 +11,7 @@ use tokio::io::BufReader;
 
 /// The clocks, PRNG, connections and tasks of one host, through the production client's seam.
 #[derive(Debug, Clone)]
-pub struct HostEnv {
+pub(crate) struct HostEnv {
     ctx: HostCtx,
     /// The clock that replaces boottime.
     lease_clock: ClockId,
@@ -19,18 +19,18 @@ pub struct HostEnv {
 
 impl HostEnv {
     /// Creates the environment of code on this host.
-    pub fn new(ctx: HostCtx) -> HostEnv {
+    pub(crate) fn new(ctx: HostCtx) -> HostEnv {
         HostEnv { ctx, lease_clock: ClockId::Boottime }
     }
 
     /// Creates the environment of a platform without a clock that continues while the machine is
     /// suspended.
-    pub fn without_boottime(ctx: HostCtx) -> HostEnv {
+    pub(crate) fn without_boottime(ctx: HostCtx) -> HostEnv {
         HostEnv { ctx, lease_clock: ClockId::Monotonic }
     }
 
     /// Returns the clock whose time the client gets as boottime.
-    pub fn lease_clock(&self) -> ClockId {
+    pub(crate) fn lease_clock(&self) -> ClockId {
         self.lease_clock
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a plan: builds the world, runs it, and returns the history and its fingerprint.
 
-pub mod bridge;
+pub(crate) mod bridge;
 mod client;
 pub mod code;
 mod director;
@@ -12,13 +12,13 @@ pub mod peer;
 mod probe;
 mod process;
 pub mod real;
-pub mod recorder;
+pub(crate) mod recorder;
 mod reshard;
 mod resource;
 pub mod runner;
 mod script;
 mod sentinel;
-pub mod subject;
+pub(crate) mod subject;
 pub mod tally;
 mod witness;
 mod workload;

@@ -27,11 +27,11 @@ use crate::{
     judge::history::{EventKind, History, Host, HostKind, Life, Lock, LockKind, Owner, Party},
 };
 
-pub use self::{names::Line, triggers::Scope, writer::HistoryWriter};
+pub(crate) use self::{names::Line, triggers::Scope, writer::HistoryWriter};
 
 /// The client that sent a command, and the owners on whose behalf, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sender {
+pub(crate) struct Sender {
     pub(crate) client: Host,
     /// The owner of the connection, or otherwise the owners that the command names.
     pub(crate) owners: Vec<Owner>,
@@ -39,7 +39,7 @@ pub struct Sender {
 
 /// A history under construction.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     /// The events so far.
     pub history: History,
     ops: u32,
@@ -54,7 +54,7 @@ pub struct Recorder {
 /// A recorder that many hosts share. All hosts of a run live on one thread, so none of them ever
 /// waits for the lock.
 #[derive(Debug, Clone)]
-pub struct Shared(Arc<Inner>);
+pub(crate) struct Shared(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -64,7 +64,7 @@ struct Inner {
 
 impl Shared {
     /// Creates a recorder at the beginning of a run.
-    pub fn new(history: History) -> Shared {
+    pub(crate) fn new(history: History) -> Shared {
         let (ops, triggers, names, beliefs, modes, makers) = Default::default();
         let recorder = Recorder { history, ops, triggers, names, beliefs, modes, makers };
         Shared(Arc::new(Inner { recorder: Mutex::new(recorder), happened: Notify::new() }))
@@ -74,23 +74,23 @@ impl Shared {
     ///
     /// # Panics
     /// Panics if a thread panicked while it held the lock, because the run is lost then.
-    pub fn get(&self) -> MutexGuard<'_, Recorder> {
+    pub(crate) fn get(&self) -> MutexGuard<'_, Recorder> {
         self.0.recorder.lock().expect("nothing panics while writing history")
     }
 
     /// Resolves when an event has triggered an occurrence.
-    pub async fn happened(&self) {
+    pub(crate) async fn happened(&self) {
         self.0.happened.notified().await;
     }
 
     /// Registers an occurrence that waits for its trigger.
-    pub fn await_trigger(&self, occurrence: usize, trigger: &Trigger, delay: Duration, scope: Scope) {
+    pub(crate) fn await_trigger(&self, occurrence: usize, trigger: &Trigger, delay: Duration, scope: Scope) {
         self.get().triggers.add(occurrence, trigger.clone(), delay, scope);
     }
 
     /// Records a host's change of state. A crashed client neither holds nor waits any more: the
     /// process that starts on the host later is another owner.
-    pub fn life(&self, at: True, host: Host, life: Life) {
+    pub(crate) fn life(&self, at: True, host: Host, life: Life) {
         let mut recorder = self.get();
         recorder.history.record(at, host, EventKind::Life { life });
         if life == Life::Crashed {
@@ -113,7 +113,7 @@ impl Shared {
 
 impl Recorder {
     /// Returns the next triggered occurrence, and the time at which it is due.
-    pub fn take_due(&mut self) -> Option<(usize, True)> {
+    pub(crate) fn take_due(&mut self) -> Option<(usize, True)> {
         self.triggers.take_due()
     }
 
@@ -122,7 +122,13 @@ impl Recorder {
     /// `node`.
     ///
     /// A name that two clients use stands for the owner that was granted a lock last.
-    pub fn owner_granted(&mut self, lock: Lock, name: &str, client: Option<Host>, node: Host) -> Owner {
+    pub(crate) fn owner_granted(
+        &mut self,
+        lock: Lock,
+        name: &str,
+        client: Option<Host>,
+        node: Host,
+    ) -> Owner {
         let Some(client) = client else {
             return self.names.bound(name).unwrap_or_else(|| self.history.owner(name, node));
         };
@@ -142,7 +148,7 @@ impl Recorder {
     /// With a quorum every name is an owner of its own: if nodes granted two attempts of one
     /// client, one of them given up long ago, they have not granted the lock together. Likewise
     /// every permit with its own lease is an owner of its own.
-    pub fn owner_named(&mut self, lock: Lock, name: &str, client: Host) -> Owner {
+    pub(crate) fn owner_named(&mut self, lock: Lock, name: &str, client: Host) -> Owner {
         if self.names_are_owners(lock) {
             return self.history.owner(name, client);
         }
@@ -209,19 +215,19 @@ impl Recorder {
     }
 
     /// Returns the name of the current owner of a client's first line of work.
-    pub fn name_of(&self, client: Host) -> Option<Box<str>> {
+    pub(crate) fn name_of(&self, client: Host) -> Option<Box<str>> {
         let owner = self.names.current(client, Line::FIRST)?;
         Some(self.history.owners[owner.0 as usize].name.clone())
     }
 
     /// Returns the client that has believed longest that it holds the lock, among those that still
     /// do. `None` stands for any lock.
-    pub fn holder(&self, lock: Option<Lock>) -> Option<Host> {
+    pub(crate) fn holder(&self, lock: Option<Lock>) -> Option<Host> {
         self.beliefs.holder(lock)
     }
 
     /// Returns the client that has waited longest for the lock. `None` stands for any lock.
-    pub fn waiter(&self, lock: Option<Lock>) -> Option<Host> {
+    pub(crate) fn waiter(&self, lock: Option<Lock>) -> Option<Host> {
         self.beliefs.waiter(lock)
     }
 }

@@ -7,15 +7,15 @@ use crate::judge::history::{Host, Owner};
 /// A line of work of a client. It requests, holds and gives back locks as an owner of its own, one
 /// operation at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line(pub u32);
+pub(crate) struct Line(pub u32);
 
 impl Line {
     /// The line of work that every client has.
-    pub const FIRST: Line = Line(1);
+    pub(crate) const FIRST: Line = Line(1);
 
     /// Returns the owner's name for this line of work in the production client's form
     /// `client:line`. [`History::process`](crate::history::History::process) is the inverse.
-    pub fn owner_of(self, client_id: &str) -> String {
+    pub(crate) fn owner_of(self, client_id: &str) -> String {
         format!("{client_id}:{}", self.0)
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Triggers {
 
 /// The clients and the lock whose events a trigger counts.
 #[derive(Debug, Clone, Default)]
-pub struct Scope {
+pub(crate) struct Scope {
     /// Events of one of these clients; of any client if `None`.
     pub clients: Option<Vec<Host>>,
     /// Events of this lock; of any lock if `None`.

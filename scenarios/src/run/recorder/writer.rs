@@ -13,7 +13,7 @@ use crate::{
 
 /// Records the actions of one line of work with one lock, and its beliefs.
 #[derive(Debug, Clone)]
-pub struct HistoryWriter {
+pub(crate) struct HistoryWriter {
     pub(super) shared: Shared,
     ctx: HostCtx,
     pub(super) host: Host,
@@ -26,37 +26,37 @@ pub struct HistoryWriter {
 impl HistoryWriter {
     /// Creates a writer for the first line of work of the client on this host, and the first lock
     /// on trial.
-    pub fn new(shared: Shared, ctx: HostCtx, host: Host) -> HistoryWriter {
+    pub(crate) fn new(shared: Shared, ctx: HostCtx, host: Host) -> HistoryWriter {
         HistoryWriter { shared, ctx, host, line: Line::FIRST, lock: Lock(0), clock: ClockId::Boottime }
     }
 
     /// Returns a writer for this lock.
     #[must_use]
-    pub fn about(&self, lock: Lock) -> HistoryWriter {
+    pub(crate) fn about(&self, lock: Lock) -> HistoryWriter {
         HistoryWriter { lock, ..self.clone() }
     }
 
     /// Returns a writer for another line of work.
     #[must_use]
-    pub fn on(&self, line: Line) -> HistoryWriter {
+    pub(crate) fn on(&self, line: Line) -> HistoryWriter {
         HistoryWriter { line, ..self.clone() }
     }
 
     /// Returns a writer for a client whose deadlines are readings of this clock.
     #[must_use]
-    pub fn counting_by(self, clock: ClockId) -> HistoryWriter {
+    pub(crate) fn counting_by(self, clock: ClockId) -> HistoryWriter {
         HistoryWriter { clock, ..self }
     }
 
     /// The line of work.
-    pub fn line(&self) -> Line {
+    pub(crate) fn line(&self) -> Line {
         self.line
     }
 
     /// Returns the client's name in Redis: its host's name, from the second start on followed by a
     /// dot and the number of the start. A restarted client is another client, like a process with a
     /// new UUID.
-    pub fn client_id(&self) -> String {
+    pub(crate) fn client_id(&self) -> String {
         match self.ctx.incarnation() {
             0 => self.ctx.name().to_owned(),
             again => format!("{}.{}", self.ctx.name(), again + 1),
@@ -65,7 +65,7 @@ impl HistoryWriter {
 
     /// Begins a new owner for this line of work, named in the production client's form, and returns
     /// it.
-    pub fn owner(&self) -> Owner {
+    pub(crate) fn owner(&self) -> Owner {
         let name = self.line.owner_of(&self.client_id());
         let mut recorder = self.shared.get();
         let owner = recorder.history.owner(&name, self.host);
@@ -79,25 +79,25 @@ impl HistoryWriter {
     /// Returns the owner for whom this line of work writes to a resource without naming one. That
     /// is its owner that most recently began to believe that it holds the lock, among those that
     /// still do; else the last one that did; else `otherwise`.
-    pub fn writer(&self, otherwise: Owner) -> Owner {
+    pub(crate) fn writer(&self, otherwise: Owner) -> Owner {
         self.shared.get().beliefs.latest(self.lock, self.host, self.line).unwrap_or(otherwise)
     }
 
     /// Returns the owner for a name in Redis that this client has chosen.
-    pub fn owner_named(&self, name: &str) -> Owner {
+    pub(crate) fn owner_named(&self, name: &str) -> Owner {
         let mut recorder = self.shared.get();
         let (name, _) = recorder.history.lock(self.lock).kind.named(name);
         recorder.owner_named(self.lock, name, self.host)
     }
 
     /// Returns the mode in which an owner holds the lock under this name.
-    pub fn mode_named(&self, name: &str) -> Mode {
+    pub(crate) fn mode_named(&self, name: &str) -> Mode {
         self.shared.get().history.lock(self.lock).kind.named(name).1
     }
 
     /// Returns the owner that holds the lock under this name for this line of work. That is the
     /// line itself, even if another line writes the same name; with a quorum it is the attempt.
-    pub fn holder(&self, name: &str) -> Owner {
+    pub(crate) fn holder(&self, name: &str) -> Owner {
         let recorder = self.shared.get();
         let line =
             recorder.names.current(self.host, self.line).filter(|_| !recorder.names_are_owners(self.lock));
@@ -112,7 +112,7 @@ impl HistoryWriter {
     }
 
     /// Records that this line of work makes its next requests under this name.
-    pub fn asks_as(&self, name: &str) {
+    pub(crate) fn asks_as(&self, name: &str) {
         let mut recorder = self.shared.get();
         if let Some(owner) = recorder.names.current(self.host, self.line) {
             recorder.names.write(self.host, name, owner);
@@ -121,17 +121,17 @@ impl HistoryWriter {
 
     /// Records the mode of the owner's next request for the lock, for names in a key that do not
     /// show the mode.
-    pub fn asks_in(&self, owner: Owner, mode: Mode) {
+    pub(crate) fn asks_in(&self, owner: Owner, mode: Mode) {
         self.shared.get().modes.asks(self.lock, owner, mode);
     }
 
     /// Records that a connection from this port of the host belongs to this line of work alone.
-    pub fn connected(&self, port: u16) {
+    pub(crate) fn connected(&self, port: u16) {
         self.shared.get().names.connect(self.host, self.line, port);
     }
 
     /// Records the application's call, and returns its number.
-    pub fn invoked(&self, owner: Owner, call: Call) -> Op {
+    pub(crate) fn invoked(&self, owner: Owner, call: Call) -> Op {
         let op = {
             let mut recorder = self.shared.get();
             recorder.ops += 1;
@@ -152,7 +152,7 @@ impl HistoryWriter {
     }
 
     /// Records the return of a call.
-    pub fn returned(&self, op: Op, call: Call, outcome: Outcome) {
+    pub(crate) fn returned(&self, op: Op, call: Call, outcome: Outcome) {
         let happening = match (call, &outcome) {
             (Call::Acquire { .. }, Outcome::Ok) => Some(Happening::Acquired),
             (Call::Acquire { .. }, Outcome::Refused) => Some(Happening::Refused),
@@ -164,7 +164,7 @@ impl HistoryWriter {
 
     /// Records the owner's belief that it holds the lock, until its clock shows `until` or it
     /// learns otherwise.
-    pub fn believes(
+    pub(crate) fn believes(
         &self,
         owner: Owner,
         until: Option<Deadline>,
@@ -178,7 +178,7 @@ impl HistoryWriter {
     }
 
     /// Records that the owner knows it no longer holds the lock in this mode.
-    pub fn disbelieves(&self, owner: Owner, why: Reason, mode: Mode) {
+    pub(crate) fn disbelieves(&self, owner: Owner, why: Reason, mode: Mode) {
         self.shared.get().beliefs.disbelieves(self.lock, owner, mode);
         let happening = (why != Reason::Released).then_some(Happening::Lost);
         self.record(EventKind::Disbelieves { lock: self.lock, owner, why, mode }, happening);
@@ -190,24 +190,24 @@ impl HistoryWriter {
     }
 
     /// Records that the owner knows it no longer holds the lock in any mode.
-    pub fn disbelieves_all(&self, owner: Owner, why: Reason) {
+    pub(crate) fn disbelieves_all(&self, owner: Owner, why: Reason) {
         let modes = self.shared.get().beliefs.modes(self.lock, owner);
         modes.into_iter().for_each(|mode| self.disbelieves(owner, why, mode));
     }
 
     /// Records that the owner was refused and waits.
-    pub fn waits(&self, owner: Owner) {
+    pub(crate) fn waits(&self, owner: Owner) {
         self.shared.get().beliefs.waits(self.entry(owner));
         self.record(EventKind::Waiting { lock: self.lock, owner }, Some(Happening::Waiting));
     }
 
     /// Records that the owner stopped waiting in order to try again.
-    pub fn woken(&self, owner: Owner, by: Wake) {
+    pub(crate) fn woken(&self, owner: Owner, by: Wake) {
         self.record(EventKind::Woken { lock: self.lock, owner, by }, None);
     }
 
     /// Removes the owner from the waiters. Records no event.
-    pub fn gave_up(&self, owner: Owner) {
+    pub(crate) fn gave_up(&self, owner: Owner) {
         self.shared.get().beliefs.gave_up(self.lock, owner);
     }
 
@@ -222,7 +222,7 @@ impl HistoryWriter {
     }
 
     /// Converts an application's wait to the form of the history. `None` is a wait without a limit.
-    pub fn wait(wait: Option<Duration>) -> Wait {
+    pub(crate) fn wait(wait: Option<Duration>) -> Wait {
         match wait {
             None => Wait::Unbounded,
             Some(Duration::ZERO) => Wait::No,

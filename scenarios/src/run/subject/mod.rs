@@ -6,9 +6,9 @@
 
 pub(crate) mod client;
 mod leased;
-pub mod model;
+pub(crate) mod model;
 pub(crate) mod peer;
-pub mod together;
+pub(crate) mod together;
 
 use std::{collections::BTreeMap, pin::Pin, rc::Rc, time::Duration};
 
@@ -24,11 +24,11 @@ use crate::{
 };
 
 /// A future on one host of the world. It never leaves its thread.
-pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+pub(crate) type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// The context of a client process, for creating its subjects and recording what they believe.
 #[derive(Clone)]
-pub struct SubjectContext {
+pub(crate) struct SubjectContext {
     /// The host.
     pub ctx: HostCtx,
     /// The plan, with the scenario's locks and nodes.
@@ -49,28 +49,28 @@ pub struct SubjectContext {
 
 impl SubjectContext {
     /// Returns the plan of a lock on trial.
-    pub fn lock(&self, lock: LockEntry) -> &PlannedLock {
+    pub(crate) fn lock(&self, lock: LockEntry) -> &PlannedLock {
         self.plan.entry(lock)
     }
 
     /// Returns the nodes of a lock, in groups of replicas.
-    pub fn groups_of(&self, lock: LockEntry) -> &[Vec<String>] {
+    pub(crate) fn groups_of(&self, lock: LockEntry) -> &[Vec<String>] {
         &self.groups[usize::from(lock.0)]
     }
 }
 
 /// The result of acquiring several locks: all of them, or `None`.
-pub type AllOrNone = Result<Option<Rc<dyn HeldTogether>>, Failure>;
+pub(crate) type AllOrNone = Result<Option<Rc<dyn HeldTogether>>, Failure>;
 
 /// The subjects of one line of work, by lock. A subject with several locks appears once for each of
 /// them.
-pub type Subjects = Vec<Rc<dyn Subject>>;
+pub(crate) type Subjects = Vec<Rc<dyn Subject>>;
 
 /// Creates the subjects of a process, for each of its lines of work.
 ///
 /// # Errors
 /// The first failure of the production client's setup.
-pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, Failure> {
+pub(crate) fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, Failure> {
     let locks = context.plan.entries().map(|(entry, _)| entry);
     let (ours, models): (Vec<LockEntry>, Vec<LockEntry>) =
         locks.partition(|lock| context.lock(*lock).written.subject.algorithm == Algorithm::Client);
@@ -92,7 +92,7 @@ pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, F
 
 /// An application's request for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ask {
+pub(crate) struct Ask {
     /// The lock on trial.
     pub lock: LockEntry,
     /// The length of the lease. `None` for the watchdog.
@@ -107,7 +107,7 @@ pub struct Ask {
 
 /// The longest time for which an application waits for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
+pub(crate) enum Patience {
     /// Do not wait.
     None,
     /// Wait no longer than this.
@@ -118,7 +118,7 @@ pub enum Patience {
 
 /// A failed call, as opposed to a refusal because another owner holds the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// True if the lock certainly did not change.
     pub definite: bool,
     /// The message of the error.
@@ -126,7 +126,7 @@ pub struct Failure {
 }
 
 /// A lock algorithm on one client.
-pub trait Subject {
+pub(crate) trait Subject {
     /// Connects, and does the one-time work of a process at its start, so that an experiment
     /// measures the lock alone.
     fn warm_up(&self) -> Local<'static, ()>;
@@ -145,7 +145,7 @@ pub trait Subject {
 
 /// An operation on a latch or a rate limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counting {
+pub(crate) enum Counting {
     /// Sets a latch to its count, unless it is closed.
     Set,
     /// Counts a latch down by one, unless it is open.
@@ -164,7 +164,7 @@ pub enum Counting {
 }
 
 /// Several locks that were granted together.
-pub trait HeldTogether {
+pub(crate) trait HeldTogether {
     /// Releases them. Returns the results in the order of the requests.
     fn release_each(&self) -> Local<'_, Vec<Result<(), Failure>>>;
     /// Resolves when the algorithm reports one of them as lost.
@@ -176,7 +176,7 @@ pub trait HeldTogether {
 }
 
 /// A lock that was granted, as far as the algorithm knows.
-pub trait Held {
+pub(crate) trait Held {
     /// Releases the lock.
     fn release(&self) -> Local<'_, Result<(), Failure>>;
     /// Sets a new lease that begins now.

@@ -11,7 +11,7 @@ use crate::file::scenario::traits::Together;
 ///
 /// # Errors
 /// The failure of the first lock that fails.
-pub async fn acquire_all(subjects: &[Rc<dyn Subject>], asks: &[Ask], together: Together) -> AllOrNone {
+pub(crate) async fn acquire_all(subjects: &[Rc<dyn Subject>], asks: &[Ask], together: Together) -> AllOrNone {
     let mut parts: Vec<Rc<dyn Held>> = Vec::new();
     for (subject, ask) in subjects.iter().zip(asks) {
         match subject.acquire(*ask).await {
