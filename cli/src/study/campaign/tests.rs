@@ -175,7 +175,7 @@ fn what_does_not_belong_together_is_refused() {
     for (from, to, expected) in [
         ("\"runs\": 20", "\"runs\": 20, \"more\": 1", "unknown field `more`"),
         ("\"runs_of_a_shard\": 6", "\"runs_of_a_shard\": 0", "shards of no runs"),
-        ("{", "", "is no plan of a campaign"),
+        ("{", "", "is not the plan of a campaign"),
     ] {
         fs::write(folder.join("plan.json"), plan.replacen(from, to, 1)).expect("written");
         says(Campaign::open(&folder).expect_err(expected), expected);
