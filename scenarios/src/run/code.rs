@@ -18,36 +18,7 @@ use crate::{
 /// The running code of a host. It stays on the thread of its world.
 type Running = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Code that a client of a scenario runs instead of steps. It starts again when the host restarts
-/// after a crash. A host whose code has ended keeps its holds.
-///
-/// The observer of the production client reports the code's beliefs to the checkers. With another
-/// client the code reports them itself ([`CodeHost::acquired`]). [`CodeHost::acquiring`] and
-/// [`CodeHost::releasing`] report its requests. Code is one line of work, one owner of the lock,
-/// unless it creates more ([`CodeHost::line`]).
-///
-/// ```
-/// use std::time::Duration;
-/// use lockstorm::{code::CodeHost, scenario::Scenario, units::Span, verdict::Expectation};
-///
-/// async fn worker(host: CodeHost) {
-///     let client = host.client().build().expect("the scenario has a node");
-///     let lock = client.lock(host.lock_name());
-///     if let Ok(guard) = host.acquiring(None, lock.acquire()).await {
-///         host.sleep(Duration::from_millis(20)).await;
-///         let _ = host.releasing(guard.release()).await;
-///     }
-/// }
-///
-/// let scenario = Scenario::builder("two workers of my own")
-///     .node("redis", Default::default())
-///     .client_code("w1", worker)
-///     .client_code("w2", worker)
-///     .lasting(Span::secs(5), Span::secs(0))
-///     .expect("l2", Expectation::holds())
-///     .build();
-/// lockstorm::experiment(scenario).seeds(0..3).check();
-/// ```
+/// Starts code on a host.
 type Begin = Box<dyn Fn(CodeHost) -> Running + Send + Sync>;
 
 impl<C, F> From<C> for Code

@@ -22,6 +22,7 @@ mod one_name;
 mod places;
 mod sentinel;
 mod step;
+mod step_kind;
 mod subject;
 mod sweep;
 mod targets;

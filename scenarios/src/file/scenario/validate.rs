@@ -34,7 +34,7 @@ const LINES_MAX: usize = 1000;
 /// The most occurrences of one fault: more are a mistake in the unit of its period.
 const OCCURRENCES_MAX: u128 = 100_000;
 
-/// The longest storm, and the longest calm: nobody would wait for a longer run to end.
+/// The longest storm, and the longest calm: a longer run would not end while a person waits.
 const PHASE_MAX: Span = Span::secs(24 * 3600);
 
 pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {

@@ -144,9 +144,9 @@ impl Served {
             let (wanted, got) = served.owners.entry(want.owner).or_default();
             *wanted += 1;
             *got += u64::from(want.granted);
-            // An owner that already has the lock takes it from nobody. The belief of an owner that
-            // is served in the instant of its request begins with that request, and does not count
-            // as earlier.
+            // An owner that already has the lock takes it from no other owner. The belief of an
+            // owner that is served in the instant of its request begins with that request, and does
+            // not count as earlier.
             let at_once = want.granted && want.from == want.until;
             let last = if at_once { Spans::last_through } else { Spans::last_at };
             let has_it = held.get(&(want.lock, want.owner)).is_some_and(|spans| last(spans, want.from));

@@ -105,8 +105,8 @@ impl State {
         }
     }
 
-    /// Returns for whom a release frees the lock: `None` for nobody, `Some(true)` for readers only,
-    /// `Some(false)` for everybody.
+    /// Returns for whom a release frees the lock: `None` for no owner, `Some(true)` for readers
+    /// only, `Some(false)` for all.
     fn released(
         &mut self,
         history: &History,
