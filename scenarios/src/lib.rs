@@ -18,7 +18,7 @@
 //! | [`units`] | lengths of time, ranges and rates as files write them |
 //! | [`judge`] | histories, verdicts, checkers and kinds of locks |
 //! | [`report`] | verdicts as text, JSON and HTML, with the timeline of the run |
-//! | [`file`] | scenario files, faults and plans |
+//! | [`mod@file`] | scenario files, faults and plans |
 //! | [`run`] | runs of plans in the world or against real servers, and the API for tests |
 //!
 //! The command line and the studies over many runs (boundaries, sensitivity, shrinking, causes,

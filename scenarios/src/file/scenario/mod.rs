@@ -1,7 +1,7 @@
 //! A scenario as it is written: the hosts, their work, the faults, and the expected verdicts.
 //!
 //! A scenario draws nothing and runs nothing: a seed turns a [`Scenario`] into a
-//! [`Plan`](crate::plan::Plan).
+//! [`Plan`](crate::file::plan::Plan).
 
 mod address;
 mod boundary;

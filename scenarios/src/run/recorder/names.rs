@@ -14,7 +14,7 @@ impl Line {
     pub(crate) const FIRST: Line = Line(1);
 
     /// Returns the owner's name for this line of work in the production client's form
-    /// `client:line`. [`History::process`](crate::history::History::process) is the inverse.
+    /// `client:line`. [`History::process`](crate::judge::history::History::process) is the inverse.
     pub(crate) fn owner_of(self, client_id: &str) -> String {
         format!("{client_id}:{}", self.0)
     }

@@ -1,7 +1,7 @@
 //! The systems under test: the production client, or a small model of another algorithm.
 //!
 //! Models exist only to be judged; the production client contains no part of them. To add a model,
-//! add a line to [`TABLE`](crate::scenario::TABLE). An algorithm that no traits describe needs a
+//! add a line to [`TABLE`](crate::file::scenario::TABLE). An algorithm that no traits describe needs a
 //! file of its own with its [`Subject`], an [`Algorithm`] and a line in [`make`].
 
 pub(crate) mod client;
