@@ -271,7 +271,7 @@ impl History {
         party.owner.map_or_else(|| self.sender_name(party.client), |owner| self.owner_name(owner))
     }
 
-    /// Returns the name of a sender of commands: the client's name, or `somebody` for commands
+    /// Returns the name of a sender of commands: the client's name, or a placeholder for commands
     /// issued on a node itself, which are an operator's at its console. The fault's text uses the
     /// same word.
     pub fn sender_name(&self, sender: Host) -> String {

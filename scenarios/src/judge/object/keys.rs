@@ -15,7 +15,7 @@ pub(crate) enum Role {
     Holders,
     /// Lists the waiting owners, the next one first.
     Queue,
-    /// Counts fencing tokens, and remains when nobody holds the lock.
+    /// Counts fencing tokens, and remains while no owner holds the lock.
     Token,
 }
 

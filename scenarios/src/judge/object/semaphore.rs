@@ -22,7 +22,7 @@ impl Object for Semaphore {
         let Some(left) = values.first().and_then(Value::number) else {
             return Holding { holds: alone(Counts::new(), None), ..holding };
         };
-        // The first owner to take a permit, or somebody before, sets the semaphore to this number.
+        // The first owner to take a permit, or a process before, sets the semaphore to this number.
         let had = before.left.unwrap_or_else(|| self.permits.into());
         let expires_ms = values.first().and_then(|value| value.expires_ms);
         let counts = moved(&before.counts, had - left, by);

@@ -1,8 +1,8 @@
 //! The systems under test: the production client, or a small model of another algorithm.
 //!
 //! Models exist only to be judged; the production client contains no part of them. To add a model,
-//! add a line to [`TABLE`](crate::file::scenario::TABLE). An algorithm that no traits describe needs a
-//! file of its own with its [`Subject`], an [`Algorithm`] and a line in [`make`].
+//! add a line to [`TABLE`](crate::file::scenario::TABLE). An algorithm that no traits describe
+//! needs a file of its own with its [`Subject`], an [`Algorithm`] and a line in [`make`].
 
 pub(crate) mod client;
 mod leased;

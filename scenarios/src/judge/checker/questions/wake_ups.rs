@@ -128,7 +128,7 @@ impl State {
     }
 
     /// Interrupts the releases for which no waiter can act, and continues those for which one can
-    /// again: nobody is late while no waiter can act.
+    /// again: no grant is late while no waiter can act.
     fn note_waiters_left(&mut self, history: &History, now: True) {
         for lock in self.pending.keys().chain(self.interrupted.keys()).copied().collect::<Vec<Lock>>() {
             let gap = self.pending.get(&lock).or_else(|| self.interrupted.get(&lock));

@@ -1,7 +1,7 @@
 //! Small models of other lock algorithms: the lock of `SET key token NX PX`, over one node or a
 //! quorum of them, and its relatives that count, queue, share or hand out permits, and the
-//! count-down latch and the rate limiter. Each behaves as its [traits](crate::file::scenario::traits)
-//! say.
+//! count-down latch and the rate limiter. Each behaves as its
+//! [traits](crate::file::scenario::traits) say.
 //!
 //! Models exist only to be judged: by the claims about their mistakes, and by the tests that prove
 //! that every checker can raise its alarm.
