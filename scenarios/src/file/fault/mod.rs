@@ -146,10 +146,10 @@ macro_rules! faults {
             /// given.
             #[expect(missing_docs, reason = "each kind is documented at its type")]
             pub struct Fault {
-                /// The time after the start of the run at which it begins. Required unless `on` is
-                /// given.
+                /// The time after the start of the run at which it begins. Default: the event of
+                /// `on`.
                 pub at: Option<Draw<Span>>,
-                /// The event at which it begins, instead of a time. Required unless `at` is given.
+                /// The event at which it begins, instead of a time. Default: the time of `at`.
                 pub on: Option<Trigger>,
                 /// The time after which it is undone, for kinds that can be undone. Default: never.
                 #[serde(rename = "for")]

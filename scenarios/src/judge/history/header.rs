@@ -93,8 +93,8 @@ pub struct Claim {
     #[serde(rename = "where")]
     pub at: String,
     /// The reason why the claim has no number with a formula, neither a boundary nor a measure: no
-    /// key has a value at which the verdict changes, or another claim covers it. Without this key
-    /// no reason is given.
+    /// key has a value at which the verdict changes, or another claim covers it. Default: no
+    /// reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_boundary: Option<String>,
 }
