@@ -173,7 +173,10 @@ impl Quantity for Step {
     const PATTERN: &'static str = r"[+-]?[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)";
     const EXPECTED: &'static str = "a step of a clock, such as \"+31s\" or \"-20s\"";
     fn between(low: Step, high: Step, fraction: f64) -> Step {
-        Step(low.0 + ((high.0 - low.0) as f64 * fraction) as i64)
+        // The longest range is wider than the type of its ends.
+        let (low, high) = (i128::from(low.0), i128::from(high.0));
+        let drawn = (low + ((high - low) as f64 * fraction) as i128).clamp(low, high);
+        Step(i64::try_from(drawn).expect("it lies between two values of the type"))
     }
 }
 
@@ -336,6 +339,13 @@ mod tests {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
         assert!("9s..3s".parse::<Draw<Span>>().unwrap_err().contains("ends before it begins"));
+    }
+
+    #[test]
+    fn the_widest_range_of_steps_is_drawn_from() {
+        let draw: Draw<Step> = "-2562047h..+2562047h".parse().unwrap();
+        let end = Span::from_str("2562047h").unwrap().0.as_nanos() as i64;
+        assert_eq!([0.0, 0.5, 1.0].map(|fraction| draw.at(fraction).0), [-end, 0, end]);
     }
 
     #[test]
