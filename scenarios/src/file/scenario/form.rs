@@ -6,9 +6,6 @@ use serde_json::{Map, Value};
 use super::Scenario;
 
 /// The JSON Schema of scenario files, for editors that complete and check TOML.
-///
-/// # Panics
-/// Never: a schema is JSON.
 pub fn json_schema() -> String {
     serde_json::to_string_pretty(&schemars::schema_for!(Scenario)).expect("a schema is JSON")
 }
